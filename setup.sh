@@ -9,6 +9,7 @@
 #     none    a build without CUDA
 #
 #   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
+#   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
@@ -20,6 +21,7 @@ readonly PACKAGES=(
   libabsl-dev libboost-context-dev libdnnl-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
 readonly TEST_PACKAGES=(python3-numpy)  # what only tests use: nothing is compiled against it
+readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
 readonly FORMATTER_PINS=third_party/format/requirements.txt
@@ -153,12 +155,13 @@ write_bazelrc() {
 }
 
 mode="${COCONET_CUDA:-auto}"
-formatter=""
+formatter="" fuzzers=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
     --no-cuda) mode=none ;;
     --formatter) formatter=1 ;;
+    --fuzzers) fuzzers=1 ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' setup.sh && exit ;;
     *) die "unknown argument $arg (see --help)" ;;
   esac
@@ -170,5 +173,6 @@ install_packages "${PACKAGES[@]}" "${TEST_PACKAGES[@]}" || exit 1
   say "note: bazel is $(command -v bazel) here; the build is made for Debian's, /usr/bin/bazel"
 find_cuda "$mode"
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
+[[ -z "$fuzzers" ]] || install_packages "${FUZZER_PACKAGES[@]}" || exit 1
 write_bazelrc
 say "ready: bazel test //..."

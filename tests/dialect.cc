@@ -28,15 +28,15 @@ std::vector<std::string> FeatureLevels() { return {"native"}; }
 
 }  // namespace
 
-void PrintTo(const Toolchain& toolchain, std::ostream* out) {
+void PrintTo(const DialectToolchain& toolchain, std::ostream* out) {
   for (char c :
        absl::StrCat(toolchain.cxx.substr(toolchain.cxx.rfind('/') + 1), "_", toolchain.march)) {
     *out << (absl::ascii_isalnum(c) ? c : '_');
   }
 }
 
-std::vector<Toolchain> Toolchains() {
-  std::vector<Toolchain> toolchains;
+std::vector<DialectToolchain> Toolchains() {
+  std::vector<DialectToolchain> toolchains;
   for (const char* name : {"g++", "clang++"}) {
     const std::string cxx = FindProgram(name);
     if (cxx.empty()) continue;
@@ -51,11 +51,11 @@ Column::Column(DType dtype, const std::vector<double>& values)
     StoreElement(dtype, bytes_.data(), static_cast<int64_t>(i), values[i]);
 }
 
-absl::StatusOr<std::unique_ptr<DialectModule>> DialectModule::Compile(const Toolchain& toolchain,
-                                                                      absl::string_view kernels) {
+absl::StatusOr<std::unique_ptr<DialectModule>> DialectModule::Compile(
+    const DialectToolchain& toolchain, absl::string_view kernels) {
   ASSIGN_OR_RETURN(std::unique_ptr<TempDir> folder, TempDir::Make());
   const std::string binary = absl::StrCat(folder->path(), "/dialect.so");
-  Command command;
+  ProcessCommand command;
   command.argv = {toolchain.cxx,
                   "-x",
                   "c++",
@@ -110,7 +110,7 @@ void DialectModule::Run(const ElementwiseKernel& kernel, const std::vector<const
   Kernel(kernel.name)(words.data(), 0, 1);
 }
 
-const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels) {
+const DialectModule& CompiledOnce(const DialectToolchain& toolchain, const std::string& kernels) {
   static auto* modules = new std::map<std::array<std::string, 3>, std::unique_ptr<DialectModule>>();
   std::unique_ptr<DialectModule>& module = (*modules)[{toolchain.cxx, toolchain.march, kernels}];
   if (module == nullptr) {

@@ -15,17 +15,17 @@
 namespace coconet {
 
 /// A compiler, and the machine features that it may use.
-struct Toolchain {
+struct DialectToolchain {
   std::string cxx;    // a program's path
   std::string march;  // "native", "x86-64-v3", ...
 };
 
 /// Every compiler of this machine with every feature level that this machine can run: so the parts
 /// of the host prelude that stand in for missing features are executed too.
-std::vector<Toolchain> Toolchains();
+std::vector<DialectToolchain> Toolchains();
 
 /// "g++_x86_64_v3": names the instances of tests.
-void PrintTo(const Toolchain& toolchain, std::ostream* out);
+void PrintTo(const DialectToolchain& toolchain, std::ostream* out);
 
 /// Values of one type, as kernels see them.
 class Column {
@@ -49,7 +49,7 @@ class Column {
 class DialectModule {
  public:
   /// `kernels`: definitions, without the #include line.
-  static absl::StatusOr<std::unique_ptr<DialectModule>> Compile(const Toolchain& toolchain,
+  static absl::StatusOr<std::unique_ptr<DialectModule>> Compile(const DialectToolchain& toolchain,
                                                                 absl::string_view kernels);
   ~DialectModule();
 
@@ -68,6 +68,6 @@ class DialectModule {
 
 /// The kernels compiled by the toolchain, the first time that they are asked for. A test fails
 /// where they do not compile.
-const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels);
+const DialectModule& CompiledOnce(const DialectToolchain& toolchain, const std::string& kernels);
 
 }  // namespace coconet

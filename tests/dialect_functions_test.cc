@@ -19,7 +19,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-class DialectFunctionsTest : public testing::TestWithParam<Toolchain> {
+class DialectFunctionsTest : public testing::TestWithParam<DialectToolchain> {
  protected:
   static const DialectModule& Module() {
     std::string text;

@@ -100,7 +100,7 @@ CC_KERNEL(stream_@t@_@v@) {
 constexpr absl::string_view kStreamTypes[] = {"u8", "f16", "bf16", "f32", "f64", "i64"};
 constexpr int kStreamLanes[] = {2, 4, 8, 16, 32, 64};
 
-class DialectMemoryTest : public testing::TestWithParam<Toolchain> {
+class DialectMemoryTest : public testing::TestWithParam<DialectToolchain> {
  protected:
   static const DialectModule& Module() {
     std::string text(kChunksText);

@@ -143,7 +143,7 @@ std::string RunRanks(HostKernel kernel, DType dtype, int64_t n, int steps, uint6
 }
 
 /// Each type with `widths` numbers of lanes, which ones by the seed.
-void CheckMessages(const Toolchain& toolchain, size_t widths, int steps) {
+void CheckMessages(const DialectToolchain& toolchain, size_t widths, int steps) {
   const uint64_t seed = FreshSeed();
   const auto wanted = [&](DType dtype, size_t k) {
     return widths == std::size(kLanes) || (seed + SizeOf(dtype) / 2 + k) % 2 == 0;
@@ -165,7 +165,7 @@ void CheckMessages(const Toolchain& toolchain, size_t widths, int steps) {
   }
 }
 
-class DialectMessagesTest : public testing::TestWithParam<Toolchain> {};
+class DialectMessagesTest : public testing::TestWithParam<DialectToolchain> {};
 class LongDialectMessagesTest : public DialectMessagesTest {};
 TEST_P(DialectMessagesTest, AreOfTheirStep) { CheckMessages(GetParam(), /*widths=*/1, kSteps); }
 TEST_P(LongDialectMessagesTest, AreOfTheirStep) {

@@ -36,13 +36,13 @@ class Stepper {
 
 }  // namespace
 
-absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule,
-                                    const Config& config, const Target& target) {
+absl::StatusOr<LoweredVariant> MakeVariant(const Graph& program, const Schedule& schedule,
+                                           const Config& config, const Target& target) {
   ASSIGN_OR_RETURN(Lowered lowered, Lower(schedule, config, target));
-  return Variant{program, schedule, config, std::move(lowered)};
+  return LoweredVariant{program, schedule, config, std::move(lowered)};
 }
 
-std::string Reproducer(const Variant& variant, uint64_t seed) {
+std::string Reproducer(const LoweredVariant& variant, uint64_t seed) {
   return absl::StrCat(
       "schedule: ", Describe(variant.schedule), "\ntrace: ", TraceText(variant.schedule.trace()),
       "\nconfig: ", Text(variant.config), "\nranks: ", variant.lowered.plan.ranks,
@@ -50,8 +50,9 @@ std::string Reproducer(const Variant& variant, uint64_t seed) {
       "  COCONET_SEED=", seed, "\n", Print(variant.program));
 }
 
-absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
-                                     const StepData& data, int steps, const RunOptions& options) {
+absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
+                                     const LoweredVariant& variant, const StepData& data, int steps,
+                                     const RunOptions& options) {
   absl::StatusOr<RankMemory> memory =
       RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
   RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
@@ -73,13 +74,13 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Va
   return all;
 }
 
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
-                        int steps, Tally& tally) {
+absl::Status RunVariant(Rank& rank, const Module& kernels, const LoweredVariant& variant,
+                        uint64_t seed, int steps, Tally& tally) {
   return RunVariantWith({}, rank, kernels, variant, seed, steps, tally);
 }
 
 absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,
-                            const Variant& variant, uint64_t seed, int steps, Tally& tally) {
+                            const LoweredVariant& variant, uint64_t seed, int steps, Tally& tally) {
   ASSIGN_OR_RETURN(const StepResults mine,
                    RunSteps(rank, kernels, variant, UsualData(seed), steps, options));
   absl::Status verdict = mine.memory;

@@ -18,18 +18,18 @@
 namespace coconet {
 
 /// A schedule and a config of a bound program, lowered.
-struct Variant {
+struct LoweredVariant {
   Graph program;  // as written: what the interpreter evaluates
   Schedule schedule;
   Config config;
   Lowered lowered;
 };
-absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule,
-                                    const Config& config, const Target& target);
+absl::StatusOr<LoweredVariant> MakeVariant(const Graph& program, const Schedule& schedule,
+                                           const Config& config, const Target& target);
 
 /// Everything that is needed to see a failure again: the program's text, the schedule's trace, the
 /// config.
-std::string Reproducer(const Variant& variant, uint64_t seed);
+std::string Reproducer(const LoweredVariant& variant, uint64_t seed);
 
 struct RunOptions {
   double timeout_s = 60;                                                 // of one wait
@@ -45,8 +45,8 @@ struct StepResults {
 };
 /// Collective: runs a variant `steps` times. Outputs, temporaries and padding are filled with NaNs
 /// before each step, canaries stand behind each buffer's end, and inputs must come out unchanged.
-absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
-                                     const StepData& data, int steps,
+absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
+                                     const LoweredVariant& variant, const StepData& data, int steps,
                                      const RunOptions& options = {});
 
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data
@@ -56,10 +56,10 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Va
 ///
 /// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has
 /// a tally of its own.
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
-                        int steps, Tally& tally);
+absl::Status RunVariant(Rank& rank, const Module& kernels, const LoweredVariant& variant,
+                        uint64_t seed, int steps, Tally& tally);
 /// The same with options.
 absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,
-                            const Variant& variant, uint64_t seed, int steps, Tally& tally);
+                            const LoweredVariant& variant, uint64_t seed, int steps, Tally& tally);
 
 }  // namespace coconet

@@ -23,7 +23,7 @@ namespace coconet {
 namespace {
 
 /// Rank 0 compiles; all get the paths.
-absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const Variant& variant,
+absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const LoweredVariant& variant,
                                                      const std::string& folder) {
   absl::StatusOr<std::vector<std::string>> binaries = std::vector<std::string>();
   if (rank.rank() == 0) {
@@ -41,8 +41,8 @@ absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const Variant& 
 
 absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed, const FaultProgram& program,
                   Fault fault) {
-  ASSIGN_OR_RETURN(const std::vector<Variant> variants, FaultVariants(program, seed));
-  const Variant& variant = variants[Mix(seed, 1) % variants.size()];
+  ASSIGN_OR_RETURN(const std::vector<LoweredVariant> variants, FaultVariants(program, seed));
+  const LoweredVariant& variant = variants[Mix(seed, 1) % variants.size()];
   if (!MustBeNoticed(fault, variant)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, CompileOnce(rank, variant, folder));
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));

@@ -175,7 +175,8 @@ std::vector<FaultProgram> FaultPrograms(bool small) {
           {"exchange_4_2", {4, 2}, Text(kExchange, {{"A", 8}, {"S", 64 / less}, {"D", 32}})}};
 }
 
-absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, uint64_t seed) {
+absl::StatusOr<std::vector<LoweredVariant>> FaultVariants(const FaultProgram& program,
+                                                          uint64_t seed) {
   std::mt19937_64 random(seed);
   ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program.program));
   const Config compiled = DrawCompiledConfig(random);
@@ -191,7 +192,7 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
     });
   };
   std::shuffle(schedules.begin(), schedules.end(), random);
-  std::vector<Variant> variants;
+  std::vector<LoweredVariant> variants;
   const auto add = [&](auto wanted) -> absl::Status {
     for (const Schedule& schedule : schedules) {
       if (!wanted(schedule)) continue;
@@ -205,7 +206,7 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
         config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
       DrawBeside(schedule, program.target.nodes, random, config);
       if (!Validate(config, schedule, space).ok()) continue;
-      ASSIGN_OR_RETURN(Variant variant,
+      ASSIGN_OR_RETURN(LoweredVariant variant,
                        MakeVariant(program.program, schedule, config, program.target));
       variants.push_back(std::move(variant));
       return absl::OkStatus();
@@ -236,14 +237,14 @@ double TimeoutOf(Fault fault, const Target& target, bool gpu) {
   CC_CHECK(false);
 }
 
-bool MustBeNoticed(Fault fault, const Variant& variant) {
+bool MustBeNoticed(Fault fault, const LoweredVariant& variant) {
   const Plan& plan = variant.lowered.plan;
   const bool waits = absl::c_any_of(plan.steps, MayWait);
   return fault != Fault::kSkips || (waits && plan.nodes == 1 && plan.stages == 1);
 }
 
-absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& variant, Fault fault,
-                          uint64_t seed, std::string& wrong) {
+absl::Status RunIntoFault(Rank& rank, const Module& kernels, const LoweredVariant& variant,
+                          Fault fault, uint64_t seed, std::string& wrong) {
   const Plotter plot(fault, rank.size(), seed);
   const bool victim = rank.rank() == plot.victim;
   const SkippedModule skipped;

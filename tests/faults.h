@@ -40,20 +40,21 @@ std::vector<FaultProgram> FaultPrograms(bool small = false);
 
 /// Of a program, the plain schedule, and one each that overlaps and that has the most in one
 /// kernel; with configs drawn at random.
-absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, uint64_t seed);
+absl::StatusOr<std::vector<LoweredVariant>> FaultVariants(const FaultProgram& program,
+                                                          uint64_t seed);
 
 /// The deadline to run with: short where only a deadline can tell the others, else too long for a
 /// test.
 double TimeoutOf(Fault fault, const Target& target, bool gpu = false);
 
 /// Whether the fault, made by one rank of such a variant, is one that the others must notice.
-bool MustBeNoticed(Fault fault, const Variant& variant);
+bool MustBeNoticed(Fault fault, const LoweredVariant& variant);
 
 /// Collective. All ranks run the variant again and again; one, drawn from the seed, makes the
 /// fault. Returns what the rank's body should: of others than that one an error, which has been
 /// checked; `wrong` says what was not as it must be: it names rank and step and the one that
 /// failed, later calls return the same, and no result before it differed from the first.
-absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& variant, Fault fault,
-                          uint64_t seed, std::string& wrong);
+absl::Status RunIntoFault(Rank& rank, const Module& kernels, const LoweredVariant& variant,
+                          Fault fault, uint64_t seed, std::string& wrong);
 
 }  // namespace coconet

@@ -45,9 +45,9 @@ size_t NumberOf(const FaultProgram& program) {
       programs.begin());
 }
 
-std::vector<std::string> Compiled(const std::vector<Variant>& variants) {
+std::vector<std::string> Compiled(const std::vector<LoweredVariant>& variants) {
   KernelSet kernels;
-  for (const Variant& variant : variants) kernels.Add(variant.lowered);
+  for (const LoweredVariant& variant : variants) kernels.Add(variant.lowered);
   const auto compiler = TheMachine()
                             .make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"),
                                             .optimize = Optimize::kFast})
@@ -58,11 +58,11 @@ std::vector<std::string> Compiled(const std::vector<Variant>& variants) {
 TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
   const FaultProgram program = ProgramOf(GetParam().name);
   const uint64_t seed = FreshSeed();
-  const std::vector<Variant> variants = FaultVariants(program, seed).value();
+  const std::vector<LoweredVariant> variants = FaultVariants(program, seed).value();
   const std::vector<std::string> binaries = Compiled(variants);
   const Target& target = program.target;
   const bool may_wait = (NumberOf(program) + seed) % OneInFlag(kWaitsOneIn) == 0;
-  for (const Variant& variant : variants) {
+  for (const LoweredVariant& variant : variants) {
     for (Fault fault : {Fault::kReturns, Fault::kLeaves, Fault::kSleeps, Fault::kSkips}) {
       if (!MustBeNoticed(fault, variant)) continue;
       if (fault == Fault::kSkips && TheMachine().gpu)
@@ -86,7 +86,8 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
 }
 
 TEST(FaultsOfMessages, SayThatNoDataCame) {
-  const std::vector<Variant> variants = FaultVariants(ProgramOf("messages_3"), /*seed=*/1).value();
+  const std::vector<LoweredVariant> variants =
+      FaultVariants(ProgramOf("messages_3"), /*seed=*/1).value();
   ASSERT_EQ(variants[0].lowered.protocol, "one-shot ll");
   const std::vector<std::string> binaries = Compiled({variants[0]});
   std::vector<std::string> wrong(3);

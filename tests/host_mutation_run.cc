@@ -50,7 +50,7 @@ absl::StatusOr<std::map<std::string, std::string>> ChangedSources(const Mutation
 }
 
 absl::Status RunTool(std::vector<std::string> argv, std::string input) {
-  Command command;
+  ProcessCommand command;
   command.argv = std::move(argv);
   command.input = std::move(input);
   command.environment = {"LC_ALL=C"};
@@ -105,7 +105,7 @@ MutationOutcome Seen(const Mutation& shown, MutationOutcome outcome) {
 }  // namespace
 
 absl::StatusOr<WorkerOutcome> RunWorker(std::vector<std::string> argv, double limit_s) {
-  Command command;
+  ProcessCommand command;
   command.argv = std::move(argv);
   command.environment.assign(std::begin(kEnvironment), std::end(kEnvironment));
   command.time_limit_s = limit_s;

@@ -349,5 +349,37 @@ TEST(Layering, FilesAreShort) {
   EXPECT_EQ(long_files, "");
 }
 
+/// The classes that a header defines in the namespace coconet itself: at the begin of a line.
+std::vector<std::string> ClassesOf(const std::string& path) {
+  std::vector<std::string> classes;
+  std::ifstream file(path);
+  bool in_ours = false;
+  for (std::string line; std::getline(file, line);) {
+    if (absl::StartsWith(line, "namespace ")) in_ours = line == "namespace coconet {";
+    absl::string_view rest = line;
+    const bool begins = absl::ConsumePrefix(&rest, "class ") ||
+                        absl::ConsumePrefix(&rest, "struct ") ||
+                        absl::ConsumePrefix(&rest, "enum class ");
+    if (!in_ours || !begins || absl::EndsWith(line, ";")) continue;
+    classes.push_back(std::string(rest.substr(0, rest.find_first_of(" :{<"))));
+  }
+  return classes;
+}
+
+TEST(Layering, NoTwoClassesShareAName) {
+  // Where a program links both, the linker keeps the inline functions of one, destructors included.
+  std::map<std::string, std::string> defined;
+  std::string twice;
+  for (const std::string& file : Sources()) {
+    if (!absl::EndsWith(file, ".h") || absl::StartsWith(file, "jit/device/")) continue;
+    for (const std::string& name : ClassesOf(Root() / file)) {
+      const auto [first, is_new] = defined.insert({name, file});
+      if (!is_new) absl::StrAppend(&twice, name, ": ", first->second, " and ", file, "\n");
+    }
+  }
+  EXPECT_EQ(twice, "");
+  EXPECT_GT(defined.size(), 200u) << "the tree was not found under " << Root();
+}
+
 }  // namespace
 }  // namespace coconet

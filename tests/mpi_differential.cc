@@ -39,11 +39,11 @@ Drawn DrawnOf(const Target& target) {
 }
 
 /// The same on every rank.
-absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t seed) {
+absl::StatusOr<std::vector<LoweredVariant>> DrawVariants(const Target& target, uint64_t seed) {
   std::mt19937_64 random(seed);
   const Config compiled = DrawCompiledConfig(random);
   const Drawn drawn = DrawnOf(target);
-  std::vector<Variant> variants;
+  std::vector<LoweredVariant> variants;
   for (DType dtype : {DType::kF32, DType::kF16}) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(drawn.workload, {.dtype = dtype}));
     for (const Sizes& sizes : drawn.sizes) {
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t
         const ConfigSpace space{
             .ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart};
         if (random() % drawn.one_in != 0 || !Validate(config, schedule, space).ok()) continue;
-        ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
+        ASSIGN_OR_RETURN(LoweredVariant variant, MakeVariant(program, schedule, config, target));
         variants.push_back(std::move(variant));
       }
     }
@@ -66,12 +66,12 @@ absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t
 
 /// Rank 0 compiles; all get the paths.
 absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank,
-                                                     const std::vector<Variant>& variants,
+                                                     const std::vector<LoweredVariant>& variants,
                                                      const std::string& folder) {
   absl::StatusOr<std::vector<std::string>> binaries = std::vector<std::string>();
   if (rank.rank() == 0) {
     KernelSet kernels;
-    for (const Variant& variant : variants) kernels.Add(variant.lowered);
+    for (const LoweredVariant& variant : variants) kernels.Add(variant.lowered);
     ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
                      MakeHostCompiler({.cache_dir = folder, .optimize = Optimize::kFast}));
     binaries = kernels.Compile(*compiler);
@@ -85,11 +85,11 @@ absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank,
 absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed) {
   const Mesh& mesh = rank.mesh();
   const Target target = {mesh.stage_size(), mesh.nodes, mesh.stages, mesh.stages_apart};
-  ASSIGN_OR_RETURN(const std::vector<Variant> variants, DrawVariants(target, seed));
+  ASSIGN_OR_RETURN(const std::vector<LoweredVariant> variants, DrawVariants(target, seed));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, CompileOnce(rank, variants, folder));
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
   Tally tally;
-  for (const Variant& variant : variants) {
+  for (const LoweredVariant& variant : variants) {
     RETURN_IF_ERROR(WithContext(RunVariant(rank, *module, variant, seed, /*steps=*/3, tally),
                                 Reproducer(variant, seed)));
   }

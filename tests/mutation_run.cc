@@ -41,14 +41,14 @@ absl::StatusOr<MutationOutcome> OutcomeOf(const absl::Status& status) {
   return outcome;
 }
 
-absl::StatusOr<Variant> LoweredOf(const MutationCase& at) {
+absl::StatusOr<LoweredVariant> LoweredOf(const MutationCase& at) {
   ASSIGN_OR_RETURN(const CaseVariant v, VariantOf(at));
   return MakeVariant(v.program, v.schedule, v.config, at.target);
 }
 
 absl::StatusOr<MutationOutcome> Run(const MutationCase& at, const std::vector<MutationEdit>& edits,
                                     const std::string& cache_dir, uint64_t first_seed) {
-  ASSIGN_OR_RETURN(const Variant variant, LoweredOf(at));
+  ASSIGN_OR_RETURN(const LoweredVariant variant, LoweredOf(at));
   ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler,
                    MakeSimtCompiler({.cache_dir = cache_dir, .optimize = Optimize::kFast}));
   MutatingCompiler mutating(std::move(compiler), edits, Dialect::kSimt);
@@ -81,7 +81,7 @@ absl::StatusOr<MutationOutcome> Run(const MutationCase& at, const std::vector<Mu
 
 absl::Status CheckPlace(const Mutation& mutation) {
   ASSIGN_OR_RETURN(const MutationCase at, FindMutationCase(mutation.at));
-  ASSIGN_OR_RETURN(const Variant variant, LoweredOf(at));
+  ASSIGN_OR_RETURN(const LoweredVariant variant, LoweredOf(at));
   KernelSet kernels;
   kernels.Add(variant.lowered);
   for (const std::string& unit : kernels.Units(kernels.size()))

@@ -73,13 +73,13 @@ double Special(DType dtype, double sign, Draws& draws) {
   return draws.Of({std::nan(""), kInf, -kInf, 0.0, -0.0, tiny, tiny, huge});
 }
 
-double Value(DataKind kind, DType dtype, int step, double sign, Draws& draws) {
+double Value(NumpyDataKind kind, DType dtype, int step, double sign, Draws& draws) {
   switch (kind) {
-    case DataKind::kNatural:
+    case NumpyDataKind::kNatural:
       return Natural(dtype, draws);
-    case DataKind::kSpecial:
+    case NumpyDataKind::kSpecial:
       return draws.OneIn(step == 0 ? 300 : 8) ? Special(dtype, sign, draws) : Natural(dtype, draws);
-    case DataKind::kExtreme:
+    case NumpyDataKind::kExtreme:
       if (!IsFloat(dtype))
         return draws.OneIn(4) ? Special(dtype, sign, draws) : Natural(dtype, draws);
       if (draws.OneIn(step == 0 ? 1000 : 200)) return sign * Huge(dtype, draws);
@@ -90,19 +90,19 @@ double Value(DataKind kind, DType dtype, int step, double sign, Draws& draws) {
 
 }  // namespace
 
-absl::string_view Name(DataKind kind) {
+absl::string_view Name(NumpyDataKind kind) {
   switch (kind) {
-    case DataKind::kNatural:
+    case NumpyDataKind::kNatural:
       return "natural";
-    case DataKind::kSpecial:
+    case NumpyDataKind::kSpecial:
       return "special";
-    case DataKind::kExtreme:
+    case NumpyDataKind::kExtreme:
       return "extreme";
   }
   CC_CHECK(false);
 }
 
-StepData DataFor(DataKind kind, uint64_t seed) {
+StepData DataFor(NumpyDataKind kind, uint64_t seed) {
   return [=](const std::string& name, DType dtype, int step, int rank, int64_t index) -> double {
     uint64_t mixed = Mix(seed, static_cast<uint64_t>(kind));
     for (char c : name) mixed = Mix(mixed, static_cast<unsigned char>(c));

@@ -35,8 +35,9 @@ Recording::Recording(std::string path, std::string test_case, uint64_t seed)
       seed_(seed),
       data_(data_path(), std::ios::binary) {}
 
-absl::Status Recording::Run(Rank& rank, const Module& kernels, const Variant& variant, int steps) {
-  for (DataKind kind : kAllDataKinds) {
+absl::Status Recording::Run(Rank& rank, const Module& kernels, const LoweredVariant& variant,
+                            int steps) {
+  for (NumpyDataKind kind : kAllDataKinds) {
     const StepData data = DataFor(kind, seed_);
     ASSIGN_OR_RETURN(const StepResults mine, RunSteps(rank, kernels, variant, data, steps));
     RETURN_IF_ERROR(rank.exchange().Agree(mine.memory));

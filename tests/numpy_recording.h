@@ -30,7 +30,7 @@ class Recording {
   /// Of one rank's part of one result.
   struct Part {
     std::string test_case, schedule, name;
-    DataKind kind;
+    NumpyDataKind kind;
     int ranks, step, rank;
     TensorType type;
     int64_t at, elements;  // offset in bytes; of this rank
@@ -40,7 +40,7 @@ class Recording {
 
   /// Collective: runs a variant on every kind of data, and records it. Internal where it wrote what
   /// it must not write.
-  absl::Status Run(Rank& rank, const Module& kernels, const Variant& variant, int steps);
+  absl::Status Run(Rank& rank, const Module& kernels, const LoweredVariant& variant, int steps);
   /// Writes the list; nothing can be recorded after that.
   void Finish();
 
@@ -51,9 +51,9 @@ class Recording {
  private:
   /// What is recorded of a step.
   struct Step {
-    DataKind kind;
+    NumpyDataKind kind;
     int ranks, step;
-    const Variant& variant;
+    const LoweredVariant& variant;
     const StepData& data;
   };
   void Record(const Step& step, const std::vector<Placed>& results,
@@ -68,7 +68,7 @@ class Recording {
   const uint64_t seed_;
   std::ofstream data_;  // written by rank 0, as all that follows
   int64_t written_ = 0;
-  std::map<std::tuple<DataKind, int, int, std::string>, int64_t> given_;
+  std::map<std::tuple<NumpyDataKind, int, int, std::string>, int64_t> given_;
   std::vector<JsonText> rows_;
   std::vector<Part> parts_;
 };

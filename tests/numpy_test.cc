@@ -240,8 +240,8 @@ Ended Check(const std::string& list_path, const std::string& data_path) {
 std::unique_ptr<Recording> Record(const Case& test_case, uint64_t seed) {
   auto recording = std::make_unique<Recording>(
       absl::StrCat(testing::TempDir(), "/", test_case.name), test_case.name, seed);
-  VariantBatch batch(TheMachine(), [&](Rank& rank, const Module& kernels, const Variant& variant,
-                                       uint64_t, int steps, Tally&) {
+  VariantBatch batch(TheMachine(), [&](Rank& rank, const Module& kernels,
+                                       const LoweredVariant& variant, uint64_t, int steps, Tally&) {
     return recording->Run(rank, kernels, variant, steps);
   });
   std::mt19937_64 random(seed);
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(, NumpyTest, testing::ValuesIn(kCases),
 /// which `chosen` wants.
 struct Forgery {
   const char* name;
-  DataKind kind;
+  NumpyDataKind kind;
   int ranks, rank;
   bool (*chosen)(float value);
   float (*forge)(float value);
@@ -302,16 +302,17 @@ struct Forgery {
 };
 
 const Forgery kForgeries[] = {
-    {"number", DataKind::kNatural, 1, 0,  //
+    {"number", NumpyDataKind::kNatural, 1, 0,  //
      [](float x) { return std::fabs(x) > 1; }, [](float x) { return x * (1 + 0x1p-8f); }, ""},
-    {"number that became NaN", DataKind::kExtreme, 1, 0, [](float x) { return std::isfinite(x); },
-     [](float) { return std::nanf(""); }, ""},
-    {"NaN that became a number", DataKind::kSpecial, 1, 0,  //
+    {"number that became NaN", NumpyDataKind::kExtreme, 1, 0,
+     [](float x) { return std::isfinite(x); }, [](float) { return std::nanf(""); }, ""},
+    {"NaN that became a number", NumpyDataKind::kSpecial, 1, 0,  //
      [](float x) { return std::isnan(x); }, [](float) { return 1.0f; }, "expected nan, found 1.0"},
-    {"infinity", DataKind::kSpecial, 1, 0,  //
+    {"infinity", NumpyDataKind::kSpecial, 1, 0,  //
      [](float x) { return std::isinf(x); }, [](float x) { return -x; }, "expected "},
-    {"last bit of one replica", DataKind::kNatural, 2, 1, [](float x) { return std::isfinite(x); },
-     [](float x) { return std::nextafter(x, INFINITY); }, "as on rank 0, found "},
+    {"last bit of one replica", NumpyDataKind::kNatural, 2, 1,
+     [](float x) { return std::isfinite(x); }, [](float x) { return std::nextafter(x, INFINITY); },
+     "as on rank 0, found "},
 };
 
 /// The recording's data with one element forged; `report` becomes what names that element.

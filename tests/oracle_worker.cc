@@ -40,7 +40,7 @@ void BeLate(BoundPlan& plan, std::mt19937_64& random) {
 /// OK, or the first difference.
 absl::Status RunAt(const RandomMutation& random, const CaseVariant& v, Compiler& compiler,
                    uint64_t first_seed) {
-  ASSIGN_OR_RETURN(const Variant variant,
+  ASSIGN_OR_RETURN(const LoweredVariant variant,
                    MakeVariant(v.program, v.schedule, v.config, random.at.target));
   std::vector<std::string> binaries;
   if (!variant.lowered.source.empty()) {

@@ -103,7 +103,7 @@ TEST(TiledProducts, AreAwaitedUntilTheDeadline) {
   for (int ranks : {1, 2}) {
     for (const Schedule& schedule : schedules) {
       if (Describe(schedule) != "ol(MM, fuse(RS[flat], C, AG))") continue;
-      const Variant variant =
+      const LoweredVariant variant =
           MakeVariant(program, schedule, {.chunk = 64, .beside = 1, .tiles = 64}, ranks).value();
       const Plan plan = WithoutTiles(variant.lowered.plan, kRows);
       KernelSet kernels;

@@ -22,7 +22,7 @@ absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, c
                 {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart})
            .ok())
     return absl::OkStatus();
-  ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
+  ASSIGN_OR_RETURN(LoweredVariant variant, MakeVariant(program, schedule, config, target));
   const bool is_new = kernels_.Add(variant.lowered);
   if (is_new || !only_new) variants_[target].push_back(std::move(variant));
   return absl::OkStatus();
@@ -50,7 +50,7 @@ std::string VariantBatch::RunOn(const Machine& machine, const Target& target,
       [&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
         int failed = 0;
-        for (const Variant& variant : variants_[target]) {
+        for (const LoweredVariant& variant : variants_[target]) {
           const absl::Status status =
               run_variant_(rank, *module, variant, seed, steps, tallies[rank.rank()]);
           if (status.ok() || (machine.may_lack_room && absl::IsResourceExhausted(status))) continue;

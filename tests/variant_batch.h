@@ -17,7 +17,7 @@ namespace coconet {
 /// Runs one variant on one rank, and tells what was compared: RunVariant, or what a test puts in
 /// its place. Internal: a wrong answer, after which the world goes on.
 using RunsVariant =
-    std::function<absl::Status(Rank& rank, const Module& kernels, const Variant& variant,
+    std::function<absl::Status(Rank& rank, const Module& kernels, const LoweredVariant& variant,
                                uint64_t seed, int steps, Tally& tally)>;
 
 /// Many variants on worlds of threads, with their kernels compiled together.
@@ -47,7 +47,7 @@ class VariantBatch {
   Machine machine_;
   RunsVariant run_variant_;
   KernelSet kernels_;
-  std::map<Target, std::vector<Variant>> variants_;  // by world
+  std::map<Target, std::vector<LoweredVariant>> variants_;  // by world
   Tally tally_;
 };
 

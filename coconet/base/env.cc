@@ -50,7 +50,8 @@ std::string HostCompiler() {
 
 /// COCONET_HOST_ARCH if this processor runs such code; else "native".
 std::string HostArch() {
-#if defined(__x86_64__)
+// Before version 18, clang cannot ask a processor for its level.
+#if defined(__x86_64__) && (!defined(__clang__) || __clang_major__ >= 18)
   const std::string arch = Var("COCONET_HOST_ARCH");
   if ((arch == "x86-64") || (arch == "x86-64-v2" && __builtin_cpu_supports("x86-64-v2")) ||
       (arch == "x86-64-v3" && __builtin_cpu_supports("x86-64-v3")) ||

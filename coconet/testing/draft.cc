@@ -23,7 +23,7 @@ double BoundOfData(DType dtype) { return IsFloat(dtype) || dtype == DType::kBool
 
 }  // namespace
 
-Drafted Draft::Add(Op op, const std::vector<Drafted>& operands, double bound) {
+Drafted ProgramDraft::Add(Op op, const std::vector<Drafted>& operands, double bound) {
   std::vector<NodeId> inputs;
   for (const Drafted& operand : operands) {
     if (!operand.there()) return {};
@@ -39,27 +39,27 @@ Drafted Draft::Add(Op op, const std::vector<Drafted>& operands, double bound) {
   return {id, bound};
 }
 
-void Draft::Pop() {
+void ProgramDraft::Pop() {
   if (As<Input>(graph_, size() - 1) != nullptr) --inputs_;
   graph_.nodes.pop_back();
   types_.pop_back();
 }
 
-Drafted Draft::NewInput(DType dtype, Shape shape, Layout layout) {
+Drafted ProgramDraft::NewInput(DType dtype, Shape shape, Layout layout) {
   return Add(Input{absl::StrCat("x", inputs_++), {dtype, std::move(shape), layout}}, {},
              BoundOfData(dtype));
 }
 
-Drafted Draft::NewState(DType dtype, Shape shape, Layout layout) {
+Drafted ProgramDraft::NewState(DType dtype, Shape shape, Layout layout) {
   return Add(State{absl::StrCat("s", states_++), {dtype, std::move(shape), layout}}, {},
              BoundOfData(dtype));
 }
 
-Drafted Draft::Number(double value, DType dtype) {
+Drafted ProgramDraft::Number(double value, DType dtype) {
   return Add(Const{value, dtype}, {}, std::fabs(value));
 }
 
-Drafted Draft::Cast(DType dtype, Drafted a) {
+Drafted ProgramDraft::Cast(DType dtype, Drafted a) {
   if (!a.there() || type(a).dtype == dtype) return a;
   const double bound = dtype == DType::kBool ? 1
                        : dtype == DType::kU8 ? std::min(a.bound, 255.0)
@@ -67,21 +67,21 @@ Drafted Draft::Cast(DType dtype, Drafted a) {
   return Add(coconet::Cast{dtype}, {a}, bound);
 }
 
-Drafted Draft::Plus(Drafted a, double number) {
+Drafted ProgramDraft::Plus(Drafted a, double number) {
   if (!a.there()) return a;
   return Apply(Pw::kAdd, {a, Number(number, type(a).dtype)}, a.bound + std::fabs(number));
 }
 
-Drafted Draft::Times(Drafted a, double number) {
+Drafted ProgramDraft::Times(Drafted a, double number) {
   if (!a.there()) return a;
   return Apply(Pw::kMul, {a, Number(number, type(a).dtype)}, a.bound * std::fabs(number));
 }
 
-Drafted Draft::Apply(Pw fn, const std::vector<Drafted>& operands, double bound) {
+Drafted ProgramDraft::Apply(Pw fn, const std::vector<Drafted>& operands, double bound) {
   return Add(Pointwise{fn}, operands, bound);
 }
 
-int64_t Draft::Folded(Drafted a, const std::vector<int>& dims) const {
+int64_t ProgramDraft::Folded(Drafted a, const std::vector<int>& dims) const {
   const Shape& shape = type(a).shape;
   if (dims.empty()) return NumElements(shape);
   int64_t count = 1;
@@ -89,7 +89,7 @@ int64_t Draft::Folded(Drafted a, const std::vector<int>& dims) const {
   return count;
 }
 
-Drafted Draft::Whole(FoldKind kind, Drafted a, std::vector<int> dims) {
+Drafted ProgramDraft::Whole(FoldKind kind, Drafted a, std::vector<int> dims) {
   if (!a.there() || type(a).shape.empty()) return {};
   if (dims.size() == type(a).shape.size()) dims.clear();
   const double bound =
@@ -100,29 +100,29 @@ Drafted Draft::Whole(FoldKind kind, Drafted a, std::vector<int> dims) {
   return is_part ? Add(AllReduce{AcrossRanks(kind)}, {folded}, bound) : folded;
 }
 
-std::vector<int> Draft::LastDim(Drafted a) const {
+std::vector<int> ProgramDraft::LastDim(Drafted a) const {
   return {static_cast<int>(type(a).shape.size()) - 1};
 }
 
-Drafted Draft::Norm(Drafted a) {
+Drafted ProgramDraft::Norm(Drafted a) {
   const Drafted sum = Whole(FoldKind::kSum, Apply(Pw::kMul, {a, a}, a.bound * a.bound), {});
   return Apply(Pw::kSqrt, {sum}, std::sqrt(sum.bound));
 }
 
-Drafted Draft::Softmax(Drafted a) {
+Drafted ProgramDraft::Softmax(Drafted a) {
   if (!a.there() || type(a).shape.empty()) return {};
   const Drafted shifted = Apply(Pw::kSub, {a, Whole(FoldKind::kMax, a, LastDim(a))}, 2 * a.bound);
   const Drafted e = Apply(Pw::kExp, {shifted}, 1);
   return Apply(Pw::kDiv, {e, Whole(FoldKind::kSum, e, LastDim(a))}, 1);
 }
 
-Drafted Draft::LayerNorm(Drafted a) {
+Drafted ProgramDraft::LayerNorm(Drafted a) {
   if (!a.there() || type(a).shape.empty()) return {};
   const Drafted centred = Apply(Pw::kSub, {a, Whole(FoldKind::kMean, a, LastDim(a))}, 2 * a.bound);
   return RmsNorm(centred);
 }
 
-Drafted Draft::RmsNorm(Drafted a) {
+Drafted ProgramDraft::RmsNorm(Drafted a) {
   if (!a.there() || type(a).shape.empty()) return {};
   const Drafted square = Apply(Pw::kMul, {a, a}, a.bound * a.bound);
   const double largest = 1 / std::sqrt(kEpsilon);

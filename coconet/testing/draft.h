@@ -15,9 +15,9 @@ struct Drafted {
 };
 
 /// A program in the making, of values that stay small: what is added infers, or is not added.
-class Draft {
+class ProgramDraft {
  public:
-  explicit Draft(std::string name) { graph_.name = std::move(name); }
+  explicit ProgramDraft(std::string name) { graph_.name = std::move(name); }
 
   const Graph& graph() const { return graph_; }
   const TensorType& type(Drafted v) const { return types_[v.id]; }

@@ -16,11 +16,11 @@ inline int OwnerOf(int64_t index, const TensorType& type, int ranks) {
 }
 
 /// The ranks that a collective spans: first, first + stride, ...
-struct Members {
+struct RankGroup {
   int first, stride, count;
 };
 /// Of `rank`, in stages of `ranks` ranks, `of_node` a node.
-inline Members MembersOf(Span span, int rank, int ranks, int of_node) {
+inline RankGroup MembersOf(Span span, int rank, int ranks, int of_node) {
   const int stage = rank - rank % ranks;
   if (span == Span::kNode) return {rank - rank % of_node, 1, of_node};
   if (span == Span::kAcross) return {stage + rank % of_node, of_node, ranks / of_node};

@@ -25,7 +25,7 @@ std::vector<double> SimulatedRanks::Stored(int rank, NodeId store) const {
 
 double SimulatedRanks::Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
   const NodeId operand = Operand(reduction, 0);
-  const Members members = MembersOf(SpanOf(program().op(reduction)), rank, ranks_, of_node_);
+  const RankGroup members = MembersOf(SpanOf(program().op(reduction)), rank, ranks_, of_node_);
   double result = Cell(members.first, operand, index);
   for (int i = 1; i < members.count; ++i)
     result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));

@@ -54,7 +54,7 @@ class ValuePool {
   Drafted Floats(Drafted v);
 
   const RandomProgramOptions options_;
-  Draft draft_;
+  ProgramDraft draft_;
 
  private:
   Drafted Young(const Condition& condition);

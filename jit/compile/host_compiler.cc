@@ -113,7 +113,7 @@ std::string FileStamp(const std::string& program) {
 }
 
 absl::StatusOr<Toolchain> AskCompiler(const std::string& program, double time_limit_s) {
-  Command command;
+  ProcessCommand command;
   command.argv = {program};
   Append(command.argv, Flags(Dialect::kHost, Optimize::kFull));
   Append(command.argv, "-### -");
@@ -174,7 +174,8 @@ bool IsWholeSharedObject(absl::string_view content) {
          header.e_shoff + uint64_t{header.e_shnum} * header.e_shentsize <= content.size();
 }
 
-absl::Status Failure(const std::string& program, const Command& command, const Finished& finished) {
+absl::Status Failure(const std::string& program, const ProcessCommand& command,
+                     const Finished& finished) {
   switch (finished.how) {
     case Finished::How::kTimedOut:
       return absl::DeadlineExceededError(absl::StrCat(program, ": want a kernel compiled within ",
@@ -215,7 +216,7 @@ class HostTranslator : public Translator {
     RETURN_IF_ERROR(usable_);
     ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
     const std::string output = absl::StrCat(scratch->path(), "/kernel.so");
-    Command command;
+    ProcessCommand command;
     command.argv = {program_};
     Append(command.argv, Flags(dialect_, options_.optimize));
     command.argv.insert(command.argv.end(), {"-o", output, "-"});

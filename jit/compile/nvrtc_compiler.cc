@@ -45,7 +45,7 @@ std::vector<std::string> FindDisassembler(const std::string& file) {
 absl::StatusOr<std::string> Disassemble(absl::string_view cubin) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   const std::string file = scratch->path() + "/kernel.cubin";
-  Command command;
+  ProcessCommand command;
   command.argv = FindDisassembler(file);
   command.output_limit = 64 << 20;
   if (command.argv.empty())

@@ -24,14 +24,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-absl::Status CannotStart(const Command& command, int error) {
+absl::Status CannotStart(const ProcessCommand& command, int error) {
   return absl::UnavailableError(
       absl::StrCat("start ", command.argv[0], ": ", std::strerror(error)));
 }
 
 /// A copy of `fd` above the three descriptors that the child redirects, so that no redirection
 /// overwrites the source of another.
-absl::StatusOr<Descriptor> AboveStandard(const Command& command, Descriptor fd) {
+absl::StatusOr<Descriptor> AboveStandard(const ProcessCommand& command, Descriptor fd) {
   if (!fd) return CannotStart(command, errno);
   Descriptor high(fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (!high) return CannotStart(command, errno);
@@ -39,7 +39,7 @@ absl::StatusOr<Descriptor> AboveStandard(const Command& command, Descriptor fd) 
 }
 
 /// The input as a file in memory: unlike a pipe, it needs no thread or loop that feeds it.
-absl::StatusOr<Descriptor> InputFile(const Command& command) {
+absl::StatusOr<Descriptor> InputFile(const ProcessCommand& command) {
   ASSIGN_OR_RETURN(Descriptor file,
                    AboveStandard(command, Descriptor(memfd_create("coconet-input", MFD_CLOEXEC))));
   if (!WriteAll(file, command.input) || lseek(file.get(), 0, SEEK_SET) != 0)
@@ -69,7 +69,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 
 /// By posix_spawn, which runs no fork handlers and copies no page tables, however
 /// large the process.
-absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input,
+absl::StatusOr<pid_t> Spawn(const ProcessCommand& command, const Descriptor& input,
                             const Descriptor& output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -154,7 +154,7 @@ Finished Reap(pid_t pid, Clock::time_point deadline, const Command& command) {
 
 }  // namespace
 
-absl::StatusOr<Finished> RunProcess(const Command& command) {
+absl::StatusOr<Finished> RunProcess(const ProcessCommand& command) {
   const std::chrono::duration<double> limit(std::clamp(command.time_limit_s, 0.0, 1e6));
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
   ASSIGN_OR_RETURN(Descriptor input, InputFile(command));

@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-struct Command {
+struct ProcessCommand {
   std::vector<std::string> argv;         // argv[0]: the program's path
   std::string input;                     // standard input
   std::vector<std::string> environment;  // "NAME=value", added to this process's environment
@@ -36,6 +36,6 @@ struct Finished {
 /// Runs a program to its end, without a shell. Safe in a process with threads, MPI and SIGCHLD
 /// handlers of its own. The program inherits no file descriptor of this process, and gets a process
 /// group of its own and default signal handling. Unavailable when it cannot be started.
-absl::StatusOr<Finished> RunProcess(const Command& command);
+absl::StatusOr<Finished> RunProcess(const ProcessCommand& command);
 
 }  // namespace coconet

@@ -23,7 +23,7 @@ using How = Finished::How;
 using ::testing::HasSubstr;
 
 Finished Shell(const std::string& script, const std::string& input = "", double time_limit_s = 20) {
-  Command command;
+  ProcessCommand command;
   command.argv = {"/bin/sh", "-c", script};
   command.input = input;
   command.environment = {"COCONET_TEST=42"};
@@ -57,7 +57,7 @@ TEST(RunProcess, SaysWhichSignalEndedIt) {
 }
 
 TEST(RunProcess, KeepsTheBeginningOfALongOutput) {
-  Command command;
+  ProcessCommand command;
   command.argv = {"/bin/sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"};
   command.output_limit = 1000;
   const absl::StatusOr<Finished> finished = RunProcess(command);
@@ -97,7 +97,7 @@ TEST(RunProcess, WorksWhenStandardInputAndOutputAreClosed) {
   const pid_t pid = fork();
   if (pid == 0) {
     for (int fd : {0, 1}) close(fd);
-    Command command;
+    ProcessCommand command;
     command.argv = {"/bin/sh", "-c", "cat; echo err >&2"};
     command.input = "in\n";
     const absl::StatusOr<Finished> finished = RunProcess(command);
@@ -140,7 +140,7 @@ TEST(RunProcess, RunsFromManyThreads) {
 }
 
 TEST(RunProcess, NamesAProgramThatCannotBeStarted) {
-  Command command;
+  ProcessCommand command;
   command.argv = {"/nonexistent/c++"};
   const absl::Status status = RunProcess(command).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);

@@ -12,7 +12,7 @@ absl::StatusOr<Programs> Programs::Of(const Schedule& schedule, const Config& co
   programs.has_lists_ = tensors > 0;
   programs.kinds_ = tensors > 0 ? KindsOf(schedule.graph()) : TensorKinds{{0}, {0}, {1}};
   for (int first : programs.kinds_.first) {
-    Program& program = programs.list_.emplace_back();
+    SizedProgram& program = programs.list_.emplace_back();
     ASSIGN_OR_RETURN(program.units, CutIntoUnits(tensors > 0 ? schedule.OfTensor(first) : schedule,
                                                  LeftToLibrary(config.protocol, target.nodes),
                                                  tensors, schedule.program().each()));

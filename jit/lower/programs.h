@@ -13,7 +13,7 @@ namespace coconet {
 
 /// The program of all tensors of one size. Their units have the same numbers in every program of a
 /// schedule.
-struct Program {
+struct SizedProgram {
   Units units;
   BufferTable table;
 };
@@ -27,8 +27,8 @@ class Programs {
                                      const Target& target);
 
   int size() const { return static_cast<int>(list_.size()); }
-  Program& operator[](int program) { return list_[program]; }
-  const Program& operator[](int program) const { return list_[program]; }
+  SizedProgram& operator[](int program) { return list_[program]; }
+  const SizedProgram& operator[](int program) const { return list_[program]; }
   const Units& units() const { return list_[0].units; }
 
   bool has_lists() const { return has_lists_; }
@@ -44,7 +44,7 @@ class Programs {
  private:
   bool has_lists_ = false;
   TensorKinds kinds_;
-  std::vector<Program> list_;
+  std::vector<SizedProgram> list_;
 };
 
 }  // namespace coconet

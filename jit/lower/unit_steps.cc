@@ -46,7 +46,7 @@ absl::Status UnitSteps::Add(const UnitPart& part) {
 void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
   for (int tensor = 0; tensor < (programs_.IsOfTensors(part.unit) ? programs_.tensors() : 1);
        ++tensor) {
-    const Program& program = programs_[programs_.of(tensor)];
+    const SizedProgram& program = programs_[programs_.of(tensor)];
     for (GemmStep& gemm :
          GemmsOf(program.units, product, program.table, target_.ranks, config_.gemm, part.piece)) {
       if (part.piece != nullptr) {
@@ -213,7 +213,7 @@ absl::Status UnitSteps::AddKernel(const UnitPart& part, const std::vector<int>& 
 }
 
 absl::StatusOr<TiledProduct> UnitSteps::AddTiledProduct(int number) {
-  Program& program = programs_[0];
+  SizedProgram& program = programs_[0];
   ASSIGN_OR_RETURN(
       const TiledProduct tiles,
       MakeTiledProduct({program.units, ProductOf(graph(), unit(number)), number + 1, draft_.size()},

@@ -78,7 +78,7 @@ bool DeviceStreams::Give(SimtHost& host, SimtStream* stream, SimtWork work) {
     stream->queue.push_back({std::move(work), std::make_shared<Clock>(host.clock)});
     // Everything but kernels is done as soon as possible, whatever the other hosts do.
     while (!stream->queue.empty() && !stream->runs_kernel &&
-           !std::holds_alternative<KernelWork>(stream->queue.front().work) && StartFirst(*stream))
+           !std::holds_alternative<RunWork>(stream->queue.front().work) && StartFirst(*stream))
       continue;
     changed_ = true;
   }
@@ -106,7 +106,7 @@ bool DeviceStreams::StartFirst(SimtStream& stream) {
   stream.queue.pop_front();
   stream.clock.Join(*given.after);
   stream.agent.clock = &stream.clock;
-  std::visit(Match{[&](const KernelWork& work) { StartKernel(stream, work); },
+  std::visit(Match{[&](const RunWork& work) { StartKernel(stream, work); },
                    [&](const CopyWork& work) { Copy(stream.agent, work); },
                    [&](const FillWork& work) { Fill(stream.agent, work); },
                    [&](const CallWork& work) {
@@ -164,7 +164,7 @@ void DeviceStreams::CancelMeetings(int rank) {
   machine_.checker().GiveUpPlan();
 }
 
-void DeviceStreams::StartKernel(SimtStream& stream, const KernelWork& work) {
+void DeviceStreams::StartKernel(SimtStream& stream, const RunWork& work) {
   auto launch = std::make_shared<SimtLaunch>();
   launch->kernel = work.kernel;
   launch->name = *work.name;

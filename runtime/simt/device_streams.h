@@ -40,7 +40,7 @@ struct SimtEvent {
   size_t work = 0;  // length of the graph's work behind the record
 };
 
-struct KernelWork {
+struct RunWork {
   SimtKernel kernel;
   const std::string* name;
   const void* params;
@@ -88,7 +88,7 @@ struct MeetWork {
   std::vector<SimtAccess> accesses;  // of the stream's rank
 };
 using SimtWork =
-    std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
+    std::variant<RunWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
 
 /// The work that streams were given during a capture.
 struct SimtGraph {
@@ -152,7 +152,7 @@ class DeviceStreams {
  private:
   /// Whether the first work of the stream is done, or is a kernel that has begun.
   bool StartFirst(SimtStream& stream);
-  void StartKernel(SimtStream& stream, const KernelWork& work);
+  void StartKernel(SimtStream& stream, const RunWork& work);
   /// Whether the meeting is over for the stream, which waits there otherwise.
   bool Attend(SimtStream& stream, const SimtStream::Given& given, const MeetWork& work);
   void Note(const Agent& agent, const std::vector<SimtAccess>& accesses);

@@ -279,9 +279,9 @@ void FillKernels(DriverApi& driver) {
     const auto& kernel = *reinterpret_cast<const SimtModule::Function*>(function);
     if (config->gridDimX == 0 || config->blockDimX == 0 || config->blockDimX > Epoch::kThreads)
       return CUDA_ERROR_INVALID_VALUE;
-    return Give(config->hStream, KernelWork{kernel.kernel, &kernel.name, params[0],
-                                            static_cast<int>(config->gridDimX),
-                                            static_cast<int>(config->blockDimX)});
+    return Give(config->hStream,
+                RunWork{kernel.kernel, &kernel.name, params[0], static_cast<int>(config->gridDimX),
+                        static_cast<int>(config->blockDimX)});
   };
 }
 

@@ -1,0 +1,117 @@
+// Writes what the fuzzers begin with, one input a file: seeds FOLDER. Programs are those that are
+// built in and random ones; traces and configs those that the tuner would try; rows those of a
+// cache in which they were stored.
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autotune/store/record.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/testing/random_program.h"
+#include "coconet/workloads/workloads.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kRandomPrograms = 60;
+constexpr size_t kSchedules = 64;  // of a program
+constexpr char kHostKey[] = "key: 1\ngenerator: 4\nranks: 2\n";
+
+class Folder {
+ public:
+  explicit Folder(std::filesystem::path path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+  }
+  void Add(const std::string& input) {
+    std::ofstream(path_ / absl::StrCat(count_++), std::ios::binary) << input;
+  }
+
+ private:
+  const std::filesystem::path path_;
+  int count_ = 0;
+};
+
+void WritePrograms(Folder folder) {
+  for (const WorkloadInfo& workload : Workloads())
+    folder.Add(Print(MakeWorkload(workload.name).value()));
+  for (const Graph& program : FuzzedPrograms()) folder.Add(Print(program));
+  for (int seed = 0; seed < kRandomPrograms; ++seed) folder.Add(Print(RandomProgram(seed)));
+}
+
+void WriteTracesAndConfigs(Folder traces, Folder configs) {
+  for (size_t p = 0; p < FuzzedPrograms().size(); ++p) {
+    for (uint64_t w : {0, 1, 4}) {
+      const FuzzedWorld& world = WorldAt(w);
+      const std::vector<Schedule> schedules =
+          Derive(FuzzedPrograms()[p], {.by_node = world.target.nodes > 1}).value();
+      for (size_t i = 0; i < schedules.size(); i += 1 + schedules.size() / kSchedules) {
+        traces.Add(
+            absl::StrCat(std::string(1, static_cast<char>(p)), TraceText(schedules[i].trace())));
+        const std::vector<Config> all = Configs(schedules[i], world.space);
+        for (size_t c = 0; c < all.size(); c += 1 + all.size() / 2)
+          configs.Add(absl::StrCat(std::string(1, static_cast<char>(i)), Text(all[c])));
+      }
+    }
+  }
+}
+
+std::string Row(const std::vector<std::string>& fields) {
+  return absl::StrJoin(fields, std::string(1, kEndOfField)) + kEndOfRow;
+}
+
+std::string VariantRow(int id, const std::string& trace, const Config& config, Verdict verdict,
+                       int failed_runs, int deaths) {
+  return Row({"v", absl::StrCat("i", id), "k", "s" + trace, "s" + Text(config), "sfuse(C)",
+              "slibrary", absl::StrCat("s", Name(verdict)), "sreason", "r12.5", "r12", "r13", "i20",
+              "i4096", "i1700000000", absl::StrCat("i", failed_runs), absl::StrCat("i", deaths)});
+}
+
+void WriteRows(Folder folder) {
+  const Graph& program = FuzzedPrograms()[0];
+  const std::string texts = Row({"e", "i1", absl::StrCat("s", kHostKey)}) +
+                            Row({"p", "i1", absl::StrCat("sprogram: ", Print(program))});
+  const std::string decision =
+      Row({"d", "k", "i1", "i1", "i1", "i2", "sfuse(C)", "i4096", "i3", "i1", "i1700000000"});
+  const std::string trust =
+      Row({"t", "i1", "s" + std::string(64, 'a'), "s" + std::string(64, 'b'), "schecks", "i1"});
+  const std::string flight = Row({"f", "i2", "sboot pid 4711 99", "i1700000000"});
+  const std::vector<Schedule> schedules = Derive(program).value();
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    const std::vector<Config> configs = Configs(schedules[i], WorldAt(0).space);
+    const std::string trace = TraceText(schedules[i].trace());
+    std::string rows = texts;
+    for (size_t c = 0; c < configs.size() && c < 3; ++c) {
+      const Verdict verdict =
+          c < 2 ? Verdict::kMeasured : kAllVerdicts[i % std::size(kAllVerdicts)];
+      absl::StrAppend(&rows, VariantRow(static_cast<int>(c) + 1, trace, configs[c], verdict,
+                                        static_cast<int>(c), static_cast<int>(i % 3)));
+    }
+    folder.Add(rows + decision + trust + flight);
+  }
+  TuningRecord record{.key = "k", .key_text = kHostKey, .best = {}, .baseline = {}, .trust = {{}}};
+  folder.Add(Encode(record));
+}
+
+}  // namespace
+}  // namespace coconet
+
+int main(int argc, char** argv) {
+  using namespace coconet;
+  if (argc != 2) {
+    std::fprintf(stderr, "seeds: want a folder\n");
+    return 2;
+  }
+  const std::filesystem::path folder = argv[1];
+  WritePrograms(Folder(folder / "program"));
+  WriteTracesAndConfigs(Folder(folder / "trace"), Folder(folder / "config"));
+  WriteRows(Folder(folder / "row"));
+  return 0;
+}
