@@ -15,7 +15,6 @@
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/typed_graph.h"
-#include "coconet/language/text.h"
 #include "coconet/schedule/describe.h"
 #include "jit/lower/join.h"
 
@@ -119,8 +118,7 @@ Graph AsProgram(const Graph& whole, const std::vector<NodeId>& nodes, Parts::Par
     if (std::string* name = NameOf(node.op)) {
       const bool is_output = std::holds_alternative<Output>(node.op);
       const auto at = std::distance(outputs.begin(), outputs.find(*name));
-      std::string own =
-          is_output ? absl::StrFormat("y%06d", at) : absl::StrCat("x", declared++);
+      std::string own = is_output ? absl::StrFormat("y%06d", at) : absl::StrCat("x", declared++);
       part.names[own] = *name;
       *name = std::move(own);
     }
@@ -209,7 +207,7 @@ Parts SplitIntoParts(const Graph& program) {
     const absl::StatusOr<Schedule> plain = InitialSchedule(AsProgram(program, nodes, part));
     CC_CHECK(plain.ok());
     const auto [kind, is_new] =
-        kinds.try_emplace(Print(plain->graph()), static_cast<int>(parts.kinds.size()));
+        kinds.try_emplace(Print(*plain), static_cast<int>(parts.kinds.size()));
     if (is_new) parts.kinds.push_back(plain->graph());
     part.kind = kind->second;
   }
@@ -233,9 +231,9 @@ absl::StatusOr<Combination> ParseCombination(absl::string_view text,
                      absl::ConsumeSuffix(&text, "}");
   const std::vector<absl::string_view> kinds = absl::StrSplit(text, "} {");
   if (!whole || kinds.size() != parts->kinds.size() || parts->parts.size() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want \"", kApart, "{...}\" with ", parts->kinds.size(),
-                     " kinds of parts, have ", kinds.size(), " in \"", text, "\""));
+    return absl::InvalidArgumentError(absl::StrCat("want \"", kApart, "{...}\" with ",
+                                                   parts->kinds.size(), " kinds of parts, have ",
+                                                   kinds.size(), " in \"", text, "\""));
   }
   Combination combination{parts, {}};
   for (size_t kind = 0; kind < kinds.size(); ++kind) {

@@ -23,9 +23,9 @@ struct Parts {
     int kind = 0;
     std::map<std::string, std::string> names;  // by name in the kind's program: in the whole one
   };
-  std::string name;            // of the whole program
-  std::vector<Graph> kinds;    // bound, canonical programs under names of their own
-  std::vector<Part> parts;     // in the order of their operations
+  std::string name;          // of the whole program
+  std::vector<Graph> kinds;  // bound, canonical programs under names of their own
+  std::vector<Part> parts;   // in the order of their operations
 };
 
 /// A pure function of a bound, canonical program. One part where everything is connected, and for a

@@ -99,7 +99,7 @@ absl::StatusOr<pid_t> Spawn(const ProcessCommand& command, const Descriptor& inp
   return pid;
 }
 
-bool IsStopped(const Command& command) { return command.stop != nullptr && *command.stop; }
+bool IsStopped(const ProcessCommand& command) { return command.stop != nullptr && *command.stop; }
 
 /// True when the child has ended, even if other code has taken its status.
 bool HasEnded(pid_t pid) {
@@ -112,7 +112,7 @@ bool HasEnded(pid_t pid) {
 /// Reads the output of the child and its children until all have closed the pipe, or the child has
 /// ended and processes that it left behind are silent, or the deadline passes.
 std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point deadline,
-                       const Command& command) {
+                       const ProcessCommand& command) {
   std::string output;
   for (char buffer[4096]; Clock::now() < deadline && !IsStopped(command);) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -128,8 +128,8 @@ std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point dead
   return output;
 }
 
-/// Waits for the child until the deadline or Command::stop, then kills its process group.
-Finished Reap(pid_t pid, Clock::time_point deadline, const Command& command) {
+/// Waits for the child until the deadline or ProcessCommand::stop, then kills its process group.
+Finished Reap(pid_t pid, Clock::time_point deadline, const ProcessCommand& command) {
   using How = Finished::How;
   bool killed = false;
   How why = How::kTimedOut;
