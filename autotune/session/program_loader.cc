@@ -19,6 +19,7 @@
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/key.h"
+#include "autotune/session/preparation.h"
 #include "autotune/store/process_identity.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
@@ -272,40 +273,13 @@ class Loader {
         "tuning ", program_.name, " was interrupted before anything was measured, while ", doing));
   }
 
-  /// Whether work that goes before measuring, "its schedules were derived", goes on: not once the
-  /// user interrupts, or that share of the budget is spent.
-  class Preparation {
-   public:
-    Preparation(Loader& loader, absl::string_view doing, double share)
-        : loader_(loader), doing_(doing), share_(share) {}
-
-    /// Collective; the same on all ranks.
-    bool GoOn() {
-      if (ended_) return false;
-      Packer mine;
-      const double spent = Seconds() - loader_.start_s_;
-      mine.Int(loader_.Interrupted()).Int(spent > share_ * loader_.budget_s_);
-      const absl::StatusOr<std::string> said = loader_.exchange_.Broadcast(mine.bytes());
-      status_ = said.status();
-      if (said.ok()) {
-        Unpacker in(*said);
-        if (in.Int() != 0) status_ = loader_.InterruptedWhile(doing_);
-        ended_ = in.Int() != 0;
-      }
-      ended_ = ended_ || !status_.ok();
-      return !ended_;
-    }
-    bool ended() const { return ended_; }
-    /// Cancelled where the user interrupted; an error where the ranks lost contact.
-    const absl::Status& status() const { return status_; }
-
-   private:
-    Loader& loader_;
-    const absl::string_view doing_;
-    const double share_;
-    bool ended_ = false;
-    absl::Status status_;
-  };
+  /// Work that goes before measuring, "its schedules were derived", until that share of the budget
+  /// is spent.
+  Preparation PreparationOf(absl::string_view doing, double share) const {
+    return {exchange_,
+            {state_->options.interrupted, start_s_ + share * budget_s_, Seconds,
+             InterruptedWhile(doing)}};
+  }
 
   /// The plain variant, where results are so long that a winner is compared with it; else none.
   std::vector<Variant> PlainToCompareWith(const Variant& winner) const {
@@ -476,7 +450,7 @@ class Loader {
     if (parts->parts.size() == 1) return Apart{};
     Combination combination{parts, {}};
     Apart apart;
-    Preparation tuning(*this, "its parts were tuned", kPartsShare);
+    Preparation tuning = PreparationOf("its parts were tuned", kPartsShare);
     for (const Graph& kind : parts->kinds) {
       if (!tuning.GoOn()) {
         RETURN_IF_ERROR(tuning.status());
@@ -514,7 +488,7 @@ class Loader {
     ASSIGN_OR_RETURN(Apart apart, TuneParts());
     const bool combines = apart.variant.has_value();
     const double done = combines ? kPartsShare : 0;
-    Preparation deriving(*this, "its schedules were derived", Share(done, kDeriveShare));
+    Preparation deriving = PreparationOf("its schedules were derived", Share(done, kDeriveShare));
     ASSIGN_OR_RETURN(const VariantSet set, Enumerate(deriving, std::move(apart.variant)));
     TunerOptions options = OptionsOfTuner(seed);
     if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
@@ -523,7 +497,7 @@ class Loader {
       options.earlier = known->record.search;
     }
     Report(absl::StrCat(set.variants.size(), " variants to check and time"));
-    Preparation lowering(*this, "its variants were lowered", Share(done, kLowerShare));
+    Preparation lowering = PreparationOf("its variants were lowered", Share(done, kLowerShare));
     absl::StatusOr<std::unique_ptr<RankRunner>> runner =
         RankRunner::Create(rank_, program_, set.variants,
                            {.seed = seed,
