@@ -16,8 +16,8 @@ std::string Parameters(const std::vector<std::string>& sizes) {
   std::string text = "coconet 1\nprogram parameters\ninput lr : f32[]\n";
   for (size_t i = 0; i < sizes.size(); ++i) {
     absl::StrAppend(&text, "input g", i, " : f32[", sizes[i], "] local\nstate p", i, " : f32[",
-                    sizes[i], "] replicated\nupdate(p", i, ", p", i, " - lr * all_reduce(sum, g",
-                    i, "))\n");
+                    sizes[i], "] replicated\nupdate(p", i, ", p", i, " - lr * all_reduce(sum, g", i,
+                    "))\n");
   }
   return text;
 }

@@ -24,7 +24,7 @@ struct DeriveOptions {
   /// Asked after every few thousand operations that were rewritten or analysed, at the same points
   /// on every machine; once it returns false, Derive returns what it has found so far, the baseline
   /// (IsBaseline) included. May be empty.
-  std::function<bool()> go_on;
+  std::function<bool()> go_on = nullptr;
 };
 
 /// Returns every schedule that the transformations reach from the program: in a deterministic
