@@ -40,8 +40,8 @@ struct EvaluationCache {
     std::unordered_map<int64_t, BoundedLine> rows, columns;
   };
   std::map<std::pair<NodeId, int>, Lines> lines;
-  int64_t line_elements = 0;   // of all lines
-  std::function<bool()> stop;  // asked before each block; may be empty
+  int64_t line_elements = 0;             // of all lines
+  std::function<bool()> stop = nullptr;  // asked before each block
 };
 
 /// Work on elements of one node, block by block. What it makes of them is in the cache when no
