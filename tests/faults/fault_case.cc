@@ -104,7 +104,8 @@ struct Lines {
       complete |= absl::StrContains(words, ", complete,");
       // An error says what was wanted, or found, or what to do: more than its code.
       const std::string said = words.substr(std::min(words.size(), words.find(": ") + 2));
-      if (!absl::StartsWith(words, "right") && said.size() < 15) wordless = std::string(line);
+      const bool speaks = absl::StartsWith(words, "warning: ") || absl::StartsWith(words, "error ");
+      if (speaks && said.size() < 15) wordless = std::string(line);
     }
   }
 };

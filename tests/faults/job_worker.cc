@@ -1,6 +1,7 @@
 // A job as a user starts one, which checks its own answers: it tunes a program or finds it in the
 // cache, runs steps on fresh data, and compares every result on every rank with the interpreter.
-// Under mpirun a process is one rank. A line per rank says how it ended:
+// Under mpirun a process is one rank. A line per rank says that it begins, and another how it
+// ended:
 //   rank 0: right, tuned, complete, key 4f1c...     or: found; incomplete
 //   rank 0: WRONG ...
 //   rank 0: error CODE: ...
@@ -52,7 +53,8 @@ ABSL_FLAG(std::string, odd, "",
 namespace coconet {
 namespace {
 
-constexpr int kSteps = 3;  // that are checked
+constexpr char kBegins[] = "begins";  // its world is made
+constexpr int kSteps = 3;             // that are checked
 
 /// What a rank asks for.
 struct Wish {
@@ -203,6 +205,7 @@ int Main() {
         if (const std::string apart = absl::GetFlag(FLAGS_apart); !apart.empty())
           RETURN_IF_ERROR(LiveOn(absl::StrCat(apart, "/", rank.rank())));
         const Wish wish = WishOf(rank.rank());
+        Say(rank.rank(), kBegins);
         Session session(rank, wish.options);
         const absl::Status ended = Job(session, wish);
         if (ended.ok()) return ended;

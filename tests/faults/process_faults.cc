@@ -4,11 +4,20 @@
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/faults/injected_fault.h"
 
 namespace coconet {
 namespace {
+
+/// Whether each rank has written these words.
+bool HasEach(const std::string& out, int ranks, absl::string_view words) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!absl::StrContains(out, absl::StrCat("rank ", rank, words))) return false;
+  }
+  return true;
+}
 
 /// SIGKILL of one of the processes, or of all of them at once.
 class Killing final : public InjectedFault {
@@ -21,7 +30,10 @@ class Killing final : public InjectedFault {
   void Prepare(Scene&, JobSetting& setting) override {
     if (recovery_) setting.of_mpirun.push_back("--enable-recovery");
   }
-  void Strike(Scene&, Job& job) override {
+  void Strike(Scene& scene, Job& job) override {
+    // Where the others go on, those that begin wait in MPI_Init for one that died there, for ever.
+    const auto begun = [&] { return HasEach(job.command().out(), scene.ranks(), ": begins"); };
+    if (recovery_ && !Eventually([&] { return begun() || job.HasEnded(); })) return;
     const std::vector<pid_t> processes = job.Processes();
     for (size_t i = 0; i < processes.size(); ++i) {
       if (all_ || i == which_ % processes.size()) kill(processes[i], SIGKILL);

@@ -72,4 +72,5 @@ for name in "${only[@]}"; do
     echo "$name: FINDING. Again: tests/fuzz/run.sh --only=$name $findings/$name-*"
   fi
 done
+rmdir --ignore-fail-on-non-empty "$findings"
 exit $failed
