@@ -73,7 +73,7 @@ TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
       }
       EXPECT_EQ(all_fit, again) << "blocks that wait for each other were not counted";
       if (!again) {
-        EXPECT_THAT(ran_with, ElementsAre(2, 4, 8));
+        EXPECT_THAT(ran_with, ElementsAre(2, 4)) << "8 of each of 2 ranks do not fit";
       }
       return StepAndCheck(tuned, session, 7 + again);
     });
