@@ -9,8 +9,8 @@
 
 namespace coconet {
 
-/// Whether work that goes before measuring goes on: not once the user interrupts, or a time is over.
-/// All ranks decide alike, by rank 0.
+/// Whether work that goes before measuring goes on: not once the user interrupts, or a time is
+/// over. All ranks decide alike, by rank 0.
 class Preparation {
  public:
   struct Options {
