@@ -17,6 +17,7 @@
 #include "coconet/schedule/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "runtime/arguments.h"
+#include "tests/program_texts.h"
 #include "tests/random_config.h"
 #include "tests/rank_memory.h"
 
@@ -28,23 +29,6 @@ constexpr double kLongTimeout = 120;      // where it must not take one: beyond 
 constexpr double kLimit = 60;             // of a rank's time
 constexpr int kMostRuns = 20;             // before the fault
 constexpr int kMostMicroseconds = 20000;  // before a death
-
-constexpr absl::string_view kRooted = R"(coconet 1
-program rooted
-input g : f32[N] local
-state s : f32[N] local
-x = reduce(sum, g, 0)
-y = broadcast(x / 2, 0)
-update(s, s + reduce(max, y * g, 0))
-output total = norm(y)
-)";
-constexpr absl::string_view kExchange = R"(coconet 1
-program exchange
-input x : f32[A, S, D] sliced(0)
-state y : f32[A, S, D] sliced(1)
-h = all_to_all(x * 2, 2)
-update(y, all_to_all(h * 2, 1) + y)
-)";
 
 constexpr absl::string_view kSum = R"(coconet 1
 program sum

@@ -1,17 +1,9 @@
 #include "tests/mutation_cases.h"
+#include "tests/program_texts.h"
 
 namespace coconet {
 namespace {
 
-constexpr char kRooted[] = R"(coconet 1
-program rooted
-input g : f32[N] local
-state s : f32[N] local
-x = reduce(sum, g, 0)
-y = broadcast(x / 2, 0)
-update(s, s + reduce(max, y * g, 0))
-output total = norm(y)
-)";
 constexpr char kRange[] = R"(coconet 1
 program range
 input g : f32[N] local

@@ -5,16 +5,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "autotune/store/process_identity.h"
+#include "autotune/store/wire.h"
 #include "coconet/base/descriptor.h"
+#include "coconet/base/status.h"
 
 namespace coconet {
 namespace {
@@ -44,6 +49,10 @@ uint64_t BusyTicks(absl::string_view line, const cpu_set_t& mine, bool& counts) 
   }
   return busy;
 }
+
+/// The kernel counts processor time in ticks of 10 ms: over so many seconds of all cores, the load
+/// is known to a few hundredths.
+constexpr double kLeastLoadSeconds = 0.5;
 
 }  // namespace
 
@@ -79,6 +88,41 @@ CoreTimes ReadCoreTimes() {
 
 double OwnProcessorSeconds() {
   return ProcessorSeconds(RUSAGE_SELF) + ProcessorSeconds(RUSAGE_CHILDREN);
+}
+
+absl::StatusOr<double> LoadMeter::ByOthers(Exchange& exchange) {
+  const CoreTimes now = ReadCoreTimes();
+  const double own_s = OwnProcessorSeconds();
+  Packer mine;
+  mine.Text(MachineDigest()).Text(OwnProcess()).Real(now.busy_s - before_.busy_s);
+  mine.Real(own_s - own_s_).Real((now.elapsed_s - before_.elapsed_s) * now.cores);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange.AllGather(mine.bytes()));
+  struct Machine {
+    std::map<std::string, double> own_s;  // by process: ranks may be threads of one
+    double busy_s = 0, cores_s = 0;
+  };
+  std::map<std::string, Machine> machines;
+  for (const std::string& theirs : all) {
+    Unpacker in(theirs);
+    Machine& machine = machines[in.Text()];
+    const std::string process = in.Text();
+    machine.busy_s = in.Real();
+    machine.own_s[process] = in.Real();
+    machine.cores_s = in.Real();
+    RETURN_IF_ERROR(in.Done());
+  }
+  const bool first = before_.cores == 0;
+  double most = -1;
+  for (const auto& [name, machine] : machines) {
+    if (machine.cores_s < kLeastLoadSeconds) continue;
+    double others_s = machine.busy_s;
+    for (const auto& [process, own] : machine.own_s) others_s -= own;
+    most = std::max(most, std::clamp(others_s / machine.cores_s, 0.0, 1.0));
+  }
+  if (!first && most < 0) return most;
+  before_ = now;
+  own_s_ = own_s;
+  return first ? -1 : most;
 }
 
 }  // namespace coconet

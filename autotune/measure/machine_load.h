@@ -1,6 +1,7 @@
 #pragma once
 
-#include <string>
+#include "absl/status/statusor.h"
+#include "runtime/rank.h"
 
 namespace coconet {
 
@@ -19,5 +20,18 @@ CoreTimes ReadCoreTimes();
 
 /// Processor time in seconds of this process and of its children that have ended.
 double OwnProcessorSeconds();
+
+/// Tells how much of the ranks' cores other programs use. One per rank, used by its thread.
+class LoadMeter {
+ public:
+  /// Collective. The share of the ranks' cores that other programs have used since the last call
+  /// that returned a share, on the machine where it is greatest; negative at the first call, and
+  /// where too little time has passed to tell.
+  absl::StatusOr<double> ByOthers(Exchange& exchange);
+
+ private:
+  CoreTimes before_;  // at the last call that returned a share
+  double own_s_ = 0;  // OwnProcessorSeconds then
+};
 
 }  // namespace coconet

@@ -27,10 +27,6 @@ namespace {
 constexpr double kWaitSeconds = 10;
 constexpr double kSlowestBytesPerSecond = 1e8;
 
-/// The kernel counts processor time in ticks of 10 ms: over so many seconds of all cores, the load
-/// is known to a few hundredths.
-constexpr double kLeastLoadSeconds = 0.5;
-
 /// What an error that all ranks agree on says of a variant; the error itself where a GPU runs
 /// nothing more, which no variant is blamed for.
 absl::StatusOr<std::optional<Failure>> FailureOf(const absl::Status& status, Verdict verdict) {
@@ -456,40 +452,7 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   return sample;
 }
 
-absl::StatusOr<double> RankRunner::LoadByOthers() {
-  const CoreTimes now = ReadCoreTimes();
-  const double own_s = OwnProcessorSeconds();
-  Packer mine;
-  mine.Text(MachineDigest()).Text(OwnProcess()).Real(now.busy_s - cores_.busy_s);
-  mine.Real(own_s - own_cores_s_).Real((now.elapsed_s - cores_.elapsed_s) * now.cores);
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
-  struct Machine {
-    std::map<std::string, double> own_s;  // by process: ranks may be threads of one
-    double busy_s = 0, cores_s = 0;
-  };
-  std::map<std::string, Machine> machines;
-  for (const std::string& theirs : all) {
-    Unpacker in(theirs);
-    Machine& machine = machines[in.Text()];
-    const std::string process = in.Text();
-    machine.busy_s = in.Real();
-    machine.own_s[process] = in.Real();
-    machine.cores_s = in.Real();
-    RETURN_IF_ERROR(in.Done());
-  }
-  const bool first = cores_.cores == 0;
-  double most = -1;
-  for (const auto& [name, machine] : machines) {
-    if (machine.cores_s < kLeastLoadSeconds) continue;
-    double others_s = machine.busy_s;
-    for (const auto& [process, own] : machine.own_s) others_s -= own;
-    most = std::max(most, std::clamp(others_s / machine.cores_s, 0.0, 1.0));
-  }
-  if (!first && most < 0) return most;
-  cores_ = now;
-  own_cores_s_ = own_s;
-  return first ? -1 : most;
-}
+absl::StatusOr<double> RankRunner::LoadByOthers() { return load_.ByOthers(rank_.exchange()); }
 
 RankRunner::Runnable RankRunner::Take(int variant) {
   Work& work = work_[variant];

@@ -144,8 +144,7 @@ class RankRunner final : public VariantRunner {
   DataSets full_;  // one: at the program's own sizes
   std::optional<PlainResults> plain_;
   std::vector<SmallSizes> small_;
-  CoreTimes cores_;         // at the latest call of LoadByOthers that returned a share
-  double own_cores_s_ = 0;  // OwnProcessorSeconds then
+  LoadMeter load_;
 };
 
 }  // namespace coconet

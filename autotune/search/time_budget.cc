@@ -20,6 +20,11 @@ absl::StatusOr<std::vector<int>> FromRank0(Exchange& exchange, const std::vector
   return numbers;
 }
 
+absl::StatusOr<int> FromRank0(Exchange& exchange, int mine) {
+  ASSIGN_OR_RETURN(const std::vector<int> numbers, FromRank0(exchange, std::vector<int>{mine}));
+  return numbers[0];
+}
+
 double TimeBudget::LeftSeconds(double share) const {
   if (!options_.seconds) return std::numeric_limits<double>::infinity();
   return share * options_.budget_s - (options_.seconds() - options_.start_s);
@@ -32,15 +37,9 @@ TimeBudget::Stop TimeBudget::Asked() const {
 
 absl::StatusOr<bool> TimeBudget::GoOn() {
   if (stop_ != Stop::kNo) return false;
-  ASSIGN_OR_RETURN(const std::vector<int> asked, FromRank0(exchange_, {static_cast<int>(Asked())}));
-  stop_ = static_cast<Stop>(asked[0]);
+  ASSIGN_OR_RETURN(const int asked, FromRank0(exchange_, static_cast<int>(Asked())));
+  stop_ = static_cast<Stop>(asked);
   return stop_ == Stop::kNo;
-}
-
-absl::StatusOr<bool> TimeBudget::IsSpent(double share) {
-  ASSIGN_OR_RETURN(const std::vector<int> spent,
-                   FromRank0(exchange_, {has_result_ && LeftSeconds(share) < 0}));
-  return spent[0] != 0;
 }
 
 std::string TimeBudget::Reason() const {

@@ -13,6 +13,8 @@ namespace coconet {
 /// Sends rank 0's numbers to all ranks. Collective. For decisions by rank 0's clock or its
 /// floating-point library, whose last digits differ between processors.
 absl::StatusOr<std::vector<int>> FromRank0(Exchange& exchange, const std::vector<int>& mine);
+/// The same for one number.
+absl::StatusOr<int> FromRank0(Exchange& exchange, int mine);
 
 /// When tuning is to end: after its time, or when the user interrupts. The clock is rank 0's.
 class TimeBudget {
@@ -40,8 +42,6 @@ class TimeBudget {
   absl::StatusOr<bool> GoOn();
   /// On all ranks: the user interrupted.
   void Interrupt() { stop_ = Stop::kInterrupted; }
-  /// Collective. Whether that share of the budget is spent.
-  absl::StatusOr<bool> IsSpent(double share);
 
   Stop stop() const { return stop_; }
   std::string Reason() const;  // "interrupted", "budget of 60 s ended"

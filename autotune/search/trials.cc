@@ -53,11 +53,6 @@ absl::StatusOr<T> Trials::Named(absl::StatusOr<T> answer, absl::string_view doin
   return WithContext(answer.status(), absl::StrCat(doing, " ", Words(result(v)), how));
 }
 
-absl::StatusOr<int> Trials::Agreed(int mine) const {
-  ASSIGN_OR_RETURN(const std::vector<int> numbers, FromRank0(exchange_, {mine}));
-  return numbers[0];
-}
-
 absl::Status Trials::TryFirst(int v) {
   return Try({v}, [](int) { return absl::OkStatus(); });
 }
@@ -116,8 +111,9 @@ absl::StatusOr<std::optional<Failure>> Trials::FirstRuns(int v, bool first) {
   if (first || options_.tries_all || v == baseline_) {
     for (int i = 0; i < (is_short || options_.tries_all ? 1 : kFirstSamples); ++i) {
       if (i > 0) {
-        ASSIGN_OR_RETURN(const int over, Agreed(budget_.LeftSeconds(kFirstShare) < 0 ||
-                                                budget_.Asked() != TimeBudget::Stop::kNo));
+        ASSIGN_OR_RETURN(const int over,
+                         FromRank0(exchange_, budget_.LeftSeconds(kFirstShare) < 0 ||
+                                                  budget_.Asked() != TimeBudget::Stop::kNo));
         if (over != 0) break;
       }
       race_.BeginRound();
@@ -135,7 +131,7 @@ absl::StatusOr<std::optional<Failure>> Trials::FirstRuns(int v, bool first) {
 }
 
 absl::StatusOr<std::optional<Failure>> Trials::Duel(int v) {
-  ASSIGN_OR_RETURN(const int best, Agreed(race_.Fastest()));
+  ASSIGN_OR_RETURN(const int best, FromRank0(exchange_, race_.Fastest()));
   for (int pair = 0; pair < kMostPairs * options_.pairs; ++pair) {
     if (pair >= options_.pairs && race_.CleanRounds(v, best) >= kCleanPairs) break;
     race_.BeginRound();
@@ -169,8 +165,9 @@ absl::StatusOr<std::optional<Failure>> Trials::VerifyAtSize(int v) {
 }
 
 absl::Status Trials::DecideWhenToVerify() {
-  ASSIGN_OR_RETURN(const int is_long,
-                   Agreed(!options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s));
+  ASSIGN_OR_RETURN(
+      const int is_long,
+      FromRank0(exchange_, !options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s));
   verifies_leaders_only_ = is_long != 0;
   return absl::OkStatus();
 }
@@ -211,7 +208,7 @@ absl::StatusOr<bool> Trials::Round() {
 }
 
 absl::StatusOr<bool> Trials::IsDecided() const {
-  ASSIGN_OR_RETURN(const int finished, Agreed(race_.Finished()));
+  ASSIGN_OR_RETURN(const int finished, FromRank0(exchange_, race_.Finished()));
   return finished != 0;
 }
 
@@ -234,7 +231,7 @@ absl::Status Trials::Prune(std::vector<Race::Dropped> dropped) {
 
 absl::Status Trials::VerifyFirst(absl::FunctionRef<int()> first) {
   while (true) {
-    ASSIGN_OR_RETURN(const int v, Agreed(first()));
+    ASSIGN_OR_RETURN(const int v, FromRank0(exchange_, first()));
     if (v < 0 || verified_at_size_.contains(v)) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(v));
     if (failure.has_value()) Fail(v, *failure);
@@ -243,14 +240,14 @@ absl::Status Trials::VerifyFirst(absl::FunctionRef<int()> first) {
 
 absl::StatusOr<int> Trials::VerifiedWinner() {
   RETURN_IF_ERROR(VerifyFirst([this] { return race_.Winner(); }));
-  ASSIGN_OR_RETURN(const int winner, Agreed(race_.Winner()));
+  ASSIGN_OR_RETURN(const int winner, FromRank0(exchange_, race_.Winner()));
   if (winner >= 0) TellOfFailures();
   return winner;
 }
 
 absl::StatusOr<int> Trials::FinalWinner() {
   while (true) {
-    ASSIGN_OR_RETURN(const int winner, Agreed(race_.Winner()));
+    ASSIGN_OR_RETURN(const int winner, FromRank0(exchange_, race_.Winner()));
     // Where nothing ran after its verification, there is nothing more to find.
     const bool only = tried_.size() == 1 && verified_at_size_.contains(winner);
     if (winner < 0 || only) return winner;

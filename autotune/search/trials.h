@@ -76,8 +76,6 @@ class Trials {
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
   /// Repeats short samples that lost a core.
   absl::StatusOr<std::optional<Failure>> TakeSample(int v);
-  /// Collective. Rank 0's answer.
-  absl::StatusOr<int> Agreed(int mine) const;
   absl::Status Prune(std::vector<Race::Dropped> dropped);
   absl::Status VerifyFirst(absl::FunctionRef<int()> first);
   /// Rules the variant out; where the failure may pass, at the second time only.

@@ -94,7 +94,7 @@ class Tuning {
     RETURN_IF_ERROR(Explore(kTryMoreShare));
     RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     while (true) {  // where time is left
-      ASSIGN_OR_RETURN(const int enough, Agreed(HasTriedEnough()));
+      ASSIGN_OR_RETURN(const int enough, FromRank0(exchange_, HasTriedEnough()));
       if (enough != 0) break;
       ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
       if (!go_on) break;
@@ -106,12 +106,6 @@ class Tuning {
 
   void Say(absl::string_view text) const {
     if (options_.progress) options_.progress(text);
-  }
-
-  /// Collective. Rank 0's answer.
-  absl::StatusOr<int> Agreed(int mine) const {
-    ASSIGN_OR_RETURN(const std::vector<int> numbers, FromRank0(exchange_, {mine}));
-    return numbers[0];
   }
 
   /// Rules out variants that failed under this key before, and takes the times of the others.
@@ -216,7 +210,8 @@ class Tuning {
       }));
       if (options_.drops && static_cast<int>(trials_.RoundUs().size()) > kMostLoaded)
         RETURN_IF_ERROR(trials_.KeepQuickest(2 * options_.race.finalists));
-      ASSIGN_OR_RETURN(const int store, Agreed(budget_.Now() - stored_s_ > kStoreSeconds));
+      ASSIGN_OR_RETURN(const int store,
+                       FromRank0(exchange_, budget_.Now() - stored_s_ > kStoreSeconds));
       if (store != 0) RETURN_IF_ERROR(StoreBestSoFar());
     }
   }
@@ -292,7 +287,7 @@ class Tuning {
       sum += round_us[keep] * std::max(rounds, 1);
       if (sum > left_us && static_cast<int>(keep) >= options_.race.finalists) break;
     }
-    ASSIGN_OR_RETURN(const int most, Agreed(static_cast<int>(keep)));
+    ASSIGN_OR_RETURN(const int most, FromRank0(exchange_, static_cast<int>(keep)));
     return options_.drops ? trials_.KeepQuickest(most) : absl::OkStatus();
   }
 

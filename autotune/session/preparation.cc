@@ -1,23 +1,19 @@
 #include "autotune/session/preparation.h"
 
+#include <vector>
+
 #include "absl/status/statusor.h"
-#include "autotune/store/wire.h"
+#include "autotune/search/time_budget.h"
 
 namespace coconet {
 
 bool Preparation::GoOn() {
   if (ended_) return false;
-  Packer mine;
-  mine.Int(options_.interrupted && options_.interrupted());
-  mine.Int(options_.seconds() > options_.end_s);
-  const absl::StatusOr<std::string> said = exchange_.Broadcast(mine.bytes());
-  status_ = said.status();
-  if (said.ok()) {
-    Unpacker in(*said);
-    if (in.Int() != 0) status_ = options_.when_interrupted;
-    ended_ = in.Int() != 0;
-  }
-  ended_ = ended_ || !status_.ok();
+  const bool interrupted = options_.interrupted && options_.interrupted();
+  const absl::StatusOr<std::vector<int>> said =
+      FromRank0(exchange_, {interrupted, options_.seconds() > options_.end_s});
+  status_ = !said.ok() ? said.status() : (*said)[0] != 0 ? options_.when_interrupted : status_;
+  ended_ = !status_.ok() || (*said)[1] != 0;
   return !ended_;
 }
 

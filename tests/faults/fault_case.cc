@@ -249,7 +249,7 @@ class CaseRun {
     for (const auto& fault : faults_) fault->Undo(*scene_);
     if (all_gone) {
       CheckOutput(ended, "the job");
-      CheckAllSay(ended);
+      CheckAllReport(ended);
     }
   }
 
@@ -265,7 +265,7 @@ class CaseRun {
     if (!lines.wrong.empty())
       Find(FindingOfCase::kWrongAnswer, absl::StrCat(who, ": ", lines.wrong));
     if (!lines.wordless.empty())
-      Find(FindingOfCase::kNoWords, absl::StrCat(who, ": ", lines.wordless));
+      Find(FindingOfCase::kNoResult, absl::StrCat(who, ": ", lines.wordless));
     const bool killed = absl::c_any_of(faults_, [](const auto& f) { return f->Kills(); });
     int signal = ended.code < 0 && ended.code != kTookTooLong ? -ended.code : 0;
     std::smatch match;
@@ -280,9 +280,9 @@ class CaseRun {
            absl::StrCat(who, ": signal ", signal, ": ", Cut(ended.out), Cut(ended.err)));
   }
 
-  /// A job that nobody killed says on every rank how it ended, or on one, and mpirun ended the
-  /// rest.
-  void CheckAllSay(const Ended& ended) {
+  /// A job whose fault kills no process prints a result on every rank; where one rank prints an
+  /// error, mpirun may end the others first.
+  void CheckAllReport(const Ended& ended) {
     const Lines lines(ended.out);
     const int said = lines.right + lines.errors + (lines.wrong.empty() ? 0 : 1);
     const bool may_end = absl::c_any_of(faults_, [](const auto& f) { return f->Kills(); });
@@ -290,7 +290,7 @@ class CaseRun {
                      : lines.errors > 0 && scene_->has_processes() ? 1
                                                                    : scene_->ranks();
     if (said < want)
-      Find(FindingOfCase::kNoWords,
+      Find(FindingOfCase::kNoResult,
            absl::StrCat("the job: ", said, " of ", want, " ranks say how they ended: code ",
                         ended.code, ": ", Cut(ended.out), Cut(ended.err)));
   }
@@ -369,8 +369,8 @@ std::string Name(FindingOfCase finding) {
       return "lost record";
     case FindingOfCase::kCrash:
       return "crash";
-    case FindingOfCase::kNoWords:
-      return "end without a word";
+    case FindingOfCase::kNoResult:
+      return "missing result";
   }
   CC_CHECK(false);
   return "";

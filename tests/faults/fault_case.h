@@ -15,13 +15,13 @@ enum class FindingOfCase : uint8_t {
   kUnusableKey,  // the next usual job under the key fails
   kWrongAnswer,
   kHang,        // a job goes on long after its deadlines
-  kLostRecord,  // one that was stored is gone, and nothing was said
-  kCrash,       // a process ended by a signal that nobody has sent
-  kNoWords,     // an error, or the end of a rank, without a word
+  kLostRecord,  // a stored record is gone, and no warning was printed
+  kCrash,       // a process ended by a signal that the harness did not send
+  kNoResult,    // a rank that printed no result, or an error without a message
 };
 inline constexpr FindingOfCase kFindingsOfCase[] = {
     FindingOfCase::kUnusableKey, FindingOfCase::kWrongAnswer, FindingOfCase::kHang,
-    FindingOfCase::kLostRecord,  FindingOfCase::kCrash,       FindingOfCase::kNoWords};
+    FindingOfCase::kLostRecord,  FindingOfCase::kCrash,       FindingOfCase::kNoResult};
 std::string Name(FindingOfCase finding);
 
 /// What became of one case.

@@ -49,7 +49,7 @@ std::vector<fs::path> Targets(absl::string_view target, const Scene& scene, uint
   return files;
 }
 
-/// The target, or the next one of which there are files; "": there are none.
+/// The target, or the next one in the list that has files; "": none has.
 std::string ExistingTarget(absl::string_view target, const Scene& scene, uint64_t draw) {
   const size_t first = std::find(std::begin(kTargets), std::end(kTargets), target) - kTargets;
   for (size_t i = 0; i < std::size(kTargets); ++i) {

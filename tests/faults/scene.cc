@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "autotune/testing/separate_folders.h"
 #include "coconet/base/status.h"
+#include "tests/program_texts.h"
 
 namespace coconet {
 namespace {
@@ -22,14 +23,6 @@ namespace fs = std::filesystem;
 constexpr char kWorker[] = "tests/faults/job_worker";
 constexpr char kOtherBuild[] = "tests/faults/job_worker_of_another_build";
 constexpr char kCluster[] = "bench/cluster/run.sh";
-
-constexpr char kExchange[] = R"(coconet 1
-program exchange
-input x : f32[A, S, D] sliced(0)
-state y : f32[A, S, D] sliced(1)
-h = all_to_all(x * 2, 2)
-update(y, all_to_all(h * 2, 1) + y)
-)";
 
 /// On a node: the folder of its caches is where all nodes look for theirs. Of node $1 only: $2, the
 /// settings of its environment.

@@ -6,27 +6,10 @@
 #include "coconet/language/text.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/lower/lower.h"
+#include "tests/program_texts.h"
 
 namespace coconet {
 namespace {
-
-constexpr absl::string_view kExchange = R"(coconet 1
-program exchange
-input x : f32[A, S, D] sliced(0)
-state y : f32[A, S, D] sliced(1)
-h = all_to_all(x * 2, 2)
-update(y, all_to_all(h * 2, 1) + y)
-)";
-
-constexpr absl::string_view kRooted = R"(coconet 1
-program rooted
-input g : f32[N] local
-state s : f32[N] local
-x = reduce(sum, g, 0)
-y = broadcast(x / 2, 0)
-update(s, s + reduce(max, y * g, 0))
-output total = norm(y)
-)";
 
 Graph Workload(absl::string_view name, const Sizes& sizes) {
   return BindSizes(MakeWorkload(name).value(), sizes).value();

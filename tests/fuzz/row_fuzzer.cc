@@ -1,5 +1,5 @@
 // libFuzzer's entry: the input is the rows of a tuning cache (fuzz.h), whatever their types, as a
-// file that somebody else has made holds them. Everything that a job asks of a cache is asked.
+// file from another source may hold them. Calls every function of the cache that a job calls.
 
 #include <unistd.h>
 
