@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "absl/status/statusor.h"
 #include "runtime/rank.h"
 
@@ -9,13 +11,13 @@ namespace coconet {
 /// started. 0 where the kernel does not say (/proc/thread-self/schedstat).
 double SecondsWithoutCore();
 
-/// What the cores that this process may use have done since the machine started, in seconds of
-/// processor time. All 0 where the kernel does not say (/proc/stat).
+/// What the cores that this process may use have done since the machine started. No cores where the
+/// kernel does not say (/proc/stat).
 struct CoreTimes {
-  double busy_s = 0;     // of all programs, and what a hypervisor took
-  double elapsed_s = 0;  // by a steady clock
-  int cores = 0;
+  std::map<int, double> busy_s;  // by core: seconds of all programs, and of a hypervisor
+  double elapsed_s = 0;          // by a steady clock
 };
+/// The cores are those of the process's first thread: threads of ranks are pinned to one each.
 CoreTimes ReadCoreTimes();
 
 /// Processor time in seconds of this process and of its children that have ended.
