@@ -1,15 +1,11 @@
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -19,18 +15,15 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/command.h"
 
+namespace coconet {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-struct Finished {
-  int code = 0;  // exit code, or -signal
-  std::string out, err;
-};
 
 /// Runs the commands as a user does, with caches of their own.
 class SweepTest : public ::testing::Test {
@@ -43,75 +36,56 @@ class SweepTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { fs::remove_all(root_); }
 
-  static pid_t Start(const std::string& command, std::vector<std::string> args) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    for (const auto& [fd, name] :
-         {std::pair(STDOUT_FILENO, "out"), std::pair(STDERR_FILENO, "err")}) {
-      dup2(open((root_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
-    }
+  static std::vector<std::string> ArgvOf(const std::string& command,
+                                         std::vector<std::string> args) {
     args.insert(args.begin(), absl::StrCat("autotune/", command));
-    std::vector<char*> argv;
-    for (std::string& arg : args) argv.push_back(arg.data());
-    argv.push_back(nullptr);
-    execv(argv[0], argv.data());
-    _exit(127);
+    return args;
   }
-  static Finished Wait(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return {WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status), Contents("out"),
-            Contents("err")};
+  static Ended Run(const std::string& command, std::vector<std::string> args) {
+    return RunCommand(ArgvOf(command, std::move(args)));
   }
-  static Finished Run(const std::string& command, std::vector<std::string> args) {
-    return Wait(Start(command, std::move(args)));
-  }
-  static Finished Sweep(std::vector<std::string> args) { return Run("sweep", std::move(args)); }
-  static std::string Contents(const std::string& name) {
-    std::ifstream in(root_ / name);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }
+  static Ended Sweep(std::vector<std::string> args) { return Run("sweep", std::move(args)); }
   static fs::path root_;
 };
 fs::path SweepTest::root_;
 
 TEST_F(SweepTest, TunesListsOfTensors) {
   std::ofstream(root_ / "work" / "sizes.txt") << "100\n3x5\n1\n";
-  const Finished first = Sweep({"sgd", "--N=@sizes.txt"});
+  const Ended first = Sweep({"sgd", "--N=@sizes.txt"});
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("sgd N=100,15,1 f32, 2 ranks (threads)"));
   EXPECT_THAT(first.out, Not(HasSubstr("wrong answer")));
-  const Finished second = Sweep({"sgd", "--N=100,3x5,1"});
+  const Ended second = SweepUntilHit([] { return Sweep({"sgd", "--N=100,3x5,1"}); });
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.out, HasSubstr("cache hit: tuned "));
 }
 
 TEST_F(SweepTest, TunesThenHits) {
-  const Finished first = Sweep({"sgd", "--N=2000", "--json=sgd.json"});
+  const Ended first = Sweep({"sgd", "--N=2000", "--json=sgd.json"});
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("sgd N=2000 f32, 2 ranks (threads)"));
   EXPECT_THAT(first.out, HasSubstr("AR; C "));
   EXPECT_THAT(first.out, HasSubstr("baseline"));
   EXPECT_THAT(first.out, HasSubstr("stored as "));
   EXPECT_THAT(first.out, Not(HasSubstr("wrong answer")));
-  EXPECT_THAT(Contents("work/sgd.json"), HasSubstr("\"verdict\": \"measured\""));
+  EXPECT_THAT(ReadFile(root_ / "work" / "sgd.json"), HasSubstr("\"verdict\": \"measured\""));
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(first.out, '\n'))) {
     // A path may be as long as it likes.
     if (!absl::StartsWith(line, "stored as ")) {
       EXPECT_LE(line.size(), 170u) << line;
     }
   }
-  const Finished second = Sweep({"sgd", "--N=2000"});
+  const Ended second = SweepUntilHit([] { return Sweep({"sgd", "--N=2000"}); });
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.out, HasSubstr("cache hit: tuned "));
   EXPECT_THAT(second.out, HasSubstr("; 0 kernel files compiled"));
   EXPECT_THAT(second.out, HasSubstr("ran it: "));
   EXPECT_THAT(second.err, IsEmpty());
 
-  const Finished list = Run("cache", {"list"});
+  const Ended list = Run("cache", {"list"});
   EXPECT_EQ(list.code, 0) << list.err;
   EXPECT_THAT(list.out, HasSubstr("sgd f32[2000]"));
-  const Finished show = Run("cache", {"show", list.out.substr(list.out.find('\n') + 1, 12)});
+  const Ended show = Run("cache", {"show", list.out.substr(list.out.find('\n') + 1, 12)});
   EXPECT_EQ(show.code, 0) << show.err;
   EXPECT_THAT(show.out, HasSubstr("program: program sgd"));
   EXPECT_THAT(show.out, HasSubstr("baseline"));
@@ -127,10 +101,10 @@ TEST_F(SweepTest, TunesThenHits) {
 
 TEST_F(SweepTest, RecordsAreExplainedAndChanged) {
   const std::vector<std::string> sweep = {"sgd", "--N=2100", "--ranks=1", "--all"};
-  const Finished first = Sweep(sweep);
+  const Ended first = Sweep(sweep);
   ASSERT_EQ(first.code, 0) << first.err;
   const auto cache = [](std::vector<std::string> args) {
-    const Finished ran = Run("cache", std::move(args));
+    const Ended ran = Run("cache", std::move(args));
     EXPECT_EQ(ran.code, 0) << ran.err;
     return ran.out;
   };
@@ -141,11 +115,11 @@ TEST_F(SweepTest, RecordsAreExplainedAndChanged) {
   EXPECT_THAT(cache({"why", key, "--json"}), HasSubstr("\"verdict\": \"measured\""));
   EXPECT_THAT(cache({"verify", key}), HasSubstr("is verified again before it runs"));
   EXPECT_THAT(cache({"show", key}), HasSubstr("not verified yet"));
-  EXPECT_THAT(Sweep(sweep).out, HasSubstr("cache hit"));
+  EXPECT_THAT(SweepUntilHit([&] { return Sweep(sweep); }).out, HasSubstr("cache hit"));
   EXPECT_THAT(cache({"show", key}), HasSubstr("verified "));
   EXPECT_THAT(cache({"retune", key}), HasSubstr("is tuned again by the next job"));
   EXPECT_THAT(Sweep(sweep).out, HasSubstr("stored as"));
-  EXPECT_THAT(Sweep(sweep).out, HasSubstr("cache hit"));
+  EXPECT_THAT(SweepUntilHit([&] { return Sweep(sweep); }).out, HasSubstr("cache hit"));
   EXPECT_THAT(Sweep({"sgd", "--N=2100", "--ranks=1", "--retune"}).out, HasSubstr("stored as"));
   EXPECT_THAT(cache({"quarantine", key, "--lift"}), HasSubstr("no variant is left out"));
   EXPECT_THAT(cache({"forget", key}), HasSubstr("is forgotten"));
@@ -156,7 +130,7 @@ TEST_F(SweepTest, TunesAFile) {
   std::ofstream(root_ / "work" / "my.coco")
       << "coconet 1\nprogram my\ninput g : f32[N] local\nstate w : f32[N]\n"
          "update(w, w + all_reduce(max, g))\n";
-  const Finished finished = Sweep({"my.coco", "--N=100", "--ranks=3", "--cache=:none:"});
+  const Ended finished = Sweep({"my.coco", "--N=100", "--ranks=3", "--cache=:none:"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("my.coco N=100, 3 ranks (threads)"));
   EXPECT_THAT(finished.out, HasSubstr("not stored"));
@@ -181,7 +155,7 @@ TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
       {{"adam", "--N=100Gi"}, "do not fit"},
   };
   for (const auto& [args, words] : cases) {
-    const Finished finished = Sweep(args);
+    const Ended finished = Sweep(args);
     EXPECT_EQ(finished.code, 2) << words;
     EXPECT_THAT(finished.err, HasSubstr(words));
     EXPECT_THAT(finished.err, HasSubstr("sweep: "));
@@ -191,9 +165,9 @@ TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
 
 TEST_F(SweepTest, VerifiesOnSimulatedGpus) {
   setenv("COCONET_SIMT_SEED", "many", 1);
-  const Finished refused = Sweep({"sgd", "--N=100", "--backend=simt"});
+  const Ended refused = Sweep({"sgd", "--N=100", "--backend=simt"});
   setenv("COCONET_SIMT_SEED", "3", 1);
-  const Finished finished = Sweep({"sgd", "--N=100", "--backend=simt", "--only=fuse(RS, C, AG)"});
+  const Ended finished = Sweep({"sgd", "--N=100", "--backend=simt", "--only=fuse(RS, C, AG)"});
   unsetenv("COCONET_SIMT_SEED");
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(refused.err, "sweep: COCONET_SIMT_SEED: want a number from 0 on, have 'many'\n");
@@ -204,7 +178,7 @@ TEST_F(SweepTest, VerifiesOnSimulatedGpus) {
 }
 
 TEST_F(SweepTest, HelpAndListAreForReading) {
-  const Finished help = Sweep({"--help"});
+  const Ended help = Sweep({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, HasSubstr("--ranks=2"));
   EXPECT_THAT(Sweep({"--list"}).out, HasSubstr("adamw"));
@@ -213,7 +187,7 @@ TEST_F(SweepTest, HelpAndListAreForReading) {
 TEST_F(SweepTest, AMissingCompilerIsSaid) {
   setenv("COCONET_CXX", "/no/such/compiler", 1);
   setenv("COCONET_CACHE_DIR", (root_ / "empty").c_str(), 1);
-  const Finished finished = Sweep({"sgd", "--N=100"});
+  const Ended finished = Sweep({"sgd", "--N=100"});
   unsetenv("COCONET_CXX");
   setenv("COCONET_CACHE_DIR", (root_ / "cache").c_str(), 1);
   EXPECT_EQ(finished.code, 2);
@@ -223,7 +197,7 @@ TEST_F(SweepTest, AMissingCompilerIsSaid) {
 
 TEST_F(SweepTest, AnUnwritableCacheIsAWarning) {
   std::ofstream(root_ / "work" / "file") << "no folder";
-  const Finished finished = Sweep({"sgd", "--N=100", "--ranks=1", "--cache=file/tuning.db"});
+  const Ended finished = Sweep({"sgd", "--N=100", "--ranks=1", "--cache=file/tuning.db"});
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("sweep: warning: tuning cache"));
   EXPECT_THAT(finished.out, HasSubstr("not stored"));
@@ -250,12 +224,12 @@ TEST_F(SweepTest, EndsSoonAfterASignalAtAnyStage) {
   for (const int stage : {1, 2, 3, 4, 5}) {
     setenv("COCONET_CACHE_DIR", (root_ / absl::StrCat("stage", stage)).c_str(), 1);
     // It would take some minutes.
-    const pid_t child = Start("sweep", {"many.coco", "--N=20000", "--budget=600"});
+    Command sweep(ArgvOf("sweep", {"many.coco", "--N=20000", "--budget=600"}));
     const absl::Duration delay = absl::Milliseconds((100 << stage) + random() % (100 << stage));
     absl::SleepFor(delay);
-    kill(child, stage % 2 == 0 ? SIGINT : SIGTERM);
+    sweep.Signal(stage % 2 == 0 ? SIGINT : SIGTERM);
     const absl::Time asked = absl::Now();
-    const Finished finished = Wait(child);
+    const Ended finished = sweep.Wait();
     const std::string when = absl::StrCat("after ", absl::FormatDuration(delay));
     EXPECT_EQ(finished.code, 130) << when << ": " << finished.err;
     EXPECT_LT(absl::Now() - asked, absl::Seconds(15)) << when;
@@ -270,33 +244,12 @@ TEST_F(SweepTest, EndsSoonAfterASignalAtAnyStage) {
 TEST_F(SweepTest, ABudgetOfZeroMeasuresThePlainSchedule) {
   std::ofstream(root_ / "work" / "many.coco") << ManyParameters(60);
   const absl::Time begin = absl::Now();
-  const Finished finished = Sweep({"many.coco", "--N=1000", "--budget=0"});
+  const Ended finished = Sweep({"many.coco", "--N=1000", "--budget=0"});
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_LT(absl::Now() - begin, absl::Seconds(60)) << "all of it takes minutes";
   EXPECT_THAT(finished.out, HasSubstr("1.00x the baseline"));
   EXPECT_THAT(finished.out, HasSubstr("the next run goes on from there"));
 }
 
-TEST_F(SweepTest, CtrlCKeepsWhatWasMeasured) {
-  setenv("COCONET_CACHE_DIR", (root_ / "cold").c_str(), 1);
-  const pid_t child = Start("sweep", {"adam", "--N=4Mi", "--ranks=1"});
-  // The baseline is measured first, and said.
-  for (int i = 0; i < 600 && Contents("err").find("compiled ") == std::string::npos; ++i)
-    absl::SleepFor(absl::Milliseconds(50));
-  for (int i = 0; i < 600 && Contents("err").find("checked ") == std::string::npos && i < 60; ++i)
-    absl::SleepFor(absl::Milliseconds(50));
-  kill(child, SIGINT);
-  const absl::Time asked = absl::Now();
-  const Finished finished = Wait(child);
-  setenv("COCONET_CACHE_DIR", (root_ / "cache").c_str(), 1);
-  EXPECT_EQ(finished.code, 130) << finished.err;
-  EXPECT_LT(absl::Now() - asked, absl::Seconds(20));
-  if (finished.out.empty()) {
-    EXPECT_THAT(finished.err, HasSubstr("interrupted before anything was measured"));
-  } else {
-    EXPECT_THAT(finished.out, HasSubstr("incomplete: "));
-    EXPECT_THAT(finished.out, HasSubstr("stored as"));
-  }
-}
-
 }  // namespace
+}  // namespace coconet
