@@ -261,7 +261,7 @@ absl::StatusOr<BinaryCache*> Binaries::Copies() {
 }
 
 absl::StatusOr<std::string> Binaries::FindHere(const std::string& path) {
-  if (BinaryCache::ReadAt(path).has_value()) return path;
+  if (BinaryCache::HasAt(path)) return path;
   const std::string name = NameOf(path);
   ASSIGN_OR_RETURN(const BinaryCache* copies, Copies());
   const std::optional<std::string> copy =

@@ -134,14 +134,17 @@ class Loader {
           CacheFileOf(state_->options),
           [state = state_.get()](absl::string_view text) { state->Warn(std::string(text)); });
     }
-    ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                     exchange_.AllGather(Encode(rank_.topology())));
-    ASSIGN_OR_RETURN(const std::vector<std::string> libcs,
-                     exchange_.AllGather(gnu_get_libc_version()));
+    Packer mine;
+    mine.Text(Encode(rank_.topology())).Text(gnu_get_libc_version());
+    ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(mine.bytes()));
     std::vector<Topology> topologies;
+    std::vector<std::string> libcs;
     for (const std::string& theirs : all) {
-      ASSIGN_OR_RETURN(Topology topology, DecodeTopology(theirs));
+      Unpacker in(theirs);
+      ASSIGN_OR_RETURN(Topology topology, DecodeTopology(in.Text()));
       topologies.push_back(std::move(topology));
+      libcs.push_back(in.Text());
+      RETURN_IF_ERROR(in.Done());
     }
     state_->soft = SoftText(topologies, libcs);
     ASSIGN_OR_RETURN(state_->binaries, OpenBinaries());
@@ -525,6 +528,7 @@ class Loader {
   }
 
   absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known) {
+    if (first()) state_->cache->CheckWhole();
     absl::StatusOr<Found> found = Search(known);
     if (known.has_value() && absl::IsCancelled(found.status())) {
       ASSIGN_OR_RETURN(const bool trusted, IsTrusted(*known));

@@ -206,7 +206,7 @@ absl::StatusOr<Database> OpenToRead(const std::string& file, Access access) {
   return db;
 }
 
-absl::StatusOr<Opened> OpenChecked(const std::string& file) {
+absl::StatusOr<Opened> OpenChecked(const std::string& file, Check check) {
   ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
   if (!exists) {
     // O_EXCL, since closing a descriptor of a file that this process has open would drop SQLite's
@@ -228,6 +228,8 @@ absl::StatusOr<Opened> OpenChecked(const std::string& file) {
   ASSIGN_OR_RETURN(Database db, Database::Open(file, Access::kReadWrite));
   RETURN_IF_ERROR(CheckSchema(db));
   RETURN_IF_ERROR(ChooseJournal(db, !MaySpanMachines(file)));
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  if (check == Check::kWhole || version != kCacheSchemaVersion) RETURN_IF_ERROR(CheckPages(db));
   RETURN_IF_ERROR(Migrate(db));
   return Opened{std::move(db), Access::kReadWrite};
 }
@@ -267,9 +269,13 @@ absl::Status CheckSchema(Database& db) {
   if (foreign != 0)
     return absl::FailedPreconditionError(
         "holds views or triggers that we did not make; give another file");
+  return reading.Commit();
+}
+
+absl::Status CheckPages(Database& db) {
   ASSIGN_OR_RETURN(const std::string check, db.QueryText("PRAGMA quick_check(1)"));
   if (check != "ok") return absl::DataLossError(absl::StrCat("quick_check: ", check));
-  return reading.Commit();
+  return absl::OkStatus();
 }
 
 absl::Status Migrate(Database& db) {
@@ -305,25 +311,25 @@ bool FileLock::TakeAlone() {
   return false;
 }
 
-absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
+absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, Check check,
                                         const std::function<void(absl::string_view)>& warn) {
   RETURN_IF_ERROR(MakeFolders(file));
   FileLock lock(absl::StrCat(file, ".lock"));
   lock.Share();
-  absl::StatusOr<Opened> opened = OpenChecked(file);
+  absl::StatusOr<Opened> opened = OpenChecked(file, check);
   if (absl::IsDataLoss(opened.status())) {
     if (!lock.TakeAlone()) {
       return absl::DataLossError(
           absl::StrCat("is damaged (", opened.status().message(), ") and open in another process"));
     }
-    opened = OpenChecked(file);  // another process may have renamed it meanwhile
+    opened = OpenChecked(file, check);  // another process may have renamed it meanwhile
     if (absl::IsDataLoss(opened.status())) {
       const std::string aside =
           absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());
       RETURN_IF_ERROR(SetAside(file, aside));
       warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(),
                         "): moved to ", aside, ", a new one is begun"));
-      opened = OpenChecked(file);
+      opened = OpenChecked(file, check);
     }
     lock.Share();
   }

@@ -5,9 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/store/cache_file.h"
 #include "autotune/store/cache_rows.h"
-#include "autotune/store/database.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 
@@ -16,6 +14,7 @@ namespace coconet {
 struct TuningCache::Rep {
   OpenCacheFile file;
   bool stores;
+  bool checked;  // the whole of it
 };
 
 TuningCache::TuningCache(std::string file, Warn warn)
@@ -32,16 +31,24 @@ std::unique_ptr<TuningCache> TuningCache::Open(const std::string& file, Warn war
     cache->warn_("no place for a tuning cache (set COCONET_CACHE_DIR): what is tuned is not kept");
     return cache;
   }
-  absl::StatusOr<OpenCacheFile> opened = OpenCache(file, cache->warn_);
-  if (!opened.ok()) {
-    cache->GiveUp(opened.status());
-    return cache;
-  }
-  const bool stores = opened->access == Access::kReadWrite;
-  if (!stores)
+  cache->OpenFile(Check::kSchema);
+  if (cache->rep_ != nullptr && !cache->stores())
     cache->warn_(absl::StrCat("tuning cache ", file, " is read-only: what is tuned is not kept"));
-  cache->rep_.reset(new Rep{*std::move(opened), stores});
   return cache;
+}
+
+void TuningCache::OpenFile(Check check) {
+  rep_.reset();
+  absl::StatusOr<OpenCacheFile> opened = OpenCache(file_, check, warn_);
+  if (!opened.ok()) return GiveUp(opened.status());
+  const bool stores = opened->access == Access::kReadWrite;
+  rep_.reset(new Rep{*std::move(opened), stores, check == Check::kWhole});
+}
+
+void TuningCache::CheckWhole() {
+  if (rep_ == nullptr || rep_->checked) return;
+  rep_->checked = true;
+  if (absl::IsDataLoss(CheckPages(rep_->file.db))) OpenFile(Check::kWhole);
 }
 
 void TuningCache::GiveUp(const absl::Status& why) {
@@ -49,9 +56,24 @@ void TuningCache::GiveUp(const absl::Status& why) {
   rep_.reset();
 }
 
-void TuningCache::CheckStored(const absl::Status& stored) {
+template <class Read>
+auto TuningCache::FromFile(Read read) -> decltype(read(std::declval<Database&>())) {
+  auto found = read(rep_->file.db);
+  if (!absl::IsDataLoss(found.status())) return found;
+  OpenFile(Check::kWhole);
+  return rep_ == nullptr ? found : read(rep_->file.db);
+}
+
+template <class Write>
+void TuningCache::ToFile(Write write) {
+  if (!IsReady()) return;
+  absl::Status stored = write(rep_->file.db);
+  if (absl::IsDataLoss(stored)) {
+    OpenFile(Check::kWhole);
+    if (!stores()) return;
+    stored = write(rep_->file.db);
+  }
   if (stored.ok()) return;
-  if (absl::IsDataLoss(stored)) return GiveUp(stored);
   warn_(absl::StrCat("tuning cache ", file_, " cannot be written (", stored.message(),
                      "): what is tuned is not kept"));
   rep_->stores = false;
@@ -62,15 +84,8 @@ bool TuningCache::stores() const { return rep_ != nullptr && rep_->stores; }
 bool TuningCache::IsReady() {
   if (!stores() || InodeOf(file_) == rep_->file.inode) return stores();
   warn_(absl::StrCat("tuning cache ", file_, " was removed while it was open: it is begun anew"));
-  rep_.reset();
-  absl::StatusOr<OpenCacheFile> opened = OpenCache(file_, warn_);
-  if (!opened.ok()) {
-    GiveUp(opened.status());
-    return false;
-  }
-  const bool stores = opened->access == Access::kReadWrite;
-  rep_.reset(new Rep{*std::move(opened), stores});
-  return stores;
+  OpenFile(Check::kSchema);
+  return stores();
 }
 
 std::optional<TuningRecord> TuningCache::Find(const std::string& key_text) {
@@ -82,7 +97,8 @@ std::optional<TuningRecord> TuningCache::Find(const std::string& key_text) {
 
 std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix) {
   if (rep_ == nullptr) return std::nullopt;
-  absl::StatusOr<std::optional<TuningRecord>> record = ReadRecord(rep_->file.db, key_prefix);
+  absl::StatusOr<std::optional<TuningRecord>> record =
+      FromFile([&](Database& db) { return ReadRecord(db, key_prefix); });
   if (record.ok()) return *std::move(record);
   if (absl::IsInvalidArgument(record.status())) {
     warn_(absl::StrCat("tuning cache ", file_, ": the record ", key_prefix.substr(0, 12),
@@ -95,7 +111,7 @@ std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix
 
 std::vector<std::string> TuningCache::Keys() {
   if (rep_ == nullptr) return {};
-  absl::StatusOr<std::vector<std::string>> keys = ReadKeysOfVariants(rep_->file.db);
+  absl::StatusOr<std::vector<std::string>> keys = FromFile(ReadKeysOfVariants);
   if (keys.ok()) return *std::move(keys);
   GiveUp(keys.status());
   return {};
@@ -103,7 +119,7 @@ std::vector<std::string> TuningCache::Keys() {
 
 std::vector<TuningRecord> TuningCache::List() {
   if (rep_ == nullptr) return {};
-  absl::StatusOr<std::vector<std::string>> keys = ReadKeys(rep_->file.db);
+  absl::StatusOr<std::vector<std::string>> keys = FromFile(ReadKeys);
   if (!keys.ok()) {
     GiveUp(keys.status());
     return {};
@@ -117,7 +133,8 @@ std::vector<TuningRecord> TuningCache::List() {
 
 std::vector<VariantResult> TuningCache::Variants(const std::string& key) {
   if (rep_ == nullptr) return {};
-  absl::StatusOr<std::vector<VariantResult>> variants = ReadVariants(rep_->file.db, key);
+  absl::StatusOr<std::vector<VariantResult>> variants =
+      FromFile([&](Database& db) { return ReadVariants(db, key); });
   if (variants.ok()) return *std::move(variants);
   warn_(absl::StrCat("tuning cache ", file_, ": the variants of ", key.substr(0, 12), ": ",
                      variants.status().message()));
@@ -126,53 +143,54 @@ std::vector<VariantResult> TuningCache::Variants(const std::string& key) {
 
 std::vector<VariantResult> TuningCache::Failures(const std::string& key) {
   if (rep_ == nullptr) return {};
-  if (IsReady()) CheckStored(CountDeaths(rep_->file.db, key));
+  ToFile([&](Database& db) { return CountDeaths(db, key); });
   if (rep_ == nullptr) return {};
-  absl::StatusOr<std::vector<VariantResult>> failures = ReadFailures(rep_->file.db, key);
+  absl::StatusOr<std::vector<VariantResult>> failures =
+      FromFile([&](Database& db) { return ReadFailures(db, key); });
   if (failures.ok()) return *std::move(failures);
   GiveUp(failures.status());
   return {};
 }
 
 void TuningCache::Begin(const std::string& key, const VariantResult& variant) {
-  if (IsReady()) CheckStored(MarkInFlight(rep_->file.db, key, variant));
+  ToFile([&](Database& db) { return MarkInFlight(db, key, variant); });
 }
 
 void TuningCache::End(const std::string& key, const VariantResult& variant) {
-  if (IsReady()) CheckStored(ClearInFlight(rep_->file.db, key, variant));
+  ToFile([&](Database& db) { return ClearInFlight(db, key, variant); });
 }
 
 void TuningCache::Fail(const std::string& key, const VariantResult& variant) {
-  if (IsReady()) CheckStored(WriteFailure(rep_->file.db, key, variant));
+  ToFile([&](Database& db) { return WriteFailure(db, key, variant); });
 }
 
 void TuningCache::AddTrust(const std::string& key, const VariantResult& variant,
                            const Trust& trust) {
-  if (IsReady()) CheckStored(WriteTrust(rep_->file.db, key, variant, trust));
+  ToFile([&](Database& db) { return WriteTrust(db, key, variant, trust); });
 }
 
 void TuningCache::Store(const TuningRecord& record, absl::Span<const VariantResult> variants) {
-  if (IsReady()) CheckStored(WriteRecord(rep_->file.db, record, variants));
+  ToFile([&](Database& db) { return WriteRecord(db, record, variants); });
 }
 
 void TuningCache::Distrust(const std::string& key) {
-  if (IsReady()) CheckStored(ForgetTrust(rep_->file.db, key));
+  ToFile([&](Database& db) { return ForgetTrust(db, key); });
 }
 
 void TuningCache::Retune(const std::string& key) {
-  if (IsReady()) CheckStored(MarkIncomplete(rep_->file.db, key));
+  ToFile([&](Database& db) { return MarkIncomplete(db, key); });
 }
 
 void TuningCache::MarkStale(const std::string& key, const std::string& soft) {
-  if (IsReady()) CheckStored(coconet::MarkStale(rep_->file.db, key, soft));
+  ToFile([&](Database& db) { return coconet::MarkStale(db, key, soft); });
 }
 
 void TuningCache::Forgive(const std::string& key) {
-  if (IsReady()) CheckStored(ForgetFailures(rep_->file.db, key));
+  ToFile([&](Database& db) { return ForgetFailures(db, key); });
 }
 
 void TuningCache::Forget(const std::string& key) {
-  if (IsReady()) CheckStored(DeleteKey(rep_->file.db, key));
+  ToFile([&](Database& db) { return DeleteKey(db, key); });
 }
 
 }  // namespace coconet

@@ -4,10 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/store/cache_file.h"
+#include "autotune/store/database.h"
 #include "autotune/store/record.h"
 
 namespace coconet {
@@ -33,8 +36,9 @@ class TuningJournal {
 };
 
 /// The SQLite file of tuned programs. Opened and used by rank 0's thread only, after MPI_Init. Safe
-/// for many processes at once and under kill -9. On an error it warns once, and from then on stores
-/// and finds nothing, so that no caller handles errors of the cache.
+/// for many processes at once and under kill -9. A file that turns out to be damaged is set aside,
+/// with a warning, and begun anew. On another error it warns once, and from then on stores and
+/// finds nothing, so that no caller handles errors of the cache.
 class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;
@@ -44,6 +48,9 @@ class TuningCache final : public TuningJournal {
   ~TuningCache() override;
 
   const std::string& file() const { return file_; }
+  /// Looks for damage in the whole file, once, in a time that grows with its size. To be called
+  /// before a tuning, which takes longer; a job that takes a record reads only that.
+  void CheckWhole();
   /// False when nothing is stored: no file, a read-only or damaged one, a newer schema, a full
   /// disk.
   bool stores() const;
@@ -83,12 +90,18 @@ class TuningCache final : public TuningJournal {
  private:
   struct Rep;
   TuningCache(std::string file, Warn warn);
+  void OpenFile(Check check);
   /// Opens the file anew where it was removed or replaced since. Whether anything is stored.
   bool IsReady();
   /// Warns, and ignores the cache from now on.
   void GiveUp(const absl::Status& why);
-  /// Warns where something could not be stored, and stores nothing from now on.
-  void CheckStored(const absl::Status& stored);
+  /// `read(db)`; where that meets damage, of the file that is begun anew.
+  template <class Read>
+  auto FromFile(Read read) -> decltype(read(std::declval<Database&>()));
+  /// `write(db)`; where that meets damage, to the file that is begun anew. Warns where something
+  /// could not be stored, and stores nothing from now on.
+  template <class Write>
+  void ToFile(Write write);
 
   std::string file_;
   Warn warn_;

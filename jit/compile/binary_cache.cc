@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -97,12 +99,53 @@ std::optional<std::string> ReadAll(const Descriptor& file) {
   return content;
 }
 
+/// The files that this process found complete, so that each is read and hashed once. Thread-safe.
+class CompleteFiles {
+ public:
+  static CompleteFiles& OfProcess() {
+    static auto* files = new CompleteFiles;
+    return *files;
+  }
+  bool Has(const struct stat& info) {
+    const std::lock_guard lock(mutex_);
+    return versions_.contains(VersionOf(info));
+  }
+  /// A file that was written within the clock tick of `info` could be written again and look the
+  /// same: only one that has not changed for some seconds, which is coarser than the file systems'
+  /// clocks, is remembered.
+  void Add(const struct stat& info) {
+    constexpr time_t kSeconds = 3;
+    if (time(nullptr) - std::max(info.st_mtim.tv_sec, info.st_ctim.tv_sec) < kSeconds) return;
+    const std::lock_guard lock(mutex_);
+    versions_.insert(VersionOf(info));
+  }
+
+ private:
+  /// Device, inode, size, times of modification and of change.
+  using Version = std::array<int64_t, 7>;
+  static Version VersionOf(const struct stat& info) {
+    return {static_cast<int64_t>(info.st_dev),
+            static_cast<int64_t>(info.st_ino),
+            info.st_size,
+            info.st_mtim.tv_sec,
+            info.st_mtim.tv_nsec,
+            info.st_ctim.tv_sec,
+            info.st_ctim.tv_nsec};
+  }
+  std::mutex mutex_;
+  absl::flat_hash_set<Version> versions_;  // guarded by mutex_
+};
+
+absl::StatusOr<Descriptor> OpenObject(const Descriptor& root, absl::string_view name) {
+  ASSIGN_OR_RETURN(const Descriptor shard, OpenShard(root, name, Missing::kFail));
+  Descriptor file(openat(shard.get(), std::string(name).c_str(), kReadFlags | O_NONBLOCK));
+  if (!file) return FileError("open", name, errno);
+  RETURN_IF_ERROR(CheckOwner(file, name));
+  return file;
+}
+
 /// The content of a file that is complete and whose hash is right; else nullopt.
-std::optional<std::string> ReadChecked(const Descriptor& root, absl::string_view name) {
-  const absl::StatusOr<Descriptor> shard = OpenShard(root, name, Missing::kFail);
-  if (!shard.ok()) return std::nullopt;
-  const Descriptor file(openat(shard->get(), std::string(name).c_str(), kReadFlags | O_NONBLOCK));
-  if (!file || !CheckOwner(file, name).ok()) return std::nullopt;
+std::optional<std::string> ReadChecked(const Descriptor& file) {
   std::optional<std::string> content = ReadAll(file);
   if (!content.has_value() || content->size() < kTrailerSize) return std::nullopt;
   absl::string_view trailer = absl::string_view(*content).substr(content->size() - kTrailerSize);
@@ -111,6 +154,22 @@ std::optional<std::string> ReadChecked(const Descriptor& root, absl::string_view
   content->resize(content->size() - kTrailerSize);
   if (Fingerprint(*content) != digits) return std::nullopt;
   return content;
+}
+
+std::optional<std::string> ReadChecked(const Descriptor& root, absl::string_view name) {
+  const absl::StatusOr<Descriptor> file = OpenObject(root, name);
+  return file.ok() ? ReadChecked(*file) : std::nullopt;
+}
+
+bool IsComplete(const Descriptor& root, absl::string_view name) {
+  const absl::StatusOr<Descriptor> file = OpenObject(root, name);
+  struct stat info;
+  if (!file.ok() || fstat(file->get(), &info) != 0) return false;
+  CompleteFiles& known = CompleteFiles::OfProcess();
+  if (known.Has(info)) return true;
+  if (!ReadChecked(*file).has_value()) return false;
+  known.Add(info);
+  return true;
 }
 
 /// The temporary directory of this process. It outlives every cache, because files in it
@@ -136,6 +195,22 @@ void MakeFolders(const std::string& path) {
 
 Descriptor OpenRoot(const std::string& dir) {
   return Descriptor(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+/// Where a path that a cache returned lies.
+struct Place {
+  Descriptor root;
+  std::string name;
+};
+
+std::optional<Place> PlaceOf(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  if (!BinaryCache::IsName(name)) return std::nullopt;
+  const std::string below = PathOf("", name);
+  if (!absl::EndsWith(path, below)) return std::nullopt;
+  Descriptor root = OpenRoot(path.substr(0, path.size() - below.size()));
+  if (!root || !CheckOwner(root, path).ok()) return std::nullopt;
+  return Place{std::move(root), std::move(name)};
 }
 
 }  // namespace
@@ -167,10 +242,10 @@ bool BinaryCache::IsName(absl::string_view name) {
 
 std::optional<std::string> BinaryCache::Find(absl::string_view name) const {
   CC_CHECK(IsName(name));
-  if (root_ && ReadChecked(root_, name).has_value()) return PathOf(dir_, name);
+  if (root_ && IsComplete(root_, name)) return PathOf(dir_, name);
   if (!noted()) return std::nullopt;
   const absl::StatusOr<std::string> temporary = ProcessDir();
-  if (temporary.ok() && ReadChecked(OpenRoot(*temporary), name).has_value())
+  if (temporary.ok() && IsComplete(OpenRoot(*temporary), name))
     return PathOf(*temporary, name);
   return std::nullopt;
 }
@@ -182,13 +257,13 @@ std::optional<std::string> BinaryCache::Read(absl::string_view name) const {
 }
 
 std::optional<std::string> BinaryCache::ReadAt(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename().string();
-  if (!IsName(name)) return std::nullopt;
-  const std::string below = PathOf("", name);
-  if (!absl::EndsWith(path, below)) return std::nullopt;
-  const Descriptor root = OpenRoot(path.substr(0, path.size() - below.size()));
-  if (!root || !CheckOwner(root, path).ok()) return std::nullopt;
-  return ReadChecked(root, name);
+  const std::optional<Place> place = PlaceOf(path);
+  return place.has_value() ? ReadChecked(place->root, place->name) : std::nullopt;
+}
+
+bool BinaryCache::HasAt(const std::string& path) {
+  const std::optional<Place> place = PlaceOf(path);
+  return place.has_value() && IsComplete(place->root, place->name);
 }
 
 absl::StatusOr<std::string> BinaryCache::Store(absl::string_view name, absl::string_view content,
@@ -229,7 +304,7 @@ absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const D
   bool there = false;
   if (existing == Existing::kKeep) {
     there = linkat(temporary.get(), part.c_str(), shard.get(), target.c_str(), 0) == 0 ||
-            (errno == EEXIST && ReadChecked(root, name).has_value());
+            (errno == EEXIST && IsComplete(root, name));
   }
   if (!there && renameat(temporary.get(), part.c_str(), shard.get(), target.c_str()) != 0)
     return FileError("rename", target, errno);

@@ -37,7 +37,8 @@ class BinaryCache {
   /// Whether `name` is "<64 hex digits>.<extension>", as the other calls require of theirs.
   static bool IsName(absl::string_view name);
 
-  /// The path of file `name`, if it is there and complete. Valid as long as this process runs.
+  /// The path of file `name`, if it is there and complete. Valid as long as this process runs. A
+  /// file that this process found complete is not read again unless its times or size changed.
   std::optional<std::string> Find(absl::string_view name) const;
 
   /// The content of file `name`, if it is there and complete.
@@ -50,6 +51,8 @@ class BinaryCache {
   /// The content of the file at `path`, which a cache of any process returned, under the same
   /// conditions. For a path that no cache returns, nullopt.
   static std::optional<std::string> ReadAt(const std::string& path);
+  /// Whether it has content.
+  static bool HasAt(const std::string& path);
 
   /// Writes a file and returns its path. Fails only if it can be written neither to `dir` nor to a
   /// temporary directory.
