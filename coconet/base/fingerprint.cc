@@ -1,19 +1,21 @@
 #include "coconet/base/fingerprint.h"
 
-#include <sha256.h>
+#include <nettle/sha2.h>
 
 #include <cstdint>
+
+#include "absl/strings/escaping.h"
 
 namespace coconet {
 
 std::string Fingerprint(absl::string_view canonical_text) {
-  SHA2_CTX context;
-  SHA256Init(&context);
-  SHA256Update(&context, reinterpret_cast<const uint8_t*>(canonical_text.data()),
-               canonical_text.size());
-  char hex[SHA256_DIGEST_STRING_LENGTH];
-  SHA256End(&context, hex);
-  return hex;
+  sha256_ctx context;
+  sha256_init(&context);
+  sha256_update(&context, canonical_text.size(),
+                reinterpret_cast<const uint8_t*>(canonical_text.data()));
+  char digest[SHA256_DIGEST_SIZE];
+  sha256_digest(&context, sizeof(digest), reinterpret_cast<uint8_t*>(digest));
+  return absl::BytesToHexString({digest, sizeof(digest)});
 }
 
 }  // namespace coconet
