@@ -7,14 +7,19 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/command/sweep_flags.h"
 #include "bench/suite_main.h"
+#include "bench/user.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::vector<std::string>, N, {}, "adam at these sizes: 1Ki,16Mi");
+ABSL_FLAG(std::string, before, "",
+          "warm_start: the data_parallel of another commit with the same schema of tuning caches, "
+          "which is run in turns with this one");
 
 namespace coconet::bench {
 namespace {
 
-absl::Status SizesFromFlags(SuiteOptions& options) {
+absl::Status OptionsFromFlags(SuiteOptions& options) {
+  options.before = Resolve(absl::GetFlag(FLAGS_before));
   for (const std::string& text : absl::GetFlag(FLAGS_N)) {
     const absl::StatusOr<int64_t> size = ParseSize(text);
     if (!size.ok() || *size == 0) {
@@ -36,6 +41,6 @@ int main(int argc, char** argv) {
                 "[--json=FILE] [--quick] [--case=adam,dispatch]",
        .topic = coconet::bench::Topic::kDataParallel,
        .budget_s = 20,
-       .options = coconet::bench::SizesFromFlags},
+       .options = coconet::bench::OptionsFromFlags},
       argc, argv);
 }

@@ -39,7 +39,10 @@ absl::StatusOr<std::string> CopyOfSelf(const std::string& folder) {
 }
 
 absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const std::string& out) {
-  ASSIGN_OR_RETURN(const std::string self, CopyOfSelf(launch.scratch));
+  std::string program = launch.program;
+  if (program.empty()) {
+    ASSIGN_OR_RETURN(program, CopyOfSelf(launch.scratch));
+  }
   std::vector<std::string> line = launch.launcher;
   if (line.empty() && launch.processes > 0) {
     line = {FindProgram("mpirun"),
@@ -54,7 +57,7 @@ absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const
     for (const auto& [name, value] : launch.parameters)
       line.insert(line.end(), {"--mca", name, value});
   }
-  line.push_back(self);
+  line.push_back(program);
   line.insert(line.end(), launch.arguments.begin(), launch.arguments.end());
   line.push_back(absl::StrCat("--out=", out));
   return line;

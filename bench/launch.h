@@ -13,7 +13,8 @@ namespace coconet::bench {
 using MpiParameter = std::pair<std::string, std::string>;
 
 struct Launch {
-  int processes = 0;  // under mpirun; 0: one process without mpirun
+  int processes = 0;         // under mpirun; 0: one process without mpirun
+  std::string program = {};  // the worker's; "": this one
   /// A command that starts the processes instead of mpirun, as bench/cluster/run.sh does; its exit
   /// code 77 means that this machine cannot.
   std::vector<std::string> launcher = {};

@@ -6,8 +6,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/measure/statistics.h"
+#include "autotune/store/tuning_cache.h"
+#include "bench/launch.h"
 #include "bench/machine.h"
 #include "bench/summary.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -113,25 +116,69 @@ absl::Status Suite::Steps() {
   return absl::OkStatus();
 }
 
+/// Adds copies of the newest record of a tuning cache, with all its variants, as of other programs.
+absl::Status AddPrograms(const std::string& file, int count) {
+  std::string warning;
+  const std::unique_ptr<TuningCache> cache =
+      TuningCache::Open(file, [&](absl::string_view text) { warning = std::string(text); });
+  const std::vector<TuningRecord> records = cache->List();
+  if (records.empty())
+    return absl::InternalError(absl::StrCat("no record in ", file, ": ", warning));
+  TuningRecord copy = records[0];
+  const std::vector<VariantResult> variants = cache->Variants(copy.key);
+  for (int i = 0; i < count; ++i) {
+    copy.key_text = absl::StrCat(records[0].key_text, "copy: ", i, "\n");
+    copy.key = Fingerprint(copy.key_text);
+    cache->Store(copy, variants);
+  }
+  return warning.empty() ? absl::OkStatus() : absl::InternalError(warning);
+}
+
 absl::Status Suite::WarmStart() {
+  constexpr int kLivedInPrograms = 600;
+  RETURN_IF_ERROR(WarmStart("warm_start", 0));
+  return WarmStart("warm_start_lived_in", kLivedInPrograms);
+}
+
+absl::Status Suite::WarmStart(absl::string_view name, int others) {
   const Cell cell = {DType::kF32, kKi};
   constexpr int kRanks = 2;
-  Row row = NewRow("warm_start", kRanks, "threads", cell);
+  Row row = NewRow(name, kRanks, "threads", cell);
   // Without a time limit: an unfinished search would go on at the next start.
   const WorkerOptions worker = {
       .task = Task::kWarmStart, .threads = kRanks, .cells = {cell}, .budget_s = kSweepBudget};
-  absl::StatusOr<std::vector<Finding>> found = Worker(worker, 0);  // fills the cache
-  std::vector<double> times;
-  int64_t compiler_runs = 0;
-  for (int i = options_.quick ? 3 : 15; i > 0 && found.ok(); --i) {
-    found = Worker(worker, 0);
-    if (!found.ok()) break;
-    times.push_back(FastestOf(*found, "ours")->timing.median_us);
-    compiler_runs = std::max(compiler_runs, CountOf(*found, "compiler runs"));
+  struct Side {
+    std::string name, program, cache_dir;
+    std::vector<double> times = {};
+    int64_t compiler_runs = 0;
+  };
+  std::vector<Side> sides = {{"ours", "", absl::StrCat(options_.scratch, "/", name)}};
+  if (!options_.before.empty())
+    sides.push_back(
+        {"before", options_.before, absl::StrCat(options_.scratch, "/", name, "_before")});
+  const int starts = options_.quick ? 3 : 25;
+  for (int start = -1; start < starts; ++start) {
+    for (Side& side : sides) {
+      const absl::StatusOr<std::vector<Finding>> found =
+          RunWorker({.program = side.program,
+                     .arguments = Arguments(worker),
+                     .environment = {absl::StrCat("COCONET_CACHE_DIR=", side.cache_dir)},
+                     .scratch = options_.scratch});
+      if (!found.ok()) return Fail(std::move(row), found.status());
+      if (start < 0) {  // the first fills the cache
+        RETURN_IF_ERROR(AddPrograms(absl::StrCat(side.cache_dir, "/tuning.db"), others));
+        continue;
+      }
+      side.times.push_back(FastestOf(*found, "ours")->timing.median_us);
+      side.compiler_runs = std::max(side.compiler_runs, CountOf(*found, "compiler runs"));
+    }
   }
-  if (!found.ok()) return Fail(std::move(row), found.status());
-  SetTime(row, "ours", Summarize(times));
-  row.Set("rounds", static_cast<int64_t>(times.size())).Set("compiler_runs", compiler_runs);
+  for (const Side& side : sides) SetTime(row, side.name, Summarize(side.times));
+  if (sides.size() == 2)
+    row.Set("ratio", Summarize(sides[0].times).median_us / Summarize(sides[1].times).median_us);
+  row.Set("rounds", starts)
+      .Set("programs", others + 1)
+      .Set("compiler_runs", sides[0].compiler_runs);
   Add(std::move(row));
   return absl::OkStatus();
 }

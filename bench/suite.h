@@ -29,6 +29,7 @@ struct SuiteOptions {
   std::string cache_dir;  // of tuned programs and compiled kernels; "": a new one in `scratch`
   std::string scratch;    // an empty folder
   double budget_s = 20;   // of tuning one program
+  std::string before;     // path of another commit's program, to be run beside; "": none
   std::function<void(absl::string_view)> progress;
 };
 
@@ -59,6 +60,8 @@ class Suite {
   absl::Status Dispatch();
   absl::Status Steps();
   absl::Status WarmStart();
+  /// With `others` more programs in the tuning cache.
+  absl::Status WarmStart(absl::string_view name, int others);
   absl::Status AdamInThreads();
   absl::Status AdamInProcesses();
   absl::Status LambOverLists();

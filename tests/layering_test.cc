@@ -160,7 +160,7 @@ constexpr absl::string_view kLibraries[] = {"boost/context/detail/fcontext.hpp",
                                             "nccl.h",
                                             "nvrtc.h",
                                             "sqlite3.h",
-                                            "sha256.h",
+                                            "nettle/sha2.h",
                                             "dlfcn.h",
                                             "oneapi/dnnl/dnnl.h"};
 const std::map<std::string, std::string>& FolderOfLibrary() {
@@ -173,7 +173,7 @@ const std::map<std::string, std::string>& FolderOfLibrary() {
       {"oneapi/dnnl/dnnl.h", "runtime/host"},
       {"sqlite3.h", "autotune/store"},
       {"nvrtc.h", "jit/compile"},
-      {"sha256.h", "coconet/base"},
+      {"nettle/sha2.h", "coconet/base"},
   };
   return *folders;
 }

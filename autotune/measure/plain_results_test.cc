@@ -106,9 +106,10 @@ TEST(PlainResultsOfMatrices, ServeSchedulesThatSliceThem) {
     slice[part.Stored(middle)] = 9;
     // Over rows it is the first that is seen with this layout.
     const absl::Status status = plain.Compare(w, slice.data(), reference);
-    if (dim == 1)
+    if (dim == 1) {
       EXPECT_THAT(status.ToString(),
                   HasSubstr(absl::StrCat("w[", part.Global(middle), "]: want ")));
+    }
   }
 }
 

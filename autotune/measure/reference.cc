@@ -101,9 +101,10 @@ Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, i
     full_elements_ = kFullElements / results;
   ends_ = std::clamp(kFullElements / (kFullResults * results), kFewestEnds, kEnds);
   evaluator_ = std::make_unique<Evaluator>(
-      *interpreter_, [data = data_.get()](const std::string& name, int r, int64_t index) {
-        return data->At(name, r, index);
-      });
+      *interpreter_,
+      ElementSource::OfMany(
+          [data = data_.get()](const std::string& name, int r, absl::Span<const int64_t> indices,
+                               double* out) { data->Read(name, r, indices, out); }));
 }
 
 void Reference::StopWhen(std::function<bool()> stop) {

@@ -1,6 +1,7 @@
 #include "autotune/measure/test_data.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -299,10 +300,24 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
 }
 
 double TestData::At(const std::string& tensor, int rank, int64_t index) const {
+  double element = 0;
+  Read(tensor, rank, {&index, 1}, &element);
+  return element;
+}
+
+void TestData::Read(const std::string& tensor, int rank, absl::Span<const int64_t> indices,
+                    double* out) const {
   const Stream& stream = StreamOf(tensor);
-  uint64_t element = 0;
-  Generate(stream, rank, index, 1, &element);
-  return LoadElement(stream.dtype, &element, 0);
+  std::array<uint64_t, 256> run;  // elements with consecutive indices
+  for (size_t i = 0; i < indices.size();) {
+    const size_t most = std::min(run.size(), indices.size() - i);
+    size_t n = 1;
+    while (n < most && indices[i + n] == indices[i] + static_cast<int64_t>(n)) ++n;
+    Generate(stream, rank, indices[i], static_cast<int64_t>(n), run.data());
+    for (size_t k = 0; k < n; ++k)
+      out[i + k] = LoadElement(stream.dtype, run.data(), static_cast<int64_t>(k));
+    i += n;
+  }
 }
 
 void TestData::Fill(const std::string& tensor, int rank, const Part& part, void* storage) const {

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "autotune/measure/tensors.h"
 #include "coconet/ir/graph.h"
 #include "coconet/ir/types.h"
@@ -56,6 +57,9 @@ class TestData {
   /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
   /// input or state.
   double At(const std::string& tensor, int rank, int64_t index) const;
+  /// Elements `indices`, in that order.
+  void Read(const std::string& tensor, int rank, absl::Span<const int64_t> indices,
+            double* out) const;
 
   /// Writes the elements of `tensor` that `rank` holds (part = PartOf(...)) to its storage; leaves
   /// padding alone.

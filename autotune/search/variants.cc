@@ -128,6 +128,12 @@ absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
 
 }  // namespace
 
+Variant VariantOf(Combination apart) {
+  Variant variant{.schedule = ScheduleOf(apart), .config = {}};
+  variant.apart = std::make_shared<const Combination>(std::move(apart));
+  return variant;
+}
+
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks) {
   if (schedules.empty() || !schedules[0].graph().lists.empty())
     return schedules;  // vectors of many sizes

@@ -39,6 +39,9 @@ struct Variant {
   std::shared_ptr<const Combination> apart = nullptr;
 };
 
+/// The variant that combines parts which were tuned apart.
+Variant VariantOf(Combination apart);
+
 /// The text that a record names the variant's schedule by: its trace, or that of a combination.
 std::string TraceOf(const Variant& variant);
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "autotune/session/program_loader.h"
+#include "autotune/session/load/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
@@ -118,7 +118,8 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
                                               const Sizes& sizes) {
   RETURN_IF_ERROR(state_->poison);
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
-  ASSIGN_OR_RETURN(LoadedProgram loaded, FindOrTune(state_, std::move(bound)));
+  ASSIGN_OR_RETURN(LoadedProgram loaded,
+                   FindOrTune(state_, std::move(bound), state_->options.budget_s));
   TunedProgram tuned;
   tuned.record_ = std::make_shared<const TuningRecord>(std::move(loaded.record));
   tuned.from_cache_ = loaded.from_cache;

@@ -16,7 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/store/tuning_cache_fixture.h"
+#include "autotune/testing/tuning_cache_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "autotune/store/process_identity.h"
-#include "autotune/store/tuning_cache_fixture.h"
+#include "autotune/testing/tuning_cache_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

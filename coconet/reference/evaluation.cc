@@ -347,8 +347,7 @@ Bounded Evaluation::Received(NodeId id, const Part& part) const {
 Bounded Evaluation::Read(const std::string& name, const Part& part) const {
   const std::vector<int64_t>& indices = *lists_[part.first];
   Bounded read{std::vector<double>(indices.size()), std::vector<double>(indices.size(), 0.0)};
-  for (size_t i = 0; i < indices.size(); ++i)
-    read.value[i] = e_.source(name, part.second, indices[i]);
+  e_.source.Read(name, part.second, indices, read.value.data());
   return read;
 }
 

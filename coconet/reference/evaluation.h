@@ -42,6 +42,10 @@ struct EvaluationCache {
   std::map<std::pair<NodeId, int>, Lines> lines;
   int64_t line_elements = 0;             // of all lines
   std::function<bool()> stop = nullptr;  // asked before each block
+
+  /// Drops the lines of inputs and states, which are read again soon, and, where too many are left,
+  /// computed ones.
+  void DropLines(const Graph& g);
 };
 
 /// Work on elements of one node, block by block. What it makes of them is in the cache when no

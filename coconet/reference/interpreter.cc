@@ -1,8 +1,11 @@
 #include "coconet/reference/interpreter.h"
 
+#include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
@@ -17,7 +20,44 @@ constexpr size_t kBlock = 1024;
 /// Elements of matrix products' lines that are kept from block to block.
 constexpr int64_t kMostLineElements = int64_t{1} << 26;
 
+/// The positions of `indices` in the order in which they are evaluated. Of a matrix that is, or is
+/// made of, a product, square tiles one beside the other, as large as a block: they share the lines
+/// of the operands.
+std::vector<size_t> OrderOf(const Graph& g, const Shape& shape, absl::Span<const int64_t> indices) {
+  std::vector<size_t> order(indices.size());
+  absl::c_iota(order, 0);
+  const bool multiplies = absl::c_any_of(
+      g.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+  if (!multiplies || shape.size() < 2 || indices.size() <= kBlock) return order;
+  constexpr int64_t kTile = 32;
+  static_assert(kTile * kTile == kBlock);
+  const int64_t columns = shape.back().size, rows = shape[shape.size() - 2].size;
+  const auto place = [&](size_t i) {
+    const int64_t row = indices[i] / columns % rows, column = indices[i] % columns;
+    return std::make_tuple(indices[i] / columns / rows, row / kTile, column / kTile, row, column);
+  };
+  absl::c_sort(order, [&](size_t a, size_t b) { return place(a) < place(b); });
+  return order;
+}
+
 }  // namespace
+
+void EvaluationCache::DropLines(const Graph& g) {
+  int64_t computed = 0;
+  for (auto at = lines.begin(); at != lines.end();) {
+    if (g.nodes[at->first.first].inputs.empty()) {
+      at = lines.erase(at);
+      continue;
+    }
+    for (const auto* side : {&at->second.rows, &at->second.columns})
+      for (const auto& [number, line] : *side) computed += static_cast<int64_t>(line.value.size());
+    ++at;
+  }
+  line_elements = computed;
+  if (computed <= kMostLineElements) return;
+  lines.clear();
+  line_elements = 0;
+}
 
 absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int stages, int nodes) {
   if (ranks < 1)
@@ -95,23 +135,22 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
     }
   }
   const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_};
-  Expected expected;
-  expected.value.reserve(indices.size());
-  expected.error.reserve(indices.size());
-  for (size_t begin = 0; begin < indices.size(); begin += kBlock) {
-    const absl::Span<const int64_t> block = indices.subspan(begin, kBlock);
-    if (cache_->line_elements > kMostLineElements) {
-      cache_->lines.clear();
-      cache_->line_elements = 0;
-    }
+  Expected expected{std::vector<double>(indices.size()), std::vector<double>(indices.size())};
+  const std::vector<size_t> order =
+      OrderOf(in.program_.graph(), in.program_.type(node->second).shape, indices);
+  for (size_t begin = 0; begin < order.size(); begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, order.size());
+    std::vector<int64_t> block;
+    for (size_t i = begin; i < end; ++i) block.push_back(indices[order[i]]);
+    if (cache_->line_elements > kMostLineElements) cache_->DropLines(in.program_.graph());
     const std::optional<Bounded> values =
         EvaluateBlock(evaluated, *cache_, node->second, rank, block);
     if (!values.has_value())
       return absl::CancelledError(absl::StrCat("evaluate ", result, ": interrupted"));
-    for (size_t i = 0; i < block.size(); ++i) {
-      const size_t at = values->size() == 1 ? 0 : i;
-      expected.value.push_back(values->value[at]);
-      expected.error.push_back(values->error[at]);
+    for (size_t i = begin; i < end; ++i) {
+      const size_t at = values->size() == 1 ? 0 : i - begin;
+      expected.value[order[i]] = values->value[at];
+      expected.error[order[i]] = values->error[at];
     }
   }
   return expected;

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,10 +15,39 @@
 
 namespace coconet {
 
-/// Where the interpreter reads inputs and states: element `index` of the *global* tensor `name`
-/// (row major), on `rank` for a Local tensor (the first rank of the stage is asked for Replicated
-/// and Sliced ones). The value must be representable in the tensor's dtype.
-using ElementSource = std::function<double(const std::string& name, int rank, int64_t index)>;
+/// Where the interpreter reads inputs and states: elements of the *global* tensor `name` (row
+/// major), on `rank` for a Local tensor (the first rank of the stage is asked for Replicated and
+/// Sliced ones). Values must be representable in the tensor's dtype.
+class ElementSource {
+ public:
+  /// Writes elements `indices` to `out`, in that order.
+  using Many = std::function<void(const std::string& name, int rank,
+                                  absl::Span<const int64_t> indices, double* out)>;
+  static ElementSource OfMany(Many read) { return ElementSource(std::move(read)); }
+  /// A function that returns element `index`: double(const std::string& name, int rank, int64_t
+  /// index).
+  template <class Element, class = std::enable_if_t<std::is_invocable_r_v<
+                               double, Element, const std::string&, int, int64_t>>>
+  ElementSource(Element element)
+      : read_([element = std::move(element)](const std::string& name, int rank,
+                                             absl::Span<const int64_t> indices, double* out) {
+          for (const int64_t index : indices) *out++ = element(name, rank, index);
+        }) {}
+
+  void Read(const std::string& name, int rank, absl::Span<const int64_t> indices,
+            double* out) const {
+    read_(name, rank, indices, out);
+  }
+  double operator()(const std::string& name, int rank, int64_t index) const {
+    double element = 0;
+    read_(name, rank, {&index, 1}, &element);
+    return element;
+  }
+
+ private:
+  explicit ElementSource(Many read) : read_(std::move(read)) {}
+  Many read_;
+};
 
 /// Expected values of some elements of one result, with a bound on what a correct implementation
 /// may differ by.

@@ -245,8 +245,7 @@ std::optional<std::string> BinaryCache::Find(absl::string_view name) const {
   if (root_ && IsComplete(root_, name)) return PathOf(dir_, name);
   if (!noted()) return std::nullopt;
   const absl::StatusOr<std::string> temporary = ProcessDir();
-  if (temporary.ok() && IsComplete(OpenRoot(*temporary), name))
-    return PathOf(*temporary, name);
+  if (temporary.ok() && IsComplete(OpenRoot(*temporary), name)) return PathOf(*temporary, name);
   return std::nullopt;
 }
 

@@ -35,7 +35,7 @@ inline VariantResult Variant(absl::string_view trace, double us) {
 
 /// A complete, verified record of a program on two ranks.
 inline TuningRecord Record(absl::string_view program, const VariantResult& best,
-                    const VariantResult& baseline) {
+                           const VariantResult& baseline) {
   TuningRecord r;
   r.key_text = absl::StrCat("ranks: 2\nprogram: ", program, "\nprogram: end\n");
   r.key = Fingerprint(r.key_text);

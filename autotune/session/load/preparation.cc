@@ -1,4 +1,4 @@
-#include "autotune/session/preparation.h"
+#include "autotune/session/load/preparation.h"
 
 #include <vector>
 

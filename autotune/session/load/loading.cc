@@ -1,0 +1,54 @@
+#include "autotune/session/load/loading.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+Loading::Loading(std::shared_ptr<SessionState> state, Graph program, double budget_s)
+    : state(std::move(state)),
+      program(std::move(program)),
+      budget_s(budget_s),
+      start_s(Seconds()) {}
+
+void Loading::Report(absl::string_view text) const {
+  if (!first() || !state->options.progress) return;
+  const double left_s = budget_s - (Seconds() - start_s);
+  state->options.progress(absl::StrFormat("at most %.0f s left: %s", std::max(left_s, 0.0), text));
+}
+
+bool Loading::Interrupted() const {
+  return state->options.interrupted && state->options.interrupted();
+}
+
+absl::Status Loading::InterruptedWhile(absl::string_view doing) const {
+  return absl::CancelledError(absl::StrCat(
+      "tuning ", program.name, " was interrupted before anything was measured, while ", doing));
+}
+
+Preparation Loading::PreparationOf(absl::string_view doing, double share) const {
+  return {exchange(),
+          {state->options.interrupted, start_s + share * budget_s, Seconds,
+           InterruptedWhile(doing)}};
+}
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+absl::StatusOr<uint64_t> AgreeOnSeed(const Loading& loading) {
+  Packer mine;
+  mine.Int(static_cast<int64_t>(GetEnv().seed.value_or(std::random_device()())));
+  ASSIGN_OR_RETURN(const std::string same, loading.exchange().Broadcast(mine.bytes()));
+  return static_cast<uint64_t>(Unpacker(same).Int());
+}
+
+}  // namespace coconet

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "autotune/search/variants.h"
+#include "autotune/session/load/preparation.h"
+#include "autotune/session/session_state.h"
+#include "autotune/store/record.h"
+#include "coconet/ir/graph.h"
+#include "jit/config/config.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// A program on its way from its graph to its best variant: what looking it up, verifying it and
+/// tuning it share. One per call of FindOrTune and rank.
+struct Loading {
+  Loading(std::shared_ptr<SessionState> state, Graph program, double budget_s);
+
+  const std::shared_ptr<SessionState> state;
+  const Graph program;
+  const double budget_s;  // of tuning, from `start_s` on
+  const double start_s;   // on the clock Seconds
+  ConfigSpace space;
+  std::string key, key_text;  // of the tuning cache
+
+  Rank& rank() const { return state->rank; }
+  Exchange& exchange() const { return state->rank.exchange(); }
+  bool first() const { return state->rank.rank() == 0; }
+
+  /// Tells the user what is going on, and how much time is left for it.
+  void Report(absl::string_view text) const;
+  bool Interrupted() const;
+  absl::Status InterruptedWhile(absl::string_view doing) const;
+  /// Work that goes before measuring, "its schedules were derived", until that share of the budget
+  /// is spent.
+  Preparation PreparationOf(absl::string_view doing, double share) const;
+};
+
+/// A monotonic clock.
+double Seconds();
+
+/// Collective. Seed of verification data and of the order of measurements: COCONET_SEED, else
+/// random.
+absl::StatusOr<uint64_t> AgreeOnSeed(const Loading& loading);
+
+/// Best variant of a record, lowered once: what is verified is what is dispatched.
+struct Winner {
+  TuningRecord record;
+  Variant variant;
+  std::unique_ptr<Module> module = nullptr;  // null: not loaded yet
+};
+
+}  // namespace coconet

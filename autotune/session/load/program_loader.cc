@@ -1,0 +1,280 @@
+#include "autotune/session/load/program_loader.h"
+
+#include <gnu/libc-version.h>
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "autotune/search/binaries.h"
+#include "autotune/search/parts.h"
+#include "autotune/search/rank_runner.h"
+#include "autotune/search/variants.h"
+#include "autotune/session/key.h"
+#include "autotune/session/load/loading.h"
+#include "autotune/session/load/program_search.h"
+#include "autotune/session/load/winner_check.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/env.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet {
+namespace {
+
+std::string CacheFileOf(const SessionOptions& options) {
+  if (options.admits) return ":none:";
+  if (!options.cache_file.empty()) return options.cache_file;
+  return GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
+}
+
+/// State of one FindOrTune.
+class Loader {
+ public:
+  Loader(const std::shared_ptr<SessionState>& state, Graph program, double budget_s)
+      : loading_(state, std::move(program), budget_s) {}
+
+  absl::StatusOr<LoadedProgram> Load() {
+    RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(AskForProducts());
+    loading_.space = SpaceOf(loading_.state->topologies, loading_.rank().mesh(),
+                             loading_.state->options.sum_order);
+    RETURN_IF_ERROR(AskCache());
+    ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
+    const bool may_tune =
+        loading_.state->options.policy == Policy::kTune && !GetEnv().assert_cached;
+    const bool retune = may_tune && loading_.state->options.retune;
+    std::string unfit;  // why the stored winner is not used
+    if (known.has_value() && !retune && (known->record.complete || !may_tune)) {
+      ASSIGN_OR_RETURN(const bool trusted, IsTrusted(loading_, *known));
+      if (!trusted) {
+        ASSIGN_OR_RETURN(unfit, WhyUnfit(loading_, *known));
+      }
+      if (unfit.empty()) {
+        CheckSoft(known->record, may_tune);
+        return Assemble(*std::move(known), true, {});
+      }
+      known.reset();
+    }
+    if (!may_tune) {
+      const std::string what = absl::StrCat(
+          "Compile ", loading_.program.name, ": ",
+          unfit.empty()
+              ? "no record in the tuning cache for this program, these sizes and this machine"
+              : unfit);
+      if (loading_.state->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
+    }
+    return TuneAnew(std::move(known));
+  }
+
+ private:
+  /// A record of other minor versions is used now, and improved by the next job that may tune.
+  void CheckSoft(const TuningRecord& record, bool may_tune) {
+    if (!loading_.first() || record.soft == loading_.state->soft) return;
+    const bool marks = may_tune && loading_.state->cache->stores();
+    loading_.state->Warn(absl::StrCat("tuning cache: the record of ", loading_.program.name,
+                                      " was tuned with ", record.soft, ", and here is ",
+                                      loading_.state->soft, ": it is used",
+                                      marks ? ", and the next job tunes it further" : ""));
+    if (marks) loading_.state->cache->MarkStale(loading_.key, loading_.state->soft);
+  }
+
+  /// Collective.
+  absl::StatusOr<std::unique_ptr<Binaries>> OpenBinaries() const {
+    const Topology& here = loading_.rank().topology();
+    const auto stop = std::make_shared<std::atomic<bool>>(false);
+    const CompilerOptions options{.cache_dir = GetEnv().cache_dir,
+                                  .optimize = loading_.state->options.optimize,
+                                  .stop = stop,
+                                  .driver = here.driver};
+    return Binaries::Open(
+        loading_.rank(),
+        {.target = BinaryTarget(here.arch, here.driver),
+         .cache_dir = options.cache_dir,
+         .compiler = [options,
+                      &here] { return MakeCompilerFor(here.arch, here.simulated, options); },
+         .stop = stop,
+         .warn = [state = loading_.state.get()](
+                     absl::string_view text) { state->Warn(std::string(text)); }});
+  }
+
+  /// Collective, once per session. Opens the caches and gathers topologies.
+  absl::Status SetUp() {
+    if (!loading_.state->topologies.empty()) return absl::OkStatus();
+    if (loading_.first()) {
+      loading_.state->cache =
+          TuningCache::Open(CacheFileOf(loading_.state->options),
+                            [state = loading_.state.get()](absl::string_view text) {
+                              state->Warn(std::string(text));
+                            });
+    }
+    Packer mine;
+    mine.Text(Encode(loading_.rank().topology())).Text(gnu_get_libc_version());
+    ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                     loading_.exchange().AllGather(mine.bytes()));
+    std::vector<Topology> topologies;
+    std::vector<std::string> libcs;
+    for (const std::string& theirs : all) {
+      Unpacker in(theirs);
+      ASSIGN_OR_RETURN(Topology topology, DecodeTopology(in.Text()));
+      topologies.push_back(std::move(topology));
+      libcs.push_back(in.Text());
+      RETURN_IF_ERROR(in.Done());
+    }
+    loading_.state->soft = SoftText(topologies, libcs);
+    ASSIGN_OR_RETURN(loading_.state->binaries, OpenBinaries());
+    loading_.state->topologies = std::move(topologies);
+    return absl::OkStatus();
+  }
+
+  /// Collective, once per session. Gathers which libraries multiply the program's matrices.
+  absl::Status AskForProducts() {
+    multiplies_ = absl::c_any_of(loading_.program.nodes, [](const Node& node) {
+      return std::holds_alternative<MatMul>(node.op);
+    });
+    if (!multiplies_ || !loading_.state->products.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(loading_.state->products,
+                     loading_.exchange().AllGather(loading_.rank().Products()));
+    return absl::OkStatus();
+  }
+
+  absl::Status AskCache() {
+    Packer message;
+    if (loading_.first()) {
+      const std::vector<std::string> products =
+          multiplies_ ? loading_.state->products : std::vector<std::string>();
+      loading_.key_text =
+          KeyText({&loading_.program, loading_.state->options.sum_order, loading_.rank().mesh(),
+                   loading_.state->topologies, loading_.state->binaries->compilers(), products});
+      known_ = loading_.state->cache->Find(loading_.key_text);
+      message.Text(loading_.key_text).Text(known_.has_value() ? Encode(*known_) : "");
+    }
+    ASSIGN_OR_RETURN(const std::string from_first, loading_.exchange().Broadcast(message.bytes()));
+    Unpacker in(from_first);
+    loading_.key_text = in.Text();
+    const std::string record = in.Text();
+    RETURN_IF_ERROR(in.Done());
+    loading_.key = Fingerprint(loading_.key_text);
+    if (!record.empty()) {
+      ASSIGN_OR_RETURN(known_, DecodeRecord(record));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Lowers the record's best variant; an error when the record does not hold for this program.
+  absl::StatusOr<Winner> LowerRecord(TuningRecord record) const {
+    RETURN_IF_ERROR(Validate(record));
+    if (record.key_text != loading_.key_text) return absl::DataLossError("its key is another one");
+    Winner winner;
+    Variant& variant = winner.variant;
+    variant.config = record.best.config;
+    if (IsCombination(record.best.trace)) {
+      const auto parts = std::make_shared<const Parts>(SplitIntoParts(loading_.program));
+      ASSIGN_OR_RETURN(Combination apart,
+                       ParseCombination(record.best.trace, parts, loading_.space));
+      variant = VariantOf(std::move(apart));
+    } else {
+      ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
+      ASSIGN_OR_RETURN(variant.schedule, Replay(loading_.program, trace));
+      RETURN_IF_ERROR(Validate(variant.config, variant.schedule, loading_.space));
+    }
+    ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(variant, TargetOf(loading_.rank())));
+    variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
+    winner.record = std::move(record);
+    return winner;
+  }
+
+  /// Collective. The stored record, lowered, when it holds for this program on all ranks; else a
+  /// warning and no value.
+  absl::StatusOr<std::optional<Winner>> TakeKnown() {
+    if (!known_.has_value()) return std::nullopt;
+    absl::StatusOr<Winner> winner = LowerRecord(*std::move(known_));
+    const absl::Status valid = loading_.exchange().Agree(winner.status());
+    if (valid.ok()) return std::optional<Winner>(*std::move(winner));
+    loading_.state->Warn(absl::StrCat("tuning cache: the record of ", loading_.program.name,
+                                      " does not hold (", valid.message(), ") and is ignored"));
+    return std::nullopt;
+  }
+
+  /// Collective. Finds or compiles the binary, and loads it.
+  absl::StatusOr<std::unique_ptr<Module>> ModuleOf(const std::string& source) {
+    std::string path;
+    if (!source.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
+                       loading_.state->binaries->Compile({&source, 1}, {}));
+      ASSIGN_OR_RETURN(path, paths[0]);
+    }
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded, loading_.state->binaries->Load(path, source));
+    RETURN_IF_ERROR(loaded.status);
+    return std::move(loaded.module);
+  }
+
+  absl::StatusOr<LoadedProgram> Assemble(Winner winner, bool from_cache,
+                                         std::vector<VariantResult> variants) {
+    auto compiled = std::make_shared<CompiledProgram>();
+    compiled->session = loading_.state;
+    compiled->program = Expand(loading_.program);
+    compiled->schedule = std::move(winner.variant.schedule);
+    compiled->lowered = std::move(winner.variant.lowered);
+    compiled->tensors =
+        PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
+    compiled->variants = std::move(variants);
+    compiled->module = std::move(winner.module);
+    if (compiled->module == nullptr) {
+      ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->source));
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> digests,
+                     loading_.exchange().AllGather(CodeFingerprint(*compiled->lowered)));
+    for (size_t r = 1; r < digests.size(); ++r) {
+      if (digests[r] != digests[0])
+        return absl::InternalError(
+            absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
+    }
+    return LoadedProgram{std::move(winner.record), from_cache, std::move(compiled)};
+  }
+
+  absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known) {
+    if (loading_.first()) loading_.state->cache->CheckWhole();
+    absl::StatusOr<Found> found = Search(loading_, known);
+    if (known.has_value() && absl::IsCancelled(found.status())) {
+      ASSIGN_OR_RETURN(const bool trusted, IsTrusted(loading_, *known));
+      if (trusted) return Assemble(*std::move(known), true, {});
+    }
+    RETURN_IF_ERROR(found.status());
+    if (known.has_value() && IsSlower(found->winner, *known, found->incumbent, found->variants)) {
+      ASSIGN_OR_RETURN(const std::string unfit, WhyUnfit(loading_, *known));
+      if (unfit.empty()) return Assemble(*std::move(known), false, std::move(found->variants));
+      if (loading_.first()) loading_.state->cache->Store(found->winner.record, found->variants);
+    }
+    return Assemble(std::move(found->winner), false, std::move(found->variants));
+  }
+
+  /// Whether the winner of a tuning that ended before the best of an earlier one, the incumbent,
+  /// was timed is slower than that was then.
+  static bool IsSlower(const Winner& winner, const Winner& known, int incumbent,
+                       absl::Span<const VariantResult> variants) {
+    const bool timed = incumbent >= 0 && (variants[incumbent].timing.samples > 0 ||
+                                          FailsForGood(variants[incumbent].verdict));
+    return !timed && !winner.record.complete &&
+           known.record.best.timing.median_us < winner.record.best.timing.median_us;
+  }
+
+  Loading loading_;
+  bool multiplies_ = false;  // matrices
+  std::optional<TuningRecord> known_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
+                                         double budget_s) {
+  return Loader(state, std::move(program), budget_s).Load();
+}
+
+}  // namespace coconet

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "autotune/session/session_state.h"
+#include "autotune/store/record.h"
+#include "coconet/ir/graph.h"
+
+namespace coconet {
+
+struct LoadedProgram {
+  TuningRecord record;
+  bool from_cache = false;
+  std::shared_ptr<const CompiledProgram> compiled;
+};
+
+/// Collective. Returns the best variant of a program, from the cache or by tuning for `budget_s`.
+/// The program is bound, canonical, and equal on all ranks. Rank 0 reads the cache and decides;
+/// every rank validates what rank 0 sends, and all ranks compare their plans and kernels before
+/// they dispatch.
+absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
+                                         double budget_s);
+
+}  // namespace coconet

@@ -1,0 +1,170 @@
+#include "autotune/session/load/program_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "autotune/search/parts.h"
+#include "autotune/search/rank_runner.h"
+#include "autotune/search/tuner.h"
+#include "autotune/search/variants.h"
+#include "autotune/session/load/program_loader.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Shares of the budget at which derivation and lowering end, so that most is left for trying what
+/// they have found.
+constexpr double kDeriveShare = 0.25, kLowerShare = 0.4;
+/// Share of the budget in which the parts of a program are tuned.
+constexpr double kPartsShare = 0.6;
+/// A share of what is left of the budget when a share of it is spent.
+constexpr double Share(double spent, double of_rest) { return spent + (1 - spent) * of_rest; }
+
+TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
+  const SessionOptions& user = loading.state->options;
+  TunerOptions options;
+  options.budget_s = loading.budget_s;
+  options.seed = seed;
+  options.search = user.search;
+  options.anew = user.retune;
+  options.tries_all = loading.rank().topology().simulated;
+  options.key = loading.key;
+  options.key_text = loading.key_text;
+  options.soft = loading.state->soft;
+  if (options.tries_all || user.optimize == Optimize::kFast) options.most_load = 1;
+  if (user.optimize == Optimize::kFast)
+    options.race.settled = options.race.samples = options.race.most_samples = options.pairs = 2;
+  if (!loading.first()) return options;
+  options.seconds = Seconds;
+  options.start_s = loading.start_s;
+  options.interrupted = user.interrupted;
+  if (user.progress) options.progress = [&loading](absl::string_view text) { loading.Report(text); };
+  options.journal = loading.state->cache.get();
+  return options;
+}
+
+/// Collective. The variants to try, the same on all ranks.
+absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving, std::optional<Variant> apart) {
+  absl::StatusOr<VariantSet> set = EnumerateVariants(
+      loading.program, loading.space, loading.state->options.admits, [&] { return deriving.GoOn(); },
+      /*few=*/apart.has_value());
+  RETURN_IF_ERROR(deriving.status());
+  if (set.ok() && apart.has_value()) {
+    apart->group = set->variants.back().group + 1;
+    set->variants.push_back(*std::move(apart));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> digests,
+                   loading.exchange().AllGather(set.ok() ? DigestOf(*set) : "none"));
+  for (size_t r = 1; r < digests.size(); ++r) {
+    if (set.ok() && digests[r] != digests[0])
+      return absl::InternalError(
+          absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
+  }
+  return set;
+}
+
+CompileWatch WatchOfCompiler(const Loading& loading) {
+  CompileWatch watch;
+  if (!loading.first()) return watch;
+  watch.progress = [&loading](int done, int of) {
+    loading.Report(absl::StrCat("compiled ", done, " of ", of, " kernel files"));
+  };
+  return watch;
+}
+
+/// The parts of a program as they are tuned, each on its own.
+struct Apart {
+  std::optional<Variant> variant;  // none: there is one part, or one that cannot be tuned alone
+  bool complete = true;            // every schedule of every part was tried
+};
+
+/// Whether an error says that a part cannot be tuned alone: nothing of it runs or can be
+/// verified.
+bool IsOfPart(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsInternal(status) ||
+         absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+}
+
+/// Collective. Tunes each kind of part as a program of its own, with an equal share of the
+/// budget's larger half, unless the cache has it. Those that are left when the budget ends are
+/// not tuned, and none are where only some schedules are admitted.
+absl::StatusOr<Apart> TuneParts(const Loading& loading) {
+  if (loading.state->options.admits) return Apart{};
+  const auto parts = std::make_shared<const Parts>(SplitIntoParts(loading.program));
+  if (parts->parts.size() == 1) return Apart{};
+  Combination combination{parts, {}};
+  Apart apart;
+  Preparation tuning = loading.PreparationOf("its parts were tuned", kPartsShare);
+  for (const Graph& kind : parts->kinds) {
+    if (!tuning.GoOn()) {
+      RETURN_IF_ERROR(tuning.status());
+      return Apart{std::nullopt, /*complete=*/false};
+    }
+    const absl::StatusOr<LoadedProgram> loaded =
+        FindOrTune(loading.state, kind,
+                   kPartsShare * loading.budget_s / static_cast<double>(parts->kinds.size()));
+    if (IsOfPart(loaded.status())) return Apart{};
+    RETURN_IF_ERROR(loaded.status());
+    apart.complete = apart.complete && loaded->record.complete;
+    combination.kinds.push_back({loaded->compiled->schedule, loaded->record.best.config});
+  }
+  apart.variant = VariantOf(std::move(combination));
+  return apart;
+}
+
+/// The variant's number; -1: it is not among them.
+int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
+  const auto at = absl::c_find_if(variants, [&](const Variant& v) {
+    return v.config == variant.config && TraceOf(v) == variant.trace;
+  });
+  return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
+}
+
+}  // namespace
+
+absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>& known) {
+  ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed(loading));
+  ASSIGN_OR_RETURN(Apart apart, TuneParts(loading));
+  const bool combines = apart.variant.has_value();
+  const double done = combines ? kPartsShare : 0;
+  Preparation deriving = loading.PreparationOf("its schedules were derived", Share(done, kDeriveShare));
+  ASSIGN_OR_RETURN(const VariantSet set, Enumerate(loading, deriving, std::move(apart.variant)));
+  TunerOptions options = OptionsOfTuner(loading, seed);
+  if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
+  if (known.has_value()) {
+    options.incumbent = NumberOf(known->record.best, set.variants);
+    options.earlier = known->record.search;
+  }
+  loading.Report(absl::StrCat(set.variants.size(), " variants to check and time"));
+  Preparation lowering = loading.PreparationOf("its variants were lowered", Share(done, kLowerShare));
+  absl::StatusOr<std::unique_ptr<RankRunner>> runner =
+      RankRunner::Create(loading.rank(), loading.program, set.variants,
+                         {.seed = seed,
+                          .binaries = loading.state->binaries.get(),
+                          .watch = WatchOfCompiler(loading),
+                          .first = set.baseline,
+                          .go_on = [&]() -> absl::StatusOr<bool> {
+                            const bool go_on = lowering.GoOn();
+                            RETURN_IF_ERROR(lowering.status());
+                            return go_on;
+                          },
+                          .interrupted = loading.state->options.interrupted});
+  RETURN_IF_ERROR(lowering.status());
+  if (absl::IsCancelled(runner.status())) return loading.InterruptedWhile("its test data were made");
+  RETURN_IF_ERROR(runner.status());
+  options.partial = deriving.ended() || lowering.ended() || !apart.complete;
+  ASSIGN_OR_RETURN(Tuned tuned,
+                   Tune((*runner)->Entrants(), set.baseline, **runner, loading.exchange(), options));
+  RankRunner::Runnable best = (*runner)->Take(tuned.best);
+  Found found{{std::move(tuned.record), set.variants[tuned.best], std::move(best.module)},
+              std::move(tuned.variants),
+              options.incumbent};
+  found.winner.variant.lowered = std::move(best.lowered);
+  return found;
+}
+
+}  // namespace coconet
