@@ -217,15 +217,12 @@ std::vector<int> Race::NextRound() {
   return order;
 }
 
-std::string Race::ReasonToDrop(int runner) const {
+bool Race::IsSlower(int runner) const {
   const int best = Fastest();
-  if (best < 0 || best == runner || samples_[runner].empty()) return "";
+  if (best < 0 || best == runner || samples_[runner].empty()) return false;
   const Ratio ratio = Compare(runner, best);
   const double margin = ratio.rounds == 1 ? std::log(kSureOfOne) : 0;
-  if (ratio.low <= std::log1p(options_.tie) + margin) return "";
-  const double factor = std::exp(ratio.log);
-  return factor < kSureOfOne ? absl::StrFormat("slower by %.1f %%", (factor - 1) * 100)
-                             : absl::StrFormat("%.1fx as long as the best", factor);
+  return ratio.low > std::log1p(options_.tie) + margin;
 }
 
 std::vector<Race::Dropped> Race::ToDrop() const {
@@ -236,8 +233,8 @@ std::vector<Race::Dropped> Race::ToDrop() const {
   bool settled = true;
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (!running_[v] || v == baseline_) continue;
-    if (std::string reason = ReasonToDrop(v); !reason.empty()) {
-      dropped.push_back({v, std::move(reason)});
+    if (IsSlower(v)) {
+      dropped.push_back({v, ""});
       continue;
     }
     left.push_back({Fitted().level[v], v});

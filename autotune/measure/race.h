@@ -62,13 +62,13 @@ class Race {
 
   struct Dropped {
     int runner;
-    std::string reason;  // "3.2x as long as the best"
+    std::string reason;  // "not among the 8 fastest"; "": it is slower than the best
   };
   /// The running runners to drop after a round, since in all likelihood they are slower than the
   /// fastest. The caller lets them Leave.
   std::vector<Dropped> ToDrop() const;
-  /// Why this runner is to be dropped; "": it is not.
-  std::string ReasonToDrop(int runner) const;
+  /// Whether this runner is in all likelihood slower than the fastest.
+  bool IsSlower(int runner) const;
   /// All running runners but the baseline and the `most` that may be the fastest.
   std::vector<Dropped> AllBut(int most) const;
 

@@ -143,14 +143,12 @@ absl::StatusOr<std::optional<Failure>> Trials::Duel(int v) {
       Fail(best, *failure);
       return std::nullopt;  // rounds go on without it
     }
-    const std::string reason = options_.drops ? race_.ReasonToDrop(v) : "";
-    ASSIGN_OR_RETURN(
-        const std::vector<int> drop_and_stop,
-        FromRank0(exchange_, {!reason.empty(), budget_.Asked() != TimeBudget::Stop::kNo}));
+    const bool is_slower = options_.drops && race_.IsSlower(v);
+    ASSIGN_OR_RETURN(const std::vector<int> drop_and_stop,
+                     FromRank0(exchange_, {is_slower, budget_.Asked() != TimeBudget::Stop::kNo}));
     if (drop_and_stop[0] == 0 && drop_and_stop[1] != 0) return std::nullopt;
     if (drop_and_stop[0] == 0) continue;
     result(v).verdict = Verdict::kPruned;
-    result(v).reason = reason;
     return std::nullopt;
   }
   return std::nullopt;

@@ -44,6 +44,13 @@ std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
   return features;
 }
 
+/// Why a variant lost that takes `factor` times as long as the best.
+std::string Slowness(double factor) {
+  if (factor <= 1) return "slower in rounds with the best";
+  return factor < 1.25 ? absl::StrFormat("slower by %.1f %%", (factor - 1) * 100)
+                       : absl::StrFormat("%.1fx as long as the best", factor);
+}
+
 std::string NameOf(const VariantResult& v) { return absl::StrCat(v.trace, "|", Text(v.config)); }
 
 /// State of one call of Tune.
@@ -173,8 +180,7 @@ class Tuning {
           !trials_.IsUntried(v))
         continue;
       trials_.result(v).verdict = Verdict::kPruned;
-      trials_.result(v).reason =
-          absl::StrFormat("%.1fx as long as the best in an earlier run", factor);
+      trials_.result(v).reason = absl::StrCat(Slowness(factor), " in an earlier run");
     }
   }
 
@@ -345,6 +351,8 @@ class Tuning {
         r.timing = known->second.timing;
         r.load = known->second.load;
       }
+      if (r.verdict == Verdict::kPruned && r.reason.empty())
+        r.reason = Slowness(r.timing.median_us / trials_.BestUs());
       if (r.verdict != Verdict::kNotMeasured) continue;
       if (!stopped && trials_.race().running(v)) {
         r.verdict = Verdict::kMeasured;

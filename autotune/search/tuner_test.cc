@@ -1,16 +1,15 @@
 #include "autotune/search/tuner.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "coconet/base/fingerprint.h"
-#include "coconet/base/status.h"
+#include "autotune/testing/tuner_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -21,155 +20,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// A world of one rank.
-class SoloExchange final : public Exchange {
- public:
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override {
-    if (fails_at == ++calls) return absl::DeadlineExceededError("a peer did not come");
-    return std::vector<std::string>{std::string(mine)};
-  }
-  int calls = 0, fails_at = -1;
-};
-
-/// Variants that take a given time, on a clock of their own.
-class FakeRunner final : public VariantRunner {
- public:
-  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
-      absl::Span<const int> variants, const std::function<bool()>& stop) override {
-    std::vector<std::optional<Failure>> out;
-    for (int v : variants) {
-      if (!stop()) now_s += 0.1;
-      compiled.push_back(v);
-      if (stop()) {
-        out.push_back(Failure{Verdict::kNotMeasured, ""});
-      } else if (compile_errors.count(v) != 0) {
-        out.push_back(Failure{Verdict::kCompileError, "expected ';'"});
-      } else {
-        out.push_back(std::nullopt);
-      }
-    }
-    return out;
-  }
-  absl::StatusOr<std::optional<Failure>> Load(int v) override {
-    EXPECT_THAT(compiled, Contains(v));
-    RETURN_IF_ERROR(Going());
-    EXPECT_TRUE(loaded.insert(v).second);
-    ever_loaded.insert(v);
-    if (wrong.count(v) == 0) return std::nullopt;
-    loaded.erase(v);
-    return Failure{Verdict::kWrongAnswer, absl::StrCat("p[", v, "]: want 1, have 2")};
-  }
-  absl::StatusOr<std::optional<Failure>> Verify(int v) override {
-    EXPECT_THAT(loaded, Contains(v));
-    RETURN_IF_ERROR(Going());
-    now_s += verify_s;
-    ++verified[v];
-    if (wrong_at_size.count(v) != 0 || (wrong_in_the_end.count(v) != 0 && verified[v] > 1)) {
-      return Failure{Verdict::kWrongAnswer, "p[7]: want 1, have 2"};
-    }
-    return std::nullopt;
-  }
-  Trust TrustIn(int v) const override {
-    EXPECT_THAT(loaded, Contains(v));
-    EXPECT_GT(verified.count(v), 0u) << "stored before it was verified at its size: " << v;
-    return {absl::StrCat("code of ", v), "here", "all", 1700000000};
-  }
-  absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
-    EXPECT_THAT(loaded, Contains(v));
-    RETURN_IF_ERROR(Going());
-    ++timed[v];
-    now_s += us[v] * (warm_up + steps) / 1e6;
-    if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v])
-      return Sample{.failure = Failure{Verdict::kRunError, "crashed"}};
-    if (time_outs.count(v) != 0 && time_outs[v]-- > 0)
-      return Sample{.failure = Failure{Verdict::kTimedOut, "waited in vain"}};
-    double cold = timed[v] == 1 ? 1.2 : 1;
-    if (v == busy_from && timed[v] == 1) busy_left = busy_calls;
-    if (busy_left-- > 0) cold *= 12;
-    return Sample{.us = us[v] * cold * (1 + std::abs(noise(random))), .failure = {}};
-  }
-  absl::StatusOr<double> LoadByOthers() override { return load; }
-  void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
-  /// Of each call that runs a variant: whether the ranks still have each other.
-  absl::Status Going() {
-    lost |= --calls_left == 0;
-    return calls_left == 0 ? absl::AbortedError("rank 1 left: data race") : absl::OkStatus();
-  }
-
-  int calls_left = 0;  // 0: any number
-  bool lost = false;
-  std::vector<double> us;
-  std::normal_distribution<double> noise{0, 0.01};
-  std::mt19937_64 random{5};
-  std::set<int> compile_errors, wrong, wrong_at_size, wrong_in_the_end;
-  std::map<int, int> crashes_after;
-  std::map<int, int> time_outs;  // number of the first calls of Time that fail so
-  double now_s = 0, verify_s = 0.001;
-  /// From this variant's first call of Time on, another job slows so many calls down.
-  int busy_from = -1, busy_calls = 0, busy_left = 0;
-  double load = 0;
-  std::vector<int> compiled;
-  std::set<int> loaded, ever_loaded;
-  std::map<int, int> verified, timed;
-};
-
-class FakeJournal final : public TuningJournal {
- public:
-  std::vector<VariantResult> Failures(const std::string&) override { return failures; }
-  std::vector<VariantResult> Variants(const std::string&) override { return known; }
-  void Begin(const std::string&, const VariantResult& v) override { in_flight.insert(v.trace); }
-  void End(const std::string&, const VariantResult& v) override { in_flight.erase(v.trace); }
-  void Fail(const std::string&, const VariantResult& v) override {
-    EXPECT_TRUE(FailsForGood(v.verdict) || MayPass(v.verdict)) << Name(v.verdict);
-    failed.push_back(absl::StrCat(v.trace, ": ", Name(v.verdict)));
-  }
-  void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) override {
-    EXPECT_TRUE(Validate(record).ok()) << Validate(record);
-    EXPECT_THAT(variants, Contains(record.best));
-    EXPECT_THAT(variants, Contains(record.baseline));
-    stored.push_back(record);
-    known.assign(variants.begin(), variants.end());
-  }
-  std::vector<VariantResult> failures, known;
-  std::set<std::string> in_flight;
-  std::vector<std::string> failed;
-  std::vector<TuningRecord> stored;
-};
-
-class TunerTest : public ::testing::Test {
- protected:
-  /// Variants t0, t1, ... with these times. They share no features unless `features` says which.
-  absl::StatusOr<Tuned> Run(std::vector<double> us, int baseline = 0,
-                            std::vector<std::vector<int>> features = {}) {
-    runner_.us = us;
-    std::vector<Entrant> entrants;
-    for (size_t i = 0; i < us.size(); ++i) {
-      Entrant e;
-      e.result.trace = absl::StrCat("t", i);
-      e.result.schedule = absl::StrCat("S", i);
-      e.features = features.empty() ? std::vector<int>{static_cast<int>(i)} : features[i];
-      e.result.protocol = "library";
-      e.result.bytes = 10000 - static_cast<int>(i);
-      entrants.push_back(e);
-    }
-    options_.key_text = "program: x\n";
-    options_.key = Fingerprint(options_.key_text);
-    options_.seconds = [this] { return runner_.now_s; };
-    options_.journal = &journal_;
-    absl::StatusOr<Tuned> tuned = Tune(std::move(entrants), baseline, runner_, exchange_, options_);
-    // Where contact is lost while a variant runs, it may be the variant's doing.
-    EXPECT_TRUE(runner_.lost || exchange_.fails_at > 0 || journal_.in_flight.empty());
-    if (tuned.ok()) {
-      EXPECT_EQ(runner_.loaded, std::set<int>{tuned->best});
-    }
-    return tuned;
-  }
-  FakeRunner runner_;
-  FakeJournal journal_;
-  SoloExchange exchange_;
-  TunerOptions options_;
-};
 
 TEST_F(TunerTest, TheFastestIsStored) {
   const absl::StatusOr<Tuned> tuned = Run({50000, 30000, 13000, 14000, 200000});
@@ -200,14 +50,6 @@ TEST_F(TunerTest, WhatRanOnABusyMachineIsLookedAtAgain) {
     ASSERT_TRUE(tuned.ok()) << tuned.status();
     EXPECT_EQ(tuned->best, 3) << calls;
   }
-}
-
-TEST_F(TunerTest, TheIncumbentIsTimedBesideWhatIsTried) {
-  options_.incumbent = 7;
-  options_.budget_s = 0.5;
-  const absl::StatusOr<Tuned> tuned = Run({100000, 1, 1, 1, 1, 1, 1, 50000});
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_GE(tuned->variants[7].timing.samples, 1);
 }
 
 TEST_F(TunerTest, ATieGoesToTheBaseline) {
@@ -306,89 +148,20 @@ TEST_F(TunerTest, NothingRightIsAnError) {
   EXPECT_THAT(journal_.stored, IsEmpty());
 }
 
-TEST_F(TunerTest, TheBudgetEndsWithTheBestSoFar) {
-  options_.budget_s = 1;
-  const absl::StatusOr<Tuned> tuned = Run(std::vector<double>(40, 100000));
-  ASSERT_TRUE(tuned.ok());
-  EXPECT_LT(runner_.now_s, 3);
-  EXPECT_FALSE(tuned->record.complete);
-  EXPECT_EQ(tuned->variants.back().verdict, Verdict::kNotMeasured);
-  EXPECT_EQ(tuned->variants.back().reason, "budget of 1 s ended");
-  EXPECT_FALSE(journal_.stored.back().complete);
-}
-
-TEST_F(TunerTest, LaterRunsGoOnWhereABudgetEnded) {
-  std::mt19937_64 random(8);
-  std::uniform_real_distribution<double> uniform(20000, 200000);
-  std::vector<double> us(60);
-  for (double& t : us) t = uniform(random);
-  options_.budget_s = 12;
-  std::set<int> loaded_before;
-  int runs = 0, again = 0;
-  TuningRecord record;
-  while (!record.complete && runs < 20) {
+TEST_F(TunerTest, ReasonsCompareWithTheBestOfAll) {
+  for (options_.seed = 1; options_.seed <= 5; ++options_.seed) {
     runner_ = FakeRunner();
-    if (runs > 0) {
-      options_.earlier = record.search;
-      options_.incumbent = record.best.trace[1] - '0';
-      if (record.best.trace.size() > 2)
-        options_.incumbent = 10 * options_.incumbent + record.best.trace[2] - '0';
-    }
-    const absl::StatusOr<Tuned> tuned = Run(us);
-    ASSERT_TRUE(tuned.ok()) << tuned.status();
-    for (int v : runner_.ever_loaded) again += !loaded_before.insert(v).second;
-    record = tuned->record;
-    EXPECT_EQ(record.search.runs, ++runs);
+    const absl::StatusOr<Tuned> tuned = Run({80000, 60000, 40000, 20000, 10000, 5000});
+    ASSERT_TRUE(tuned.ok());
+    int pruned = 0;
     for (const VariantResult& v : tuned->variants) {
-      if (loaded_before.contains(std::stoi(v.trace.substr(1)))) {
-        EXPECT_GT(v.timing.samples, 0);
-      }
+      if (v.verdict != Verdict::kPruned) continue;
+      ++pruned;
+      EXPECT_EQ(v.reason,
+                absl::StrFormat("%.1fx as long as the best",
+                                v.timing.median_us / tuned->record.best.timing.median_us));
     }
-  }
-  EXPECT_TRUE(record.complete) << SearchText(record);
-  EXPECT_GT(runs, 1);
-  EXPECT_LT(again, 8 * runs) << "the baseline, the incumbent, and what is nearly as fast";
-  EXPECT_EQ(loaded_before.size(), us.size());
-  EXPECT_EQ(record.best.trace,
-            absl::StrCat("t", std::min_element(us.begin(), us.end()) - us.begin()));
-}
-
-TEST_F(TunerTest, TimesOfEarlierRunsAreConvertedToTheSpeedOfToday) {
-  options_.budget_s = 1000;
-  ASSERT_TRUE(Run({80000, 40000, 20000, 60000}).ok());
-  options_.earlier = journal_.stored.back().search;
-  options_.incumbent = 2;
-  runner_ = FakeRunner();
-  const absl::StatusOr<Tuned> tuned = Run({160000, 80000, 40000, 120000});  // all twice as slow
-  ASSERT_TRUE(tuned.ok());
-  EXPECT_EQ(runner_.ever_loaded, (std::set<int>{0, 2})) << "the others are known to be slower";
-  EXPECT_NEAR(tuned->variants[1].timing.median_us, 80000, 4000);
-  EXPECT_NEAR(tuned->variants[3].timing.median_us, 120000, 6000);
-  EXPECT_EQ(tuned->variants[3].reason, "3.0x as long as the best in an earlier run");
-  EXPECT_TRUE(tuned->record.complete);
-}
-
-TEST_F(TunerTest, WhatALoadedMachineSaidIsTriedAgain) {
-  runner_.load = 0.4;
-  ASSERT_TRUE(Run({80000, 40000, 20000, 60000}).ok());
-  EXPECT_TRUE(journal_.stored.back().complete) << "the machine had cores left";
-  options_.earlier = journal_.stored.back().search;
-  options_.incumbent = 2;
-  runner_ = FakeRunner();
-  ASSERT_TRUE(Run({80000, 40000, 20000, 10000}).ok());
-  EXPECT_EQ(journal_.stored.back().best.trace, "t3");
-}
-
-TEST_F(TunerTest, AMachineWithoutCoresLeftCompletesNothingAtOnce) {
-  for (int run = 1; run <= 3; ++run) {
-    runner_ = FakeRunner();
-    runner_.load = 0.8;
-    ASSERT_TRUE(Run({80000, 40000, 20000}).ok());
-    const TuningRecord& record = journal_.stored.back();
-    EXPECT_EQ(record.complete, run == 3) << run;
-    EXPECT_THAT(SearchText(record), HasSubstr("other programs used 80 % of the cores"));
-    options_.earlier = record.search;
-    options_.incumbent = 2;
+    EXPECT_GT(pruned, 2);
   }
 }
 
@@ -424,89 +197,6 @@ TEST_F(TunerTest, AnExhaustiveSearchTimesAllToTheEnd) {
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(tuned->best, 3);
   for (const VariantResult& v : tuned->variants) EXPECT_GE(v.timing.samples, 20) << v.trace;
-}
-
-TEST_F(TunerTest, ASmallBudgetIsSpentOnWhatThePastPromises) {
-  std::vector<std::vector<int>> features;
-  std::vector<double> us;
-  for (int first = 0; first < 12; ++first) {
-    for (int second = 0; second < 12; ++second) {
-      features.push_back({first, 12 + second});
-      us.push_back(20000 * (1 + (first * 5 + 7) % 12) * (1 + (second * 7 + 3) % 12));
-    }
-  }
-  options_.budget_s = 60;  // compiling all takes a quarter of that, running all minutes
-  const absl::StatusOr<Tuned> tuned = Run(us, /*baseline=*/0, features);
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_EQ(tuned->best, std::min_element(us.begin(), us.end()) - us.begin());
-  EXPECT_GE(tuned->record.best.timing.samples, 4);
-}
-
-TEST_F(TunerTest, HalfOfTheBudgetIsForTheBestOfWhatWasSeen) {
-  options_.budget_s = 10;
-  const absl::StatusOr<Tuned> tuned = Run(std::vector<double>(100, 100000));
-  ASSERT_TRUE(tuned.ok());
-  EXPECT_FALSE(tuned->record.complete);
-  EXPECT_GE(tuned->record.best.timing.samples, 2);
-}
-
-TEST_F(TunerTest, WhatMeasuringLeavesOfTheBudgetIsForTheRest) {
-  options_.budget_s = 16;
-  std::vector<double> us(60, 60000);  // looking at all takes more than half
-  us[0] = 10000;
-  const absl::StatusOr<Tuned> tuned = Run(us);
-  ASSERT_TRUE(tuned.ok());
-  EXPECT_EQ(tuned->best, 0);
-  EXPECT_TRUE(tuned->record.complete);
-  EXPECT_EQ(runner_.ever_loaded.size(), 60u);
-}
-
-TEST_F(TunerTest, LongChecksAreForLeaders) {
-  options_.budget_s = 100;
-  runner_.verify_s = 5;
-  runner_.wrong_at_size = {3};
-  const absl::StatusOr<Tuned> tuned = Run({100000, 50000, 40000, 20000, 90000, 80000});
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_EQ(tuned->best, 2) << "3 leads, and is wrong";
-  EXPECT_EQ(tuned->variants[3].verdict, Verdict::kWrongAnswer);
-  EXPECT_EQ(runner_.verified[2], 2) << "as it leads, and in the end";
-  EXPECT_EQ(runner_.verified[4], 0);
-  EXPECT_LE(runner_.verified[5], 1) << "it was tried first";
-}
-
-TEST_F(TunerTest, WhatIsStoredWhileTuningGoesOnWasVerifiedAtItsSize) {
-  options_.budget_s = 100;
-  runner_.verify_s = 5;
-  runner_.wrong_at_size = {1};  // in a tie with the fastest, and simpler
-  const absl::StatusOr<Tuned> tuned = Run({100000, 10100, 10000, 30000});
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  ASSERT_GE(journal_.stored.size(), 2u);
-  for (const TuningRecord& record : journal_.stored) EXPECT_EQ(record.best.trace, "t2");
-  EXPECT_EQ(tuned->variants[1].verdict, Verdict::kWrongAnswer);
-}
-
-TEST_F(TunerTest, ATinyBudgetStillMeasuresTheBaseline) {
-  options_.budget_s = 0;
-  const absl::StatusOr<Tuned> tuned = Run({100000, 50000});
-  ASSERT_TRUE(tuned.ok());
-  EXPECT_EQ(tuned->best, 0);
-  EXPECT_EQ(runner_.ever_loaded, std::set<int>({0}));
-}
-
-TEST_F(TunerTest, AnInterruptKeepsWhatWasMeasured) {
-  options_.interrupted = [this] { return runner_.timed[2] >= 2; };
-  const absl::StatusOr<Tuned> tuned = Run({100000, 10000, 40000, 50000});
-  ASSERT_TRUE(tuned.ok()) << tuned.status();
-  EXPECT_EQ(tuned->best, 2);
-  EXPECT_FALSE(tuned->record.complete);
-  EXPECT_EQ(tuned->variants[1].reason, "interrupted") << "looked at last";
-  EXPECT_EQ(journal_.stored.back().best.trace, "t2");
-}
-
-TEST_F(TunerTest, AnInterruptBeforeAnythingWasMeasuredIsCancelled) {
-  options_.interrupted = [] { return true; };
-  EXPECT_EQ(Run({1, 2}).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(journal_.stored, IsEmpty());
 }
 
 TEST_F(TunerTest, SamplesOfQuickStepsAreLongEnough) {

@@ -5,7 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/store/cache_rows.h"
+#include "autotune/store/failure_rows.h"
+#include "autotune/store/record_rows.h"
+#include "autotune/store/variant_rows.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/session/key.h"
 #include "bench/machine.h"
@@ -136,6 +138,7 @@ absl::Status Measure(const WorkloadInfo& workload, std::vector<Row>& rows) {
 }
 
 absl::Status RunAll() {
+  const absl::Time begin = absl::Now();
   std::vector<Row> rows;
   const std::string& wanted = absl::GetFlag(FLAGS_case);
   for (const WorkloadInfo& workload : Workloads()) {
@@ -143,6 +146,8 @@ absl::Status RunAll() {
     if (!names.empty() && std::find(names.begin(), names.end(), workload.name) == names.end())
       continue;
     if (workload.name == "pipeline") continue;  // of several stages
+    absl::FPrintF(stderr, "[%4.0f s] %s\n", absl::ToDoubleSeconds(absl::Now() - begin),
+                  workload.name);
     if (absl::Status status = Measure(workload, rows); !status.ok()) {
       Row row;
       row.Set("case", std::string(workload.name)).Set("error", std::string(status.message()));

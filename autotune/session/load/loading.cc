@@ -35,9 +35,9 @@ absl::Status Loading::InterruptedWhile(absl::string_view doing) const {
 }
 
 Preparation Loading::PreparationOf(absl::string_view doing, double share) const {
-  return {exchange(),
-          {state->options.interrupted, start_s + share * budget_s, Seconds,
-           InterruptedWhile(doing)}};
+  return {
+      exchange(),
+      {state->options.interrupted, start_s + share * budget_s, Seconds, InterruptedWhile(doing)}};
 }
 
 double Seconds() {

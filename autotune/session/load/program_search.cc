@@ -42,15 +42,18 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
   options.seconds = Seconds;
   options.start_s = loading.start_s;
   options.interrupted = user.interrupted;
-  if (user.progress) options.progress = [&loading](absl::string_view text) { loading.Report(text); };
+  if (user.progress)
+    options.progress = [&loading](absl::string_view text) { loading.Report(text); };
   options.journal = loading.state->cache.get();
   return options;
 }
 
 /// Collective. The variants to try, the same on all ranks.
-absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving, std::optional<Variant> apart) {
+absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving,
+                                     std::optional<Variant> apart) {
   absl::StatusOr<VariantSet> set = EnumerateVariants(
-      loading.program, loading.space, loading.state->options.admits, [&] { return deriving.GoOn(); },
+      loading.program, loading.space, loading.state->options.admits,
+      [&] { return deriving.GoOn(); },
       /*few=*/apart.has_value());
   RETURN_IF_ERROR(deriving.status());
   if (set.ok() && apart.has_value()) {
@@ -131,7 +134,8 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   ASSIGN_OR_RETURN(Apart apart, TuneParts(loading));
   const bool combines = apart.variant.has_value();
   const double done = combines ? kPartsShare : 0;
-  Preparation deriving = loading.PreparationOf("its schedules were derived", Share(done, kDeriveShare));
+  Preparation deriving =
+      loading.PreparationOf("its schedules were derived", Share(done, kDeriveShare));
   ASSIGN_OR_RETURN(const VariantSet set, Enumerate(loading, deriving, std::move(apart.variant)));
   TunerOptions options = OptionsOfTuner(loading, seed);
   if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
@@ -140,7 +144,8 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
     options.earlier = known->record.search;
   }
   loading.Report(absl::StrCat(set.variants.size(), " variants to check and time"));
-  Preparation lowering = loading.PreparationOf("its variants were lowered", Share(done, kLowerShare));
+  Preparation lowering =
+      loading.PreparationOf("its variants were lowered", Share(done, kLowerShare));
   absl::StatusOr<std::unique_ptr<RankRunner>> runner =
       RankRunner::Create(loading.rank(), loading.program, set.variants,
                          {.seed = seed,
@@ -154,11 +159,12 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
                           },
                           .interrupted = loading.state->options.interrupted});
   RETURN_IF_ERROR(lowering.status());
-  if (absl::IsCancelled(runner.status())) return loading.InterruptedWhile("its test data were made");
+  if (absl::IsCancelled(runner.status()))
+    return loading.InterruptedWhile("its test data were made");
   RETURN_IF_ERROR(runner.status());
   options.partial = deriving.ended() || lowering.ended() || !apart.complete;
-  ASSIGN_OR_RETURN(Tuned tuned,
-                   Tune((*runner)->Entrants(), set.baseline, **runner, loading.exchange(), options));
+  ASSIGN_OR_RETURN(Tuned tuned, Tune((*runner)->Entrants(), set.baseline, **runner,
+                                     loading.exchange(), options));
   RankRunner::Runnable best = (*runner)->Take(tuned.best);
   Found found{{std::move(tuned.record), set.variants[tuned.best], std::move(best.module)},
               std::move(tuned.variants),

@@ -37,7 +37,8 @@ std::vector<Variant> PlainToCompareWith(const Loading& loading, const Variant& w
 absl::StatusOr<std::optional<Failure>> VerifyAgain(const Loading& loading, Winner& winner) {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed(loading));
   std::vector<Variant> variants = {winner.variant};
-  for (Variant& plain : PlainToCompareWith(loading, winner.variant)) variants.push_back(std::move(plain));
+  for (Variant& plain : PlainToCompareWith(loading, winner.variant))
+    variants.push_back(std::move(plain));
   ASSIGN_OR_RETURN(const std::unique_ptr<RankRunner> runner,
                    RankRunner::Create(loading.rank(), loading.program, variants,
                                       {.seed = seed,
@@ -80,10 +81,11 @@ absl::StatusOr<bool> IsTrusted(const Loading& loading, const Winner& known) {
 absl::StatusOr<std::string> WhyUnfit(const Loading& loading, Winner& known) {
   VariantResult& best = known.record.best;
   absl::StatusOr<std::optional<Failure>> again = VerifyAgain(loading, known);
-  if (again.ok() && again->has_value() && MayPass((*again)->verdict)) again = VerifyAgain(loading, known);
+  if (again.ok() && again->has_value() && MayPass((*again)->verdict))
+    again = VerifyAgain(loading, known);
   if (!again.ok()) {
-    return WithContext(again.status(),
-                       absl::StrCat("verifying ", Words(best), ", kept for ", loading.program.name));
+    return WithContext(again.status(), absl::StrCat("verifying ", Words(best), ", kept for ",
+                                                    loading.program.name));
   }
   const std::optional<Failure>& failure = *again;
   if (!failure.has_value()) {
@@ -91,9 +93,9 @@ absl::StatusOr<std::string> WhyUnfit(const Loading& loading, Winner& known) {
     return std::string();
   }
   const bool for_good = FailsForGood(failure->verdict);
-  std::string unfit =
-      absl::StrCat("the variant kept for ", loading.program.name, ", ", Words(best), ", fails here (",
-                   failure->reason, ") and is not used", for_good ? "" : " this time");
+  std::string unfit = absl::StrCat("the variant kept for ", loading.program.name, ", ", Words(best),
+                                   ", fails here (", failure->reason, ") and is not used",
+                                   for_good ? "" : " this time");
   loading.state->Warn(absl::StrCat("tuning cache: ", unfit));
   if (loading.first() && for_good) {
     best.verdict = failure->verdict;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,25 +13,13 @@
 
 namespace coconet {
 
-// Rows of a tuning cache (cache_file.h). Those that are read are parsed and range-checked:
-// InvalidArgument says why a row is invalid; other errors are the database's.
+// Records in a tuning cache (cache_file.h), and what was verified of their variants. Errors as in
+// variant_rows.h.
 
 /// The newest record whose key starts with `prefix`.
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix);
-/// The keys of all records, the newest first; of all variants.
+/// The keys of all records, the newest first.
 absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db);
-absl::StatusOr<std::vector<std::string>> ReadKeysOfVariants(Database& db);
-/// All variants of a key, the fastest first, variants without a time last.
-absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::string_view key);
-/// TuningCache::Failures, without processes that have died since CountDeaths.
-absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key);
-/// Counts the processes that died while they ran a variant of the key, and forgets their marks.
-absl::Status CountDeaths(Database& db, absl::string_view key);
-/// Marks the variant as run by this process for the first time; takes the mark away.
-absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResult& variant);
-absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant);
-/// TuningJournal::Fail.
-absl::Status WriteFailure(Database& db, absl::string_view key, const VariantResult& variant);
 /// Replaces the key's record and variants in one transaction, unless the stored record is better:
 /// complete, or as incomplete and faster. `variants` contain the record's best and baseline.
 absl::Status WriteRecord(Database& db, const TuningRecord& record,
@@ -48,8 +35,6 @@ absl::Status MarkIncomplete(Database& db, absl::string_view key);
 /// Marks the key's record as tuned with other versions than these: incomplete, and none of its
 /// times final.
 absl::Status MarkStale(Database& db, absl::string_view key, absl::string_view soft);
-/// Forgets what leaves the key's variants out.
-absl::Status ForgetFailures(Database& db, absl::string_view key);
 /// Deletes the key's record and variants.
 absl::Status DeleteKey(Database& db, absl::string_view key);
 

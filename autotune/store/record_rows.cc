@@ -1,0 +1,214 @@
+#include "autotune/store/record_rows.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "autotune/store/variant_rows.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// The state of the search in columns `first`... of the current row.
+SearchState SearchAt(const Statement& row, int first) {
+  return {.tried = static_cast<int>(row.Int(first)),
+          .drawn = static_cast<int>(row.Int(first + 1)),
+          .since_gain = static_cast<int>(row.Int(first + 2)),
+          .runs = static_cast<int>(row.Int(first + 3)),
+          .spent_s = row.Real(first + 4),
+          .load = row.Real(first + 5)};
+}
+
+/// The id of `text` in a table of texts, which is inserted where it is new. `table` is a literal.
+absl::StatusOr<int64_t> Intern(Database& db, absl::string_view table, absl::string_view text) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   db.Prepare(absl::StrCat("INSERT OR IGNORE INTO ", table, "(text) VALUES (?)")));
+  RETURN_IF_ERROR(insert.Bind(text).Run());
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT id FROM ", table, " WHERE text = ?")));
+  find.Bind(text);
+  return IdOf(std::move(find), table);
+}
+
+/// Whether the stored record of the same key is kept.
+absl::StatusOr<bool> StoredIsBetter(Database& db, const TuningRecord& record,
+                                    absl::Span<const VariantResult> variants) {
+  if (record.complete) return false;
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db.Prepare("SELECT d.complete, v.median_us, v.trace, v.config FROM decision d JOIN variant v "
+                 "ON v.id = d.best WHERE d.key = ?"));
+  ASSIGN_OR_RETURN(const bool found, find.Bind(record.key).Step());
+  if (!found) return false;
+  if (find.Int(0) != 0) return true;
+  for (const VariantResult& v : variants) {
+    // Times of one run are comparable.
+    if (v.timing.samples > 0 && v.trace == find.Text(2) && Text(v.config) == find.Text(3))
+      return false;
+  }
+  return find.Real(1) < record.best.timing.median_us;
+}
+
+/// Where the program begins in a key's text: the "program: ..." lines at the end.
+size_t ProgramIn(absl::string_view key_text) {
+  if (absl::StartsWith(key_text, "program: ")) return 0;
+  const size_t line_end = key_text.find("\nprogram: ");
+  return line_end == absl::string_view::npos ? key_text.size() : line_end + 1;
+}
+
+/// What was verified of the variant with this id, the newest first. A file of version 1, which is
+/// read-only, knows nothing of it.
+absl::StatusOr<std::vector<Trust>> ReadTrust(Database& db, int64_t variant) {
+  std::vector<Trust> trust;
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  if (version < 2) return trust;
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare("SELECT fingerprint, machine, checks, verified_s FROM trust "
+                              "WHERE variant = ? ORDER BY verified_s DESC, fingerprint, machine"));
+  find.Bind(variant);
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return trust;
+    trust.push_back({find.Text(0), find.Text(1), find.Text(2), find.Int(3)});
+  }
+}
+
+absl::Status WriteTrustOf(Database& db, int64_t variant, const Trust& trust) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   db.Prepare("INSERT OR REPLACE INTO trust(variant, fingerprint, machine, checks, "
+                              "verified_s) VALUES (?, ?, ?, ?, ?)"));
+  insert.Bind(variant).Bind(trust.fingerprint).Bind(trust.machine).Bind(trust.checks);
+  return insert.Bind(trust.verified_s).Run();
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix) {
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db.Prepare(absl::StrCat(
+          "SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
+          "d.created_s, d.best, ",
+          VariantColumns(version, "b."), ", ", VariantColumns(version, "l."),
+          ", b.id, l.id, e.id, p.id, ",
+          version < 4 ? "0, 0, 0, 0, 0, 0, ''"
+                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load, d.soft",
+          " FROM decision d LEFT JOIN env e ON e.id = d.env "
+          "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
+          "LEFT JOIN variant l ON l.id = d.baseline "
+          // 'g': after the hex digits
+          "WHERE d.key >= ?1 AND d.key < ?1 || 'g' ORDER BY d.created_s DESC, d.key LIMIT 1")));
+  ASSIGN_OR_RETURN(const bool found, find.Bind(prefix).Step());
+  if (!found) return std::nullopt;
+  const char* const kRows[] = {"best variant", "baseline", "environment", "program"};
+  for (int i = 0; i < 4; ++i) {
+    if (find.IsNull(8 + 2 * kVariantColumns + i))
+      return absl::InvalidArgumentError(absl::StrCat("its ", kRows[i], " is not in the file"));
+  }
+  ASSIGN_OR_RETURN(VariantResult best, VariantAt(find, 8));
+  ASSIGN_OR_RETURN(VariantResult baseline, VariantAt(find, 8 + kVariantColumns));
+  TuningRecord record{.key = find.Text(0),
+                      .key_text = find.Text(1),
+                      .best = std::move(best),
+                      .baseline = std::move(baseline),
+                      .runner_up = find.Text(2),
+                      .necessary_bytes = find.Int(3),
+                      .variants = static_cast<int>(find.Int(4)),
+                      .complete = find.Int(5) != 0,
+                      .search = SearchAt(find, 8 + 2 * kVariantColumns + 4),
+                      .created_s = find.Int(6),
+                      .soft = find.Text(8 + 2 * kVariantColumns + 10),
+                      .trust = {}};
+  ASSIGN_OR_RETURN(record.trust, ReadTrust(db, find.Int(7)));
+  if (absl::Status valid = Validate(record); !valid.ok())
+    return absl::InvalidArgumentError(valid.message());
+  return record;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db) {
+  return TextsOf(db, "SELECT key FROM decision ORDER BY created_s DESC, key");
+}
+
+absl::Status WriteRecord(Database& db, const TuningRecord& record,
+                         absl::Span<const VariantResult> variants) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  ASSIGN_OR_RETURN(const bool keep, StoredIsBetter(db, record, variants));
+  if (keep) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Statement forget, db.Prepare("DELETE FROM decision WHERE key = ?"));
+  RETURN_IF_ERROR(forget.Bind(record.key).Run());
+  ASSIGN_OR_RETURN(Statement distrust,
+                   db.Prepare("DELETE FROM trust WHERE variant IN (SELECT id FROM variant WHERE "
+                              "key = ?)"));
+  RETURN_IF_ERROR(distrust.Bind(record.key).Run());
+  // Variants that are no longer enumerated go, unless something speaks against them.
+  ASSIGN_OR_RETURN(
+      Statement clear,
+      db.Prepare("DELETE FROM variant WHERE key = ? AND failed_runs = 0 AND deaths = 0 "
+                 "AND id NOT IN (SELECT variant FROM in_flight)"));
+  RETURN_IF_ERROR(clear.Bind(record.key).Run());
+  for (const VariantResult& v : variants) RETURN_IF_ERROR(WriteVariant(db, record.key, v));
+  const absl::string_view key_text = record.key_text;
+  const size_t program_at = ProgramIn(key_text);
+  ASSIGN_OR_RETURN(const int64_t env, Intern(db, "env", key_text.substr(0, program_at)));
+  ASSIGN_OR_RETURN(const int64_t program, Intern(db, "program", key_text.substr(program_at)));
+  ASSIGN_OR_RETURN(const int64_t best, VariantId(db, record.key, record.best));
+  ASSIGN_OR_RETURN(const int64_t baseline, VariantId(db, record.key, record.baseline));
+  ASSIGN_OR_RETURN(Statement insert,
+                   db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
+                              "necessary_bytes, variants, complete, created_s, tried, drawn, "
+                              "since_gain, runs, spent_s, load, soft) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
+  insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
+  insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
+  const SearchState& search = record.search;
+  insert.Bind(search.tried).Bind(search.drawn).Bind(search.since_gain).Bind(search.runs);
+  insert.Bind(search.spent_s).Bind(search.load).Bind(record.soft);
+  RETURN_IF_ERROR(insert.Run());
+  for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrustOf(db, best, trust));
+  return transaction.Commit();
+}
+
+absl::Status WriteTrust(Database& db, absl::string_view key, const VariantResult& variant,
+                        const Trust& trust) {
+  ASSIGN_OR_RETURN(const int64_t id, VariantId(db, key, variant));
+  return WriteTrustOf(db, id, trust);
+}
+
+absl::Status ForgetTrust(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(Statement forget,
+                   db.Prepare("DELETE FROM trust WHERE variant IN (SELECT id FROM variant WHERE "
+                              "key = ?)"));
+  return forget.Bind(key).Run();
+}
+
+absl::Status MarkIncomplete(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(
+      Statement mark,
+      db.Prepare("UPDATE decision SET complete = 0, tried = 0, drawn = 0, since_gain = "
+                 "0, runs = 0 WHERE key = ?"));
+  return mark.Bind(key).Run();
+}
+
+absl::Status MarkStale(Database& db, absl::string_view key, absl::string_view soft) {
+  ASSIGN_OR_RETURN(
+      Statement mark,
+      db.Prepare("UPDATE decision SET complete = 0, runs = 0, soft = ? WHERE key = ?"));
+  return mark.Bind(soft).Bind(key).Run();
+}
+
+absl::Status DeleteKey(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  for (const char* sql :
+       {"DELETE FROM decision WHERE key = ?", "DELETE FROM variant WHERE key = ?"}) {
+    ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+    RETURN_IF_ERROR(statement.Bind(key).Run());
+  }
+  RETURN_IF_ERROR(db.Execute("DELETE FROM env WHERE id NOT IN (SELECT env FROM decision)"));
+  RETURN_IF_ERROR(db.Execute("DELETE FROM program WHERE id NOT IN (SELECT program FROM decision)"));
+  return transaction.Commit();
+}
+
+}  // namespace coconet
