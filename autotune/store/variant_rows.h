@@ -14,13 +14,13 @@
 
 namespace coconet {
 
-// Rows of the table of variants in a tuning cache (cache_file.h). Those that are read are parsed and
-// range-checked: InvalidArgument says why a row is invalid; other errors are the database's.
+// Rows of the table of variants in a tuning cache (cache_file.h). Those that are read are parsed
+// and range-checked: InvalidArgument says why a row is invalid; other errors are the database's.
 
 /// The number of columns that a variant is read from.
 inline constexpr int kVariantColumns = 12;
-/// "b.trace, b.config, ..." for the table "b.", in a file of this version: one that is read-only may
-/// be of an earlier one.
+/// "b.trace, b.config, ..." for the table "b.", in a file of this version: one that is read-only
+/// may be of an earlier one.
 std::string VariantColumns(int64_t version, absl::string_view table = "");
 /// The variant in columns `first`... of the current row.
 absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first);
