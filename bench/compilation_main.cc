@@ -72,9 +72,8 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
-  const absl::Status flags =
-      ParseFlags(argc, argv,
-                 "times compiles of kernels by NVRTC; see bench/README.md\n\n  nvrtc [--rounds=9] "
-                 "[--kernels=16] [--json=FILE]");
-  return ExitCode("nvrtc", flags.ok() ? RunAll() : flags);
+  return Main("nvrtc",
+              "times compiles of kernels by NVRTC; see bench/README.md\n\n  nvrtc [--rounds=9] "
+              "[--kernels=16] [--json=FILE]",
+              RunAll, argc, argv);
 }

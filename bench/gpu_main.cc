@@ -179,9 +179,8 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
-  const absl::Status flags =
-      ParseFlags(argc, argv,
-                 "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu "
-                 "[--quick] [--json=FILE] [--markdown=FILE]");
-  return ExitCode("gpu", flags.ok() ? RunAll() : flags);
+  return Main("gpu",
+              "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu "
+              "[--quick] [--json=FILE] [--markdown=FILE]",
+              RunAll, argc, argv);
 }

@@ -100,9 +100,8 @@ absl::Status Run() {
 
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
-  const absl::Status flags =
-      ParseFlags(argc, argv,
-                 "counts and times the derivation of schedules; see bench/README.md\n\n  schedules "
-                 "[--case=workloads|large] [--rounds=7] [--json=FILE]");
-  return ExitCode("schedules", flags.ok() ? Run() : flags);
+  return Main("schedules",
+              "counts and times the derivation of schedules; see bench/README.md\n\n  schedules "
+              "[--case=workloads|large] [--rounds=7] [--json=FILE]",
+              Run, argc, argv);
 }

@@ -58,6 +58,12 @@ int ExitCode(absl::string_view name, const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kUsage : kFailed;
 }
 
+int Main(absl::string_view name, absl::string_view usage, absl::FunctionRef<absl::Status()> run,
+         int argc, char** argv) {
+  const absl::Status flags = ParseFlags(argc, argv, usage);
+  return ExitCode(name, flags.ok() ? run() : flags);
+}
+
 std::string TextOf(const Row& row, absl::string_view field) {
   const std::string* text = std::get_if<std::string>(&row.Get(field));
   return text == nullptr ? "" : *text;

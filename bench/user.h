@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -28,6 +29,10 @@ absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns);
 
 /// Prints an error to stderr and returns the exit code: 0 if OK, 2 for invalid input, 1 for others.
 int ExitCode(absl::string_view name, const absl::Status& status);
+
+/// A benchmark's main function: parses flags, calls `run`, and returns the exit code.
+int Main(absl::string_view name, absl::string_view usage, absl::FunctionRef<absl::Status()> run,
+         int argc, char** argv);
 
 // Texts of columns.
 std::string TextOf(const Row& row, absl::string_view field);   // "" unless the field holds text

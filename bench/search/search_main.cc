@@ -162,9 +162,8 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
-  const absl::Status flags =
-      ParseFlags(argc, argv,
-                 "compares the tuner's searches with the exhaustive one; see bench/README.md\n\n  "
-                 "search [--case=adam] [--replays=20] [--live=3] [--most=250] [--json=FILE]");
-  return ExitCode("search", flags.ok() ? RunAll() : flags);
+  return Main("search",
+              "compares the tuner's searches with the exhaustive one; see bench/README.md\n\n  "
+              "search [--case=adam] [--replays=20] [--live=3] [--most=250] [--json=FILE]",
+              RunAll, argc, argv);
 }
