@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -137,15 +139,35 @@ absl::Status Measure(const WorkloadInfo& workload, std::vector<Row>& rows) {
   return absl::OkStatus();
 }
 
+/// The workloads that --case names; all but those of several stages where it names none.
+absl::StatusOr<std::vector<WorkloadInfo>> Wanted() {
+  std::vector<WorkloadInfo> known;
+  for (const WorkloadInfo& workload : Workloads()) {
+    if (workload.name != "pipeline") known.push_back(workload);
+  }
+  const std::vector<std::string> names =
+      absl::StrSplit(absl::GetFlag(FLAGS_case), ',', absl::SkipEmpty());
+  if (names.empty()) return known;
+  std::vector<WorkloadInfo> wanted;
+  for (const std::string& name : names) {
+    const auto at = absl::c_find_if(known, [&](const WorkloadInfo& w) { return w.name == name; });
+    if (at == known.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--case: no workload \"", name, "\"; there are ",
+                       absl::StrJoin(known, ", ", [](std::string* out, const WorkloadInfo& w) {
+                         absl::StrAppend(out, w.name);
+                       })));
+    }
+    wanted.push_back(*at);
+  }
+  return wanted;
+}
+
 absl::Status RunAll() {
   const absl::Time begin = absl::Now();
+  ASSIGN_OR_RETURN(const std::vector<WorkloadInfo> workloads, Wanted());
   std::vector<Row> rows;
-  const std::string& wanted = absl::GetFlag(FLAGS_case);
-  for (const WorkloadInfo& workload : Workloads()) {
-    const std::vector<std::string> names = absl::StrSplit(wanted, ',', absl::SkipEmpty());
-    if (!names.empty() && std::find(names.begin(), names.end(), workload.name) == names.end())
-      continue;
-    if (workload.name == "pipeline") continue;  // of several stages
+  for (const WorkloadInfo& workload : workloads) {
     absl::FPrintF(stderr, "[%4.0f s] %s\n", absl::ToDoubleSeconds(absl::Now() - begin),
                   workload.name);
     if (absl::Status status = Measure(workload, rows); !status.ok()) {
