@@ -274,8 +274,9 @@ absl::Status CheckSchema(Database& db) {
 
 absl::Status CheckPages(Database& db) {
   ASSIGN_OR_RETURN(const std::string check, db.QueryText("PRAGMA quick_check(1)"));
-  if (check != "ok") return absl::DataLossError(absl::StrCat("quick_check: ", check));
-  return absl::OkStatus();
+  if (check == "ok") return absl::OkStatus();
+  // SQLite heads what it finds with a line that names the database.
+  return absl::DataLossError(check.substr(check.rfind('\n') + 1));
 }
 
 absl::Status Migrate(Database& db) {
