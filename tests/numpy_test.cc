@@ -149,6 +149,17 @@ x = all_reduce(sum, gather(table, index, 0))
 output x = x
 output y = cast(f32, x) * gain
 )"},
+    {"bags",
+     {{"V", 37}, {"B", 11}, {"L", 5}, {"M", 50}, {"D", 9}},
+     R"(input table : bf16[V, D] sliced(0)
+input index : i32[B, L] replicated
+input ragged : i32[M] replicated
+input offset : i32[B] replicated
+input weight : f32[M] replicated
+output sum = all_reduce(sum, embedding_bag(table, index, sum))
+output mean = all_reduce(sum, embedding_bag(table, index, mean))
+output weighted = all_reduce(sum, embedding_bag(table, ragged, offset, weight, sum))
+)"},
     {"extremes",
      {{"N", 700}},
      R"(input x : f32[N] local

@@ -153,6 +153,73 @@ output k = gather(t, iota(i32, t, 0) - iota(i32, t, 1), 1)
      {{{"V", 1}, {"D", 3}, {"B", 1}, {"S", 1}},
       {{"V", 9}, {"D", 32}, {"B", 3}, {"S", 7}},
       {{"V", 33}, {"D", 5}, {"B", 2}, {"S", 65}}}},
+    {"bags",
+     R"(input t : f32[V, D] replicated
+input h : f16[V, D] sliced(0)
+input c : bf16[V, D] sliced(1)
+input i : i32[B, L] replicated
+input j : i32[B, L] sliced(0)
+input k : i32[B, L] local
+input w : f32[B, L] sliced(0)
+input u : f32[B, L] replicated
+state r : f32[B, D]
+input x : f32[B, D] local
+update(r, 0.5 * r + embedding_bag(t, abs(i), mean) + all_reduce(sum, x))
+output a = all_gather(2 * embedding_bag(t, j, w, sum))
+output b = all_reduce(sum, embedding_bag(h, i, mean))
+output d = all_gather(embedding_bag(c, i, u, sum))
+output e = all_reduce(max, embedding_bag(t, k, sum))
+)",
+     {{{"V", 1}, {"D", 3}, {"B", 1}, {"L", 1}},
+      {{"V", 9}, {"D", 64}, {"B", 7}, {"L", 3}},
+      {{"V", 33}, {"D", 40}, {"B", 65}, {"L", 2}}}},
+    {"ragged_bags",
+     R"(input t : bf16[V, D] replicated
+input h : f32[V, D] sliced(0)
+input c : f16[V, D] sliced(1)
+input i : i32[M] replicated
+input o : i32[B] replicated
+input w : f32[M] replicated
+input k : i32[M] local
+input q : i32[B] local
+state r : f32[B, D]
+input x : f32[B, D] local
+update(r, r + embedding_bag(t, i, o, w, sum) - all_reduce(sum, x))
+output a = embedding_bag(t, i, o, mean)
+output b = reduce_scatter(sum, embedding_bag(h, i, o, mean), 0)
+output d = all_gather(embedding_bag(c, i, o, sum))
+output e = all_reduce(sum, embedding_bag(t, k, q, sum))
+)",
+     {{{"V", 1}, {"D", 3}, {"B", 1}, {"M", 1}},
+      {{"V", 9}, {"D", 64}, {"B", 7}, {"M", 31}},
+      {{"V", 33}, {"D", 40}, {"B", 65}, {"M", 100}}}},
+    {"tables",
+     R"(input t : f16[T, V, D] sliced(0)
+input i : i32[T, B, L] sliced(0)
+input j : i32[T, B, L] replicated
+input w : f32[T, B, L] sliced(1)
+input k : i32[T, B, L] sliced(1)
+input s : f32[T, V, D] replicated
+output a = all_to_all(embedding_bag(t, i, sum), 1)
+output b = all_gather(embedding_bag(t, j, mean) * 3)
+output c = all_gather(embedding_bag(s, k, w, sum))
+)",
+     {{{"T", 1}, {"V", 3}, {"D", 3}, {"B", 2}, {"L", 1}},
+      {{"T", 5}, {"V", 9}, {"D", 32}, {"B", 7}, {"L", 3}}}},
+    {"no_bags",
+     R"(input t : f32[V, D] replicated
+input u : f32[V, D] sliced(0)
+input i : i32[B, L] replicated
+input m : i32[M] replicated
+input o : i32[B] replicated
+output a = embedding_bag(t, i, sum)
+output b = all_reduce(sum, embedding_bag(u, i, mean)) + 1
+output c = embedding_bag(t, m, o, mean)
+)",
+     {{{"V", 0}, {"D", 3}, {"B", 5}, {"L", 2}, {"M", 4}},
+      {{"V", 4}, {"D", 0}, {"B", 3}, {"L", 2}, {"M", 4}},
+      {{"V", 4}, {"D", 8}, {"B", 0}, {"L", 2}, {"M", 4}},
+      {{"V", 4}, {"D", 8}, {"B", 3}, {"L", 0}, {"M", 0}}}},
     {"embedding",
      R"(input table : bf16[V, D] sliced(0)
 input tokens : i32[S] replicated

@@ -63,16 +63,18 @@ absl::StatusOr<IndexCheck> IndexCheck::Create(const TypedGraph& program,
   check.stage_size_ = mesh.stage_size();
   Graph looked{g.name, g.nodes};
   for (NodeId id = 0; id < g.size(); ++id) {
-    const auto* gather = As<Gather>(g, id);
-    if (gather == nullptr) continue;
+    if (g.nodes[id].inputs.size() < 2) continue;
     const NodeId table = g.nodes[id].inputs[0], indices = g.nodes[id].inputs[1];
+    const Shape& rows = program.type(table).shape;
+    const std::optional<int> dim = RowDimOf(g.nodes[id].op, rows.size());
+    if (!dim.has_value()) continue;
     const std::optional<std::set<std::string>> names = NamesBelow(program, indices, cut);
     if (!names.has_value()) continue;
     check.reads_.insert(names->begin(), names->end());
     const std::string result = absl::StrCat("coconet.indices.", id);
     looked.Add(Output{result}, {indices});
     check.gathers_[result] = {NodeText(g, id), ValueText(g, indices), program.type(indices),
-                              program.type(table).shape[gather->dim].size};
+                              rows[*dim].size};
     if (Layout& layout = check.gathers_[result].type.layout; layout == Layout::Auto())
       layout = Layout::Replicated();
   }

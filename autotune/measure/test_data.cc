@@ -73,6 +73,13 @@ int Row(uint32_t random, int64_t rows) {
   return rows == 0 ? 0 : static_cast<int>(random % static_cast<uint64_t>(rows));
 }
 
+/// Mostly where bag `bag` of `bags` begins among so many indices.
+int Offset(uint32_t random, int64_t bag, int64_t bags, int64_t indices) {
+  if (random >> 28 == 0) return Row(random, indices + 1);
+  const int64_t begin = bag * indices / bags, end = (bag + 1) * indices / bags;
+  return static_cast<int>(begin + (random >> 4) % static_cast<uint64_t>(end - begin + 1));
+}
+
 /// The declaration whose elements `id` has, in other places or parts, or (`casts`) types; -1: none.
 NodeId Origin(const Graph& g, NodeId id, bool casts) {
   for (;;) {
@@ -191,16 +198,7 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind
       if (origin >= 0) streams_.at(*DeclaredName(program.nodes[origin].op)).is_signed = true;
     }
   }
-  for (NodeId id = 0; id < program.size(); ++id) {
-    const auto* gather = As<Gather>(program, id);
-    const NodeId origin =
-        gather == nullptr ? -1 : Origin(program, program.nodes[id].inputs[1], /*casts=*/false);
-    if (origin < 0) continue;
-    Stream& indices = streams_.at(*DeclaredName(program.nodes[origin].op));
-    const int64_t rows = typed->type(program.nodes[id].inputs[0]).shape[gather->dim].size;
-    indices.rows = indices.are_indices ? std::min(indices.rows, rows) : rows;
-    indices.are_indices = true;
-  }
+  for (NodeId id = 0; id < program.size(); ++id) FindIndices(*typed, id);
   for (int64_t i = 0; i < kBlock; ++i)
     table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
   if (kind == DataKind::kLoneInfinity || kind == DataKind::kLoneNaN) PickLone(program, seed);
@@ -209,6 +207,30 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind
     stream.is_zero =
         IsFloat(stream.dtype) && !stream.scalar &&
         ((kind == DataKind::kZeros && picked) || (kind == DataKind::kOtherZeros && !picked));
+  }
+}
+
+void TestData::FindIndices(const TypedGraph& program, NodeId id) {
+  const std::vector<NodeId>& inputs = program.inputs(id);
+  if (inputs.size() < 2) return;
+  const Shape& table = program.type(inputs[0]).shape;
+  const std::optional<int> dim = RowDimOf(program.op(id), table.size());
+  if (!dim.has_value()) return;
+  const auto stream_of = [&](NodeId operand) -> Stream* {
+    const NodeId origin = Origin(program.graph(), operand, /*casts=*/false);
+    return origin < 0 ? nullptr : &streams_.at(*DeclaredName(program.op(origin)));
+  };
+  const int64_t rows = table[*dim].size;
+  if (Stream* indices = stream_of(inputs[1]); indices != nullptr) {
+    indices->rows = indices->are_indices ? std::min(indices->rows, rows) : rows;
+    indices->are_indices = true;
+  }
+  for (size_t i = 2; i < inputs.size(); ++i) {
+    const TensorType& type = program.type(inputs[i]);
+    Stream* const offsets = type.dtype == DType::kI32 ? stream_of(inputs[i]) : nullptr;
+    if (offsets == nullptr || offsets->are_indices) continue;
+    offsets->bags = type.shape[0].size;
+    offsets->rows = program.type(inputs[1]).shape[0].size;
   }
 }
 
@@ -248,6 +270,10 @@ void TestData::Generate(const Stream& s, int rank, int64_t begin, int64_t count,
                          static_cast<uint32_t>(own >> 32) | 1};
     if (s.are_indices) {
       Write<int32_t>(words, n, to, [&](uint32_t w) { return Row(w, s.rows); });
+    } else if (s.bags > 0) {
+      int64_t bag = begin;
+      Write<int32_t>(words, n, to,
+                     [&](uint32_t w) { return Offset(w, bag++ % s.bags, s.bags, s.rows); });
     } else {
       WriteBlock(s.dtype, s.is_signed, s.scalar, words, n, to);
       if (kind_ != DataKind::kOrdinary) Vary(s, rank, seed, begin, n, to);

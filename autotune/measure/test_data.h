@@ -43,7 +43,8 @@ absl::string_view Name(DataKind kind);
 /// signs, so that a long sum shows a missing term; all else is positive, as second moments,
 /// operands of roots, and learning rates must be. Scalars of f64 or integers stand for step counts:
 /// small and at least 1. Indices of gathers, where these are an input or a state or what a view, a
-/// part or a collective makes of one, are rows of the table, one in 16 out of range. Every value is
+/// part or a collective makes of one, are rows of the table, one in 16 out of range; offsets of bags
+/// ascend over the indices, but for one in 16. Every value is
 /// representable in the tensor's dtype.
 class TestData {
  public:
@@ -75,6 +76,7 @@ class TestData {
     uint64_t seed = 0;
     bool are_indices = false;
     int64_t rows = 0;   // of the smallest table that they are indices of
+    int64_t bags = 0;   // 0: they are not offsets; else of so many bags, in `rows` indices
     int64_t lone = -1;  // the index of the kind's element, of `lone_rank` of each stage
     int lone_rank = 0;
     bool is_zero = false;
@@ -85,6 +87,8 @@ class TestData {
   /// Makes ordinary elements, from `begin` on, those of the kind. `seed`: of the rank's values.
   void Vary(const Stream& stream, int rank, uint64_t seed, int64_t begin, int64_t count,
             void* elements) const;
+  /// Finds what takes rows by index, and marks what it takes them by.
+  void FindIndices(const TypedGraph& program, NodeId id);
   /// Picks the tensor and the place of the one element of kLoneInfinity and kLoneNaN.
   void PickLone(const Graph& program, uint64_t seed);
 

@@ -217,60 +217,19 @@ absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op)
   return type;
 }
 
-/// Of a gather's result; the table comes first, and its dimension `dim` becomes `index_dims`.
-absl::StatusOr<Layout> GatheredLayout(const Site& site, int dim, int index_dims) {
-  const Layout table = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
-  if (table.sliced() && table.dim == Layout::kFlat)
-    return site.Error("rows of a table sliced flat lie on several ranks, ", site.HaveOperands());
-  if (table.sliced() && indices != Layout::Replicated()) {
-    return site.Error("a sliced table takes indices that are equal on all ranks, ",
-                      site.HaveOperands(), "; use all_gather");
-  }
-  if (table.sliced() && table.dim == dim) return Layout::Local();
-  if (table.sliced())
-    return Layout::Sliced(table.dim < dim ? table.dim : table.dim + index_dims - 1);
-  const bool local = table == Layout::Local() || indices == Layout::Local();
-  if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
-  if (local) {
-    return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
-                      "ranks, ", site.HaveOperands());
-  }
-  if (indices.dim != Layout::kFlat) return Layout::Sliced(dim + indices.dim);
-  if (site.type(0).shape.size() == 1) return indices;
-  return site.Error("indices sliced flat take elements of a vector only, not rows, ",
-                    site.HaveOperands());
-}
-
-absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op) {
-  const TensorType &table = site.type(0), &indices = site.type(1);
-  const int rank = static_cast<int>(table.shape.size());
-  if (rank == 0) return site.Error("want a tensor as the table, have ", site.Operand(0));
-  if (op.dim < 0 || op.dim >= rank)
-    return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
-  if (indices.dtype != DType::kI32)
-    return site.Error("want i32 indices, have ", site.Operand(1), "; use cast");
-  for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckNotByPlace(site, i));
-  Shape shape = table.shape;
-  shape.erase(shape.begin() + op.dim);
-  shape.insert(shape.begin() + op.dim, indices.shape.begin(), indices.shape.end());
-  if (absl::Status extents = CheckExtents(shape); !extents.ok())
-    return site.Error(extents.message());
-  ASSIGN_OR_RETURN(const Layout layout,
-                   GatheredLayout(site, op.dim, static_cast<int>(indices.shape.size())));
-  return Normalized({table.dtype, std::move(shape), layout});
-}
-
 absl::Status CheckOperands(const Site& site) {
-  const size_t arity = static_cast<size_t>(Arity(site.g.nodes[site.id].op));
+  const Arity arity = ArityOf(site.g.nodes[site.id].op);
+  const int count = static_cast<int>(site.operands().size());
   for (NodeId operand : site.operands()) {
     if (operand < 0 || operand >= site.id) {
       return absl::InvalidArgumentError(
           absl::StrCat("%", site.id, ": operand %", operand, " does not come before it"));
     }
   }
-  if (site.operands().size() != arity) {
-    return site.Error("want ", arity, " operand", arity == 1 ? "" : "s", ", have ",
-                      site.operands().size());
+  if (count < arity.least || count > arity.most) {
+    return site.Error("want ", arity.least,
+                      arity.most > arity.least ? absl::StrCat(" to ", arity.most) : "", " operand",
+                      arity.most == 1 ? "" : "s", ", have ", count);
   }
   for (NodeId operand : site.operands()) {
     if (As<Output>(site.g, operand) != nullptr)
@@ -314,6 +273,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const Reshape& o) { return InferReshape(site, o); },
           [&](const SubTensor& o) { return InferSubTensor(site, o); },
           [&](const Gather& o) { return InferGather(site, o); },
+          [&](const EmbeddingBag& o) { return InferEmbeddingBag(site, o); },
           [&](const AllReduce& o) { return InferAllReduce(site, o); },
           [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
           [&](const AllGather& o) { return InferAllGather(site, o); },

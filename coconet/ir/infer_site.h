@@ -56,6 +56,9 @@ absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 
 // infer_elementwise.cc
 absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op);
+// infer_lookups.cc
+absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op);
+absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBag& op);
 // infer_matmul.cc
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op);
 // infer_collectives.cc

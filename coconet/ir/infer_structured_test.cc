@@ -30,6 +30,11 @@ input int.flat : i32[S, H] sliced(flat)
 input int.local : i32[S, H] local
 input seed : i64[]
 input lr : f32[]
+input bags : i32[B, L] replicated
+input bags.lead : i32[B, T, L] replicated
+input ids : i32[M] replicated
+input offsets : i32[T] replicated
+input weights : f32[M] replicated
 )";
 
 /// Type of an expression over the declarations, or the error without its line and operation.
@@ -61,7 +66,7 @@ TEST(InferFold, OfSlicesIsWhatEachRankContributes) {
   EXPECT_EQ(TypeOf("rows * sum(rows)"),
             "a local operand does not meet a sliced one, whose other parts are on other ranks, "
             "have rows : f32[B, S, H] sliced(1) and "
-            "%19 : f32[] local");
+            "%24 : f32[] local");
   EXPECT_EQ(TypeOf("rows * all_reduce(sum, sum(rows))"), "f32[B, S, H] sliced(1)");
 }
 
@@ -214,6 +219,62 @@ TEST(InferGather, Layouts) {
   EXPECT_EQ(TypeOf("gather(w, int.flat, 0)"),
             "indices sliced flat take elements of a vector only, not rows, have w : f32[H, K] "
             "replicated and int.flat : i32[S, H] sliced(flat)");
+}
+
+TEST(InferEmbeddingBag, Shapes) {
+  EXPECT_EQ(TypeOf("embedding_bag(w, bags, sum)"), "f32[B, K] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(cast(bf16, w), bags, mean)"), "f32[B, K] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(rep, bags.lead, sum)"), "f32[B, T, H] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, offsets, mean)"), "f32[T, K] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, offsets, weights, sum)"), "f32[T, K] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(cast(f64, w), bags, sum)"),
+            "want a table in f32, f16 or bf16, have %25 : f64[H, K] replicated; use cast");
+  EXPECT_EQ(TypeOf("embedding_bag(w, w, sum)"),
+            "want i32 indices, have w : f32[H, K] replicated; use cast");
+  EXPECT_EQ(TypeOf("embedding_bag(vector, ids, sum)"),
+            "want a table [..., V, D] and indices [..., B, L] with the same leading dimensions; or "
+            "a table [V, D], indices [M] and offsets [B], have vector : f32[H] replicated and ids "
+            ": i32[M] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, sum)"),
+            "want a table [..., V, D] and indices [..., B, L] with the same leading dimensions; or "
+            "a table [V, D], indices [M] and offsets [B], have w : f32[H, K] replicated and ids : "
+            "i32[M] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(w, bags, offsets, sum)"),
+            "want a table of two dimensions, and vectors of indices and offsets, have w : f32[H, "
+            "K] replicated, bags : i32[B, L] replicated and offsets : i32[T] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, weights, offsets, sum)"),
+            "want a table, i32 indices, then i32 offsets if any, then f32 weights if any, have w : "
+            "f32[H, K] replicated, ids : i32[M] replicated, weights : f32[M] replicated and "
+            "offsets : i32[T] replicated");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, offsets, weights, mean)"),
+            "weights go with sum, have mean");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, offsets, vector, sum)"),
+            "want weights of the shape of the indices, have w : f32[H, K] replicated, ids : i32[M] "
+            "replicated, offsets : i32[T] replicated and vector : f32[H] replicated");
+}
+
+TEST(InferEmbeddingBag, Layouts) {
+  EXPECT_EQ(TypeOf("embedding_bag(w.rows, bags, sum)"), "f32[B, K] local");
+  EXPECT_EQ(TypeOf("embedding_bag(w.cols, bags, sum)"), "f32[B, K] sliced(1)");
+  EXPECT_EQ(TypeOf("embedding_bag(w, shard(bags, 0), sum)"), "f32[B, K] sliced(0)");
+  EXPECT_EQ(TypeOf("embedding_bag(heads, shard(bags.lead, 0), sum)"), "f32[B, T, H] sliced(0)");
+  EXPECT_EQ(TypeOf("embedding_bag(heads, bags.lead, sum)"), "f32[B, T, H] sliced(0)");
+  EXPECT_EQ(TypeOf("embedding_bag(local, bags.lead, sum)"), "f32[B, T, H] local");
+  EXPECT_EQ(TypeOf("embedding_bag(w, shard(bags, 1), sum)"),
+            "want whole bags, have indices that are sliced within them, have w : f32[H, K] "
+            "replicated and %25 : i32[B, L] sliced(1)");
+  EXPECT_EQ(TypeOf("embedding_bag(w, shard(ids, 0), shard(offsets, 0), sum)"),
+            "a bag of sliced offsets ends where one on another rank begins, have w : f32[H, K] "
+            "replicated, %25 : i32[M] sliced(0) and %26 : i32[T] sliced(0); use all_gather");
+  EXPECT_EQ(TypeOf("embedding_bag(w, ids, shard(offsets, 0), sum)"),
+            "want indices, offsets and weights of one layout, have w : f32[H, K] replicated, ids : "
+            "i32[M] replicated and %25 : i32[T] sliced(0)");
+  EXPECT_EQ(TypeOf("embedding_bag(w.rows, shard(bags, 0), sum)"),
+            "a sliced table takes indices that are equal on all ranks, or sliced over the same "
+            "leading dimension, have w.rows : f32[H, K] sliced(0) and %25 : i32[B, L] sliced(0)");
+  EXPECT_EQ(TypeOf("embedding_bag(local, shard(bags.lead, 1), sum)"),
+            "a local table does not meet sliced indices, whose other parts are on other ranks, "
+            "have local : f32[B, S, H] local and %25 : i32[B, T, L] sliced(1)");
 }
 
 TEST(InferCommunication, Layouts) {

@@ -9,6 +9,7 @@
 #include "coconet/base/dtype.h"
 #include "coconet/ir/collectives.h"
 #include "coconet/ir/declarations.h"
+#include "coconet/ir/lookups.h"
 #include "coconet/ir/op_row.h"
 #include "coconet/ir/pointwise.h"
 #include "coconet/ir/types.h"
@@ -16,7 +17,7 @@
 namespace coconet {
 
 // The table of operations: each is a struct and a row, those between ranks in collectives.h, those
-// that name things in declarations.h, the others here. A struct's comment begins with its operands;
+// that name things in declarations.h, those that take rows by index in lookups.h, the others here. A struct's comment begins with its operands;
 // types are inferred (infer.h), what is asked of all operations is in op_table.h. Whoever adds an
 // operation is told by the compiler what else it needs: an arm of each visit.
 
@@ -196,25 +197,10 @@ inline constexpr OpRow kRow<SubTensor> = {
               Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
     .view = ViewBy<SubTensor>()};
 
-/// (table, indices): dimension `dim` of the table becomes those of the indices, which are i32. The
-/// result has row indices[...] of the table there, zeros where it has no such row. Of a table that
-/// is sliced over `dim` the result is Local: the rows that the rank has, and zeros.
-struct Gather {
-  int dim = 0;
-  /// Where the elements of row 0 lie.
-  IndexMap MapOf(const Shape& result, const Shape& operand) const;
-  bool Moves(const Shape& result, const Shape& operand) const;
-  bool operator==(const Gather&) const = default;
-};
-template <>
-inline constexpr OpRow kRow<Gather> = {.spelling = {"gather", 2},
-                                       .role = Role::kView,
-                                       .after = {Of<&Gather::dim>(Written::kDim)},
-                                       .view = ViewBy<Gather>()};
-
 using Op =
     std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce, ReduceScatter,
                  AllGather, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape,
-                 SubTensor, Gather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                 SubTensor, Gather, EmbeddingBag, Shard, Broadcast, ReduceTo, AllToAll, Send, Update,
+                 Output>;
 
 }  // namespace coconet

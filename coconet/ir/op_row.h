@@ -30,6 +30,7 @@ enum class Role : uint8_t {
   kTotal,        // reduces over the tensors of a list
   kProduct,      // is computed by a library
   kView,         // has the operand's elements in other places
+  kPooling,      // reduces elements of other places of its operands to one
   kShard,        // keeps each rank's own part
   kCollective,   // moves data between ranks, by a library or inside of a kernel
   kTransfer,     // moves data between ranks, by a library
@@ -46,6 +47,11 @@ enum class Span : uint8_t { kAll, kNode, kAcross };
 /// "all", "node", "across".
 absl::string_view Name(Span span);
 
+/// What becomes of the rows of a bag: their sum or their mean.
+enum class Pooling : uint8_t { kSum, kMean };
+/// "sum", "mean".
+absl::string_view Name(Pooling pooling);
+
 /// How an attribute is written as an argument of a call, and the type of its member.
 enum class Written : uint8_t {
   kNumber,      // double: "0.9", "-inf"
@@ -60,10 +66,11 @@ enum class Written : uint8_t {
   kSpan,        // Span: "node"; left out: all
   kFlag,        // bool: a word; left out: false
   kShift,       // int, 1 or -1: "next", "previous"
+  kPooling,     // Pooling: "sum", "mean"
 };
 
 using AttributeField = std::variant<double*, int64_t*, int*, bool*, DType*, ReduceKind*, Span*,
-                                    std::vector<int>*, Shape*>;
+                                    std::vector<int>*, Shape*, Pooling*>;
 
 /// One attribute of an operation.
 struct Attribute {
@@ -104,10 +111,12 @@ class AttributeList {
   size_t size_ = 0;
 };
 
-/// A name in the text form and the number of operands.
+/// A name in the text form and the number of operands; where `most` is greater, those beyond
+/// `operands` may be left out.
 struct Spelling {
   absl::string_view name;
   int operands = 0;
+  int most = 0;
 };
 
 /// Operations of one struct whose names say what one of its members is, such as sum and mean.

@@ -1,5 +1,6 @@
 #include "coconet/ir/op_table.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <map>
@@ -109,6 +110,8 @@ void AppendArgument(const Op& op, const Attribute& a, std::vector<std::string>& 
       return;
     case Written::kShift:
       return add(Get<int>(op, a) > 0 ? "next" : "previous");
+    case Written::kPooling:
+      return add(Name(Get<Pooling>(op, a)));
   }
   CC_CHECK(false);
 }
@@ -143,7 +146,10 @@ std::vector<absl::string_view> CallNames() {
   return names;
 }
 
-int Arity(const Op& op) { return SpellingOf(op).operands; }
+Arity ArityOf(const Op& op) {
+  const Spelling spelling = SpellingOf(op);
+  return {spelling.operands, std::max(spelling.operands, spelling.most)};
+}
 
 const std::string* DeclaredName(const Op& op) { return DeclaredOf(op).name; }
 
@@ -185,6 +191,16 @@ std::optional<int> RootOf(const Op& op) {
   return Get<int>(op, *root);
 }
 
+absl::string_view Name(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kSum:
+      return "sum";
+    case Pooling::kMean:
+      return "mean";
+  }
+  CC_CHECK(false);
+}
+
 absl::string_view Name(FoldKind kind) {
   switch (kind) {
     case FoldKind::kSum:
@@ -197,6 +213,12 @@ absl::string_view Name(FoldKind kind) {
       return "amin";
   }
   CC_CHECK(false);
+}
+
+std::optional<int> RowDimOf(const Op& op, size_t dims) {
+  if (const auto* gather = std::get_if<Gather>(&op)) return gather->dim;
+  if (std::holds_alternative<EmbeddingBag>(op)) return static_cast<int>(dims) - 2;
+  return std::nullopt;
 }
 
 ReduceKind AcrossRanks(FoldKind kind) {
@@ -212,6 +234,8 @@ bool IsComputation(const Op& op) {
 
 bool IsView(const Op& op) { return RoleOf(op) == Role::kView; }
 
+bool TakesOtherPlaces(const Op& op) { return IsView(op) || RoleOf(op) == Role::kPooling; }
+
 bool Communicates(const Op& op) {
   switch (RoleOf(op)) {
     case Role::kCollective:
@@ -225,6 +249,7 @@ bool Communicates(const Op& op) {
     case Role::kTotal:
     case Role::kProduct:
     case Role::kView:
+    case Role::kPooling:
     case Role::kShard:
     case Role::kStore:
       return false;
@@ -242,6 +267,7 @@ bool IsKernelWork(const Op& op) {
     case Role::kFold:
     case Role::kTotal:
     case Role::kView:
+    case Role::kPooling:
     case Role::kShard:
     case Role::kStore:
       return true;

@@ -38,7 +38,11 @@ const T& Get(const Op& op, const Attribute& attribute) {
 /// The alternative of the variant that `op` is: what the functions of its row take.
 const void* StructOf(const Op& op);
 
-int Arity(const Op& op);
+/// The least and the greatest number of operands.
+struct Arity {
+  int least = 0, most = 0;
+};
+Arity ArityOf(const Op& op);
 /// The name that an input, state or output has to the outside; null for others.
 const std::string* DeclaredName(const Op& op);
 /// Its members; null where it has none.
@@ -54,6 +58,10 @@ std::optional<int64_t> StreamOf(const Op& op);
 /// The rank that a Broadcast or a ReduceTo names; none for others.
 std::optional<int> RootOf(const Op& op);
 
+/// The dimension of its first operand, which has `dims` dimensions, that an operation takes rows
+/// along by index; none for others.
+std::optional<int> RowDimOf(const Op& op, size_t dims);
+
 /// What reduces the contributions of several ranks: their sum, also for means.
 ReduceKind AcrossRanks(FoldKind kind);
 
@@ -64,6 +72,9 @@ bool IsElementwise(const Op& op);
 bool IsComputation(const Op& op);
 /// A view: Transpose, Reshape, SubTensor. Its elements are the operand's, in other places.
 bool IsView(const Op& op);
+/// Takes elements of its first operand, and maybe of others, at other places than the result's: a
+/// view or a pooling. A kernel loads these operands from memory.
+bool TakesOtherPlaces(const Op& op);
 /// Moves data between ranks.
 bool Communicates(const Op& op);
 /// Can be in a generated kernel; the rest (matrix products, rooted and point-to-point

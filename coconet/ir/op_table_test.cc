@@ -142,6 +142,7 @@ TEST(Op, WholeTextHasEveryAttribute) {
   EXPECT_EQ(OpText(Cast{DType::kBF16}, {"x"}), "cast(bf16, x)");
   EXPECT_EQ(OpText(Iota{DType::kI32, 2}, {"x"}), "iota(i32, x, 2)");
   EXPECT_EQ(OpText(Gather{1}, {"t", "i"}), "gather(t, i, 1)");
+  EXPECT_EQ(OpText(EmbeddingBag{Pooling::kMean}, {"t", "i", "o"}), "embedding_bag(t, i, o, mean)");
   EXPECT_EQ(OpText(AllReduce{ReduceKind::kMin}, {"x"}), "all_reduce(min, x)");
   EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kSum, Layout::kFlat}, {"x"}),
             "reduce_scatter(sum, x, flat)");
@@ -193,6 +194,11 @@ TEST(Op, RowsAnswerForAllOperations) {
   EXPECT_FALSE(IsKernelWork(Op(AllReduce{ReduceKind::kSum, Span::kAcross})));
   EXPECT_FALSE(IsKernelWork(Op(MatMul{})));
   EXPECT_TRUE(IsView(Gather{}));
+  EXPECT_FALSE(IsView(EmbeddingBag{}));
+  EXPECT_TRUE(TakesOtherPlaces(EmbeddingBag{}));
+  EXPECT_EQ(ArityOf(EmbeddingBag{}).least, 2);
+  EXPECT_EQ(ArityOf(EmbeddingBag{}).most, 4);
+  EXPECT_EQ(ArityOf(MatMul{}).most, 2);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ bool Gather::Moves(const Shape& /*result*/, const Shape& /*operand*/) const { re
 
 bool MovesElements(const Op& op, const Shape& result, const Shape& operand) {
   const ViewRow& view = RowOf(op).view;
-  return IsView(op) && (view.moves == nullptr || view.moves(StructOf(op), result, operand));
+  return TakesOtherPlaces(op) &&
+         (view.moves == nullptr || view.moves(StructOf(op), result, operand));
 }
 
 IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {
@@ -93,6 +94,7 @@ IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {
     case Role::kDeclaration:
     case Role::kConstant:
     case Role::kFold:
+    case Role::kPooling:
     case Role::kProduct:
     case Role::kNone:
       break;

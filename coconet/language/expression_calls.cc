@@ -69,12 +69,18 @@ Result Expression::OpCall(Op op) {
     RETURN_IF_ERROR(Argument(attribute, op, {}));
     separated = false;
   }
-  const size_t arity = static_cast<size_t>(Arity(op));
+  const size_t least = static_cast<size_t>(ArityOf(op).least),
+               most = static_cast<size_t>(ArityOf(op).most);
   std::vector<Tensor> operands;
-  if (arity > 0) {
+  if (most > 0) {
     if (!separated) RETURN_IF_ERROR(words_.Expect(","));
     ASSIGN_OR_RETURN(operands,
-                     row.after.size() > 0 ? FirstOperands(arity) : Operands(OpText(op), arity));
+                     row.after.size() > 0 ? FirstOperands(least) : Operands(OpText(op), least));
+  }
+  while (operands.size() < most && words_.Peek().Is(",") && !LastArgumentFollows()) {
+    RETURN_IF_ERROR(words_.Expect(","));
+    ASSIGN_OR_RETURN(const Tensor operand, Comparison());
+    operands.push_back(operand);
   }
   RETURN_IF_ERROR(ArgumentsAfter(op, operands));
   if (const auto* pointwise = std::get_if<Pointwise>(&op))
@@ -104,6 +110,8 @@ absl::StatusOr<std::vector<Tensor>> Expression::FirstOperands(size_t count) {
   return operands;
 }
 
+bool Expression::LastArgumentFollows() const { return words_.Peek(2).Is(")"); }
+
 absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& operands) {
   std::vector<const Attribute*> flags;
   for (const Attribute& attribute : RowOf(op).after) {
@@ -126,6 +134,7 @@ absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& opera
       case Written::kDType:
       case Written::kReduceKind:
       case Written::kShift:
+      case Written::kPooling:
         RETURN_IF_ERROR(words_.Expect(","));
         RETURN_IF_ERROR(Argument(attribute, op, operands));
         continue;
@@ -184,6 +193,13 @@ absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<
       const bool next = words_.Accept("next");
       if (!next && !words_.Accept("previous")) return words_.Expected("next or previous");
       Get<int>(op, a) = next ? 1 : -1;
+      return absl::OkStatus();
+    }
+    case Written::kPooling: {
+      const bool sums = words_.Accept(coconet::Name(Pooling::kSum));
+      if (!sums && !words_.Accept(coconet::Name(Pooling::kMean)))
+        return words_.Expected("sum or mean");
+      Get<Pooling>(op, a) = sums ? Pooling::kSum : Pooling::kMean;
       return absl::OkStatus();
     }
     case Written::kFlag:

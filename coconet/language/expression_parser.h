@@ -34,6 +34,8 @@ class Expression {
   absl::StatusOr<std::vector<Tensor>> Operands(absl::string_view name, size_t count);
   /// The next `count` arguments.
   absl::StatusOr<std::vector<Tensor>> FirstOperands(size_t count);
+  /// Behind the comma here stand one word and ')': what no operand may be left out for.
+  bool LastArgumentFollows() const;
   /// The attributes behind the operands, each with its comma.
   absl::Status ArgumentsAfter(Op& op, const std::vector<Tensor>& operands);
   /// One attribute; of kDims one dimension, by number or by the name of its extent.

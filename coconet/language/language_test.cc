@@ -81,6 +81,7 @@ TEST(Language, EveryFunctionIsItsOperation) {
       {"cast", CastTo(DType::kF16, a)},
       {"iota", Iota(DType::kI32, sliced, 1)},
       {"gather", Gather(local, Iota(DType::kI32, local, 1), 1)},
+      {"embedding_bag", EmbeddingBag(local, Iota(DType::kI32, local, 1), Pooling::kMean)},
       {"all_reduce", AllReduce(ReduceKind::kMax, local)},
       {"reduce_scatter", ReduceScatter(ReduceKind::kSum, local, 1)},
       {"all_gather", AllGather(sliced)},

@@ -28,54 +28,6 @@ class ResultJob : public EvaluationJob {
   Bounded& values_;
 };
 
-using KnownElements = std::unordered_map<int64_t, BoundedValue>;
-
-/// Elements that the cache is to keep.
-class ElementsJob : public EvaluationJob {
- public:
-  ElementsJob(EvaluationCache& cache, NodeId node, int rank, std::vector<int64_t> elements)
-      : EvaluationJob(node, rank), known_(cache.elements[{node, rank}]) {
-    block_ = std::move(elements);
-  }
-  bool Next() override { return false; }
-
- private:
-  void Use(const Bounded& values) override {
-    for (size_t i = 0; i < block_.size(); ++i) {
-      const size_t at = values.size() == 1 ? 0 : i;
-      known_[block_[i]] = {values.value[at], values.error[at]};
-    }
-  }
-
-  KnownElements& known_;
-};
-
-/// The rows that a gather takes, as one rank has them.
-class Rows {
- public:
-  Rows(const Evaluated& e, NodeId gather, int rank) {
-    const int dim = std::get<Gather>(e.program.op(gather)).dim;
-    const NodeId table = e.input(gather, 0);
-    map_ = OperandMap(e.program.op(gather), e.type(gather).shape, e.type(table).shape);
-    stride_ = SlicingOf(e.type(table).shape, dim, 1).inner;
-    indices_ = NumElements(e.type(e.input(gather, 1)).shape);
-    held_ = e.PartOfDim(table, dim, rank);
-  }
-
-  /// The element of the indices that element `at` of the result depends on.
-  int64_t IndexOf(int64_t at) const { return at / stride_ % indices_; }
-  bool Has(double index) const { return index >= held_.begin && index < held_.end; }
-  /// The element of the table. Requires Has(index).
-  int64_t ElementOf(int64_t at, double index) const {
-    return map_.Of(at) + static_cast<int64_t>(index) * stride_;
-  }
-
- private:
-  IndexMap map_;
-  int64_t stride_ = 0, indices_ = 0;
-  Range held_;
-};
-
 }  // namespace
 
 std::optional<Bounded> EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result,
@@ -187,6 +139,7 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const Reshape&) { want(0); },
                  [&](const SubTensor&) { want(0); },
                  [&](const Gather&) { WantTaken(id, part); },
+                 [&](const EmbeddingBag&) { WantPooled(id, part); },
                  [&](const Shard&) { want(0); },
                  [&](const Broadcast& o) { want_of(first + o.root); },
                  [&](const ReduceTo& o) {
@@ -243,6 +196,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           [&](const Reshape&) { return operand(0); },
           [&](const SubTensor&) { return operand(0); },
           [&](const Gather&) { return Taken(id, part); },
+          [&](const EmbeddingBag&) { return Pooled(id, part); },
           [&](const Shard&) { return operand(0); },
           [&](const Broadcast& op) {
             return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
@@ -283,58 +237,6 @@ Bounded Evaluation::Dropped(NodeId id, const Part& part) {
   for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
   return BoundedDropout(type(id).dtype, op.rate,
                         Get(e_.program.graph().nodes[id].inputs[0], part.first, part.second), keep);
-}
-
-void Evaluation::WantTaken(NodeId id, const Part& part) {
-  const auto [list, rank] = part;
-  const NodeId indices = e_.input(id, 1);
-  const int holder = PartOf(indices, list, rank).second;
-  const KnownElements& known = cache_.elements[{indices, holder}];
-  const Rows rows(e_, id, rank);
-  std::vector<int64_t> unknown, elements;
-  for (int64_t at : *lists_[list]) {
-    const auto index = known.find(rows.IndexOf(at));
-    if (index == known.end()) {
-      unknown.push_back(rows.IndexOf(at));
-    } else if (rows.Has(index->second.value)) {
-      elements.push_back(rows.ElementOf(at, index->second.value));
-    }
-  }
-  if (!unknown.empty()) {
-    missing_.push_back(std::make_unique<ElementsJob>(cache_, indices, holder, std::move(unknown)));
-  } else if (!elements.empty()) {
-    Want(e_.input(id, 0), Listed(std::move(elements)), rank);
-  }
-}
-
-Bounded Evaluation::Taken(NodeId id, const Part& part) {
-  const auto [list, rank] = part;
-  const NodeId indices = e_.input(id, 1);
-  const KnownElements& known = cache_.elements.at({indices, PartOf(indices, list, rank).second});
-  const Rows rows(e_, id, rank);
-  std::vector<int64_t> elements;
-  std::vector<size_t> places;  // of these in the result
-  Bounded result;
-  result.value.resize(lists_[list]->size());
-  result.error.resize(lists_[list]->size());
-  for (size_t i = 0; i < lists_[list]->size(); ++i) {
-    const int64_t at = (*lists_[list])[i];
-    const BoundedValue& index = known.at(rows.IndexOf(at));
-    if (index.error > 0) result.error[i] = kUndetermined;
-    if (!rows.Has(index.value)) continue;
-    elements.push_back(rows.ElementOf(at, index.value));
-    places.push_back(i);
-  }
-  if (!elements.empty()) {
-    const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(elements)), rank);
-    for (size_t k = 0; k < places.size(); ++k) {
-      const size_t from = taken.size() == 1 ? 0 : k;
-      result.value[places[k]] = taken.value[from];
-      result.error[places[k]] += taken.error[from];
-    }
-  }
-  result.exact = absl::c_all_of(result.error, [](double error) { return error == 0; });
-  return result;
 }
 
 Bounded Evaluation::Received(NodeId id, const Part& part) const {

@@ -143,6 +143,12 @@ class Evaluation {
   /// Of a Gather: the rows that it takes, and before these the indices that say which.
   void WantTaken(NodeId id, const Part& part);
   Bounded Taken(NodeId id, const Part& part);
+  /// Of an EmbeddingBag: the rows of its bags, and before these what says which.
+  void WantPooled(NodeId id, const Part& part);
+  Bounded Pooled(NodeId id, const Part& part);
+  /// What the cache lacks of some elements of operand `i` becomes a missing job; false where that
+  /// is anything.
+  bool HasElements(NodeId id, size_t i, int list, int rank, const std::vector<int64_t>& elements);
   void NeedFolds(NodeId id, const Part& part);
   Bounded Folded(NodeId id, const Part& part) const;
   void NeedLines(NodeId id, const Part& part);

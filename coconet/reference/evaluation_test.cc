@@ -262,6 +262,64 @@ TEST(Evaluation, AGatherPassesOnItsTablesErrorsAndDoubtsIndicesThatHaveSome) {
   }
 }
 
+TEST(Evaluation, BagsAreSumsOfTheRowsThatThereAre) {
+  // Indices from -9 to 9; offsets in any order, clamped to the indices.
+  const auto pooled = [](int64_t begin, int64_t end, int64_t rows, int64_t column, bool mean,
+                         bool weighted) {
+    double sum = 0, count = 0;
+    for (int64_t k = begin; k < end; ++k) {
+      const auto row = static_cast<int64_t>(Input("i", 0, k));
+      if (row < 0 || row >= rows) continue;
+      sum += Input("x", 0, row * 3 + column) * (weighted ? Input("w", 0, k) : 1);
+      ++count;
+    }
+    return mean && count > 0 ? sum / count : sum;
+  };
+  const std::string in = "input x : f32[7, 3] replicated
+input i : i32[5, 4] replicated
+";
+  ExpectNear(AllOf(in + "output y = embedding_bag(x, i, sum)
+", 1), 15, [&](int64_t at) {
+    return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, false);
+  });
+  ExpectNear(AllOf(in + "output y = embedding_bag(x, i, mean)
+", 1), 15, [&](int64_t at) {
+    return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, true, false);
+  });
+  ExpectNear(
+      AllOf(in + "input w : f32[5, 4] replicated
+output y = embedding_bag(x, i, w, sum)
+", 1), 15,
+      [&](int64_t at) { return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, true); });
+  const std::string ragged =
+      "input x : f32[7, 3] replicated
+input i : i32[8] replicated
+input o : i32[9] replicated
+";
+  const auto offset = [](int64_t bag) {
+    return bag == 9 ? 8 : std::clamp<int64_t>(static_cast<int64_t>(Input("o", 0, bag)), 0, 8);
+  };
+  ExpectNear(AllOf(ragged + "output y = embedding_bag(x, i, o, sum)
+", 1), 27, [&](int64_t at) {
+    return pooled(offset(at / 3), offset(at / 3 + 1), 7, at % 3, false, false);
+  });
+  // However the table lies.
+  const Expected whole = AllOf(in + "output y = embedding_bag(x, i, mean)
+", 1);
+  for (const char* sliced :
+       {"input x : f32[7, 3] sliced(0)
+output y = all_reduce(sum, embedding_bag(x, i, mean))
+",
+        "input x : f32[7, 3] sliced(1)
+output y = all_gather(embedding_bag(x, i, mean))
+"}) {
+    const Expected found = AllOf(absl::StrCat("input i : i32[5, 4] replicated
+", sliced), 3, 2);
+    for (int64_t at = 0; at < 15; ++at)
+      EXPECT_NEAR(found.value[at], whole.value[at], found.error[at] + whole.error[at]) << sliced;
+  }
+}
+
 TEST(Evaluation, DropoutThresholdsStayInRange) {
   EXPECT_EQ(DropoutThreshold(0), 0u);
   EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);

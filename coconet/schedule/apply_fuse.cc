@@ -52,8 +52,12 @@ class Candidate {
     }
     if (!JoinsKernels(g_, id))
       return Refuse(Text(id), " is a launch of its own, not work of a kernel");
-    if (IsView(g_.nodes[id].op) && Inside(g_.nodes[id].inputs[0])) {
-      return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]),
+    if (!TakesOtherPlaces(g_.nodes[id].op)) return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
+    const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
+    const size_t count = IsView(g_.nodes[id].op) ? 1 : inputs.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (!Inside(inputs[i])) continue;
+      return Refuse(Text(id), " takes elements of other places of ", Text(inputs[i]),
                     ", want that in memory");
     }
     return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
@@ -96,7 +100,8 @@ class Candidate {
     for (NodeId id : fuse_.nodes) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
       const bool is_row = space.row_dims > 0 && p_.type(id).shape == space.rows() &&
-                          !As<Fold>(g_, id) && !Communicates(g_, id) && !IsView(g_.nodes[id].op);
+                          !As<Fold>(g_, id) && !Communicates(g_, id) &&
+                          !TakesOtherPlaces(g_.nodes[id].op);
       if (ElementsOf(id) != space.shape && !is_row) {
         const auto other =
             absl::c_find_if(fuse_.nodes, [&](NodeId n) { return ElementsOf(n) == space.shape; });
@@ -234,7 +239,7 @@ class Candidate {
     bool on_slices = false;
     std::vector<NodeId> read;       // states whose value before the step it reads, ascending
     std::set<NodeId> stores;        // its stores and gathers
-    std::vector<NodeId> elsewhere;  // views that it evaluates and that move elements, ascending
+    std::vector<NodeId> elsewhere;  // evaluated ones that take elements of other places, ascending
   };
 
   PhaseReads ReadsOf(const KernelPhase& phase) const {
@@ -247,8 +252,7 @@ class Candidate {
     reads.stores.insert(phase.gathers.begin(), phase.gathers.end());
     for (NodeId id : phase.evaluated) {
       const Node& node = g_.nodes[id];
-      if (IsView(node.op) &&
-          MovesElements(node.op, p_.type(id).shape, p_.type(node.inputs[0]).shape))
+      if (MovesElements(node.op, p_.type(id).shape, p_.type(node.inputs[0]).shape))
         reads.elsewhere.push_back(id);
     }
     return reads;

@@ -42,6 +42,7 @@ class Region {
       case Role::kFold:
       case Role::kProduct:
       case Role::kView:
+      case Role::kPooling:
       case Role::kSend:
         return PlaceComputation(id);
       case Role::kCollective:

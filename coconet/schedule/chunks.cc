@@ -131,10 +131,8 @@ class Chain {
                    ? ""
                    : absl::StrCat(Text(id), " folds a dimension that the chunks cut");
       case Role::kView:
-        return InChain(p_.value(node.inputs[0]))
-                   ? absl::StrCat(Text(id), " takes elements of other chunks of ",
-                                  Text(node.inputs[0]))
-                   : "";
+      case Role::kPooling:
+        return CheckOtherPlaces(id);
       case Role::kTransfer:
         return As<AllToAll>(g_, id) ? absl::StrCat(Text(id), " takes elements of other chunks")
                                     : "";
@@ -153,6 +151,17 @@ class Chain {
         break;
     }
     CC_CHECK(false);
+  }
+
+  /// What takes elements of other places needs all chunks of them.
+  std::string CheckOtherPlaces(NodeId id) const {
+    const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
+    const size_t count = IsView(g_.nodes[id].op) ? 1 : inputs.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (InChain(p_.value(inputs[i])))
+        return absl::StrCat(Text(id), " takes elements of other chunks of ", Text(inputs[i]));
+    }
+    return "";
   }
 
   /// A state that one launch reads and a later one updates would be seen half new.

@@ -82,6 +82,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const Reshape&) { return arg(0); },
           [&](const SubTensor&) { return arg(0); },
           [&](const Gather& o) { return TakenFrom(o, id, index); },
+          [&](const EmbeddingBag& o) { return Pooled(o, id, index); },
           [&](const Shard&) { return arg(0); },
           [&](const Send&) { return arg(0); },
           [&](const Update&) { return arg(1); },
@@ -110,6 +111,35 @@ double KernelValues::TakenFrom(const Gather& gather, NodeId id, int64_t index) {
   const int64_t element = OperandMap(gather, ranks_.type(id).shape, type.shape).Of(index) +
                           static_cast<int64_t>(row) * inner;
   return ranks_.Owns(rank_, element, type) ? ranks_.Cell(rank_, table, element) : 0;
+}
+
+double KernelValues::Pooled(const EmbeddingBag& bag, NodeId id, int64_t index) {
+  const std::vector<NodeId>& inputs = ranks_.program().inputs(id);
+  const NodeId table = ranks_.Operand(id, 0), indices = ranks_.Operand(id, 1);
+  NodeId offsets = -1, weights = -1;
+  for (size_t i = 2; i < inputs.size(); ++i)
+    (ranks_.type(inputs[i]).dtype == DType::kI32 ? offsets : weights) = ranks_.Operand(id, i);
+  const Shape &shape = ranks_.type(id).shape, &rows = ranks_.type(table).shape;
+  const int64_t columns = shape.back().size, bags = shape[shape.size() - 2].size,
+                length = ranks_.type(indices).shape.back().size, at = index / columns;
+  const auto offset = [&](int64_t of) {
+    if (of == bags) return length;
+    return std::clamp<int64_t>(static_cast<int64_t>(Of(offsets, of)), 0, length);
+  };
+  const int64_t begin = offsets < 0 ? at * length : offset(at),
+                end = offsets < 0 ? begin + length : offset(at + 1);
+  const int64_t extent = rows[rows.size() - 2].size;
+  double sum = 0, count = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const double row = Of(indices, i);
+    if (row < 0 || row >= extent) continue;
+    ++count;
+    const int64_t element =
+        (at / bags * extent + static_cast<int64_t>(row)) * columns + index % columns;
+    if (!ranks_.Owns(rank_, element, ranks_.type(table))) continue;
+    sum += ranks_.Cell(rank_, table, element) * (weights < 0 ? 1 : Of(weights, i));
+  }
+  return bag.pooling == Pooling::kMean && count > 0 ? sum / count : sum;
 }
 
 }  // namespace coconet

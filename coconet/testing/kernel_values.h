@@ -30,6 +30,7 @@ class KernelValues {
   double Compute(NodeId id, int64_t index);
   double Row(const Fold& fold, NodeId id, int64_t row);
   /// An element of a table on this rank; 0 where it has none.
+  double Pooled(const EmbeddingBag& bag, NodeId id, int64_t index);
   double TakenFrom(const Gather& gather, NodeId id, int64_t index);
 
   SimulatedRanks& ranks_;

@@ -157,6 +157,37 @@ Drafted TensorDraws::Looked() {
   return {};
 }
 
+Drafted TensorDraws::Bagged() {
+  Drafted table = Floats(AnyOf([](const TensorType& type) { return type.shape.size() >= 2; }));
+  if (!table.there()) return table;
+  if (draft_.type(table).dtype == DType::kF64) table = draft_.Cast(DType::kF32, table);
+  const Shape& rows = draft_.type(table).shape;
+  const bool ragged = rows.size() == 2 && Chance(50), weighted = Chance(30);
+  const int bags = Chance(60) ? static_cast<int>(rows[rows.size() - 2].size) : Pick({1, 2, 5, 8}),
+            length = Pick({0, 1, 2, 3, 7});
+  Shape shape = {bags * length};
+  if (!ragged) {
+    shape.assign(rows.begin(), rows.end() - 2);
+    shape.insert(shape.end(), {bags, length});
+  }
+  const double bound = table.bound * std::max(1, ragged ? bags * length : length);
+  for (int i = 0; i < 4; ++i) {
+    const int dim = Below(static_cast<int64_t>(shape.size()));
+    const Layout layout = Pick({Layout::Replicated(), Layout::Local(), Layout::Sliced(dim)});
+    std::vector<Drafted> operands = {table, draft_.NewInput(DType::kI32, shape, layout)};
+    if (ragged) operands.push_back(draft_.NewInput(DType::kI32, {bags}, layout));
+    if (weighted) operands.push_back(draft_.NewInput(DType::kF32, shape, layout));
+    const bool means = !weighted && Chance(40);
+    const Drafted bag =
+        draft_.Add(EmbeddingBag{means ? Pooling::kMean : Pooling::kSum}, operands, bound);
+    if (bag.there()) return bag;
+    for (size_t pop = 1; pop < operands.size(); ++pop) {
+      if (operands[pop].there()) draft_.Pop();
+    }
+  }
+  return {};
+}
+
 Drafted TensorDraws::LookedUp(Drafted table, Drafted indices, int dim) {
   if (!indices.there()) return {};
   const int64_t rows = std::max<int64_t>(1, draft_.type(table).shape[dim].size),

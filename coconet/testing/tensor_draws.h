@@ -24,6 +24,8 @@ class TensorDraws : protected ElementwiseDraws {
 
   Shape shape_;   // that most tensors have
   Drafted seed_;  // of random words
+  /// Bags of rows of a table, fixed or ragged, some of the rows out of range.
+  Drafted Bagged();
 
  private:
   Drafted ProductOf(const MatMul& op, Drafted a, Drafted b, bool first);

@@ -113,6 +113,7 @@ bool WorksInPlace(const TypedGraph& program, NodeId id) {
     case Role::kCollective:
     case Role::kTransfer:
       return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
+    case Role::kPooling:
     case Role::kProduct:
     case Role::kSend:
     case Role::kNone:

@@ -10,6 +10,7 @@
 #include "blocks.h"
 #include "bulk.h"
 #include "folds.h"
+#include "lookups.h"
 #include "operands.h"
 #include "ring.h"
 #include "tiles.h"

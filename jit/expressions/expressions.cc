@@ -218,7 +218,7 @@ Expressions::Source Expressions::SourceOfElement(const PhaseText& phase, NodeId 
   if (IsStoredBefore(phase, id)) return Source::kMemory;
   if (k_.InUnit(id) && Communicates(k_.g, id)) return Source::kCollective;
   if (!k_.InUnit(id) && !k_.u.IsScalar(id)) return Source::kMemory;
-  return IsView(k_.g.nodes[id].op) ? Source::kView : Source::kOperands;
+  return TakesOtherPlaces(k_.g.nodes[id].op) ? Source::kView : Source::kOperands;
 }
 
 Expressions::Source Expressions::SourceOfRow(const PhaseText& phase, NodeId id) const {

@@ -102,6 +102,7 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
   if (const auto name = computed.find(operand); name != computed.end()) return name->second;
   CC_CHECK(k_.table.of[operand] >= 0);
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
+  if (const auto* bag = As<EmbeddingBag>(k_.g, id); bag != nullptr) return Pooled(id, *bag);
   std::string base = k_.args.Own(k_.table.of[operand], t.dtype);
   const auto* gather = As<Gather>(k_.g, id);
   if (gather == nullptr)
@@ -118,18 +119,64 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
   const TableRows rows = RowsOf(*gather, t, k_.type(id).shape, k_.target.ranks);
   const std::string map = MapField(rows.map, t, &base);
   const int number = k_.named++;
+  const std::string extent =
+      k_.args.Integer(absl::StrCat("extent", number), t.shape[gather->dim].size);
+  return absl::StrCat("LoadRows<V>(", base, ", ", indices, ", i, ", map, ", ",
+                      k_.args.Integer(absl::StrCat("stride", number), rows.stride), ", ",
+                      OwnRows(rows.per, extent, number), ", ",
+                      k_.args.Integer(absl::StrCat("run", number), rows.run), ")");
+}
+
+std::string Loads::OwnRows(int64_t per, const std::string& extent, int number) {
+  if (per == 0) return absl::StrCat("0, ", extent);
+  const std::string of_rank = k_.args.Integer(absl::StrCat("per", number), per);
+  return absl::StrCat("rank * ", of_rank, ", OwnPart(", extent, ", ", of_rank, ", rank)");
+}
+
+std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
+  const NodeId table = k_.Operand(id, 0), indices = k_.Operand(id, 1);
+  const TensorType &t = k_.type(table), &chosen = k_.type(indices);
+  const auto own = [&](NodeId operand) {
+    return k_.args.Own(k_.table.of[operand], k_.type(operand).dtype);
+  };
+  std::string offsets, weights = "nullptr";
+  for (size_t i = 2; i < k_.g.nodes[id].inputs.size(); ++i) {
+    const NodeId operand = k_.Operand(id, static_cast<int>(i));
+    (k_.type(operand).dtype == DType::kI32 ? offsets : weights) = own(operand);
+  }
+  const Shape& shape = k_.type(id).shape;
+  const Gather of_rows{*RowDimOf(bag, t.shape.size())};  // with one index per bag
+  const TableRows rows = RowsOf(of_rows, t, shape, k_.target.ranks);
+  std::string base = own(table);
+  const std::string map = MapField(rows.map, t, &base);
+  const int number = k_.named++;
   const auto integer = [&](absl::string_view name, int64_t value) {
     return k_.args.Integer(absl::StrCat(name, number), value);
   };
-  std::string begin = "0", count = integer("extent", t.shape[gather->dim].size);
-  if (rows.per > 0) {
-    const std::string per = integer("per", rows.per);
-    begin = absl::StrCat("rank * ", per);
-    count = absl::StrCat("OwnPart(", count, ", ", per, ", rank)");
+  std::string bag_of;
+  if (!offsets.empty()) {
+    bag_of = absl::StrCat("RaggedBag(", own(indices), ", ", weights, ", ", offsets, ", bag, ",
+                          integer("bags", shape[0].size), ", ",
+                          integer("end", NumElements(chosen.shape)), ")");
+  } else {
+    const StoredMap stored = StoredMapOf(chosen, chosen.shape, k_.target.ranks);
+    const std::string length = integer("length", chosen.shape.back().size);
+    std::string at = absl::StrCat("bag * ", length);
+    int64_t end = NumElements(chosen.shape);
+    if (chosen.layout.sliced()) {
+      std::string skip;
+      at = absl::StrCat("At(", MapField(stored, chosen, &skip), ", ", at, ")", skip);
+      end = SlicingOf(chosen.shape, chosen.layout.dim, k_.target.ranks).slice_elements();
+    }
+    bag_of = absl::StrCat("FixedBag(", own(indices), ", ", weights, ", ", at, ", ", length, ", ",
+                          integer("end", end), ")");
   }
-  return absl::StrCat("LoadRows<V>(", base, ", ", indices, ", i, ", map, ", ",
-                      integer("stride", rows.stride), ", ", begin, ", ", count, ", ",
-                      integer("run", rows.run), ")");
+  const std::string extent = integer("extent", t.shape[of_rows.dim].size);
+  return absl::StrCat(
+      "LoadPooled<V, ", bag.pooling == Pooling::kMean ? "true" : "false", ">(", base, ", i, ", map,
+      ", TableRows{", integer("stride", rows.stride), ", ", OwnRows(rows.per, extent, number),
+      ", ", extent, "}, ", integer("run", rows.run), ", ", integer("columns", shape.back().size),
+      ", [&](Index bag) { return ", bag_of, "; })");
 }
 
 std::string Loads::Row(NodeId id) {

@@ -40,6 +40,11 @@ class Loads {
  private:
   absl::StatusOr<std::string> Gathered(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
+  /// The elements of an embedding bag.
+  std::string Pooled(NodeId id, const EmbeddingBag& bag);
+  /// "BEGIN, COUNT" of the rows that this rank has of a table of `extent` rows; `per`: of a rank, 0
+  /// where it has all.
+  std::string OwnRows(int64_t per, const std::string& extent, int number);
   std::string Mapped(const StoredMap& map, const TensorType& stored, std::string base);
   /// The map's argument, and its base moved to where the rank's storage of `stored` begins.
   std::string MapField(const StoredMap& map, const TensorType& stored, std::string* base);

@@ -40,6 +40,7 @@ constexpr bool ComputesElements(Role role) {
     case Role::kFold:
     case Role::kProduct:
     case Role::kView:
+    case Role::kPooling:
     case Role::kCollective:
     case Role::kTransfer:
     case Role::kSend:
@@ -119,7 +120,7 @@ class Operation {
 
 std::vector<NodeId> ElementOperands(const KernelContext& k, NodeId id) {
   std::vector<NodeId> operands = k.g.nodes[id].inputs;
-  if (!IsView(k.g.nodes[id].op)) return operands;
+  if (!TakesOtherPlaces(k.g.nodes[id].op)) return operands;
   std::erase_if(operands, [&](NodeId operand) {
     const NodeId value = k.u.Value(operand);
     return !k.InUnit(value) && !k.u.IsScalar(value);

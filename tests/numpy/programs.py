@@ -190,6 +190,35 @@ def embedding(t, ranks):
     return {"x": found, "y": cast(F32, found) * t["gain"]}
 
 
+def bags(t, ranks):
+    """Sums and means of rows; the ranks have parts of the table."""
+    table = cast(F32, t["table"])
+    rows = table.shape[0]
+
+    def pooled(index, weight=None):
+        """Of each row of indices, of which those that are no rows add nothing."""
+        there = (index >= 0) & (index < rows)
+        found = table[np.where(there, index, 0)]
+        if weight is not None:
+            found = found * weight
+        found = select(there[..., None], found, constant(F32, 0))
+        return found.sum(1, parts=ranks), there.sum(1)
+
+    sums, counts = pooled(t["index"])
+    # One bag has one row of indices; -1 is no row.
+    many = len(t["ragged"])
+    begins = np.clip(t["offset"], 0, many)
+    ends = np.append(begins[1:], many)
+    places = np.arange(many)
+    inside = (places >= begins[:, None]) & (places < ends[:, None])
+    weighted, _ = pooled(np.where(inside, t["ragged"], -1), t["weight"][None, :, None])
+    return {
+        "sum": sums,
+        "mean": sums / constant(F32, np.maximum(counts, 1)[:, None]),
+        "weighted": weighted,
+    }
+
+
 # ---- Extremes, integers, types, functions, random numbers
 
 

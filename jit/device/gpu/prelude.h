@@ -97,6 +97,12 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
+/// Packs are aligned (LoadLanes).
+constexpr bool kLoadsUnaligned = false;
+/// Many threads hide the latency of memory; nothing is asked for ahead.
+constexpr bool kPrefetches = false;
+CC_DEVICE void Prefetch(const void*) {}
+
 /// The number of 32-bit words to handle at once.
 constexpr int kRegisterWords = 4;
 

@@ -109,6 +109,12 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
+/// Loads of packs need no alignment beyond that of their elements.
+constexpr bool kLoadsUnaligned = true;
+/// Asks for the cache line of `p`, which may be any address.
+constexpr bool kPrefetches = true;
+CC_DEVICE void Prefetch(const void* p) { __builtin_prefetch(p); }
+
 /// 32-bit words per register. g++ splits operations on longer vectors, some into single lanes.
 #if defined(__AVX512F__)
 constexpr int kRegisterWords = 16;

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "coconet/base/status.h"
+#include "coconet/ir/infer_site.h"
+#include "coconet/ir/op_table.h"
+
+namespace coconet {
+namespace {
+
+/// Of a gather's result; the table comes first, and its dimension `dim` becomes `index_dims`.
+absl::StatusOr<Layout> GatheredLayout(const Site& site, int dim, int index_dims) {
+  const Layout table = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
+  if (table.sliced() && table.dim == Layout::kFlat)
+    return site.Error("rows of a table sliced flat lie on several ranks, ", site.HaveOperands());
+  if (table.sliced() && indices != Layout::Replicated()) {
+    return site.Error("a sliced table takes indices that are equal on all ranks, ",
+                      site.HaveOperands(), "; use all_gather");
+  }
+  if (table.sliced() && table.dim == dim) return Layout::Local();
+  if (table.sliced())
+    return Layout::Sliced(table.dim < dim ? table.dim : table.dim + index_dims - 1);
+  const bool local = table == Layout::Local() || indices == Layout::Local();
+  if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
+  if (local) {
+    return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
+                      "ranks, ", site.HaveOperands());
+  }
+  if (indices.dim != Layout::kFlat) return Layout::Sliced(dim + indices.dim);
+  if (site.type(0).shape.size() == 1) return indices;
+  return site.Error("indices sliced flat take elements of a vector only, not rows, ",
+                    site.HaveOperands());
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op) {
+  const TensorType &table = site.type(0), &indices = site.type(1);
+  const int rank = static_cast<int>(table.shape.size());
+  if (rank == 0) return site.Error("want a tensor as the table, have ", site.Operand(0));
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
+  if (indices.dtype != DType::kI32)
+    return site.Error("want i32 indices, have ", site.Operand(1), "; use cast");
+  for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckNotByPlace(site, i));
+  Shape shape = table.shape;
+  shape.erase(shape.begin() + op.dim);
+  shape.insert(shape.begin() + op.dim, indices.shape.begin(), indices.shape.end());
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
+    return site.Error(extents.message());
+  ASSIGN_OR_RETURN(const Layout layout,
+                   GatheredLayout(site, op.dim, static_cast<int>(indices.shape.size())));
+  return Normalized({table.dtype, std::move(shape), layout});
+}
+
+namespace {
+
+/// The operands of an embedding bag by what they are; -1: absent.
+struct BagOperands {
+  int offsets = -1, weights = -1;
+};
+
+/// The operands behind table and indices: i32 offsets, f32 weights.
+absl::StatusOr<BagOperands> BagOperandsOf(const Site& site) {
+  BagOperands operands;
+  for (size_t i = 2; i < site.operands().size(); ++i) {
+    const bool is_offsets = site.type(i).dtype == DType::kI32;
+    int& operand = is_offsets ? operands.offsets : operands.weights;
+    if (operand >= 0 || (is_offsets && operands.weights >= 0) ||
+        (!is_offsets && site.type(i).dtype != DType::kF32)) {
+      return site.Error("want a table, i32 indices, then i32 offsets if any, then f32 weights if ",
+                        "any, ", site.HaveOperands());
+    }
+    operand = static_cast<int>(i);
+  }
+  return operands;
+}
+
+/// The shape of the result. Leading dimensions are those of the table and of the indices.
+absl::StatusOr<Shape> BagShape(const Site& site, const BagOperands& operands) {
+  const Shape &table = site.type(0).shape, &indices = site.type(1).shape;
+  if (operands.offsets >= 0) {
+    if (table.size() != 2 || indices.size() != 1 || site.type(operands.offsets).shape.size() != 1)
+      return site.Error("want a table of two dimensions, and vectors of indices and offsets, ",
+                        site.HaveOperands());
+    return Shape{site.type(operands.offsets).shape[0], table[1]};
+  }
+  const size_t lead = table.size() - std::min<size_t>(table.size(), 2);
+  if (table.size() < 2 || indices.size() != table.size() ||
+      !std::equal(table.begin(), table.begin() + lead, indices.begin())) {
+    return site.Error("want a table [..., V, D] and indices [..., B, L] with the same leading ",
+                      "dimensions; or a table [V, D], indices [M] and offsets [B], ",
+                      site.HaveOperands());
+  }
+  Shape shape = table;
+  shape[lead] = indices[lead];
+  return shape;
+}
+
+/// The layout of the result: sliced as the bags are, as the columns of the table are, or, over
+/// leading dimensions, as table and indices are. Of a table that is sliced over its rows each rank
+/// sums those that it has.
+absl::StatusOr<Layout> BagLayout(const Site& site, const BagOperands& operands) {
+  const Layout table = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
+  const int last = static_cast<int>(site.type(0).shape.size()) - 1, bags = last - 1;
+  for (size_t i = 1; i < site.operands().size(); ++i) {
+    if (ReadLayout(site.type(i)) != indices)
+      return site.Error("want indices, offsets and weights of one layout, ", site.HaveOperands());
+  }
+  if ((table.sliced() && table.dim == Layout::kFlat) ||
+      (indices.sliced() && indices.dim == Layout::kFlat))
+    return site.Error("an operand sliced flat has no whole rows, ", site.HaveOperands());
+  if (indices.sliced() && operands.offsets >= 0) {
+    return site.Error("a bag of sliced offsets ends where one on another rank begins, ",
+                      site.HaveOperands(), "; use all_gather");
+  }
+  if (indices.sliced() && indices.dim > bags)
+    return site.Error("want whole bags, have indices that are sliced within them, ",
+                      site.HaveOperands());
+  const bool of_lead = table.sliced() && table.dim < bags;
+  if (of_lead && (indices == table || indices == Layout::Replicated())) return table;
+  if (table.sliced() && indices != Layout::Replicated()) {
+    return site.Error("a sliced table takes indices that are equal on all ranks, or sliced over ",
+                      "the same leading dimension, ", site.HaveOperands());
+  }
+  if (table.sliced()) return table.dim == last ? table : Layout::Local();
+  const bool local = table == Layout::Local() || indices == Layout::Local();
+  if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
+  if (!local) return indices;
+  return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
+                    "ranks, ", site.HaveOperands());
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBag& op) {
+  const DType dtype = site.type(0).dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
+    return site.Error("want a table in f32, f16 or bf16, have ", site.Operand(0), "; use cast");
+  if (site.type(1).dtype != DType::kI32)
+    return site.Error("want i32 indices, have ", site.Operand(1), "; use cast");
+  for (size_t i = 0; i < site.operands().size(); ++i) RETURN_IF_ERROR(CheckNotByPlace(site, i));
+  ASSIGN_OR_RETURN(const BagOperands operands, BagOperandsOf(site));
+  if (operands.weights >= 0 && op.pooling != Pooling::kSum)
+    return site.Error("weights go with sum, have ", Name(op.pooling));
+  if (operands.weights >= 0 && site.type(operands.weights).shape != site.type(1).shape)
+    return site.Error("want weights of the shape of the indices, ", site.HaveOperands());
+  ASSIGN_OR_RETURN(Shape shape, BagShape(site, operands));
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
+    return site.Error(extents.message());
+  ASSIGN_OR_RETURN(const Layout layout, BagLayout(site, operands));
+  return Normalized({DType::kF32, std::move(shape), layout});
+}
+
+}  // namespace coconet

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "coconet/ir/op_row.h"
+
+namespace coconet {
+
+// The operations that take rows of a table by index. An index that the table has no row for,
+// negative or too large, is no error: it stands for a row of zeros.
+
+/// (table, indices): dimension `dim` of the table becomes those of the indices, which are i32. The
+/// result has row indices[...] of the table there, zeros where it has no such row. Of a table that
+/// is sliced over `dim` the result is Local: the rows that the rank has, and zeros.
+struct Gather {
+  int dim = 0;
+  /// Where the elements of row 0 lie.
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Gather&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Gather> = {.spelling = {"gather", 2},
+                                       .role = Role::kView,
+                                       .after = {Of<&Gather::dim>(Written::kDim)},
+                                       .view = ViewBy<Gather>()};
+
+/// (table[..., V, D], indices[..., B, L]) or (table[V, D], indices[M], offsets[B]): [..., B, D] in
+/// f32. Bag b is the row indices[..., b, :], or, with offsets, indices[offsets[b]] up to but not
+/// including indices[offsets[b + 1]], the last bag up to the end; both ends are clamped to [0, M],
+/// and a bag whose end is before its begin is empty. The result is the sum of the bag's rows, in
+/// f32, or their mean over the indices that the table has rows for; 0 of none. The last operand may
+/// be weights, f32 in the shape of the indices, that the rows of a sum are multiplied by. As
+/// PyTorch's embedding_bag, with any index outside of the table as its padding_idx.
+struct EmbeddingBag {
+  Pooling pooling{};
+  bool operator==(const EmbeddingBag&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<EmbeddingBag> = {
+    .spelling = {"embedding_bag", 2, 4},
+    .role = Role::kPooling,
+    .after = {Of<&EmbeddingBag::pooling>(Written::kPooling)}};
+
+}  // namespace coconet

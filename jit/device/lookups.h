@@ -1,0 +1,100 @@
+#pragma once
+
+// Bags of rows of a table, summed.
+
+namespace coconet {
+
+/// The indices of one bag, the weights of its rows (null: 1), and how many indices of other bags
+/// follow in memory, whose rows may be asked for ahead.
+struct Bag {
+  const i32* indices;
+  const f32* weights;
+  Index count, following;
+};
+
+CC_DEVICE Index IndexAt(const i32* p) { return Get(Load<1>(p), 0); }
+
+/// A bag of `length` indices that begins at index `at` of the `end` that are in this rank's memory.
+CC_DEVICE Bag FixedBag(const i32* indices, const f32* weights, Index at, Index length, Index end) {
+  return {indices + at, weights == nullptr ? nullptr : weights + at, length, end - at - length};
+}
+/// Bag `bag` of `bags`, whose begins are `offsets`, of `end` indices. A bag ends where the next
+/// one begins, the last one at `end`; it lies within the indices, whatever the offsets are.
+CC_DEVICE Bag RaggedBag(const i32* indices, const f32* weights, const i32* offsets, Index bag,
+                        Index bags, Index end) {
+  const auto within = [&](Index i) { return i < 0 ? Index(0) : i < end ? i : end; };
+  const Index from = within(IndexAt(offsets + bag)),
+              to = bag + 1 < bags ? within(IndexAt(offsets + bag + 1)) : end;
+  return {indices + from, weights == nullptr ? nullptr : weights + from,
+          to > from ? to - from : Index(0), to > from ? end - to : Index(0)};
+}
+
+/// How the rows of a table lie in this rank's memory: rows [begin, begin + count) of the table's
+/// `extent`, `stride` elements apart; row 0 would be at `first`.
+struct TableRows {
+  Index stride, begin, count, extent;
+};
+
+/// Rows that are asked for before they are needed: what FBGEMM's kernels do, by as many.
+constexpr Index kRowsAhead = 16;
+
+/// V elements of the sum (or mean) of a bag's rows; `first`: of row 0. Rows that the rank lacks
+/// add nothing; the mean is over those that the table has.
+template <int V, bool kMean, class T>
+CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const Bag& bag) {
+  constexpr int kMost = kLoadsUnaligned ? kRegisterWords : int(16 / sizeof(T)),
+                kPart = V < kMost ? V : kMost, kParts = V / kPart;
+  struct Parts {
+    Pack<float, kPart> part[kParts];
+  } sum;
+  CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] = Splat<kPart>(0.0f);
+  Index found = 0;
+  for (Index k = 0; k < bag.count; ++k) {
+    if (kPrefetches && k + kRowsAhead < bag.count + bag.following) {
+      const T* const ahead = first + IndexAt(bag.indices + k + kRowsAhead) * rows.stride;
+      CC_UNROLL for (int line = 0; line < int(V * sizeof(T) + 63) / 64; ++line)
+          Prefetch(reinterpret_cast<const char*>(ahead) + 64 * line);
+    }
+    const Index row = IndexAt(bag.indices + k);
+    if (kMean) found += row >= 0 && row < rows.extent ? 1 : 0;
+    if (row < rows.begin || row >= rows.begin + rows.count) continue;
+    const T* const from = first + row * rows.stride;
+    if (bag.weights == nullptr) {
+      CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] =
+          sum.part[p] + Load<kPart>(from + p * kPart);
+    } else {
+      const Pack<float, kPart> weight = Splat<kPart>(Get(Load<1>(bag.weights + k), 0));
+      CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] =
+          sum.part[p] + weight * Load<kPart>(from + p * kPart);
+    }
+  }
+  if (kMean && found > 1) {
+    const Pack<float, kPart> count = Splat<kPart>(float(found));
+    CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] = sum.part[p] / count;
+  }
+  return __builtin_bit_cast(Pack<float, V>, sum);
+}
+
+/// V elements of an embedding bag from `i` on. `map` maps to the elements of row 0 of `table`, of
+/// which `run` lie one after the other; `bag_of` gives the bag of a row of the result, which has
+/// `columns` elements. Requires that `i` is a multiple of V.
+template <int V, bool kMean, class T, int R, class BagOf>
+CC_DEVICE Pack<float, V> LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,
+                                    const TableRows& rows, Index run, Index columns,
+                                    BagOf&& bag_of) {
+  if (V == 1 || (run % V == 0 && columns % V == 0)) {
+    const T* const first = table + BroadcastMap<R>::Offset(map, i);
+    if (V == 1 || (kLoadsUnaligned || (reinterpret_cast<unsigned long long>(first) % 16 == 0 &&
+                                       rows.stride * Index(sizeof(T)) % 16 == 0)))
+      return PoolRows<V, kMean>(first, rows, bag_of(i / columns));
+  }
+  Pack<float, V> r;
+  for (int lane = 0; lane < V; ++lane)
+    Put<float, V>(r, lane,
+                  Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
+                                         bag_of((i + lane) / columns)),
+                      0));
+  return r;
+}
+
+}  // namespace coconet
