@@ -42,6 +42,8 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
   if (TheMachine().simulated) config.threads = std::min(config.threads, 96);
   const int64_t batch = Pick<int64_t>(random, {0, 1, 100, 3000});
   if (WorksInBatches(schedule)) config.batch = batch;
+  const bool remote_first = random() % 2 == 0;
+  if (Exchanges(schedule)) config.remote_first = remote_first;
   return config;
 }
 

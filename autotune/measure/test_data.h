@@ -43,9 +43,9 @@ absl::string_view Name(DataKind kind);
 /// signs, so that a long sum shows a missing term; all else is positive, as second moments,
 /// operands of roots, and learning rates must be. Scalars of f64 or integers stand for step counts:
 /// small and at least 1. Indices of gathers, where these are an input or a state or what a view, a
-/// part or a collective makes of one, are rows of the table, one in 16 out of range; offsets of bags
-/// ascend over the indices, but for one in 16. Every value is
-/// representable in the tensor's dtype.
+/// part or a collective makes of one, are rows of the table, one in 16 out of range; offsets of
+/// bags ascend over the indices, but for one in 16. Every value is representable in the tensor's
+/// dtype.
 class TestData {
  public:
   /// Data of the inputs and states of `program`, which is bound. Each pipeline stage, of

@@ -81,7 +81,7 @@ struct AllToAll {
 };
 template <>
 inline constexpr OpRow kRow<AllToAll> = {.spelling = {"all_to_all", 1},
-                                         .role = Role::kTransfer,
+                                         .role = Role::kCollective,
                                          .after = {Of<&AllToAll::dim>(Written::kDim)}};
 
 /// (a): the value of the pipeline stage `shift` (1 or -1) before this one; 0 where there is none.

@@ -17,9 +17,10 @@
 namespace coconet {
 
 // The table of operations: each is a struct and a row, those between ranks in collectives.h, those
-// that name things in declarations.h, those that take rows by index in lookups.h, the others here. A struct's comment begins with its operands;
-// types are inferred (infer.h), what is asked of all operations is in op_table.h. Whoever adds an
-// operation is told by the compiler what else it needs: an arm of each visit.
+// that name things in declarations.h, those that take rows by index in lookups.h, the others here.
+// A struct's comment begins with its operands; types are inferred (infer.h), what is asked of all
+// operations is in op_table.h. Whoever adds an operation is told by the compiler what else it
+// needs: an arm of each visit.
 
 /// (): a scalar.
 struct Const {
@@ -197,10 +198,9 @@ inline constexpr OpRow kRow<SubTensor> = {
               Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
     .view = ViewBy<SubTensor>()};
 
-using Op =
-    std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce, ReduceScatter,
-                 AllGather, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape,
-                 SubTensor, Gather, EmbeddingBag, Shard, Broadcast, ReduceTo, AllToAll, Send, Update,
-                 Output>;
+using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce,
+                        ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
+                        Transpose, Reshape, SubTensor, Gather, EmbeddingBag, Shard, Broadcast,
+                        ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet

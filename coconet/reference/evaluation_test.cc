@@ -281,7 +281,7 @@ input i : i32[5, 4] replicated
   ExpectNear(AllOf(in + "output y = embedding_bag(x, i, sum)
 ", 1), 15, [&](int64_t at) {
     return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, false);
-  });
+});
   ExpectNear(AllOf(in + "output y = embedding_bag(x, i, mean)
 ", 1), 15, [&](int64_t at) {
     return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, true, false);
@@ -290,14 +290,15 @@ input i : i32[5, 4] replicated
       AllOf(in + "input w : f32[5, 4] replicated
 output y = embedding_bag(x, i, w, sum)
 ", 1), 15,
-      [&](int64_t at) { return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, true); });
+      [&](int64_t at) {
+  return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, true); });
   const std::string ragged =
       "input x : f32[7, 3] replicated
 input i : i32[8] replicated
 input o : i32[9] replicated
 ";
   const auto offset = [](int64_t bag) {
-    return bag == 9 ? 8 : std::clamp<int64_t>(static_cast<int64_t>(Input("o", 0, bag)), 0, 8);
+  return bag == 9 ? 8 : std::clamp<int64_t>(static_cast<int64_t>(Input("o", 0, bag)), 0, 8);
   };
   ExpectNear(AllOf(ragged + "output y = embedding_bag(x, i, o, sum)
 ", 1), 27, [&](int64_t at) {
@@ -318,42 +319,43 @@ output y = all_gather(embedding_bag(x, i, mean))
     for (int64_t at = 0; at < 15; ++at)
       EXPECT_NEAR(found.value[at], whole.value[at], found.error[at] + whole.error[at]) << sliced;
   }
-}
+  }
 
-TEST(Evaluation, DropoutThresholdsStayInRange) {
-  EXPECT_EQ(DropoutThreshold(0), 0u);
-  EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);
-  EXPECT_EQ(DropoutThreshold(1 - 1e-16), 0xffffffffu);
-}
+  TEST(Evaluation, DropoutThresholdsStayInRange) {
+    EXPECT_EQ(DropoutThreshold(0), 0u);
+    EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);
+    EXPECT_EQ(DropoutThreshold(1 - 1e-16), 0xffffffffu);
+  }
 
-TEST(Evaluation, Communication) {
-  const std::string in = "input x : f32[4] local\n";
-  ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4,
-             [](int64_t i) { return Input("x", 2, i); });
-  const auto sum = [](int64_t i) { return Input("x", 0, i) + Input("x", 1, i); };
-  ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 1), 4, sum);
-  ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 0), 4, [](int64_t) { return 0; });
-  ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2),
-             24, [](int64_t i) { return Input("x", 0, i); });
-  absl::StatusOr<Interpreter> none =
-      Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
-  EXPECT_EQ(none.status().message(),
-            "interpret: %1 = broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
-}
+  TEST(Evaluation, Communication) {
+    const std::string in = "input x : f32[4] local\n";
+    ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4,
+               [](int64_t i) { return Input("x", 2, i); });
+    const auto sum = [](int64_t i) { return Input("x", 0, i) + Input("x", 1, i); };
+    ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 1), 4, sum);
+    ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 0), 4, [](int64_t) { return 0; });
+    ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2),
+               24, [](int64_t i) { return Input("x", 0, i); });
+    absl::StatusOr<Interpreter> none =
+        Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
+    EXPECT_EQ(
+        none.status().message(),
+        "interpret: %1 = broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
+  }
 
-TEST(Evaluation, StagesPassValuesOn) {
-  const std::string in = "input x : f32[4] local\noutput y = send(all_reduce(sum, x), ";
-  // Three stages of two ranks: stage 1 gets what ranks 0 and 1 have, or ranks 4 and 5.
-  const auto sum_of = [](int first) {
-    return [first](int64_t i) { return Input("x", first, i) + Input("x", first + 1, i); };
-  };
-  ExpectNear(AllOf(in + "next)\n", 2, 3, 3), 4, sum_of(0));
-  ExpectNear(AllOf(in + "previous)\n", 2, 3, 3), 4, sum_of(4));
-  ExpectNear(AllOf(in + "next)\n", 2, 1, 3), 4, [](int64_t) { return 0; });
-  ExpectNear(AllOf(in + "previous)\n", 2, 4, 3), 4, [](int64_t) { return 0; });
-  ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4,
-             [](int64_t i) { return Input("x", 4, i); });
-}
+  TEST(Evaluation, StagesPassValuesOn) {
+    const std::string in = "input x : f32[4] local\noutput y = send(all_reduce(sum, x), ";
+    // Three stages of two ranks: stage 1 gets what ranks 0 and 1 have, or ranks 4 and 5.
+    const auto sum_of = [](int first) {
+      return [first](int64_t i) { return Input("x", first, i) + Input("x", first + 1, i); };
+    };
+    ExpectNear(AllOf(in + "next)\n", 2, 3, 3), 4, sum_of(0));
+    ExpectNear(AllOf(in + "previous)\n", 2, 3, 3), 4, sum_of(4));
+    ExpectNear(AllOf(in + "next)\n", 2, 1, 3), 4, [](int64_t) { return 0; });
+    ExpectNear(AllOf(in + "previous)\n", 2, 4, 3), 4, [](int64_t) { return 0; });
+    ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4,
+               [](int64_t i) { return Input("x", 4, i); });
+  }
 
-}  // namespace
-}  // namespace coconet
+  }  // namespace
+  }  // namespace coconet

@@ -22,6 +22,7 @@ class Candidate {
   absl::Status Check() const {
     for (NodeId id : fuse_.nodes) RETURN_IF_ERROR(CheckMember(id));
     RETURN_IF_ERROR(CheckTensors());
+    RETURN_IF_ERROR(CheckExchanges());
     RETURN_IF_ERROR(CheckIterationSpace());
     RETURN_IF_ERROR(CheckRounds());
     for (NodeId id : fuse_.nodes) {
@@ -52,7 +53,8 @@ class Candidate {
     }
     if (!JoinsKernels(g_, id))
       return Refuse(Text(id), " is a launch of its own, not work of a kernel");
-    if (!TakesOtherPlaces(g_.nodes[id].op)) return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
+    if (!TakesOtherPlaces(g_.nodes[id].op))
+      return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
     const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
     const size_t count = IsView(g_.nodes[id].op) ? 1 : inputs.size();
     for (size_t i = 0; i < count; ++i) {
@@ -112,6 +114,10 @@ class Candidate {
       RETURN_IF_ERROR(CheckFold(id, space));
       const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
       if (!p_.type(cut).layout.sliced()) continue;
+      if (CutAsArriving(cut)) {
+        RETURN_IF_ERROR(CheckWholeRows(cut, space));
+        continue;
+      }
       if (sliced.has_value() && p_.type(cut).layout != p_.type(*sliced).layout) {
         return Refuse("want one sliced dimension, have ", Text(*sliced), " ",
                       coconet::Text(p_.type(*sliced).layout), " and ", Text(cut), " ",
@@ -119,11 +125,59 @@ class Candidate {
       }
       sliced = cut;
     }
+    return sliced.has_value() ? CheckWholeRows(*sliced, space) : absl::OkStatus();
+  }
+
+  /// Where the kernel folds rows, those of the sliced value lie on one rank.
+  absl::Status CheckWholeRows(NodeId sliced, const IterationSpace& space) const {
     const int first_folded = static_cast<int>(space.shape.size()) - space.row_dims;
-    if (space.row_dims == 0 || !sliced.has_value()) return absl::OkStatus();
-    const int dim = p_.type(*sliced).layout.dim;
-    if (dim != Layout::kFlat && dim < first_folded) return absl::OkStatus();
-    return Refuse("the kernel folds rows, but those of ", Text(*sliced), " lie on several ranks");
+    const int dim = p_.type(sliced).layout.dim;
+    if (space.row_dims == 0 || (dim != Layout::kFlat && dim < first_folded))
+      return absl::OkStatus();
+    return Refuse("the kernel folds rows, but those of ", Text(sliced), " lie on several ranks");
+  }
+
+  bool Exchanges(NodeId id) const { return IsExchanged(p_, fuse_.nodes, id); }
+  /// A value that lies as what the kernel exchanges arrives.
+  bool CutAsArriving(NodeId id) const {
+    return absl::c_any_of(fuse_.nodes, [&](NodeId other) {
+      return Exchanges(other) && p_.type(other).layout == p_.type(id).layout;
+    });
+  }
+
+  /// All AllToAlls of a kernel go from slices of one dimension to slices of another, in one round:
+  /// they take what is in memory, or what the kernel computes; then nothing reduces or gathers
+  /// beside them on the slices that arrive.
+  absl::Status CheckExchanges() const {
+    std::optional<NodeId> first;
+    for (NodeId id : fuse_.nodes) {
+      if (As<AllToAll>(g_, id) == nullptr) continue;
+      if (!first.has_value()) first = id;
+      const auto from = [&](NodeId exchange) {
+        return p_.type(g_.nodes[exchange].inputs[0]).layout;
+      };
+      if (from(id) != from(*first) || p_.type(id).layout != p_.type(*first).layout)
+        return Refuse(Text(*first), " and ", Text(id),
+                      " exchange slices of different dimensions: want one of the two in a kernel");
+      if (Exchanges(id) != Exchanges(*first)) {
+        return Refuse("one of ", Text(*first), " and ", Text(id),
+                      " takes what the kernel computes, the other does not: that takes a second "
+                      "round");
+      }
+    }
+    if (!first.has_value()) return absl::OkStatus();
+    for (NodeId id : fuse_.nodes) {
+      if ((Communicates(g_, id) && !As<AllToAll>(g_, id) && !As<ReduceScatter>(g_, id)) ||
+          FoldsAll(p_, id)) {
+        return Refuse(Text(id), " is not work on the slices that ", Text(*first),
+                      " exchanges: want a kernel of its own");
+      }
+      if (As<ReduceScatter>(g_, id) && p_.type(id).layout == p_.type(*first).layout &&
+          Exchanges(*first))
+        return Refuse(Text(id), " reduces beside what ", Text(*first),
+                      " brings: that takes a second round");
+    }
+    return absl::OkStatus();
   }
 
   /// Rows are folded one after the other, all alike.
@@ -161,7 +215,8 @@ class Candidate {
   }
 
   absl::Status CheckReductionOperand(NodeId id) const {
-    if (!IsReduction(id) || IsScalar(id)) return absl::OkStatus();
+    const bool loads = As<AllToAll>(g_, id) && !Exchanges(id);
+    if ((!IsReduction(id) && !loads) || IsScalar(id)) return absl::OkStatus();
     const NodeId operand = g_.nodes[id].inputs[0];
     if (Inside(operand) || Inside(p_.value(operand))) {
       return Refuse(Text(id), " takes ", Text(operand),
@@ -250,6 +305,7 @@ class Candidate {
     reads.read = StatesRead(g_, readers);
     reads.stores.insert(phase.stores.begin(), phase.stores.end());
     reads.stores.insert(phase.gathers.begin(), phase.gathers.end());
+    reads.stores.insert(phase.exchanges.begin(), phase.exchanges.end());
     for (NodeId id : phase.evaluated) {
       const Node& node = g_.nodes[id];
       if (MovesElements(node.op, p_.type(id).shape, p_.type(node.inputs[0]).shape))
@@ -261,7 +317,9 @@ class Candidate {
   /// Nothing may read a state that is overwritten by then.
   absl::Status CheckOldValue(NodeId update, const std::vector<PhaseReads>& phases) const {
     const NodeId state = g_.nodes[update].inputs[0];
-    const bool is_pushed = Inside(p_.value(update)) && As<AllGather>(g_, p_.value(update));
+    const bool is_exchanged = Inside(p_.value(update)) && Exchanges(p_.value(update));
+    const bool is_pushed =
+        is_exchanged || (Inside(p_.value(update)) && As<AllGather>(g_, p_.value(update)));
     const bool is_whole = !is_pushed && !p_.type(update).layout.sliced();
     const NodeId store = is_pushed ? p_.value(update) : update;
     bool stored = false;
@@ -270,6 +328,10 @@ class Candidate {
       if (reads && IsSent(update)) {
         return Refuse(Text(update), " is stored as elements come from another stage, but ",
                       ValueText(g_, state), " before the step is read");
+      }
+      if (reads && is_exchanged) {
+        return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),
+                      " before the step is read");
       }
       if (reads && is_pushed && !phase.on_slices) {
         return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),

@@ -133,9 +133,6 @@ class Chain {
       case Role::kView:
       case Role::kPooling:
         return CheckOtherPlaces(id);
-      case Role::kTransfer:
-        return As<AllToAll>(g_, id) ? absl::StrCat(Text(id), " takes elements of other chunks")
-                                    : "";
       case Role::kProduct:
         return CheckProduct(id);
       case Role::kDeclaration:
@@ -143,9 +140,12 @@ class Chain {
       case Role::kElementwise:
       case Role::kTotal:
       case Role::kShard:
-      case Role::kCollective:
+      case Role::kTransfer:
       case Role::kSend:
         return "";
+      case Role::kCollective:
+        return As<AllToAll>(g_, id) ? absl::StrCat(Text(id), " takes elements of other chunks")
+                                    : "";
       case Role::kStore:
       case Role::kNone:
         break;

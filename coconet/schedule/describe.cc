@@ -19,11 +19,13 @@ using Kind = Work::Kind;
 enum class Part : uint8_t {
   kReduceScatter,
   kAllReduce,
+  kArrival,  // an AllToAll of what is in memory
   kCompute,
   kFold,
   kFoldSum,
   kComputeAfterFold,
   kAllGather,
+  kExchange,  // an AllToAll of what the kernel computes
   kComputeAfterGather,
   kSend
 };
@@ -43,6 +45,9 @@ Kind KindOf(Part part) {
       return Kind::kFold;
     case Part::kAllGather:
       return Kind::kAllGather;
+    case Part::kArrival:
+    case Part::kExchange:
+      return Kind::kAllToAll;
     case Part::kSend:
       return Kind::kSend;
   }
@@ -225,18 +230,20 @@ class Outliner {
   }
 
   /// Of the first phase that evaluates it.
-  Part PartInKernel(NodeId id, const KernelPhases& phases, bool has_gathers) const {
+  Part PartInKernel(NodeId id, const std::vector<NodeId>& nodes, const KernelPhases& phases,
+                    bool has_gathers) const {
     if (p_.type(id).shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;
     if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
     if (As<AllReduce>(g_, id)) return Part::kAllReduce;
     if (As<AllGather>(g_, id)) return Part::kAllGather;
+    if (As<AllToAll>(g_, id)) return IsExchanged(p_, nodes, id) ? Part::kExchange : Part::kArrival;
     CC_CHECK(KindOf(g_, id) == Kind::kCompute);
     for (const KernelPhase& phase : phases.phases) {
       if (!std::binary_search(phase.evaluated.begin(), phase.evaluated.end(), id)) continue;
       if (phase.round > 0) return Part::kComputeAfterFold;
-      if (phase.on_slices) return Part::kCompute;
+      if (phase.on_slices) return phase.arriving ? Part::kComputeAfterGather : Part::kCompute;
       break;
     }
     return has_gathers ? Part::kComputeAfterGather : Part::kCompute;
@@ -250,7 +257,7 @@ class Outliner {
     for (NodeId id : nodes) {
       const NodeId stored = StoredCollective(p_, id);
       if (stored >= 0 && launches_.of[stored] == launches_.of[id]) continue;
-      parts[PartInKernel(id, phases, gathers > 0)].push_back(id);
+      parts[PartInKernel(id, nodes, phases, gathers > 0)].push_back(id);
     }
     const bool has_all = gathers == gathers_;
     WorkGroup kernel{.is_kernel = true};

@@ -253,6 +253,10 @@ class Moves {
         return WithPushes<AllGather>(core);
       case FuseKind::kSends:
         return WithPushes<Send>(core);
+      case FuseKind::kArrivals:
+        return WithFeeding<AllToAll>(core);
+      case FuseKind::kExchanges:
+        return WithPushes<AllToAll>(core);
       case FuseKind::kConsumers:
         return WithConsumers(core, groups);
       case FuseKind::kFoldSums:
@@ -296,13 +300,13 @@ class Moves {
   NodeSet WithConsumers(const std::vector<NodeId>& core,
                         const std::vector<std::vector<NodeId>>& groups) const {
     NodeSet nodes(core.begin(), core.end());
-    if (absl::c_none_of(core, [&](NodeId id) { return As<AllGather>(g_, id) != nullptr; }))
-      return nodes;
+    const auto brings = [&](NodeId id) { return As<AllGather>(g_, id) || As<AllToAll>(g_, id); };
+    if (absl::c_none_of(core, brings)) return nodes;
     const auto consumes = [&](NodeId id) {
       const absl::Span<const NodeId> operands = ValueOperands(g_, id);
       return absl::c_any_of(operands, [&](NodeId operand) {
         const NodeId value = p_.value(operand);
-        return As<AllGather>(g_, value) && absl::c_binary_search(core, value);
+        return brings(value) && absl::c_binary_search(core, value);
       });
     };
     for (const auto& group : groups) {

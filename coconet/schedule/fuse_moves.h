@@ -23,14 +23,16 @@ enum class FuseKind : uint8_t {
   kPairs,           // a core and all pairs that feed it
   kGathers,         // a core, all AllGathers that it feeds, and what stores their results
   kSends,           // a core, all sends that it feeds, and what stores their results
-  kConsumers,       // a core and the groups that its AllGathers feed
+  kArrivals,        // a core and all AllToAlls that feed it
+  kExchanges,       // a core, all AllToAlls that it feeds, and what stores their results
+  kConsumers,       // a core and the groups that its AllGathers or AllToAlls feed
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
 };
 inline constexpr FuseKind kAllFuseKinds[] = {
-    FuseKind::kGroup,    FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
-    FuseKind::kPairs,    FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kConsumers,
-    FuseKind::kFoldSums, FuseKind::kAfterFolds};
+    FuseKind::kGroup,     FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
+    FuseKind::kPairs,     FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kArrivals,
+    FuseKind::kExchanges, FuseKind::kConsumers, FuseKind::kFoldSums,       FuseKind::kAfterFolds};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);

@@ -1,6 +1,8 @@
 #include "coconet/schedule/kernel_phases.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +13,9 @@ namespace {
 
 constexpr int kNever = 1 << 20;
 
+/// The elements that a phase runs over, in the order of phases.
+enum class Domain : uint8_t { kSlices, kArriving, kWhole };
+
 class Phases {
  public:
   Phases(const TypedGraph& program, const std::vector<NodeId>& kernel)
@@ -20,6 +25,7 @@ class Phases {
         has_elements_(!SpaceOf(program, kernel).shape.empty()) {
     for (NodeId id : kernel) {
       if (As<Update>(g_, id)) kept_by_update_.insert(p_.value(id));
+      if (IsExchanged(program, kernel, id)) arriving_ = p_.type(id).layout;
     }
     for (NodeId id : kernel) Place(id);
     Number();
@@ -29,7 +35,7 @@ class Phases {
   KernelPhases Get() && { return std::move(result_); }
 
  private:
-  using Key = std::pair<NodeId, bool>;  // a value, on slices or whole
+  using Key = std::pair<NodeId, Domain>;  // a value, where it is needed
 
   bool Inside(NodeId id) const { return std::binary_search(kernel_.begin(), kernel_.end(), id); }
   /// In a kernel of scalars only they are its elements.
@@ -56,46 +62,54 @@ class Phases {
   }
 
   bool IsStore(NodeId id) const {
-    if (As<Send>(g_, id) || IsSent(id)) return false;
+    if (As<Send>(g_, id) || Exchanges(id) || IsSent(id)) return false;
     if (As<Output>(g_, id)) return true;
     if (As<Update>(g_, id)) return !(Inside(p_.value(id)) && As<AllGather>(g_, p_.value(id)));
     return !kept_by_update_.contains(id) && IsTakenOutside(id);
   }
 
-  /// An update or output of what a send of the kernel brings.
+  /// An update or output of what a send of the kernel brings, or what it exchanges.
   bool IsSent(NodeId id) const {
     if (!As<Update>(g_, id) && !As<Output>(g_, id)) return false;
     const NodeId value = p_.value(p_.inputs(id).back());
-    return Inside(value) && As<Send>(g_, value);
+    return Inside(value) && (As<Send>(g_, value) || Exchanges(value));
   }
 
-  bool OnSlices(NodeId id) const { return p_.type(id).layout.sliced(); }
+  bool Exchanges(NodeId id) const { return As<AllToAll>(g_, id) && IsExchanged(p_, kernel_, id); }
+
+  Domain DomainOf(NodeId id) const {
+    const Layout& layout = p_.type(id).layout;
+    if (!layout.sliced()) return Domain::kWhole;
+    return layout == arriving_ ? Domain::kArriving : Domain::kSlices;
+  }
 
   /// The operands whose rounds decide that of a value.
   absl::Span<const NodeId> DecidingOperands(const Key& key) const {
-    const auto& [id, on_slices] = key;
+    const auto& [id, domain] = key;
     const bool inside = Inside(id);
     if (!inside && !p_.IsRecomputed(id)) return {};
-    if (inside && As<AllGather>(g_, id)) return {};
+    if (inside && (As<AllGather>(g_, id) || As<AllToAll>(g_, id))) return {};
     if (inside && !IsScalar(id) && (As<ReduceScatter>(g_, id) || As<AllReduce>(g_, id))) return {};
-    if (inside && FoldsAll(p_, id) && OnSlices(p_.inputs(id)[0]) != on_slices) return {};
+    if (inside && FoldsAll(p_, id) && DomainOf(p_.inputs(id)[0]) != domain) return {};
     return p_.inputs(id);
   }
 
   /// From the rounds of the deciding operands.
   int RoundFrom(const Key& key) const {
-    const auto& [id, on_slices] = key;
+    const auto& [id, domain] = key;
     int round = 0;
     for (NodeId operand : DecidingOperands(key))
-      round = std::max(round, rounds_.at({p_.value(operand), on_slices}));
+      round = std::max(round, rounds_.at({p_.value(operand), domain}));
     if (!Inside(id)) return round;
-    if (FoldsAll(p_, id) && OnSlices(p_.inputs(id)[0]) == on_slices) return round + 1;
-    return on_slices && (As<AllGather>(g_, id) || FoldsAll(p_, id)) ? kNever : round;
+    if (FoldsAll(p_, id) && DomainOf(p_.inputs(id)[0]) == domain) return round + 1;
+    const bool too_early = domain == Domain::kSlices && Exchanges(id);
+    const bool of_whole = As<AllGather>(g_, id) || FoldsAll(p_, id);
+    return too_early || (domain != Domain::kWhole && of_whole) ? kNever : round;
   }
 
   /// Phases of a domain that must have ended before a value can be computed there.
-  int RoundOf(NodeId id, bool on_slices) {
-    std::vector<Key> stack = {{p_.value(id), on_slices}};
+  int RoundOf(NodeId id, Domain domain) {
+    std::vector<Key> stack = {{p_.value(id), domain}};
     while (!stack.empty()) {
       const Key key = stack.back();
       const size_t before = stack.size();
@@ -103,7 +117,7 @@ class Phases {
       if (key.first < kernel_.front()) rounds_[key] = 0;
       if (!rounds_.contains(key)) {
         for (NodeId operand : DecidingOperands(key)) {
-          const Key needed{p_.value(operand), on_slices};
+          const Key needed{p_.value(operand), domain};
           if (!rounds_.contains(needed)) stack.push_back(needed);
         }
         if (stack.size() > before) continue;
@@ -111,14 +125,15 @@ class Phases {
       }
       stack.pop_back();
     }
-    return rounds_.at({p_.value(id), on_slices});
+    return rounds_.at({p_.value(id), domain});
   }
 
-  KernelPhase& PhaseAt(NodeId id, NodeId value, bool on_slices) {
-    const int round = RoundOf(value, on_slices);
+  KernelPhase& PhaseAt(NodeId id, NodeId value, Domain domain) {
+    const int round = RoundOf(value, domain);
     if (round >= kNever) result_.unready = id;
-    KernelPhase& phase = by_order_[{!on_slices, round}];
-    phase.on_slices = on_slices;
+    KernelPhase& phase = by_order_[{domain, round}];
+    phase.on_slices = domain != Domain::kWhole;
+    phase.arriving = domain == Domain::kArriving;
     phase.round = round;
     return phase;
   }
@@ -128,15 +143,17 @@ class Phases {
     if (IsScalar(value)) {
       if (FoldsAll(p_, id)) {
         const NodeId operand = g_.nodes[id].inputs[0];
-        PhaseAt(id, operand, OnSlices(operand)).folds.push_back(id);
+        PhaseAt(id, operand, DomainOf(operand)).folds.push_back(id);
       }
       if (IsStore(id)) result_.scalars.push_back(id);
     } else if (As<AllGather>(g_, id)) {
-      PhaseAt(id, g_.nodes[id].inputs[0], /*on_slices=*/true).gathers.push_back(id);
+      PhaseAt(id, g_.nodes[id].inputs[0], DomainOf(g_.nodes[id].inputs[0])).gathers.push_back(id);
+    } else if (Exchanges(id)) {
+      PhaseAt(id, g_.nodes[id].inputs[0], Domain::kSlices).exchanges.push_back(id);
     } else if (As<Send>(g_, id)) {
-      PhaseAt(id, g_.nodes[id].inputs[0], OnSlices(id)).sends.push_back(id);
+      PhaseAt(id, g_.nodes[id].inputs[0], DomainOf(id)).sends.push_back(id);
     } else if (IsStore(id)) {
-      PhaseAt(id, value, OnSlices(id)).stores.push_back(id);
+      PhaseAt(id, value, DomainOf(id)).stores.push_back(id);
     }
   }
 
@@ -156,6 +173,7 @@ class Phases {
     std::set<NodeId> evaluated;
     std::vector<NodeId> stack = phase.stores;
     for (NodeId id : phase.gathers) stack.push_back(g_.nodes[id].inputs[0]);
+    for (NodeId id : phase.exchanges) stack.push_back(g_.nodes[id].inputs[0]);
     for (NodeId id : phase.sends) stack.push_back(g_.nodes[id].inputs[0]);
     for (NodeId id : phase.folds) stack.push_back(g_.nodes[id].inputs[0]);
     while (!stack.empty()) {
@@ -164,7 +182,8 @@ class Phases {
       const int stored = result_.StoredIn(p_.value(node));
       const bool is_loaded = !Inside(node) || IsScalar(node) || (stored >= 0 && stored < number);
       if (is_loaded || !evaluated.insert(node).second) continue;
-      if (As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node))
+      if (As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node) ||
+          As<AllToAll>(g_, node))
         continue;
       const auto& inputs = g_.nodes[node].inputs;
       stack.insert(stack.end(), inputs.begin() + (As<Update>(g_, node) ? 1 : 0), inputs.end());
@@ -178,7 +197,8 @@ class Phases {
   const bool has_elements_;
   std::set<NodeId> kept_by_update_;
   std::map<Key, int> rounds_;
-  std::map<std::pair<bool, int>, KernelPhase> by_order_;
+  std::optional<Layout> arriving_;  // of what the kernel exchanges
+  std::map<std::pair<Domain, int>, KernelPhase> by_order_;
   KernelPhases result_;
 };
 
@@ -188,6 +208,13 @@ Shape IterationSpace::rows() const {
   Shape result = shape;
   for (size_t d = shape.size() - row_dims; d < shape.size(); ++d) result[d] = 1;
   return result;
+}
+
+bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id) {
+  if (As<AllToAll>(program.graph(), id) == nullptr) return false;
+  const NodeId operand = program.inputs(id)[0];
+  return std::binary_search(kernel.begin(), kernel.end(), operand) ||
+         std::binary_search(kernel.begin(), kernel.end(), program.value(operand));
 }
 
 bool FoldsAll(const TypedGraph& program, NodeId id) {

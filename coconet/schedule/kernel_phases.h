@@ -30,9 +30,16 @@ bool FoldsAll(const TypedGraph& program, NodeId id);
 /// (where a Total lies between them, over all tensors of a list); -1: none.
 NodeId FoldBelow(const TypedGraph& program, NodeId id);
 
+/// An AllToAll of the kernel that takes a value of the kernel: each rank stores what it computes at
+/// the ranks whose slices it is in. Other AllToAlls load from the ranks that have the operand.
+bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id);
+
 /// One pass over a kernel's elements.
 ///   On slices: for each element of this rank's slice, reduces the operands of the ReduceScatters
-///     over all ranks, computes, stores, and pushes the operands of the AllGathers to every rank.
+///     over all ranks, computes, stores, pushes the operands of the AllGathers to every rank, and
+///     those of the AllToAlls to the rank whose slice of the result the element is in.
+///   On slices that arrive, where the kernel exchanges: for each element of this rank's slice of an
+///     AllToAll's result, reads it as soon as it has arrived, computes, and stores.
 ///   On whole tensors: for each element, reads the results of the AllGathers (as soon as they have
 ///     arrived), reduces the operands of the AllReduces over all ranks, computes, and stores.
 /// Both accumulate folds to scalars, and push the operands of Sends to the peer of this rank in the
@@ -40,10 +47,12 @@ NodeId FoldBelow(const TypedGraph& program, NodeId id);
 /// in several phases, and several times in one; values that an earlier phase stored are loaded.
 struct KernelPhase {
   bool on_slices = false;
-  int round = 0;  // folds to scalars, in this domain, that must be known
+  bool arriving = false;  // these are slices of what AllToAlls of the kernel bring
+  int round = 0;          // folds to scalars, in this domain, that must be known
   /// Updates, outputs, and values that other launches take and no update here keeps.
   std::vector<NodeId> stores;
   std::vector<NodeId> gathers;
+  std::vector<NodeId> exchanges;  // IsExchanged
   std::vector<NodeId> sends;
   std::vector<NodeId> folds;      // to scalars
   std::vector<NodeId> evaluated;  // members, ascending; collectives are loads
@@ -51,8 +60,8 @@ struct KernelPhase {
 
 /// The phases of one launch of a kernel in execution order, those on slices first. After a phase
 /// with folds, all blocks wait for each other, and all ranks do where an AllReduce of the kernel
-/// takes the folds. An update that assigns an AllGather or a Send of the kernel is not a store, nor
-/// is an output of a Send: the push writes that memory.
+/// takes the folds. An update that assigns what the kernel gathers, exchanges or sends is not a
+/// store, nor is an output of a Send: the push writes that memory.
 struct KernelPhases {
   std::vector<KernelPhase> phases;
   /// Scalar members that are needed in memory; stored after the last phase.

@@ -69,6 +69,13 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const AllReduce& o) { return ranks_.Reduced(o.kind, id, rank_, index); },
           [&](const ReduceScatter& o) { return ranks_.Reduced(o.kind, id, rank_, index); },
           [&](const AllGather&) { return in_memory(); },  // pushed there
+          [&](const AllToAll&) {
+            const NodeId operand = ranks_.Operand(id, 0);
+            // Pushed here, or loaded from the rank that has it.
+            if (ranks_.LaunchOf(operand) == kernel_.launch) return in_memory();
+            const int owner = OwnerOf(index, ranks_.type(operand), ranks_.of_stage());
+            return ranks_.Cell(ranks_.FirstOfStage(rank_) + owner, operand, index);
+          },
           [&](const Fold& o) { return Row(o, id, index); },
           [&](const Total&) { return arg(0); },
           [&](const Dropout& o) {

@@ -165,7 +165,7 @@ class Generator : private TensorDraws {
         {&Generator::AllReduced, {12, 0, 8}}, {&Generator::Scattered, {6, 0, 6}},
         {&Generator::Gathered, {6, 0, 6}},    {&Generator::ReducedGradient, {0, 8, 3}},
         {&Generator::Sharded, {0, 0, 4}},     {&Generator::Rooted, {0, 0, 3}},
-        {&Generator::Exchanged, {0, 0, 1}},   {&Generator::Sent, {0, 0, 4}},
+        {&Generator::Exchanged, {0, 0, 4}},   {&Generator::Sent, {0, 0, 4}},
         {&Generator::Folded, {0, 0, 10}},     {&Generator::Normalized, {0, 0, 6}},
         {&Generator::Product, {0, 0, 10}},    {&Generator::Viewed, {0, 0, 6}},
         {&Generator::Dropped, {0, 0, 6}},     {&Generator::RoundedAtRandom, {0, 0, 3}},

@@ -111,6 +111,7 @@ class Simulation {
     NodeId cut = -1;  // a sliced value of the phase
     for (NodeId id : phase.stores) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.gathers) cut = g_.nodes[id].inputs[0];
+    for (NodeId id : phase.exchanges) cut = g_.nodes[id].inputs[0];
     for (NodeId id : phase.sends) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.folds)
       cut = types_[g_.nodes[id].inputs[0]].layout.sliced() ? g_.nodes[id].inputs[0] : cut;
@@ -130,23 +131,27 @@ class Simulation {
     // Tasks on slices, by stage (or node) and row, that have not run.
     std::vector<int> missing(rows_ * (ranks_.world() / reached_));
     for (const Task& task : tasks)
-      missing[task.rank / reached_ * rows_ + task.row] += task.phase->on_slices;
+      missing[task.rank / reached_ * rows_ + task.row] += Pushes(*task.phase);
     std::vector<Task> waiting;
     for (const Task& task : tasks) {
       int& left = missing[task.rank / reached_ * rows_ + task.row];
       const auto& evaluated = task.phase->evaluated;
-      const bool waits = !task.phase->on_slices &&
-                         std::any_of(evaluated.begin(), evaluated.end(),
-                                     [&](NodeId id) { return As<AllGather>(g_, id) != nullptr; });
+      const bool waits =
+          !Pushes(*task.phase) && std::any_of(evaluated.begin(), evaluated.end(), [&](NodeId id) {
+            return As<AllGather>(g_, id) || (task.phase->arriving && As<AllToAll>(g_, id));
+          });
       if (waits && left > 0) {
         waiting.push_back(task);
         continue;
       }
       RunTask(task);
-      left -= task.phase->on_slices;
+      left -= Pushes(*task.phase);
     }
     for (const Task& task : waiting) RunTask(task);
   }
+
+  /// Runs on slices from which elements may go to other ranks.
+  static bool Pushes(const KernelPhase& phase) { return phase.on_slices && !phase.arriving; }
 
   /// All loads of a row, then all its stores.
   void RunTask(const Task& task) {
@@ -169,6 +174,12 @@ class Simulation {
             writes.emplace_back(&ranks_.At(rank, target, i), value);
         }
       }
+      for (NodeId id : task.phase->exchanges) {
+        const double value = values.Of(g_.nodes[id].inputs[0], i);
+        const int owner =
+            ranks_.FirstOfStage(task.rank) + OwnerOf(i, types_[id], ranks_.of_stage());
+        for (NodeId home : HomesOf(id)) writes.emplace_back(&ranks_.At(owner, home, i), value);
+      }
       for (NodeId id : task.phase->sends)
         Push(task.rank, id, i, values.Of(g_.nodes[id].inputs[0], i), writes);
       for (NodeId id : task.phase->folds) {
@@ -181,19 +192,24 @@ class Simulation {
     for (const auto& [cell, value] : writes) *cell = value;
   }
 
+  /// Where what the kernel sends or exchanges is kept: its own memory, and that of its stores.
+  std::vector<NodeId> HomesOf(NodeId push) const {
+    std::vector<NodeId> homes = {ranks_.HomeOf(push)};
+    for (NodeId id = push; id < g_.size(); ++id) {
+      const bool stores =
+          (As<Update>(g_, id) || As<Output>(g_, id)) && ranks_.LaunchOf(id) == kernel_.launch;
+      if (stores && s_.program().value(g_.nodes[id].inputs.back()) == push)
+        homes.push_back(ranks_.HomeOf(id));
+    }
+    return homes;
+  }
+
   /// Element `i` of what a kernel sends; where nothing comes from another stage, zero.
   void Push(int rank, NodeId send, int64_t i, double value,
             std::vector<std::pair<double*, double>>& writes) {
     const int shift = As<Send>(g_, send)->shift * ranks_.of_stage(), to = rank + shift,
               from = rank - shift;
-    std::vector<NodeId> homes = {ranks_.HomeOf(send)};
-    for (NodeId id = send; id < g_.size(); ++id) {
-      const bool stores =
-          (As<Update>(g_, id) || As<Output>(g_, id)) && ranks_.LaunchOf(id) == kernel_.launch;
-      if (stores && s_.program().value(g_.nodes[id].inputs.back()) == send)
-        homes.push_back(ranks_.HomeOf(id));
-    }
-    for (NodeId home : homes) {
+    for (NodeId home : HomesOf(send)) {
       if (to >= 0 && to < ranks_.world()) writes.emplace_back(&ranks_.At(to, home, i), value);
       if (from < 0 || from >= ranks_.world()) writes.emplace_back(&ranks_.At(rank, home, i), 0);
     }

@@ -50,7 +50,7 @@ struct Traits {
   bool by_node = false, across = false;  // some are not over all ranks, or are across nodes
   bool library_possible = true;          // unfused slices are contiguous
   bool over_all_possible = true;         // those of collectives over all ranks
-  bool chunk_flags = false;              // a kernel computes on what it gathered
+  bool chunk_flags = false;              // a kernel computes on what it gathered or exchanged
   bool fused_all_reduce = false, unfused_all_reduce = false;
   bool sends = false, fused_sends = false;
   bool fused_slices = false, unfused_slices = false;  // reduced to, or gathered from
@@ -62,11 +62,12 @@ struct Traits {
   int64_t elements = 0;
 };
 
-/// A kernel that uses the result of a gather of its own beyond storing it.
-bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel,
-                   const std::vector<std::vector<NodeId>>& users) {
+/// A kernel that uses what it gathers or exchanges beyond storing it.
+bool UsesOwnGather(const TypedGraph& program, const std::vector<NodeId>& kernel) {
+  const Graph& g = program.graph();
+  const std::vector<std::vector<NodeId>>& users = program.users();
   for (NodeId id : kernel) {
-    if (!Is<AllGather>(g, id)) continue;
+    if (!Is<AllGather>(g, id) && !IsExchanged(program, kernel, id)) continue;
     std::vector<NodeId> pending = users[id];
     while (!pending.empty()) {
       const NodeId user = pending.back();
@@ -119,11 +120,10 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
 Traits TraitsOf(const Schedule& s, int ranks) {
   if (!s.graph().lists.empty()) return TraitsOfList(s, ranks);
   Traits t;
-  const std::vector<std::vector<NodeId>>& users = s.program().users();
   std::vector<int> kernel_of(s.graph().size(), -1);
   for (size_t k = 0; k < s.kernels().size(); ++k) {
     for (NodeId id : s.kernels()[k]) kernel_of[id] = static_cast<int>(k);
-    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph(), s.kernels()[k], users);
+    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.program(), s.kernels()[k]);
   }
   for (NodeId id = 0; id < s.graph().size(); ++id) {
     const bool fused = kernel_of[id] >= 0;
@@ -154,6 +154,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     if (!Communicates(s.graph(), id) || fused || !IsKernelWork(s.graph(), id)) continue;
     t.unfused_collective = true;
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
+    if (Is<AllToAll>(s.graph(), id)) continue;  // laid out for the library by kernels
     const TensorType& sliced =
         Is<AllGather>(s.graph(), id) ? s.type(s.program().inputs(id)[0]) : type;
     if (sliced.layout.sliced()) {
@@ -206,6 +207,12 @@ bool WorksInBatches(const Schedule& s) {
   });
 }
 
+bool Exchanges(const Schedule& s) {
+  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    return absl::c_any_of(kernel, [&](NodeId id) { return IsExchanged(s.program(), kernel, id); });
+  });
+}
+
 bool Multiplies(const Schedule& s) {
   return absl::c_any_of(s.graph().nodes,
                         [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
@@ -227,7 +234,8 @@ std::string Text(const Config& c) {
                       c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "",
                       c.bulk ? " bulk=1" : "",
                       c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
-                      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles));
+                      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles),
+                      c.remote_first ? " remote-first=1" : "");
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -239,13 +247,14 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   const auto want = error(
       "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
       "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
-      "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0");
+      "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0, "
+      "remote-first=1");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
   constexpr absl::string_view kNames[] = {"vec",    "chunk", "blocks",  "stream", "one-shot",
                                           "pieces", "batch", "threads", "gemm",   "multicast",
-                                          "ring",   "bulk",  "beside",  "tiles"};
+                                          "ring",   "bulk",  "beside",  "tiles",  "remote-first"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -290,6 +299,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
     return error("beside is no number above 0");
   if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
     return error("tiles is no number above 0");
+  if (!values[14].empty() && values[14] != "1") return error("want remote-first=1, or nothing");
+  c.remote_first = !values[14].empty();
   return c;
 }
 
@@ -342,6 +353,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     streamings.push_back(Streaming::kAll);
   }
   const std::vector<int> pieces = PieceCounts(s, t, space);
+  const bool exchanges = Exchanges(s);
   std::vector<int64_t> batches = {0};
   for (int64_t batch : kBatches) {
     if (t.folds_and_uses && t.elements / space.ranks > 2 * batch) batches.push_back(batch);
@@ -374,6 +386,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
               if (rings && streaming == Streaming::kNone) configs.emplace_back(config).ring = true;
               if (copies_in_bulk && streaming == Streaming::kNone)
                 configs.emplace_back(config).bulk = true;
+              if (exchanges && space.ranks > 1) configs.emplace_back(config).remote_first = true;
               // Twice the loads in flight, where the memory is what a step waits for.
               if (streaming != Streaming::kNone && !gpu)
                 configs.push_back(
@@ -442,6 +455,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
       return error(fit.message());
   }
   const Traits t = TraitsOf(s, space.ranks);
+  if (c.remote_first && !Exchanges(s))
+    return error("want no remote-first where no kernel computes what an AllToAll of it takes");
   if (c.batch > 0 && !t.folds_and_uses)
     return error(
         "want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");

@@ -38,8 +38,8 @@ enum class Streaming : uint8_t {
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none
 /// one-shot=pull", with "pieces=4" behind where these are not 1, "batch=131072" where that is not
 /// 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1" or "ring=1"
-/// or "bulk=1" where it is so, and "beside=16" and "tiles=128" where these are not 0, and parses
-/// back.
+/// or "bulk=1" where it is so, "beside=16" and "tiles=128" where these are not 0, and
+/// "remote-first=1" where it is so, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;  // elements a lane group handles at once; power of two, 1..64
@@ -72,6 +72,9 @@ struct Config {
   /// communicates runs beside it and waits for the tiles of each chunk; pieces are 1. 0: a library
   /// multiplies, piece by piece.
   int tiles = 0;
+  /// Kernels store what they exchange (AllToAll) at other ranks first and at their own last, each
+  /// rank beginning with the one after it, instead of rank by rank.
+  bool remote_first = false;
   bool operator==(const Config&) const = default;
 };
 
@@ -104,6 +107,9 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
 /// Whether `batch` has an effect: a kernel over each tensor of a list folds it and goes over it
 /// again, and adds nothing up over tensors.
 bool WorksInBatches(const Schedule& s);
+
+/// Whether `remote_first` has an effect: a kernel computes what an AllToAll of it takes.
+bool Exchanges(const Schedule& s);
 
 /// Whether `gemm` has an effect: there are matrix products.
 bool Multiplies(const Schedule& s);

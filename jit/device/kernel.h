@@ -9,6 +9,7 @@
 
 #include "blocks.h"
 #include "bulk.h"
+#include "exchange.h"
 #include "folds.h"
 #include "lookups.h"
 #include "operands.h"

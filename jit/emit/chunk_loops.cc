@@ -71,6 +71,25 @@ std::string AllSlicesText(const KernelContext& k, const Rings& rings, const Phas
       "      return true;\n    })) return;\n  }\n");
 }
 
+/// The parcels that this rank stores at each rank, or has from it.
+std::string ParcelsText(const KernelContext& k, const PhaseText& phase, absl::string_view body) {
+  const bool pushes = k.exchange->pushes && !phase.arriving;
+  const std::string start = phase.arriving && k.Waits()
+                                ? "[&](Index id) { return AwaitChunk(sync, grid, from, id); }"
+                                : "[](Index) { return true; }";
+  const std::string finish = pushes && k.exchange->arrives && k.Waits()
+                                 ? "[&](Index id) { Deliver(sync, grid, to, id); }"
+                                 : "[](Index) {}";
+  const absl::string_view peer =
+      pushes ? "(p.remote_first != 0 ? rank + 1 + k : k) % kRanks" : "(rank + k) % kRanks";
+  return absl::StrCat(
+      "  for (int k = 0; k < kRanks; ++k) {\n    const int ", pushes ? "to" : "from", " = ", peer,
+      ";\n    if (!ForParcels<", k.exchange->from < k.exchange->to ? "true" : "false", ">(grid, ",
+      k.args.At("exchange"), pushes ? ", rank, to, true, " : ", from, rank, false, ",
+      k.args.At("chunk"), k.over_tensors ? ", first, " : ", 0, ", start,
+      ", [&](const Parcel& c) {\n", body, "    }, ", finish, ")) return;\n  }\n");
+}
+
 }  // namespace
 
 std::string ElementsText(const KernelContext& k, const PhaseText& phase) {
@@ -104,6 +123,7 @@ std::string ForChunksText(const KernelContext& k, absl::string_view cut, absl::s
 
 std::string ChunksText(const KernelContext& k, const Rings& rings, const PhaseText& phase,
                        absl::string_view body) {
+  if (k.exchange.has_value()) return ParcelsText(k, phase, body);
   if (phase.on_slices) return OwnSliceText(k, rings, phase, body);
   if (phase.reads_gathered || k.PiecesOfSlices()) return AllSlicesText(k, rings, phase, body);
   const std::string awaits = AwaitTilesText(k, phase, "    ");
@@ -116,6 +136,11 @@ std::string ChunksText(const KernelContext& k, const Rings& rings, const PhaseTe
 std::string OverTensorsText(const KernelContext& k, const PhaseText& phase,
                             absl::string_view locals, absl::string_view work) {
   const bool cut = phase.on_slices || phase.reads_gathered;
+  if (k.exchange.has_value()) {
+    return absl::StrCat("  for (Index t = 0, first = 0; t < p.tensors; ++t) {\n",
+                        Arguments::TensorLocals(), locals, work,
+                        "    first += CountParcels(e.exchange, e.chunk);\n  }\n");
+  }
   return absl::StrCat("  for (Index t = 0, first = 0; t < p.tensors; ++t) {\n",
                       Arguments::TensorLocals(),
                       cut ? "    const Cut cut{e.outer, e.row_elements, e.per};\n"

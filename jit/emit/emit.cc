@@ -61,6 +61,7 @@ absl::Status Emitter::AddResults(const KernelPhase& planned, bool in_bulk, Phase
   for (NodeId id : planned.gathers) {
     if (!in_bulk) RETURN_IF_ERROR(stores_.AddPush(phase, id));
   }
+  for (NodeId id : planned.exchanges) RETURN_IF_ERROR(stores_.AddExchange(phase, id));
   for (NodeId id : planned.sends) RETURN_IF_ERROR(stores_.AddSend(phase, id));
   return absl::OkStatus();
 }
@@ -90,7 +91,7 @@ int64_t Emitter::ElementsOf(const KernelPhase& planned) const {
 
 absl::StatusOr<std::string> Emitter::WorkOf(int number, std::string* of_launch) {
   const KernelPhase& planned = k_.phases.phases[number];
-  PhaseText phase{.on_slices = planned.on_slices, .number = number};
+  PhaseText phase{.on_slices = planned.on_slices, .arriving = planned.arriving, .number = number};
   std::string of_tensor =  // statements at the begin of each tensor
       k_.over_tensors ? copies_.Declarations() + rings_.Declarations() : "";
   expressions_.OpenSection(of_launch);
@@ -130,7 +131,9 @@ std::string Emitter::BeginText(absl::string_view first) const {
   return absl::StrCat(
       "  const int rank = int(p.rank);\n",
       k_.NeedsPlace() ? "  const int place = int(p.node_rank);\n" : "", k_.args.LocalsText(), first,
-      k_.cuts && !k_.over_tensors ? "  const Cut cut{p.outer, p.row_elements, p.per};\n" : "",
+      k_.cuts && !k_.over_tensors && !k_.exchange.has_value()
+          ? "  const Cut cut{p.outer, p.row_elements, p.per};\n"
+          : "",
       k_.piece != nullptr ? "  const Part part{p.part_begin, p.part_end};\n" : "",
       !Synchronizes()
           ? ""

@@ -31,9 +31,42 @@ Extents ExtentsOf(const KernelContext& k) {
   return e;
 }
 
+/// How an exchange's tensors are cut, as the dialect's Exchange has it.
+struct ExchangeExtents {
+  int64_t outer, first, middle, second, inner, per_first, per_second;
+};
+
+ExchangeExtents ExchangeOf(const KernelContext& k) {
+  const auto [first, second] = std::minmax(k.exchange->from, k.exchange->to);
+  const TensorSlicing cut = SlicingOf(k.space.shape, first, k.target.ranks),
+                      within = SlicingOf(k.space.shape, second, k.target.ranks);
+  ExchangeExtents e{.outer = cut.outer,
+                    .first = cut.slicing.extent,
+                    .middle = 1,
+                    .second = within.slicing.extent,
+                    .inner = within.inner,
+                    .per_first = cut.slicing.per,
+                    .per_second = within.slicing.per};
+  for (int d = first + 1; d < second; ++d) e.middle *= k.space.shape[d].size;
+  return e;
+}
+
+/// The most parcels that go from one rank to another: CountParcels of the dialect.
+int64_t CountParcels(const ExchangeExtents& e, int64_t chunk) {
+  const int64_t run = e.per_second * e.inner, runs = e.outer * e.per_first * e.middle;
+  if (run == 0) return 0;
+  if (run > chunk) return runs * ((run + chunk - 1) / chunk);
+  return (runs + chunk / run - 1) / (chunk / run);
+}
+
 /// Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
 bool IsPacked(const KernelContext& k, const Extents& e, int64_t part_begin) {
   const int vec = k.config.vec;
+  if (k.exchange.has_value()) {
+    const ExchangeExtents x = ExchangeOf(k);
+    return x.second * x.inner % vec == 0 && x.per_second * x.inner % vec == 0 &&
+           (k.space.row_dims == 0 || k.row_length % vec == 0);
+  }
   const bool rows_fit = (e.cut.outer == 1 || e.row_elements % vec == 0) &&
                         (k.space.row_dims == 0 || k.row_length % vec == 0);
   if (k.space.row_dims > 0) return rows_fit;
@@ -57,6 +90,15 @@ void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
   if (k.target.nodes > 1 && (k.NeedsPlace() || synchronizes))
     k.args.LaunchMember("Index node_rank", "node_rank", {{Arg::Kind::kNodeRank, -1, 0}});
   if (k.space.row_dims > 0) k.args.Integer("row_length", k.row_length);
+  if (k.exchange.has_value()) {
+    const ExchangeExtents x = ExchangeOf(k);
+    std::vector<Arg> words;
+    for (int64_t word : {x.outer, x.first, x.middle, x.second, x.inner, x.per_first, x.per_second})
+      words.push_back({Arg::Kind::kInt, -1, word});
+    if (k.exchange->pushes) k.args.LaunchInteger("remote_first", k.config.remote_first);
+    k.args.Member("Exchange exchange", "exchange", std::move(words));
+    return;
+  }
   if (!k.cuts) return;
   k.args.Integer("outer", e.cut.outer);
   k.args.Integer("row_elements", e.row_elements);
@@ -97,6 +139,7 @@ int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
   int64_t chunks = 0;
   if (k.reads_gathered || rings.Reduce() || rings.PassesOn())
     chunks = (k.by_place ? k.target.nodes : 1) * e.cut.outer * ((e.per + e.chunk - 1) / e.chunk);
+  if (k.exchange.has_value()) chunks = CountParcels(ExchangeOf(k), e.chunk);
   AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
   return chunks;
 }

@@ -27,7 +27,8 @@ DType ComputedIn(DType dtype) {
 }  // namespace
 
 Rings::Rings(KernelContext& k, Loads& loads, bool copies)
-    : k_(k), used_(k.config.ring && k.target.ranks_per_node() > 2 && !copies) {
+    : k_(k),
+      used_(k.config.ring && k.target.ranks_per_node() > 2 && !copies && !k.exchange.has_value()) {
   if (!used_) return;
   for (NodeId id : k.nodes()) {
     if (!Is<ReduceScatter>(k.g, id)) continue;

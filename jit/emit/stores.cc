@@ -17,7 +17,8 @@ NodeId Stores::ValueOf(NodeId id) const {
 
 absl::Status Stores::AddStore(PhaseText& phase, NodeId id) {
   const NodeId value = ValueOf(id);
-  const bool is_pushed = IsStore(k_.g, id) && k_.InUnit(value) && Is<AllGather>(k_.g, value);
+  const bool is_pushed = IsStore(k_.g, id) && k_.InUnit(value) &&
+                         (Is<AllGather>(k_.g, value) || k_.IsExchanged(value));
   const int buffer = TargetOf(id);
   if (is_pushed || buffer < 0) return absl::OkStatus();
   const TensorType& t = k_.type(id);
@@ -52,6 +53,18 @@ absl::Status Stores::AddPush(PhaseText& phase, NodeId gather) {
     absl::StrAppend(&phase.elements.stores, "      StorePeers<", k_.StoreMode(buffer), ">(",
                     k_.Multicasts() ? absl::StrCat(k_.args.OnAll(buffer, dtype), ", ") : "", peers,
                     ", i, ", name, ");\n");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Stores::AddExchange(PhaseText& phase, NodeId exchange) {
+  ASSIGN_OR_RETURN(const std::string name,
+                   expressions_.Element(phase, phase.elements, k_.g.nodes[exchange].inputs[0]));
+  const DType dtype = k_.type(exchange).dtype;
+  for (int buffer : k_.table.push_targets.at(exchange)) {
+    phase.bytes_per_element += static_cast<int64_t>(SizeOf(dtype));
+    absl::StrAppend(&phase.elements.stores, "      Store<", k_.StoreMode(buffer), ">(",
+                    k_.args.Peers(buffer, dtype), "[to] + (i - c.there), ", name, ");\n");
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,8 @@ class Stores {
   absl::Status AddStore(PhaseText& phase, NodeId id);
   /// What an AllGather takes, to all ranks of the node.
   absl::Status AddPush(PhaseText& phase, NodeId gather);
+  /// What an AllToAll takes, to the rank that has it next.
+  absl::Status AddExchange(PhaseText& phase, NodeId exchange);
   /// What a Send takes, to this rank's place in the next or the previous stage.
   absl::Status AddSend(PhaseText& phase, NodeId send);
 

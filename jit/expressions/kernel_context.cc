@@ -34,6 +34,11 @@ void KernelContext::FindTraits() {
     } else if (Communicates(g, id) && (!type(id).shape.empty() || space.shape.empty())) {
       collective = true;
     }
+    if (Is<AllToAll>(g, id)) {
+      exchange = {.from = type(g.nodes[id].inputs[0]).layout.dim,
+                  .to = type(id).layout.dim,
+                  .pushes = IsExchanged(id)};
+    }
     const NodeId sliced = Is<AllGather>(g, id) || Is<Fold>(g, id) ? g.nodes[id].inputs[0] : id;
     if (type(sliced).layout.sliced()) slice_dim = type(sliced).layout.dim;
     by_place = by_place || type(sliced).layout.by_place();
@@ -48,6 +53,7 @@ void KernelContext::FindTraits() {
     const KernelPhase& phase = phases.phases[p];
     cuts = cuts || phase.on_slices;
     if (!phase.gathers.empty()) last_gathering = static_cast<int>(p);
+    if (phase.arriving) exchange->arrives = true;
     reads_gathered = reads_gathered || absl::c_any_of(phase.evaluated, [&](NodeId id) {
                        return Is<AllGather>(g, id) && !phase.on_slices;
                      });

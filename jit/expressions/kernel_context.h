@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,6 +37,8 @@ struct KernelContext {
 
   /// Ranks wait for each other before and after the kernel's work.
   bool Waits() const { return collective && target.ranks_per_node() > 1; }
+  /// An AllToAll of what the kernel computes.
+  bool IsExchanged(NodeId id) const { return coconet::IsExchanged(u.program, nodes(), id); }
   /// Peers are reached by an address for all of them, where there is one.
   bool Multicasts() const { return config.multicast && target.ranks_per_node() > 1; }
   /// The rank's number in its node says more than its number in the stage.
@@ -66,6 +69,14 @@ struct KernelContext {
   const KernelPhases phases;
   const bool over_tensors;  // its elements are those of each tensor of a list
 
+  /// The AllToAlls of the kernel.
+  struct Exchange {
+    int from = 0, to = 0;  // the dimensions that operands and results are sliced over
+    bool pushes = false;   // what the kernel computes, to who has it next; else loads
+    bool arrives = false;  // and goes on with what arrives
+  };
+
+  std::optional<Exchange> exchange;
   int slice_dim = Layout::kFlat;
   bool collective = false;  // loads from or stores to peers of the node
   bool sends_next = false, sends_previous = false;

@@ -172,11 +172,11 @@ std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
                           integer("end", end), ")");
   }
   const std::string extent = integer("extent", t.shape[of_rows.dim].size);
-  return absl::StrCat(
-      "LoadPooled<V, ", bag.pooling == Pooling::kMean ? "true" : "false", ">(", base, ", i, ", map,
-      ", TableRows{", integer("stride", rows.stride), ", ", OwnRows(rows.per, extent, number),
-      ", ", extent, "}, ", integer("run", rows.run), ", ", integer("columns", shape.back().size),
-      ", [&](Index bag) { return ", bag_of, "; })");
+  return absl::StrCat("LoadPooled<V, ", bag.pooling == Pooling::kMean ? "true" : "false", ">(",
+                      base, ", i, ", map, ", TableRows{", integer("stride", rows.stride), ", ",
+                      OwnRows(rows.per, extent, number), ", ", extent, "}, ",
+                      integer("run", rows.run), ", ", integer("columns", shape.back().size),
+                      ", [&](Index bag) { return ", bag_of, "; })");
 }
 
 std::string Loads::Row(NodeId id) {
@@ -208,6 +208,7 @@ absl::StatusOr<std::string> Loads::Collective(PhaseText& phase, NodeId id) {
                                                    : Misplaced(id, "over the whole tensor");
                           },
                           [&](const AllGather&) -> Result { return Gathered(phase, id); },
+                          [&](const AllToAll&) -> Result { return Exchanged(phase, id); },
                           [&]<class T>(const T&) -> Result
                             requires(kRow<T>.role != Role::kCollective)
                           { return Misplaced(id, "in the kernel that communicates it"); }},
@@ -220,6 +221,21 @@ absl::StatusOr<std::string> Loads::Gathered(PhaseText& phase, NodeId id) {
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
   return absl::StrCat("Load<V>(", k_.args.Own(k_.table.push_targets.at(id)[0], k_.type(id).dtype),
                       " + i)");
+}
+
+absl::StatusOr<std::string> Loads::Exchanged(PhaseText& phase, NodeId id) {
+  phase.CountLoad(NodeText(k_.g, id), Bytes(id));
+  const DType dtype = k_.type(id).dtype;
+  if (k_.IsExchanged(id)) {
+    if (!phase.arriving) return Misplaced(id, "before it arrives");
+    return absl::StrCat("Load<V>(", k_.args.Own(k_.table.push_targets.at(id)[0], dtype),
+                        " + (i - c.shift))");
+  }
+  const NodeId operand = k_.Operand(id);
+  if (k_.InUnit(operand) || k_.table.of[operand] < 0 || !phase.on_slices)
+    return Misplaced(id, "on a value that is not in memory");
+  return absl::StrCat("Load<V>(", k_.args.Peers(k_.table.of[operand], dtype),
+                      "[from] + (i - c.there))");
 }
 
 absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, NodeId id, ReduceKind kind) {

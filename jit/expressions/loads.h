@@ -39,6 +39,7 @@ class Loads {
 
  private:
   absl::StatusOr<std::string> Gathered(PhaseText& phase, NodeId id);
+  absl::StatusOr<std::string> Exchanged(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
   /// The elements of an embedding bag.
   std::string Pooled(NodeId id, const EmbeddingBag& bag);

@@ -17,8 +17,8 @@ bool IsOnlyStored(const KernelContext& k, NodeId id) {
     const NodeId next = pending.back();
     pending.pop_back();
     for (NodeId user : k.u.program.users()[next]) {
-      if (!k.InUnit(user) || Is<AllGather>(k.g, user) || Is<Send>(k.g, user) ||
-          Is<Output>(k.g, user))
+      if (!k.InUnit(user) || Is<AllGather>(k.g, user) || Is<AllToAll>(k.g, user) ||
+          Is<Send>(k.g, user) || Is<Output>(k.g, user))
         continue;
       if (!Is<Update>(k.g, user)) return false;
       pending.push_back(user);

@@ -21,6 +21,7 @@ struct PassText {
 /// elements.
 struct PhaseText {
   bool on_slices = false;
+  bool arriving = false;                   // as in KernelPhase
   int number = 0;                          // in KernelPhases
   std::string row_values{}, row_stores{};  // statements
   std::map<NodeId, std::string> row_names{};

@@ -19,7 +19,7 @@ std::string ProtocolOf(const Units& u, const Config& config) {
     for (NodeId id : unit.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);
-      gather = gather || Is<AllGather>(g, id) || Is<Send>(g, id);
+      gather = gather || Is<AllGather>(g, id) || Is<AllToAll>(g, id) || Is<Send>(g, id);
     }
     if (unit.library)
       add("library");

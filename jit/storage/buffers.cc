@@ -40,6 +40,13 @@ std::vector<NodeId> OwnStores(const Units& u) {
   return stores;
 }
 
+/// Its result is stored by other ranks, or by those that compute it, out of a kernel.
+bool IsPushed(const Units& u, NodeId id) {
+  const int unit = u.unit_of[id];
+  if (Is<AllGather>(u.graph(), id) || Is<Send>(u.graph(), id)) return true;
+  return unit >= 0 && IsExchanged(u.program, u.units[unit].nodes, id);
+}
+
 struct Life {
   int first = 0, last = 0;  // units
 };
@@ -69,7 +76,7 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
     for (NodeId id : u.units[unit].nodes) {
       for (NodeId read : u.Reads(id, unit)) add(read, unit);
       const bool by_library = u.units[unit].library && !IsStore(u.graph(), id);
-      if (by_library || Is<AllGather>(u.graph(), id) || Is<Send>(u.graph(), id)) add(id, unit);
+      if (by_library || IsPushed(u, id)) add(id, unit);
     }
   }
   return lives;
@@ -129,8 +136,9 @@ std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     if (u.units[unit].library) continue;
     for (NodeId id : u.units[unit].nodes) {
-      if (Is<AllGather>(g, id) || Is<Send>(g, id)) reached[id] = true;
-      if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
+      if (IsPushed(u, id)) reached[id] = true;
+      const bool is_loaded = Is<AllToAll>(g, id) && !IsPushed(u, id);
+      if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id)) && !is_loaded) continue;
       const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(u.program, id);
       const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
       if (u.unit_of[operand] != unit && !of_own_fold)
@@ -143,7 +151,7 @@ std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
 std::map<NodeId, std::vector<int>> PushTargets(const Units& u, const BufferTable& table) {
   std::map<NodeId, std::vector<int>> targets;
   for (NodeId id = 0; id < u.graph().size(); ++id) {
-    if (Is<AllGather>(u.graph(), id) || Is<Send>(u.graph(), id)) targets[id];
+    if (IsPushed(u, id)) targets[id];
     if (!IsStore(u.graph(), id)) continue;
     const NodeId value = u.Value(StoredOperand(u.graph(), id));
     const auto push = targets.find(value);
