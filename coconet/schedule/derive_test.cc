@@ -16,6 +16,7 @@
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/transformed.h"
 #include "coconet/workloads/workloads.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -264,6 +265,17 @@ TEST(Derive, FusesTwoReductionsIntoOneKernel) {
        {"AR g h; fuse(C)", "fuse(AR g h, C)", "fuse(RS g h, AG, C)", "fuse(RS g h, C, AG)"}) {
     EXPECT_TRUE(words.contains(known)) << known;
   }
+}
+
+TEST(Derive, ComputesBeforeAndBehindAnExchange) {
+  std::vector<std::string> words;
+  for (const Schedule& s :
+       AllOf(ScheduleOf("input x : f32[A, B] sliced(0)\noutput y = abs(all_to_all(-x, 1))\n")
+                 .graph()))
+    words.push_back(Describe(s));
+  EXPECT_THAT(words, testing::UnorderedElementsAre(
+                         "C; A2A; C", "C; A2A; fuse(C)", "fuse(C, A2A); C", "fuse(C, A2A); fuse(C)",
+                         "C; fuse(A2A, C)", "fuse(C, A2A, C)"));
 }
 
 TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {

@@ -80,6 +80,51 @@ update(s, send(abs(s), next))
             "s before the step is read");
 }
 
+TEST(Fuse, RefusesTwoExchangesInAKernel) {
+  EXPECT_EQ(Transformed("input x : f32[8, 8, 8] sliced(0)\n"
+                        "output y = all_to_all(all_to_all(x, 1), 2)\n",
+                        "fuse(%1 %2)"),
+            "fuse(%1 %2): %1 = all_to_all(x, 1) and %2 = all_to_all(%1, 2) exchange slices of "
+            "different dimensions: want one of the two in a kernel");
+  EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(0)\ninput z : f32[8, 8] sliced(0)\n"
+                        "output y = all_to_all(-x, 1) + all_to_all(z, 1)\n",
+                        "fuse(%2 %3 %4 %5)"),
+            "fuse(%2 %3 %4 %5): one of %3 = all_to_all(%2, 1) and %4 = all_to_all(z, 1) takes what "
+            "the kernel computes, the other does not: that takes a second round");
+}
+
+TEST(Fuse, RefusesWholeTensorsBesideAnExchange) {
+  EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(0)\n"
+                        "output y = all_gather(abs(all_to_all(x, 1)))\n",
+                        "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = all_gather(%2) is not work on the slices that %1 = "
+            "all_to_all(x, 1) exchanges: want a kernel of its own");
+  EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(0)\n"
+                        "output y = all_reduce(sum, sum(all_to_all(x, 1)))\n",
+                        "fuse(%1 %2)"),
+            "fuse(%1 %2): %2 = sum(%1) is not work on the slices that %1 = all_to_all(x, 1) "
+            "exchanges: want a kernel of its own");
+}
+
+TEST(Fuse, RefusesRowsThatAnExchangeCuts) {
+  EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(0)\n"
+                        "output y = all_to_all(x - sum(x, 1), 1)\n",
+                        "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): the kernel folds rows, but those of %3 = all_to_all(%2, 1) lie on "
+            "several ranks");
+}
+
+TEST(Fuse, RefusesAnExchangeOverAStateThatTheKernelReads) {
+  const char* program = R"(input x : f32[8, 8] sliced(0)
+state s : f32[8, 8] sliced(1)
+update(s, all_to_all(-x, 1))
+output y = abs(s)
+)";
+  EXPECT_EQ(Transformed(program, "fuse(%2 %3 %4 %5)"),
+            "fuse(%2 %3 %4 %5): %4 = update(s, %3) is stored as slices arrive, but s before the "
+            "step is read");
+}
+
 TEST(Fuse, RefusesAViewOfWhatTheKernelComputes) {
   EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\noutput y = transpose(abs(x), 1, 0)\n",
                         "fuse(%1 %2)"),
@@ -104,6 +149,14 @@ TEST(Fuse, RefusesAGatherOfATableThatTheKernelComputes) {
                         "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %4 = update(t, %3) overwrites elements that %2 = gather(t, i, 0) "
             "takes for other places");
+}
+
+TEST(Fuse, RefusesABagOfWhatTheKernelComputes) {
+  EXPECT_EQ(Transformed("input t : f32[8, 4] local\ninput i : i32[8, 4] local\n"
+                        "output y = embedding_bag(t, abs(i), sum)\n",
+                        "fuse(%2 %3)"),
+            "fuse(%2 %3): %3 = embedding_bag(t, %2, sum) takes elements of other places of %2 = "
+            "abs(i), want that in memory");
 }
 
 TEST(Fuse, RefusesViewsThatHaveTheShapeOfRows) {
