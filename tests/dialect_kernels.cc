@@ -73,9 +73,10 @@ std::vector<ElementwiseKernel> PointwiseKernels() {
   std::vector<ElementwiseKernel> kernels;
   for (int row = 0; row < static_cast<int>(AllPointwise().size()); ++row) {
     const Pw fn = static_cast<Pw>(row);
-    for (DType dtype :
-         {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
+    for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8,
+                        DType::kBool}) {
       if (Info(fn).float_only && !IsFloat(dtype)) continue;
+      if (Info(fn).of_bools != (dtype == DType::kBool)) continue;
       for (int lanes : LanesOf(dtype)) kernels.push_back(PointwiseKernel(fn, dtype, lanes));
     }
   }

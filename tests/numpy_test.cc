@@ -219,6 +219,7 @@ input y : f32[N] local
 output exp = exp(x)
 output log = log(x)
 output tanh = tanh(x)
+output erf = erf(x)
 output sigmoid = sigmoid(x)
 output silu = silu(x)
 output gelu = gelu(x)
@@ -228,6 +229,7 @@ output pow = pow(abs(x), y)
 output quotient = x / y
 output less = x < y
 output differs = x != y
+output between = x < y and not x < -1 or y > 2
 )"},
     {"random",
      {{"N", 1027}},

@@ -58,8 +58,10 @@ const std::vector<std::vector<absl::string_view>>& Kinds() {
   static const auto& kinds = *new std::vector<std::vector<absl::string_view>>{
       {"LoadSum", "LoadMax", "LoadMin"},
       {"Min", "Max"},
+      {"And", "Or"},
       {"Less", "LessEqual", "Greater", "GreaterEqual", "EqualTo", "NotEqualTo"},
-      {"Sqrt", "Rsqrt", "Exp", "Log", "Tanh", "Abs", "Relu", "Sign", "Sigmoid", "Gelu", "Silu"},
+      {"Sqrt", "Rsqrt", "Exp", "Log", "Tanh", "Erf", "Abs", "Relu", "Sign", "Sigmoid", "Gelu",
+       "Silu"},
       {"SumOf", "MaxOf", "MinOf"},
       {"kCached", "kStreamed"},
       {"true", "false"},

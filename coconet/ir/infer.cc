@@ -248,6 +248,10 @@ bool IsIdentifier(absl::string_view word) {
   return true;
 }
 
+bool IsReserved(absl::string_view word) {
+  return word == "world" || word == "and" || word == "or" || word == "not";
+}
+
 absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
                                      const std::vector<TensorType>& types_before) {
   const Site site{g, id, types_before};
@@ -294,7 +298,7 @@ absl::Status TypeChecker::CheckNext(const Graph& g) {
   ASSIGN_OR_RETURN(TensorType type, InferNode(g, id, types_));
   if (const std::string* name = DeclaredName(node.op); name != nullptr) {
     const Site site{g, id, types_};
-    if (!IsIdentifier(*name) || *name == "world")
+    if (!IsIdentifier(*name) || IsReserved(*name))
       return site.Error("'", *name, "' cannot be a name");
     if (!names_.insert(*name).second) return site.Error("the name '", *name, "' is taken");
   }

@@ -31,6 +31,8 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
 /// Letters, digits, '_' and '.', not starting with a digit or '.': what names of tensors, sizes and
 /// programs are.
 bool IsIdentifier(absl::string_view word);
+/// "world", and the operators "and", "or", "not": not the name of a value.
+bool IsReserved(absl::string_view word);
 
 /// InferTypes one node at a time, while a graph is built.
 class TypeChecker {

@@ -20,7 +20,10 @@ absl::Status CheckPointwiseDTypes(const Site& site, Pw fn) {
       return site.Error("want operands of one dtype, ", site.HaveOperands(), "; use cast");
     }
   }
-  if (dtype == DType::kBool && !is_select) return site.Error("want numbers, ", site.HaveOperands());
+  if (Info(fn).of_bools && dtype != DType::kBool)
+    return site.Error("want bools, ", site.HaveOperands(), "; use a comparison");
+  if (dtype == DType::kBool && !is_select && !Info(fn).of_bools)
+    return site.Error("want numbers, ", site.HaveOperands());
   if (Info(fn).float_only && !IsFloat(dtype))
     return site.Error("want floats, ", site.HaveOperands(), "; use cast");
   return absl::OkStatus();

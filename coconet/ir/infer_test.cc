@@ -113,6 +113,12 @@ TEST(Infer, DTypesAreNeverPromoted) {
   EXPECT_EQ(
       TypeOf("select(rep, rep, rep)"),
       "%18 = select(rep, rep, rep): want a bool as the condition, have rep : f32[N] replicated");
+  EXPECT_EQ(TypeOf("flag and (rep < 2 or not flag)"), "bool[N] replicated");
+  EXPECT_EQ(TypeOf("not rep"),
+            "%18 = not(rep): want bools, have rep : f32[N] replicated; use a comparison");
+  EXPECT_EQ(TypeOf("or(flag, rep)"),
+            "%18 = or(flag, rep): want operands of one dtype, have flag : bool[N] replicated and "
+            "rep : f32[N] replicated; use cast");
   EXPECT_EQ(TypeOf("select(flag, rep, half)"),
             "%18 = select(flag, rep, half): want operands of one dtype, have flag : bool[N] "
             "replicated, rep : f32[N] "
@@ -208,6 +214,8 @@ TEST(Infer, DeclarationsMustMakeSense) {
             "input a b : f32[] replicated: 'a b' cannot be a name");
   EXPECT_EQ(declared("world", {DType::kF32, {}, {}}),
             "input world : f32[] replicated: 'world' cannot be a name");
+  EXPECT_EQ(declared("not", {DType::kF32, {}, {}}),
+            "input not : f32[] replicated: 'not' cannot be a name");
   EXPECT_EQ(declared("", {DType::kF32, {}, {}}), "input  : f32[] replicated: '' cannot be a name");
 }
 

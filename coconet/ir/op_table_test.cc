@@ -68,6 +68,7 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"exp", std::exp(2)},
       {"log", M_LN2},
       {"tanh", std::tanh(2)},
+      {"erf", 0.9953222650189527},
       {"sigmoid", 0.8807970779778823},
       {"relu", 2},
       {"gelu", 1.9544997361036416},
@@ -78,6 +79,9 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"ge", 0},
       {"eq", 0},
       {"ne", 1},
+      {"and", 1},
+      {"or", 1},
+      {"not", 0},
       {"select", 3},
   };
   EXPECT_EQ(at_2_and_3.size(), AllPointwise().size());

@@ -19,6 +19,32 @@ constexpr int kMaxNesting = 200;
 
 using Result = Expression::Result;
 
+Result Expression::Whole() {
+  ASSIGN_OR_RETURN(Tensor left, Conjunction());
+  while (words_.Accept("or")) {
+    ASSIGN_OR_RETURN(const Tensor right, Conjunction());
+    left = Or(left, right);
+  }
+  return left;
+}
+
+Result Expression::Conjunction() {
+  ASSIGN_OR_RETURN(Tensor left, Negation());
+  while (words_.Accept("and")) {
+    ASSIGN_OR_RETURN(const Tensor right, Negation());
+    left = And(left, right);
+  }
+  return left;
+}
+
+Result Expression::Negation() {
+  int negations = 0;
+  while (words_.Accept("not")) ++negations;
+  ASSIGN_OR_RETURN(Tensor value, Comparison());
+  for (; negations > 0; --negations) value = Not(value);
+  return value;
+}
+
 Result Expression::Comparison() {
   static constexpr std::pair<absl::string_view, Pw> kComparisons[] = {
       {"<", Pw::kLt},  {"<=", Pw::kLe}, {">", Pw::kGt},
@@ -89,7 +115,7 @@ Result Expression::Primary() {
       break;
   }
   if (!words_.Accept("(")) return words_.Expected("a value");
-  ASSIGN_OR_RETURN(const Tensor value, Comparison());
+  ASSIGN_OR_RETURN(const Tensor value, Whole());
   RETURN_IF_ERROR(words_.Expect(")"));
   return value;
 }
@@ -104,7 +130,7 @@ Result Expression::Name(absl::string_view name) {
 }
 
 absl::StatusOr<Tensor> ParseExpression(Words& words, const Values& values, Program& program) {
-  return Expression(words, values, program).Comparison();
+  return Expression(words, values, program).Whole();
 }
 
 absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& program) {

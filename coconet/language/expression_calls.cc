@@ -91,7 +91,7 @@ Result Expression::OpCall(Op op) {
 absl::StatusOr<std::vector<Tensor>> Expression::Operands(absl::string_view name, size_t count) {
   std::vector<Tensor> operands;
   while (operands.empty() || words_.Accept(",")) {
-    ASSIGN_OR_RETURN(const Tensor operand, Comparison());
+    ASSIGN_OR_RETURN(const Tensor operand, Whole());
     operands.push_back(operand);
   }
   if (!words_.Peek().Is(")")) return words_.Expected("',' or ')'");
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<Tensor>> Expression::FirstOperands(size_t count) {
   std::vector<Tensor> operands;
   while (operands.size() < count) {
     if (!operands.empty()) RETURN_IF_ERROR(words_.Expect(","));
-    ASSIGN_OR_RETURN(const Tensor operand, Comparison());
+    ASSIGN_OR_RETURN(const Tensor operand, Whole());
     operands.push_back(operand);
   }
   return operands;

@@ -18,10 +18,14 @@ class Expression {
   Expression(Words& words, const Values& values, Program& program)
       : words_(words), values_(values), program_(program) {}
 
-  Result Comparison();
+  /// The rule `expression`.
+  Result Whole();
   Result Primary();
 
  private:
+  Result Conjunction();
+  Result Negation();
+  Result Comparison();
   Result Sum();
   Result Product();
   Result Signed();

@@ -138,6 +138,8 @@ absl::Status Parser::Assignment() {
 absl::Status Parser::Define(absl::string_view name, Tensor value) {
   if (name == "world")
     return absl::InvalidArgumentError("'world' is the number of ranks and cannot be a name");
+  if (IsReserved(name))
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "' cannot be a name"));
   if (values_.try_emplace(std::string(name), value).second) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the name '", name, "' is taken"));
 }

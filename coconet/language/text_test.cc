@@ -88,13 +88,21 @@ TEST(Parse, OperatorsBindAsInMathematics) {
   EXPECT_EQ(parsed("a >= b"), parsed("ge(a, b)"));
   EXPECT_EQ(parsed("a != b"), parsed("ne(a, b)"));
   EXPECT_EQ(parsed("a > -2"), parsed("gt(a, const(-2, f32))"));
+  EXPECT_EQ(parsed("a < b and b < c or not c < a"),
+            parsed("or(and(lt(a, b), lt(b, c)), not(lt(c, a)))"));
+  EXPECT_EQ(parsed("a < b or b < c and c < a"), parsed("or(lt(a, b), and(lt(b, c), lt(c, a)))"));
+  EXPECT_EQ(parsed("not (a) < b and (not not a < c)"),
+            parsed("and(not(lt(a, b)), not(not(lt(a, c))))"));
+  EXPECT_EQ(parsed("select(not(a < b), a, b)"), parsed("select(not a < b, a, b)"));
 }
 
 TEST(Parse, EveryElementwiseFunctionIsACall) {
   for (const PwInfo& info : AllPointwise()) {
-    const std::string call = absl::StrCat(info.name, info.arity == 3   ? "(a < b, a, b)"
-                                                     : info.arity == 2 ? "(a, b)"
-                                                                       : "(a)");
+    const std::string one = info.of_bools ? "a < b" : "a";
+    const std::string call =
+        absl::StrCat(info.name, info.arity == 3   ? "(a < b, a, b)"
+                                : info.arity == 2 ? absl::StrCat("(", one, ", ", one, ")")
+                                                  : absl::StrCat("(", one, ")"));
     const std::string text = PrintParsed(
         absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
     EXPECT_NE(text.find(absl::StrCat(" = ", info.name, "(")), std::string::npos) << text;
@@ -242,23 +250,27 @@ TEST(Parse, ExpressionsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("z = add(x)"), "line 5: add: want 2 operands, have 1");
   EXPECT_EQ(ErrorOfLine("z = sqrt(x, x)"), "line 5: sqrt: want 1 operand, have 2");
   EXPECT_EQ(ErrorOfLine("z = sqrt()"), "line 5: expected a value, found ')'");
-  EXPECT_EQ(ErrorOfLine("z = select(x and x, 1, 0)"), "line 5: expected ',' or ')', found 'and'");
+  EXPECT_EQ(ErrorOfLine("z = select(x ? x, 1, 0)"), "line 5: unexpected character '?'");
+  EXPECT_EQ(ErrorOfLine("z = select(x x, 1, 0)"), "line 5: expected ',' or ')', found 'x'");
+  EXPECT_EQ(ErrorOfLine("z = x < x and"), "line 5: expected a value, found end of line");
+  EXPECT_EQ(ErrorOfLine("z = not(x < x, x)"), "line 5: expected ')', found ','");
+  EXPECT_EQ(ErrorOfLine("and = x"), "line 5: 'and' cannot be a name");
 }
 
 TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = lrr * x"), "line 5: unknown name 'lrr' (did you mean 'lr'?)");
   EXPECT_EQ(ErrorOfLine("z = quantity * x"), "line 5: unknown name 'quantity'");
   EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
-  EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
-            "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
-            "world, cast, iota, all_reduce, "
-            "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
-            "dropout, round_stochastic, matmul, "
-            "transpose, reshape, slice, gather, embedding_bag, shard, broadcast, reduce, "
-            "all_to_all, send, update, add, "
-            "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
-            "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select, "
-            "norm, softmax, layer_norm, rms_norm");
+  EXPECT_EQ(
+      ErrorOfLine("z = sqroot(x)"),
+      "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
+      "world, cast, iota, all_reduce, "
+      "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
+      "dropout, round_stochastic, matmul, "
+      "transpose, reshape, slice, gather, embedding_bag, shard, broadcast, reduce, all_to_all, send, update, add, "
+      "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
+      "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
+      "norm, softmax, layer_norm, rms_norm");
 }
 
 TEST(Parse, MistakesOfTypeHaveTheirLine) {

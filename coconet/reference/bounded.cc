@@ -135,6 +135,28 @@ Bounded Comparison(Pw fn, absl::Span<const Bounded* const> args, size_t size) {
   return Finished(std::move(result));
 }
 
+/// 1 where operands that are in doubt could turn the answer round, else 0.
+Bounded Logic(Pw fn, absl::Span<const Bounded* const> args, size_t size) {
+  Bounded result = Sized(size);
+  for (size_t i = 0; i < size; ++i) {
+    double x[2] = {};
+    unsigned doubtful = 0;  // operands, by bits
+    for (size_t k = 0; k < args.size(); ++k) {
+      const Operand operand(*args[k]);
+      x[k] = operand.value(i);
+      doubtful |= unsigned{operand.error(i) > 0} << k;
+    }
+    result.value[i] = Info(fn).eval(x);
+    for (unsigned turned = 1; turned < 1u << args.size(); ++turned) {
+      if ((turned & ~doubtful) != 0) continue;
+      double other[2];
+      for (size_t k = 0; k < 2; ++k) other[k] = (turned >> k & 1) != 0 ? x[k] == 0 : x[k];
+      if (Info(fn).eval(other) != result.value[i]) result.error[i] = 1;
+    }
+  }
+  return Finished(std::move(result));
+}
+
 /// Where the condition is in doubt, the bound covers both branches.
 Bounded Selection(absl::Span<const Bounded* const> args, size_t size) {
   const Operand condition(*args[0]), if_true(*args[1]), if_false(*args[2]);
@@ -172,6 +194,7 @@ Bounded BoundedScalar(double value, DType dtype) {
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args) {
   const size_t size = CommonSize(args);
   if (Info(fn).result == PwResult::kBool) return Comparison(fn, args, size);
+  if (Info(fn).of_bools) return Logic(fn, args, size);
   if (fn == Pw::kSelect) return Selection(args, size);
   CC_CHECK(args.size() == 1 || args.size() == 2);
   if (IsFloat(operands)) {

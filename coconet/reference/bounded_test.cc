@@ -168,6 +168,23 @@ TEST(BoundedPointwise, ComparisonsAreInDoubtWithinTheOperandsErrors) {
   EXPECT_EQ(doubt(Pw::kGe, Near(1, kInfinity), Near(2, 0)), 1);
 }
 
+TEST(BoundedPointwise, LogicIsInDoubtWhereAnOperandInDoubtDecidesIt) {
+  const Bounded no = Near(0, 0), yes = Near(1, 0), maybe_no = Near(0, 1), maybe_yes = Near(1, 1);
+  const auto logic = [](Pw fn, const Bounded& a, const Bounded& b) {
+    const Bounded result = Binary(fn, a, b, DType::kBool);
+    return std::pair(result.value[0], result.error[0]);
+  };
+  EXPECT_EQ(logic(Pw::kAnd, yes, yes), std::pair(1., 0.));
+  EXPECT_EQ(logic(Pw::kAnd, no, maybe_yes), std::pair(0., 0.));
+  EXPECT_EQ(logic(Pw::kAnd, maybe_no, yes), std::pair(0., 1.));
+  EXPECT_EQ(logic(Pw::kAnd, maybe_no, maybe_no), std::pair(0., 1.));
+  EXPECT_EQ(logic(Pw::kOr, yes, maybe_no), std::pair(1., 0.));
+  EXPECT_EQ(logic(Pw::kOr, maybe_yes, no), std::pair(1., 1.));
+  const Bounded negation = BoundedPointwise(Pw::kNot, DType::kBool, {&maybe_no});
+  EXPECT_EQ(negation.value[0], 1);
+  EXPECT_EQ(negation.error[0], 1);
+}
+
 TEST(BoundedPointwise, ASelectionInDoubtCoversBothBranches) {
   const Bounded sure = Near(1, 0), doubtful = Near(1, 1), a = Near(3, 0.5), b = Near(7, 0.25);
   const auto select = [](const Bounded& c, const Bounded& x, const Bounded& y) {

@@ -68,7 +68,7 @@ Drafted ElementwiseDraws::Combined(Drafted a, Drafted b) {
 Drafted ElementwiseDraws::OfOne() {
   const Drafted a = Floats(Any());
   const auto magnitude = [&] { return draft_.Apply(Pw::kAbs, {a}, a.bound); };
-  switch (Below(11)) {
+  switch (Below(12)) {
     case 0:
       return draft_.Apply(Pw::kSqrt, {draft_.Plus(magnitude(), 0.25)}, std::sqrt(a.bound + 0.25));
     case 1:
@@ -89,6 +89,8 @@ Drafted ElementwiseDraws::OfOne() {
       return draft_.Apply(Pw::kSilu, {a}, a.bound);
     case 9:
       return draft_.Apply(Pw::kSign, {a}, 1);
+    case 10:
+      return draft_.Apply(Pw::kErf, {a}, 1);
     default:
       return Averaged(a, a.bound);
   }
@@ -103,8 +105,13 @@ Drafted ElementwiseDraws::Averaged(Drafted sum, double bound) {
 Drafted ElementwiseDraws::Chosen() {
   const Drafted a = Numbers(Any());
   const Drafted b = draft_.Cast(draft_.type(a).dtype, Numbers(Any()));
-  const Drafted condition =
+  Drafted condition =
       draft_.Apply(Pick({Pw::kLt, Pw::kLe, Pw::kGt, Pw::kGe, Pw::kEq, Pw::kNe}), {a, b}, 1);
+  if (Chance(30)) condition = draft_.Apply(Pw::kNot, {condition}, 1);
+  if (Chance(40)) {
+    const Drafted other = draft_.Cast(DType::kBool, Any());
+    condition = draft_.Apply(Pick({Pw::kAnd, Pw::kOr}), {other, condition}, 1);
+  }
   if (Chance(25)) return condition;
   return draft_.Apply(Pw::kSelect, {condition, a, b}, std::max(a.bound, b.bound));
 }

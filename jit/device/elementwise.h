@@ -184,6 +184,7 @@ CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
 CC_MAP1(Exp, ScalarExp(x))
 CC_MAP1(Log, ScalarLog(x))
 CC_MAP1(Tanh, ScalarTanh(x))
+CC_MAP1(Erf, ScalarErf(x))
 CC_MAP1(Sigmoid, ScalarSigmoid(x))
 CC_MAP1(Silu, x* ScalarSigmoid(x))
 CC_MAP1(Gelu, T(0.5) * x * (T(1) + ScalarErf(x * T(0.70710678118654752440))))
@@ -211,6 +212,19 @@ CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) {
 template <class T, int V>
 CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) {
   return OrNaN(a, Select(Greater(a, b), a, b));
+}
+// Of truth values, 0 or 1.
+template <int V>
+CC_DEVICE Pack<int, V> And(Pack<int, V> a, Pack<int, V> b) {
+  return Min(a, b);
+}
+template <int V>
+CC_DEVICE Pack<int, V> Or(Pack<int, V> a, Pack<int, V> b) {
+  return Max(a, b);
+}
+template <int V>
+CC_DEVICE Pack<int, V> Not(Pack<int, V> a) {
+  return Less(a, Splat<V>(1));
 }
 /// NaN stays NaN.
 template <class T, int V>

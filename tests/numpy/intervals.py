@@ -349,6 +349,7 @@ def with_valley(f, lowest_at):
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+erf = rising(_erf, 4)
 gelu = with_valley(lambda x: x / 2 * (1 + _erf(x / math.sqrt(2))), np.float64(-0.7517915246935645))
 silu = with_valley(lambda x: x * logistic(x), np.float64(-1.2784645427610738))
 

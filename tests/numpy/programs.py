@@ -293,6 +293,7 @@ def functions(t, ranks):
         "exp": exp(x),
         "log": log(x),
         "tanh": tanh(x),
+        "erf": erf(x),
         "sigmoid": sigmoid(x),
         "silu": silu(x),
         "gelu": gelu(x),
@@ -302,6 +303,7 @@ def functions(t, ranks):
         "quotient": x / y,
         "less": x < y,
         "differs": ~(x.low == y.low),
+        "between": (x.low < y.low) & ~(x.low < -1) | (y.low > 2),
     }
 
 
