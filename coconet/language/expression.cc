@@ -1,5 +1,6 @@
 #include "coconet/language/expression.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,37 @@ Result Expression::Signed() {
 }
 
 Result Expression::Primary() {
+  ASSIGN_OR_RETURN(Tensor value, Operand());
+  while (words_.Accept("[")) {
+    ASSIGN_OR_RETURN(value, Ranges(value));
+  }
+  return value;
+}
+
+Result Expression::Ranges(Tensor value) {
+  const auto bound = [&](absl::string_view what) -> absl::StatusOr<int64_t> {
+    const bool negative = words_.Accept("-");
+    ASSIGN_OR_RETURN(const int64_t number, words_.Integer<int64_t>(what));
+    return negative ? -number : number;
+  };
+  int dim = 0;
+  do {
+    int64_t begin = 0;
+    std::optional<int64_t> end;
+    if (!words_.Peek().Is(":")) {
+      ASSIGN_OR_RETURN(begin, bound("where a range begins, or ':'"));
+    }
+    RETURN_IF_ERROR(words_.Expect(":"));
+    if (!words_.Peek().Is(",") && !words_.Peek().Is("]")) {
+      ASSIGN_OR_RETURN(end, bound("where a range ends, ',' or ']'"));
+    }
+    value = Between(value, dim++, begin, end);
+  } while (words_.Accept(","));
+  RETURN_IF_ERROR(words_.Expect("]"));
+  return value;
+}
+
+Result Expression::Operand() {
   switch (words_.Peek().kind) {
     case Token::Kind::kNumber: {
       ASSIGN_OR_RETURN(const double number, Literal());
@@ -134,7 +166,7 @@ absl::StatusOr<Tensor> ParseExpression(Words& words, const Values& values, Progr
 }
 
 absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& program) {
-  return Expression(words, values, program).Primary();
+  return Expression(words, values, program).Operand();
 }
 
 absl::StatusOr<DType> ParseDTypeWord(Words& words) {

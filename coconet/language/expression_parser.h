@@ -20,9 +20,13 @@ class Expression {
 
   /// The rule `expression`.
   Result Whole();
-  Result Primary();
+  /// The rule `operand`.
+  Result Operand();
 
  private:
+  Result Primary();
+  /// A value's ranges, by dimension; '[' is read.
+  Result Ranges(Tensor value);
   Result Conjunction();
   Result Negation();
   Result Comparison();

@@ -204,6 +204,25 @@ Tensor Elementwise(Pw fn, std::vector<Tensor> operands) {
   return Info(fn).eval(numbers);
 }
 
+Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end) {
+  const int rank = a.is_node() ? static_cast<int>(a.type().shape.size()) : 0;
+  if (dim >= 0 && dim < rank) {
+    if (begin == 0 && !end.has_value()) return a;
+    const Dim extent = a.type().shape[dim];
+    const bool counts_from_end = begin < 0 || !end.has_value() || *end < 0;
+    if (counts_from_end && !extent.bound()) {
+      return a.program_->Mistake(
+          absl::StrCat("a range of dimension ", dim, " of ", a.program_->OperandText(a), " : ",
+                       Text(a.type()), " is counted from its end, and ", Text(extent),
+                       " is no number yet; count from the beginning, and say where it ends"));
+    }
+    if (begin < 0) begin += extent.size;
+    if (!end.has_value()) end = extent.size;
+    if (*end < 0) *end += extent.size;
+  }
+  return SubTensor(a, dim, begin, end.value_or(begin));
+}
+
 Tensor operator+(Tensor a, Tensor b) { return Elementwise(Pw::kAdd, {a, b}); }
 Tensor operator-(Tensor a, Tensor b) { return Elementwise(Pw::kSub, {a, b}); }
 Tensor operator*(Tensor a, Tensor b) { return Elementwise(Pw::kMul, {a, b}); }

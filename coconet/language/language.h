@@ -33,6 +33,7 @@ class Tensor {
   friend class Program;
   friend Tensor Elementwise(Pw fn, std::vector<Tensor> operands);
   friend Tensor Structured(Op op, std::vector<Tensor> operands);
+  friend Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end);
   enum class Kind : uint8_t {
     kNode,
     kNumber,   // a plain number
@@ -89,6 +90,7 @@ class Program {
 
  private:
   friend class Tensor;
+  friend Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end);
   Tensor AddNode(Op op, std::vector<NodeId> inputs = {});
   Tensor Mistake(absl::string_view message);
   /// A number or world as a node of `dtype`.
@@ -195,6 +197,14 @@ inline Tensor Reshape(Tensor a, Shape shape) {
 }
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
+}
+/// The same range as Python counts it: from the end where a number is negative, to the end where
+/// none is given; both want an extent that is a number, no symbol. All of a dimension is `a`
+/// itself.
+Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end = std::nullopt);
+/// Between of the first dimension: `a[begin:end]` in the text form.
+inline Tensor Rows(Tensor a, int64_t begin, std::optional<int64_t> end = std::nullopt) {
+  return Between(a, 0, begin, end);
 }
 /// The table with its dimension `dim` replaced by those of `indices`, i32: a row of the table per
 /// index, zeros for an index that is negative or too large. Of a table sliced over `dim` each rank

@@ -208,6 +208,18 @@ TEST(Language, MistakesSayWhatIsMissing) {
             "%1 = const(1e+300, f32): 1e+300 is not a number of type f32");
 }
 
+TEST(Language, RangesCountAsPythonDoes) {
+  Program p("rows");
+  const Tensor x = p.Input("x", DType::kF32, {6, "N"}, Layout::Replicated());
+  EXPECT_EQ(Text(Rows(x, 1).type()), "f32[5, N] replicated");
+  EXPECT_EQ(Text(Rows(x, -2).type()), "f32[2, N] replicated");
+  EXPECT_EQ(Text(Rows(x, 1, -1).type()), "f32[4, N] replicated");
+  EXPECT_EQ(Text(Between(x, 1, 2, 5).type()), "f32[6, 3] replicated");
+  EXPECT_EQ(Rows(x, 0).id(), x.id());
+  EXPECT_EQ(Between(x, 1, 2).id(), -1);
+  EXPECT_FALSE(p.status().ok());
+}
+
 TEST(Language, TensorsOfTwoProgramsDoNotMix) {
   Program other("other");
   const Tensor foreign = other.Scalar("s");

@@ -173,6 +173,45 @@ TEST(Parse, AnExtentThatSeveralDimensionsHaveNamesNone) {
             "have the size N, found 'N'");
 }
 
+TEST(Parse, RangesAreSlices) {
+  const std::string head =
+      "coconet 1\ninput a : f32[N, 8] replicated\ninput b : f32[6, 8] replicated\n";
+  const auto parsed = [&](absl::string_view expression) {
+    return PrintParsed(absl::StrCat(head, "output y = ", expression, "\n"));
+  };
+  EXPECT_EQ(parsed("b[1:4]"), parsed("slice(b, 0, 1, 4)"));
+  EXPECT_EQ(parsed("a[1:4]"), parsed("slice(a, 0, 1, 4)"));
+  EXPECT_EQ(parsed("b[:-2]"), parsed("slice(b, 0, 0, 4)"));
+  EXPECT_EQ(parsed("b[-2:]"), parsed("slice(b, 0, 4, 6)"));
+  EXPECT_EQ(parsed("b[-5:-1]"), parsed("slice(b, 0, 1, 5)"));
+  EXPECT_EQ(parsed("b[2:2]"), parsed("slice(b, 0, 2, 2)"));
+  EXPECT_EQ(parsed("a[:, -3:]"), parsed("slice(a, 1, 5, 8)"));
+  EXPECT_EQ(parsed("-(b + 1)[1:, 0:1] * 2"), parsed("-slice(slice(b + 1, 0, 1, 6), 1, 0, 1) * 2"));
+  EXPECT_EQ(parsed("sqrt(b)[1:5][:2]"), parsed("slice(slice(sqrt(b), 0, 1, 5), 0, 0, 2)"));
+  EXPECT_EQ(parsed("a[:]"), parsed("a"));
+  const auto error = [&](absl::string_view expression) {
+    return ErrorOf(absl::StrCat(head, "output y = ", expression, "\n"));
+  };
+  EXPECT_EQ(error("a[1:]"),
+            "line 4: a range of dimension 0 of a : f32[N, 8] replicated is counted from its end, "
+            "and N is no number yet; count from the beginning, and say where it ends");
+  EXPECT_EQ(error("b[1:7]"),
+            "line 4: %2 = slice(b, 0, 1, 7): want a range within [0, 6), have [1, 7)");
+  EXPECT_EQ(error("b[4:2]"),
+            "line 4: %2 = slice(b, 0, 4, 2): want a range within [0, 6), have [4, 2)");
+  EXPECT_EQ(error("b[-7:2]"),
+            "line 4: %2 = slice(b, 0, -1, 2): want a range within [0, 6), have [-1, 2)");
+  EXPECT_EQ(error("b[:, :, 1:]"),
+            "line 4: %2 = slice(b, 2, 1, 1): want a dimension below 2, have 2");
+  EXPECT_EQ(error("3[1:]"),
+            "line 4: a cast, collective or update was given plain numbers only; make a tensor of "
+            "them with Constant");
+  EXPECT_EQ(error("b[3]"), "line 4: expected ':', found ']'");
+  EXPECT_EQ(error("b[x:]"), "line 4: expected where a range begins, or ':', found 'x'");
+  EXPECT_EQ(error("b[1:x]"), "line 4: expected where a range ends, ',' or ']', found 'x'");
+  EXPECT_EQ(error("b[1:2"), "line 4: expected ']', found end of line");
+}
+
 TEST(Parse, VersionComesFirst) {
   EXPECT_EQ(ErrorOf(""), "line 1: expected 'coconet 1', found no text");
   EXPECT_EQ(ErrorOf("# nothing\n\n"), "line 3: expected 'coconet 1', found no text");
