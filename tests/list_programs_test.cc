@@ -73,6 +73,17 @@ update(most, amax(G) * count)
 output least = total(min, amin(abs(G)))
 )",
      {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {513}}}, {{"N", {3, 5, 3, 5, 3, 3, 3, 9, 1, 2}}}}},
+    {"extents",
+     R"(input g : f32[N] local
+input x : f32[5] replicated
+state p : f32[N]
+state s : f32[] replicated each
+update(p, p + all_reduce(sum, g) / extent(f32, g, 0))
+update(s, s + extent(f32, p, 0) * mean(p))
+output y = x * total(max, extent(f32, g, 0)) + total(extent(f32, g, 0) * s) + extent(f32, x, 0)
+output z = all_reduce(sum, rank(f32) * total(sum(g)))
+)",
+     {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {513}}}, {{"N", {3, 5, 3, 5, 3, 3, 3, 9, 1, 2}}}}},
     {"totals",
      R"(input a : f32[N] local
 input b : i32[N] local

@@ -130,6 +130,22 @@ output rows = sum(y, 2) * cast(f32, iota(i32, sum(y, 2), 1))
      {{{"B", 1}, {"S", 3}, {"H", 1}},
       {{"B", 2}, {"S", 5}, {"H", 48}},
       {{"B", 3}, {"S", 2}, {"H", 37}}}},
+    {"numbers",
+     R"(input g : f16[M, N] local
+input u : f32[M, N] sliced(1)
+input n : i32[N] local
+state r : f32[M, N] replicated
+G = cast(f32, all_reduce(sum, g * rank(f16)))
+update(r, r + G / extent(f32, g, 1) + count(f32, [M, N]))
+output a = all_reduce(sum, rank(i64))
+output b = all_reduce(max, select(n > rank(i32) and not n == extent(i32, n, 0), n, rank(i32)))
+output c = all_gather(u * extent(f32, u, 1) - extent(f32, u, 0))
+output d = rank(u8)
+output e = count(bf16, [M, N])
+output f = erf(mean(G) * extent(f32, g, N))
+)",
+     {{{"M", 1}, {"N", 1}}, {{"M", 3}, {"N", 67}}, {{"M", 33}, {"N", 64}}},
+     {1, 2, 3, 4, 8, {4, 2}, {2, 1, 2}}},
     {"rows_by_index",
      R"(input t : f32[V, D] replicated
 input h : f16[V, D] sliced(0)

@@ -48,6 +48,20 @@ absl::StatusOr<TensorType> InferWorldSize(const Site& site, const WorldSize& op)
   return TensorType{op.dtype, {}, Layout::Replicated()};
 }
 
+absl::StatusOr<TensorType> InferCount(const Site& site, const Count& op) {
+  if (op.dtype == DType::kBool) return site.Error("a number of elements is not a bool");
+  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+    return site.Error(extents.message());
+  if (IsBound(op.shape) && static_cast<double>(NumElements(op.shape)) > MaxFinite(op.dtype))
+    return site.Error(NumElements(op.shape), " is not a number of type ", Name(op.dtype));
+  return TensorType{op.dtype, {}, Layout::Replicated()};
+}
+
+absl::StatusOr<TensorType> InferRankNumber(const Site& site, const RankNumber& op) {
+  if (op.dtype == DType::kBool) return site.Error("the number of a rank is not a bool");
+  return TensorType{op.dtype, {}, Layout::Local()};
+}
+
 absl::StatusOr<TensorType> InferIota(const Site& site, const Iota& op) {
   const TensorType& type = site.type(0);
   const int rank = static_cast<int>(type.shape.size());
@@ -263,6 +277,8 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const State& o) { return InferDeclared(site, o.type, /*is_state=*/true); },
           [&](const Const& o) { return InferConst(site, o); },
           [&](const WorldSize& o) { return InferWorldSize(site, o); },
+          [&](const Count& o) { return InferCount(site, o); },
+          [&](const RankNumber& o) { return InferRankNumber(site, o); },
           [&](const Pointwise& o) { return InferPointwise(site, o); },
           [&](const Cast& o) -> Result {
             return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))};

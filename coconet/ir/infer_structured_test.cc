@@ -94,6 +94,23 @@ TEST(InferFold, Refuses) {
       absl::StrContains(TypeOf("sum(rep, K)"), "expected a dimension of [B, S, H], found 'K'"));
 }
 
+TEST(InferNumbers, ExtentsAreOfTheWholeTensorAndRanksAreLocal) {
+  EXPECT_EQ(TypeOf("extent(f32, rows, 1)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("extent(i64, local, H)"), "i64[] replicated");
+  EXPECT_EQ(TypeOf("rows * extent(f32, rows, S)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("count(u8, [5, 51])"), "u8[] replicated");
+  EXPECT_EQ(TypeOf("rank(i32)"), "i32[] local");
+  EXPECT_EQ(TypeOf("rep * rank(f32)"), "f32[B, S, H] local");
+  EXPECT_EQ(TypeOf("rank(bool)"), "the number of a rank is not a bool");
+  EXPECT_EQ(TypeOf("count(bool, [2])"), "a number of elements is not a bool");
+  EXPECT_EQ(TypeOf("count(u8, [16, 16])"), "256 is not a number of type u8");
+  EXPECT_TRUE(absl::StrContains(TypeOf("count(f32, [-1])"), "expected a size, found '-'"));
+  EXPECT_TRUE(absl::StrContains(TypeOf("extent(f32, vector, 1)"),
+                                "extent of dimension 1 of vector: want a dimension below 1"));
+  EXPECT_TRUE(absl::StrContains(TypeOf("extent(f32, vector, K)"),
+                                "expected a dimension of [H], found 'K'"));
+}
+
 TEST(InferComposed, ReducesOverRanksWhereSlicesMakeItNecessary) {
   EXPECT_EQ(TypeOf("norm(rows)"), "f32[] replicated");
   EXPECT_EQ(TypeOf("norm(local)"), "f32[] local");

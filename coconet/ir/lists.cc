@@ -19,8 +19,13 @@ bool Mentions(const Shape& shape, const SizeLists& lists) {
                         [&](const Dim& dim) { return !dim.bound() && lists.contains(dim.symbol); });
 }
 
+/// Without regard to operands.
 bool IsDeclaredEach(const Graph& g, NodeId id) {
   Op op = g.nodes[id].op;
+  if (RoleOf(op) == Role::kConstant) {
+    const Shape* shape = DeclaredShape(op);
+    return shape != nullptr && Mentions(*shape, g.lists);
+  }
   const Declared declared = DeclaredIn(op);
   return declared.type != nullptr && (*declared.each || Mentions(declared.type->shape, g.lists));
 }

@@ -63,6 +63,18 @@ TEST(Lists, OfOneSizeAreLists) {
   EXPECT_EQ(TensorCount(Bound(kClip, {{"N", 5}})), 0);
 }
 
+TEST(Lists, EachTensorHasExtentsOfItsOwn) {
+  const Graph g = Bound(R"(coconet 1
+input g : f32[N] local
+input x : f32[3] replicated
+output y = all_reduce(sum, g) / extent(f32, g, 0)
+output z = x * total(extent(f32, g, 0)) + extent(f32, x, 0)
+)",
+                        {{"N", {2, 5}}});
+  EXPECT_EQ(ValuesOf(Expand(g), 2, "y.1", 5)[4], (Value("g.1", 0, 4) + Value("g.1", 1, 4)) / 5);
+  EXPECT_EQ(ValuesOf(Expand(g), 2, "z", 3)[1], Value("x", 0, 1) * 7 + 3);
+}
+
 TEST(Lists, SayWhatDoesNotFit) {
   const Graph clip = *Parse(kClip);
   const auto words = [](const absl::StatusOr<Graph>& g) {

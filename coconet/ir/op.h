@@ -45,6 +45,29 @@ inline constexpr OpRow kRow<WorldSize> = {.spelling = {"world", 0},
                                           .role = Role::kConstant,
                                           .before = {Of<&WorldSize::dtype>(Written::kDType)}};
 
+/// (): the number of elements of a tensor of a shape, whose symbols are bound with those of
+/// declarations; a scalar.
+struct Count {
+  DType dtype{};
+  Shape shape;
+  bool operator==(const Count&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Count> = {
+    .spelling = {"count", 0},
+    .role = Role::kConstant,
+    .before = {Of<&Count::dtype>(Written::kDType), Of<&Count::shape>(Written::kShape)}};
+
+/// (): the rank's number in its pipeline stage, a local scalar.
+struct RankNumber {
+  DType dtype{};
+  bool operator==(const RankNumber&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<RankNumber> = {.spelling = {"rank", 0},
+                                           .role = Role::kConstant,
+                                           .before = {Of<&RankNumber::dtype>(Written::kDType)}};
+
 /// (a, ...): an elementwise function (pointwise.inc), with NumPy broadcasting.
 struct Pointwise {
   Pw fn{};
@@ -198,9 +221,10 @@ inline constexpr OpRow kRow<SubTensor> = {
               Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
     .view = ViewBy<SubTensor>()};
 
-using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce,
-                        ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
-                        Transpose, Reshape, SubTensor, Gather, EmbeddingBag, Shard, Broadcast,
-                        ReduceTo, AllToAll, Send, Update, Output>;
+using Op =
+    std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
+                 AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
+                 Transpose, Reshape, SubTensor, Gather, EmbeddingBag, Shard, Broadcast, ReduceTo,
+                 AllToAll, Send, Update, Output>;
 
 }  // namespace coconet

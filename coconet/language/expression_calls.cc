@@ -33,6 +33,7 @@ absl::Status UnknownCall(absl::string_view name) {
   std::vector<std::string> known;
   for (absl::string_view call : CallNames()) known.emplace_back(call);
   for (const ComposedCall& call : kComposed) known.emplace_back(call.name);
+  known.emplace_back("extent");
   return absl::InvalidArgumentError(absl::StrCat("unknown operation '", name, "'",
                                                  DidYouMean(name, known), "; operations are ",
                                                  absl::StrJoin(known, ", ")));
@@ -55,9 +56,19 @@ Result Expression::Call(absl::string_view name) {
     ASSIGN_OR_RETURN(const std::vector<Tensor> operands, Operands(name, call.operands));
     return call.make(operands);
   }
+  if (name == "extent") return ExtentCall();
   std::optional<Op> op = FindCall(name);
   if (!op.has_value()) return UnknownCall(name);
   return OpCall(*std::move(op));
+}
+
+Result Expression::ExtentCall() {
+  ASSIGN_OR_RETURN(const DType dtype, ParseDTypeWord(words_));
+  RETURN_IF_ERROR(words_.Expect(","));
+  ASSIGN_OR_RETURN(const Tensor of, Whole());
+  RETURN_IF_ERROR(words_.Expect(","));
+  ASSIGN_OR_RETURN(const int dim, NamedDim(of));
+  return Extent(dtype, of, dim);
 }
 
 Result Expression::OpCall(Op op) {

@@ -87,6 +87,10 @@ Tensor Program::world(std::optional<DType> dtype) {
   return AddNode(WorldSize{*dtype});
 }
 
+Tensor Program::count(DType dtype, Shape shape) { return AddNode(Count{dtype, std::move(shape)}); }
+
+Tensor Program::rank(DType dtype) { return AddNode(RankNumber{dtype}); }
+
 void Program::Output(absl::string_view name, Tensor value) {
   Add(coconet::Output{std::string(name)}, {value});
 }
@@ -202,6 +206,17 @@ Tensor Elementwise(Pw fn, std::vector<Tensor> operands) {
     numbers[count++] = operand.number_;
   }
   return Info(fn).eval(numbers);
+}
+
+Tensor Extent(DType dtype, Tensor a, int dim) {
+  if (a.program_ == nullptr) return Tensor(Tensor::Kind::kMistake, nullptr, -1);
+  if (a.kind_ == Tensor::Kind::kMistake) return a;
+  Program& program = *a.program_;
+  const size_t rank = a.is_node() ? a.type().shape.size() : 0;
+  if (dim >= 0 && static_cast<size_t>(dim) < rank)
+    return program.count(dtype, {a.type().shape[dim]});
+  return program.Mistake(absl::StrCat("extent of dimension ", dim, " of ", program.OperandText(a),
+                                      ": want a dimension below ", rank));
 }
 
 Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end) {

@@ -34,6 +34,7 @@ class Tensor {
   friend Tensor Elementwise(Pw fn, std::vector<Tensor> operands);
   friend Tensor Structured(Op op, std::vector<Tensor> operands);
   friend Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end);
+  friend Tensor Extent(DType dtype, Tensor a, int dim);
   enum class Kind : uint8_t {
     kNode,
     kNumber,   // a plain number
@@ -76,6 +77,10 @@ class Program {
   Tensor Constant(double value, DType dtype);
   /// Number of ranks; without `dtype` it takes that of the operand it meets.
   Tensor world(std::optional<DType> dtype = std::nullopt);
+  /// Number of elements of a tensor of this shape, whose symbols may be bound later.
+  Tensor count(DType dtype, Shape shape);
+  /// This rank's number in its pipeline stage: a local scalar.
+  Tensor rank(DType dtype);
   void Output(absl::string_view name, Tensor value);
 
   /// The first mistake so far.
@@ -91,6 +96,7 @@ class Program {
  private:
   friend class Tensor;
   friend Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end);
+  friend Tensor Extent(DType dtype, Tensor a, int dim);
   Tensor AddNode(Op op, std::vector<NodeId> inputs = {});
   Tensor Mistake(absl::string_view message);
   /// A number or world as a node of `dtype`.
@@ -144,6 +150,9 @@ inline Tensor CastTo(DType dtype, Tensor a) { return CallOf<Cast>({a}, dtype); }
 /// Each element's index along a dimension of the global tensor, in the shape and layout of `a`,
 /// whose values do not matter.
 inline Tensor Iota(DType dtype, Tensor a, int dim) { return CallOf<struct Iota>({a}, dtype, dim); }
+
+/// The extent of a dimension of the global tensor `a`, whatever a rank has of it: a Program::count.
+Tensor Extent(DType dtype, Tensor a, int dim);
 
 // Reductions over dimensions of each rank's own elements; the dimensions become 1. All of them (the
 // default): a scalar. Of a tensor sliced over one of them the result is Local, what this rank's

@@ -91,6 +91,8 @@ TEST(Language, EveryFunctionIsItsOperation) {
       {"all_gather", AllGather(sliced)},
       {"const", p.Constant(1, DType::kF32)},
       {"world", p.world(DType::kF32)},
+      {"rank", p.rank(DType::kF32)},
+      {"count", Extent(DType::kF32, sliced, 1)},
   };
   for (const auto& [name, value] : values) p.Output(absl::StrCat("of.", name), value);
   absl::StatusOr<Graph> g = p.graph();

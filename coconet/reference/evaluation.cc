@@ -122,6 +122,8 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const State&) {},
                  [&](const Const&) {},
                  [&](const WorldSize&) {},
+                 [&](const Count&) {},
+                 [&](const RankNumber&) {},
                  [&](const Pointwise&) {
                    for (size_t i = 0; i < inputs.size(); ++i) want(i);
                  },
@@ -168,6 +170,13 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           [&](const State& op) { return Read(op.name, part); },
           [&](const Const& op) { return BoundedScalar(op.value, dtype); },
           [&](const WorldSize&) { return BoundedScalar(e_.ranks, dtype); },
+          [&](const Count& op) {
+            const Bounded count{{static_cast<double>(NumElements(op.shape))}, {0}};
+            return BoundedCast(DType::kI64, dtype, count);
+          },
+          [&](const RankNumber&) {
+            return BoundedScalar(part.second - FirstOfStage(part.second), dtype);
+          },
           [&](const Pointwise& op) {
             std::vector<const Bounded*> args;
             for (size_t i = 0; i < inputs.size(); ++i) args.push_back(&operand(i));

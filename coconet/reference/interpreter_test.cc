@@ -204,6 +204,8 @@ class Implementation {
       return source_(op->name, op->type.layout == Layout::Local() ? rank : 0, index);
     }
     if (const auto* op = As<Const>(g_, id)) return Result(id, op->value);
+    if (const auto* op = As<Count>(g_, id))
+      return Result(id, static_cast<double>(NumElements(op->shape)));
     if (As<WorldSize>(g_, id)) return static_cast<double>(order_.size());
     if (const auto* op = As<AllReduce>(g_, id)) return Reduced(id, op->kind, index);
     if (const auto* op = As<Pointwise>(g_, id)) {

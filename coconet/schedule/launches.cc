@@ -56,7 +56,7 @@ class Recomputed {
     if (fold >= 0 && kernel_[id] >= 0 && kernel_[fold] == kernel_[id])
       return;  // what it sums up is in no memory
     const NodeId operand = p_.value(p_.inputs(id)[0]);
-    recomputed_[operand] = p_.inputs(operand).empty();
+    recomputed_[operand] = RoleOf(p_.op(operand)) == Role::kDeclaration;
   }
 
   /// Whether the value takes, through recomputed nodes, that of another state than `state` that is

@@ -20,6 +20,19 @@ Drafted ElementwiseDraws::World() {
   return draft_.Add(WorldSize{draft_.type(Any()).dtype}, {}, kMostRanks);
 }
 
+Drafted ElementwiseDraws::Counted() {
+  const Drafted a = AnyTensor();
+  if (!a.there()) return a;
+  const DType dtype = draft_.type(a).dtype;
+  if (options_.kind != ProgramKind::kStep && Chance(50))
+    return draft_.Add(RankNumber{dtype}, {}, kMostRanks);
+  const Shape& shape = draft_.type(a).shape;
+  const Shape counted =
+      Chance(70) ? Shape{shape[Below(static_cast<int64_t>(shape.size()))]} : shape;
+  return draft_.Add(Count{dtype, counted}, {},
+                    IsBound(counted) ? static_cast<double>(NumElements(counted)) : 0);
+}
+
 Drafted ElementwiseDraws::Combined() {
   const Drafted a = Numbers(Any());
   for (int i = 0; i < 6; ++i) {

@@ -18,6 +18,7 @@ class ElementwiseDraws : protected ValuePool {
   Drafted Function();  // any function of any operands
   Drafted Constant();
   Drafted World();
+  Drafted Counted();  // of elements, or ranks
 
   Drafted Combined();
   /// Requires numbers `a`; `b` may be of any dtype.

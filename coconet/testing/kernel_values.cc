@@ -57,6 +57,8 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const State&) { return in_memory(); },
           [&](const Const& o) { return o.value; },
           [&](const WorldSize&) -> double { return ranks_.of_stage(); },
+          [&](const Count& o) -> double { return NumElements(o.shape); },
+          [&](const RankNumber&) -> double { return rank_ - ranks_.FirstOfStage(rank_); },
           [&](const Pointwise& o) {
             std::vector<double> args;
             for (size_t i = 0; i < inputs.size(); ++i) args.push_back(arg(i));

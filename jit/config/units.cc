@@ -15,8 +15,8 @@ bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>
 NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
 
 bool Units::IsScalar(NodeId id) const {
-  if (Is<Const>(graph(), id) || Is<WorldSize>(graph(), id)) return true;
-  if (!IsComputation(graph().nodes[id].op)) return false;
+  const Op& op = graph().nodes[id].op;
+  if (RoleOf(op) != Role::kConstant && !IsComputation(op)) return false;
   return type(id).shape.empty() && unit_of[id] < 0;
 }
 

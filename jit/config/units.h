@@ -19,7 +19,7 @@ struct Unit {
 /// A bound schedule cut into units, in execution order: producers before consumers, readers of a
 /// state's old value before its update.
 ///
-/// Const, WorldSize and 0-dimensional arithmetic belong to no unit: they are recomputed in each
+/// Constants and 0-dimensional arithmetic belong to no unit: they are recomputed in each
 /// kernel that needs them ("scalars"), except where a collective reads them from memory.
 struct Units {
   TypedGraph program;

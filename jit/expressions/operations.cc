@@ -66,6 +66,16 @@ class Operation {
 
   Result TextOf(const Const& op) const { return Splat(Literal(op.value, op.dtype)); }
   Result TextOf(const WorldSize& op) const { return Splat(Literal(k_.target.ranks, op.dtype)); }
+  Result TextOf(const Count& op) const {
+    const std::string name = absl::StrCat("count", k_.named++);
+    const int64_t count = NumElements(op.shape);
+    const std::string value =
+        k_.u.each[id_] ? k_.args.TensorInteger(name, count) : k_.args.LaunchInteger(name, count);
+    return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", Splat(value), ")");
+  }
+  Result TextOf(const RankNumber& op) const {
+    return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", Splat("rank"), ")");
+  }
   Result TextOf(const Pointwise& op) const {
     std::vector<std::pair<std::string, std::string>> holes;
     for (size_t i = 0; i < operands_.size(); ++i)

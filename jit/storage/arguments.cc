@@ -68,6 +68,13 @@ std::string Arguments::LaunchInteger(absl::string_view name, int64_t value) {
   return LaunchMember(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
 }
 
+std::string Arguments::TensorInteger(absl::string_view name, int64_t value) {
+  return Add({std::string(name),
+              absl::StrCat("Index ", name),
+              {{Arg::Kind::kInt, -1, value}},
+              /*each=*/true});
+}
+
 std::string Arguments::At(absl::string_view name) const {
   return absl::StrCat(over_tensors_ ? "e." : "p.", name);
 }

@@ -50,6 +50,8 @@ class Arguments {
                   const std::vector<int64_t>& strides);
   /// The same of the launch: always "p.<name>".
   std::string LaunchInteger(absl::string_view name, int64_t value);
+  /// The same of each tensor of a list: always "e.<name>".
+  std::string TensorInteger(absl::string_view name, int64_t value);
   std::string LaunchMember(absl::string_view declaration, absl::string_view name,
                            std::vector<Arg> words);
   /// "p.<name>" or "e.<name>": what Integer(name) is called.
