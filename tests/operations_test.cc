@@ -91,6 +91,26 @@ output d = all_gather(shard(x, 1) * shard(x, 1))
 output e = norm(shard(t, flat))
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
+    {"views_of_slices",
+     R"(input u : f32[B, M, N] sliced(1)
+input v : f16[M, N] sliced(flat)
+input w : f32[M, 1] sliced(0)
+input g : f32[M, N] local
+state s : f32[M, N]
+output a = all_gather(transpose(u, 1, 2, 0) * 2)
+output b = all_gather(transpose(u, 2, 0, 1)) + 1
+output c = all_gather(slice(slice(u, 2, 1, 3), 0, 1, 2))
+output d = all_reduce(sum, sum(reshape(u, [1, B, M, N]) * 0.5, 2))
+output e = reshape(v, [N, M])
+output f = all_gather(reshape(w, [M]) * 3)
+G = all_reduce(sum, g)
+p = update(s, s * 0.5 + G)
+output h = transpose(p, 1, 0) + amax(slice(G, 1, 0, 2), 1)[0:1]
+output q = reshape(p, [1, M, N]) - slice(u, 0, 0, 1)
+)",
+     {{{"B", 2}, {"M", 1}, {"N", 3}},
+      {{"B", 2}, {"M", 5}, {"N", 32}},
+      {{"B", 3}, {"M", 33}, {"N", 17}}}},
     {"views_of_scalars",
      R"(input a : f32[] replicated
 input g : f32[N] local

@@ -174,25 +174,56 @@ absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const Stochast
   return type;
 }
 
-absl::Status CheckWhole(const Site& site) {
-  if (!site.type(0).layout.sliced()) return absl::OkStatus();
-  return site.Error("want an operand that is not sliced, ", site.HaveOperands(),
-                    "; use all_gather");
-}
-
 absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op) {
-  RETURN_IF_ERROR(CheckWhole(site));
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));
   std::vector<int> sorted = op.order, all(type.shape.size());
   absl::c_sort(sorted);
   absl::c_iota(all, 0);
   if (sorted != all) return site.Error("want each dimension of ", site.Operand(0), " once");
   for (size_t d = 0; d < op.order.size(); ++d) type.shape[d] = site.type(0).shape[op.order[d]];
+  if (!type.layout.sliced() || op.order == all) return type;
+  if (type.layout.dim == Layout::kFlat) {
+    return site.Error("parts of an operand sliced flat lie in no parts of the result, ",
+                      site.HaveOperands(), "; use all_gather");
+  }
+  type.layout.dim = static_cast<int>(absl::c_find(op.order, type.layout.dim) - op.order.begin());
   return type;
 }
 
+/// A product of extents: before sizes are bound the symbols are the same, in any order.
+using Product = std::pair<uint64_t, std::vector<std::string>>;
+Product ProductOf(absl::Span<const Dim> extents) {
+  Product product{1, {}};
+  for (const Dim& dim : extents)
+    dim.bound() ? void(product.first *= static_cast<uint64_t>(dim.size))
+                : product.second.push_back(dim.symbol);
+  absl::c_sort(product.second);
+  return product;
+}
+
+/// Of a sliced operand that is seen as `to`: the dimension that has its extent, and equally many
+/// elements before it. Then a rank's part of it is its part of the result. One sliced flat, as a
+/// vector is, stays so.
+absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to) {
+  const absl::Span<const Dim> from = site.type(0).shape;
+  const Layout layout = ReadLayout(site.type(0));
+  if (!layout.sliced()) return layout;
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  if (layout.dim != Layout::kFlat) {
+    const Product before = ProductOf(from.first(layout.dim));
+    for (size_t d = 0; d < to.size(); ++d) {
+      if (to[d] == from[layout.dim] && ProductOf(to.first(d)) == before)
+        return Layout::Sliced(static_cast<int>(d));
+    }
+  }
+  if ((layout.dim == Layout::kFlat || from.size() == 1) && !to.empty())
+    return Layout::Sliced(Layout::kFlat);
+  return site.Error("want a shape in which the sliced dimension stays whole, ", site.HaveOperands(),
+                    "; use all_gather");
+}
+
 absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
-  RETURN_IF_ERROR(CheckWhole(site));
   TensorType type = Read(site.type(0));
   if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
     return site.Error(extents.message());
@@ -201,23 +232,16 @@ absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
   };
   if (IsBound(type.shape) && IsBound(op.shape)) {
     if (NumElements(type.shape) != NumElements(op.shape)) return mismatch();
-  } else {
-    // Before sizes are bound the symbols must be the same, in any order.
-    const auto factors = [](const Shape& shape) {
-      std::pair<int64_t, std::vector<std::string>> f{1, {}};
-      for (const Dim& dim : shape)
-        dim.bound() ? void(f.first *= dim.size) : f.second.push_back(dim.symbol);
-      absl::c_sort(f.second);
-      return f;
-    };
-    if (factors(type.shape) != factors(op.shape)) return mismatch();
+  } else if (ProductOf(type.shape) != ProductOf(op.shape)) {
+    return mismatch();
   }
+  ASSIGN_OR_RETURN(type.layout, ReshapedLayout(site, op.shape));
   type.shape = op.shape;
-  return type;
+  return Normalized(type);
 }
 
 absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op) {
-  RETURN_IF_ERROR(CheckWhole(site));
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));
   const int rank = static_cast<int>(type.shape.size());
   if (op.dim < 0 || op.dim >= rank)
@@ -226,6 +250,12 @@ absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op)
   if (op.begin < 0 || op.begin > op.end || (extent.bound() && op.end > extent.size)) {
     return site.Error("want a range within [0, ", Text(extent), "), have [", op.begin, ", ", op.end,
                       ")");
+  }
+  const bool is_all = op.begin == 0 && extent == Dim(op.end);
+  if (type.layout.sliced() && !is_all &&
+      (type.layout.dim == op.dim || type.layout.dim == Layout::kFlat)) {
+    return site.Error("want a range of a dimension that is not sliced, ", site.HaveOperands(),
+                      "; use all_gather");
   }
   type.shape[op.dim] = op.end - op.begin;
   return type;

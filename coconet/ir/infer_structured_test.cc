@@ -94,6 +94,20 @@ TEST(InferFold, Refuses) {
       absl::StrContains(TypeOf("sum(rep, K)"), "expected a dimension of [B, S, H], found 'K'"));
 }
 
+TEST(InferViews, OfSlicesLeaveTheSlicedDimensionWhole) {
+  EXPECT_EQ(TypeOf("transpose(rows, 1, 0, 2)"), "f32[S, B, H] sliced(0)");
+  EXPECT_EQ(TypeOf("transpose(cols, 0, 2, 1)"), "f32[B, H, S] sliced(1)");
+  EXPECT_EQ(TypeOf("transpose(flat, 0, 1, 2)"), "f32[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("slice(rows, 2, 1, 5)"), "f32[B, S, 4] sliced(1)");
+  EXPECT_EQ(TypeOf("slice(cols, 0, 1, 5)"), "f32[4, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("reshape(cols, [S, B, H])"), "f32[S, B, H] sliced(2)");
+  EXPECT_EQ(TypeOf("reshape(rows, [1, B, S, H])"), "f32[1, B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("reshape(heads, [B, H, S])"), "f32[B, H, S] sliced(0)");
+  EXPECT_EQ(TypeOf("reshape(flat, [S, B, H])"), "f32[S, B, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("reshape(shard(vector, 0), [1, H])"), "f32[1, H] sliced(1)");
+  EXPECT_EQ(TypeOf("reshape(reshape(heads, [B, 1, S, H]), [B, S, H])"), "f32[B, S, H] sliced(0)");
+}
+
 TEST(InferNumbers, ExtentsAreOfTheWholeTensorAndRanksAreLocal) {
   EXPECT_EQ(TypeOf("extent(f32, rows, 1)"), "f32[] replicated");
   EXPECT_EQ(TypeOf("extent(i64, local, H)"), "i64[] replicated");
@@ -196,9 +210,18 @@ TEST(InferViews, Shapes) {
   EXPECT_EQ(TypeOf("reshape(rep, [S, H])"),
             "want as many elements as rep : f32[B, S, H] replicated has, have [S, H]");
   EXPECT_EQ(TypeOf("slice(rep, 1, 5, 2)"), "want a range within [0, S), have [5, 2)");
-  EXPECT_EQ(
-      TypeOf("transpose(rows, 1, 0, 2)"),
-      "want an operand that is not sliced, have rows : f32[B, S, H] sliced(1); use all_gather");
+  EXPECT_EQ(TypeOf("transpose(flat, 1, 0, 2)"),
+            "parts of an operand sliced flat lie in no parts of the result, have flat : f32[B, S, "
+            "H] sliced(flat); use all_gather");
+  EXPECT_EQ(TypeOf("reshape(rows, [S, B, H])"),
+            "want a shape in which the sliced dimension stays whole, have rows : f32[B, S, H] "
+            "sliced(1); use all_gather");
+  EXPECT_EQ(TypeOf("slice(rows, 1, 0, 2)"),
+            "want a range of a dimension that is not sliced, have rows : f32[B, S, H] sliced(1); "
+            "use all_gather");
+  EXPECT_EQ(TypeOf("slice(flat, 1, 0, 2)"),
+            "want a range of a dimension that is not sliced, have flat : f32[B, S, H] "
+            "sliced(flat); use all_gather");
 }
 
 TEST(InferGather, PutsTheIndicesDimensionsInPlaceOfOne) {

@@ -49,6 +49,28 @@ output y = %3
             "sliced(0))");
 }
 
+TEST(Reorder, MovesAViewThatLeavesTheSlicedDimensionWhole) {
+  const char* program = R"(input t : f32[M, N] sliced(0)
+y = all_gather(t)
+output a = 2 * transpose(y, 1, 0)
+output b = slice(y, 1, 0, 3)
+output c = slice(y, 0, 0, 3)
+)";
+  EXPECT_EQ(Transformed(program, "reorder(%2)"), R"(input t : f32[M, N] sliced(0)
+%1 = const(2, f32)
+%2 = transpose(t, 1, 0)
+%3 = mul(%1, %2)
+%4 = all_gather(%3)
+output a = %4
+%6 = slice(t, 1, 0, 3)
+%7 = all_gather(%6)
+output b = %7
+%9 = all_gather(t)
+%10 = slice(%9, 0, 0, 3)
+output c = %10
+)");
+}
+
 TEST(Reorder, UsesOfAnUpdateWithinTheRegionTakeTheSlices) {
   const char* program = R"(input g : f32[N] local
 state m : f32[N]

@@ -10,7 +10,7 @@
 namespace coconet {
 namespace {
 
-constexpr uint64_t kSeeds = 400;
+constexpr uint64_t kSeeds = 800;
 
 TEST(RandomProgram, DependsOnItsArgumentsAlone) {
   for (ProgramKind kind : kProgramKinds)

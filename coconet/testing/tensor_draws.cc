@@ -84,7 +84,7 @@ Shape TensorDraws::FactorFor(const MatMul& op, Drafted a, bool first) {
 }
 
 Drafted TensorDraws::Viewed() {
-  const Drafted a = AnyWhole();
+  const Drafted a = Chance(70) ? AnyWhole() : AnyTensor();
   if (!a.there()) return a;
   Shape shape = draft_.type(a).shape;
   const int rank = static_cast<int>(shape.size());

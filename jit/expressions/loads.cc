@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/operand_index.h"
 #include "jit/expressions/operations.h"
 
 namespace coconet {
@@ -95,6 +96,24 @@ absl::StatusOr<std::string> Loads::Element(PhaseText& phase, NodeId id) {
   return Mapped(StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
 }
 
+absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId id) {
+  const NodeId operand = k_.Operand(id);
+  const TensorType& t = k_.type(operand);
+  if (!phase.on_slices) return Misplaced(id, "over the whole tensor");
+  std::string base = k_.args.Own(k_.table.of[operand], t.dtype);
+  const Op& view = k_.g.nodes[id].op;
+  // The parts of both lie alike, wherever they begin.
+  if (!MovesElements(view, k_.type(id).shape, t.shape))
+    return absl::StrCat("Load<V>(", base, " + (i - c.shift))");
+  const TensorSlicing cut = SlicingOf(t.shape, t.layout.dim, k_.target.ranks);
+  Shape stored = t.shape;
+  stored[t.layout.dim] = cut.slicing.per;
+  StoredMap map = ViewMapOf(view, stored, k_.type(id).shape);
+  map.identity = false;
+  map.elements_per_rank = cut.slicing.per * cut.inner;
+  return Mapped(map, t, std::move(base));
+}
+
 absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
                                         const std::map<NodeId, std::string>& computed) {
   const NodeId operand = k_.Operand(id);
@@ -105,6 +124,7 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
   if (const auto* bag = As<EmbeddingBag>(k_.g, id); bag != nullptr) return Pooled(id, *bag);
   std::string base = k_.args.Own(k_.table.of[operand], t.dtype);
   const auto* gather = As<Gather>(k_.g, id);
+  if (gather == nullptr && t.layout.sliced()) return ViewOfSlices(phase, id);
   if (gather == nullptr)
     return Mapped(ViewMapOf(k_.g.nodes[id].op, t.shape, k_.type(id).shape), t, std::move(base));
 

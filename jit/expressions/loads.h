@@ -38,6 +38,8 @@ class Loads {
   std::string RowOffset(NodeId id);
 
  private:
+  /// An element of a transpose, reshape or slice whose operand is sliced, and in memory.
+  absl::StatusOr<std::string> ViewOfSlices(const PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Gathered(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Exchanged(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
