@@ -111,6 +111,27 @@ output q = reshape(p, [1, M, N]) - slice(u, 0, 0, 1)
      {{{"B", 2}, {"M", 1}, {"N", 3}},
       {{"B", 2}, {"M", 5}, {"N", 32}},
       {{"B", 3}, {"M", 33}, {"N", 17}}}},
+    {"local_values_of_slices",
+     R"(input x : f32[B, S, H] sliced(1)
+input b : f32[H] local
+input c : f32[S, H] local
+input n : f16[B, S] sliced(flat)
+input m : f16[B, S] local
+input w : f32[H, K] local
+input v : f32[B, S, K] local
+state s : f32[B, S, K]
+y = matmul(x * b + rank(f32), w)
+output a = all_gather(y * 0.5)
+output d = x + c
+output e = all_reduce(sum, sum(x * c, 1))
+output f = all_gather(select(n < m, n, m))
+z = update(s, s * 0.5 + all_gather(silu(y)))
+output g = all_reduce(sum, v * z)
+)",
+     {{{"B", 1}, {"S", 3}, {"H", 1}, {"K", 2}},
+      {{"B", 2}, {"S", 5}, {"H", 48}, {"K", 16}},
+      {{"B", 3}, {"S", 33}, {"H", 7}, {"K", 5}}},
+     {1, 2, 3, 4, 8, {4, 2}, {2, 1, 2}}},
     {"views_of_scalars",
      R"(input a : f32[] replicated
 input g : f32[N] local

@@ -91,10 +91,10 @@ absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
         break;
     }
   }
-  if (local && sliced.has_value()) {
-    return site.Error(
-        "a local operand does not meet a sliced one, whose other parts are on other ranks, ",
-        site.HaveOperands());
+  // Of its own part each rank takes its own values; of a place's, several ranks would differ.
+  if (local && sliced.has_value() && sliced->by_place()) {
+    return site.Error("a local operand does not meet the parts of a place, which several ranks ",
+                      "have, ", site.HaveOperands());
   }
   return sliced.value_or(local ? Layout::Local() : Layout::Replicated());
 }

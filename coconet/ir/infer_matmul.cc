@@ -39,13 +39,7 @@ absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
 /// The product's layout, where dimension r of the result counts its rows.
 absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Factor& b, int r) {
   using Along = Factor::Along;
-  if ((a.local && b.sliced) || (b.local && a.sliced)) {
-    return site.Error(
-        "a local operand does not meet a sliced one, whose other parts are on other ranks, ",
-        site.HaveOperands());
-  }
-  if (a.local || b.local) return Layout::Local();
-  if (!a.sliced && !b.sliced) return Layout::Replicated();
+  if (!a.sliced && !b.sliced) return a.local || b.local ? Layout::Local() : Layout::Replicated();
   const bool a_contracts = a.sliced && a.along == Along::kColumns,
              b_contracts = b.sliced && b.along == Along::kRows;
   if (a_contracts && b_contracts) return Layout::Local();

@@ -1,5 +1,6 @@
 #include "coconet/reference/evaluation.h"
 
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -125,7 +126,8 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const Count&) {},
                  [&](const RankNumber&) {},
                  [&](const Pointwise&) {
-                   for (size_t i = 0; i < inputs.size(); ++i) want(i);
+                   for (size_t i = 0; i < inputs.size(); ++i)
+                     e_.TakesOwnValues(id, i) ? WantOwnValues(id, part, i) : want(i);
                  },
                  [&](const Cast&) { want(0); },
                  [&](const Iota&) {},
@@ -178,8 +180,12 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedScalar(part.second - FirstOfStage(part.second), dtype);
           },
           [&](const Pointwise& op) {
+            std::deque<Bounded> own;  // elements stay where they are
             std::vector<const Bounded*> args;
-            for (size_t i = 0; i < inputs.size(); ++i) args.push_back(&operand(i));
+            for (size_t i = 0; i < inputs.size(); ++i) {
+              const bool by_owner = e_.TakesOwnValues(id, i);
+              args.push_back(by_owner ? &own.emplace_back(OwnValues(id, part, i)) : &operand(i));
+            }
             return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
@@ -222,6 +228,40 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
       e_.program.graph().nodes[id].op);
 }
 
+std::map<int, std::vector<size_t>> Evaluation::PlacesByOwner(NodeId id, const Part& part) const {
+  const std::vector<int64_t>& list = *lists_[part.first];
+  std::map<int, std::vector<size_t>> places;
+  for (size_t at = 0; at < list.size(); ++at)
+    places[e_.OwnerOf(id, list[at], part.second)].push_back(at);
+  return places;
+}
+
+int Evaluation::MapPlaces(NodeId id, int list, const std::vector<size_t>& places, size_t i) {
+  std::vector<int64_t> elements;
+  for (size_t at : places) elements.push_back((*lists_[list])[at]);
+  return MapList(id, Listed(std::move(elements)), i);
+}
+
+void Evaluation::WantOwnValues(NodeId id, const Part& part, size_t i) {
+  for (const auto& [owner, places] : PlacesByOwner(id, part))
+    Want(e_.input(id, i), MapPlaces(id, part.first, places, i), owner);
+}
+
+Bounded Evaluation::OwnValues(NodeId id, const Part& part, size_t i) {
+  const size_t size = lists_[part.first]->size();
+  Bounded values{std::vector<double>(size), std::vector<double>(size)};
+  for (const auto& [owner, places] : PlacesByOwner(id, part)) {
+    const Bounded& own = Get(e_.input(id, i), MapPlaces(id, part.first, places, i), owner);
+    for (size_t k = 0; k < places.size(); ++k) {
+      const size_t from = own.size() == 1 ? 0 : k;
+      values.value[places[k]] = own.value[from];
+      values.error[places[k]] = own.error[from];
+    }
+    values.exact &= own.exact;
+  }
+  return values;
+}
+
 Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const {
   std::vector<const Bounded*> parts;
   const NodeId operand = e_.program.graph().nodes[reduction].inputs[0];
@@ -260,6 +300,12 @@ Bounded Evaluation::Read(const std::string& name, const Part& part) const {
   Bounded read{std::vector<double>(indices.size()), std::vector<double>(indices.size(), 0.0)};
   e_.source.Read(name, part.second, indices, read.value.data());
   return read;
+}
+
+int Evaluated::OwnerOf(NodeId id, int64_t at, int rank) const {
+  const TensorSlicing cut = SlicingOf(type(id).shape, type(id).layout.dim, ranks);
+  const int64_t along = at / cut.inner % cut.slicing.extent;
+  return FirstOfStage(rank) + static_cast<int>(along / cut.slicing.per);
 }
 
 Range Evaluated::PartOfDim(NodeId id, int dim, int rank) const {

@@ -26,6 +26,12 @@ struct Evaluated {
   const TensorType& type(NodeId id) const { return program.type(id); }
   NodeId input(NodeId id, size_t i) const { return program.graph().nodes[id].inputs[i]; }
   int FirstOfStage(int rank) const { return rank - rank % ranks; }
+  /// The rank that has element `at` of a node on slices, among those of the stage of `rank`.
+  int OwnerOf(NodeId id, int64_t at, int rank) const;
+  /// A node on slices takes a local operand: each rank's own values for its part.
+  bool TakesOwnValues(NodeId id, size_t operand) const {
+    return type(id).layout.sliced() && type(input(id, operand)).layout == Layout::Local();
+  }
   /// The rank's own part of dimension `dim` of the node's elements; all where it is not sliced over
   /// it.
   Range PartOfDim(NodeId id, int dim, int rank) const;
@@ -129,6 +135,12 @@ class Evaluation {
     return type(id).shape.empty() && IsComputation(e_.program.graph().nodes[id].op);
   }
 
+  /// The elements of a list by the rank that has them: their places in the list.
+  std::map<int, std::vector<size_t>> PlacesByOwner(NodeId id, const Part& part) const;
+  /// Those elements of operand `i` that the elements of `list` at these places need.
+  int MapPlaces(NodeId id, int list, const std::vector<size_t>& places, size_t i);
+  void WantOwnValues(NodeId id, const Part& part, size_t i);
+  Bounded OwnValues(NodeId id, const Part& part, size_t i);
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
   /// Forgets the values that only `user` needed, and what came before it.

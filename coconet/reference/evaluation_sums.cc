@@ -216,6 +216,7 @@ ProductLine LineOf(const Evaluated& e, NodeId id, int which, int rank, int64_t i
                        e.type(id).layout.kind == Layout::Kind::kLocal;
   // Of an operand without leading dimensions there is one matrix.
   const int64_t matrix = e.type(operand).shape.size() == 2 ? 0 : index / columns / rows;
+  if (e.TakesOwnValues(id, which)) rank = e.OwnerOf(id, index, rank);
   return {.operand = operand,
           .rank = rank,
           .owner = by_rank ? rank : e.FirstOfStage(rank),

@@ -45,6 +45,29 @@ double SumOf(int64_t begin, int64_t end, int64_t stride, const std::function<dou
   return sum;
 }
 
+TEST(Evaluation, TakesEachRanksOwnValuesForItsPart) {
+  const auto s = [](int64_t i) { return Input("s", 0, i); };
+  const auto own = [](int64_t i) { return Input("l", static_cast<int>(i / 3), i); };
+  const std::string in = "input s : f32[7] sliced(0)\ninput l : f32[7] local\n";
+  ExpectNear(AllOf(in + "output y = all_gather(s * l - rank(f32))\n", 3, 1), 7,
+             [&](int64_t i) { return s(i) * own(i) - static_cast<double>(i / 3); });
+  ExpectNear(AllOf(in + "output y = all_reduce(sum, sum(s * l))\n", 3), 1,
+             [&](int64_t) { return SumOf(0, 7, 1, [&](int64_t i) { return s(i) * own(i); }); });
+  const auto of_second_stage = [](int64_t i) {
+    return Input("s", 3, i) * Input("l", static_cast<int>(3 + i / 3), i);
+  };
+  ExpectNear(AllOf(in + "output y = all_gather(s * l)\n", 3, 4, 2), 7, of_second_stage);
+  // Rows of a product by each rank's own second factor.
+  ExpectNear(AllOf("input s : f32[7, 3] sliced(0)\ninput l : f32[3, 2] local\n"
+                   "output y = all_gather(matmul(s, l))\n",
+                   3),
+             14, [&](int64_t i) {
+               return SumOf(0, 3, 1, [&](int64_t k) {
+                 return s(i / 2 * 3 + k) * Input("l", static_cast<int>(i / 2 / 3), k * 2 + i % 2);
+               });
+             });
+}
+
 TEST(Evaluation, FoldsDimensions) {
   const std::string in = "input x : f32[3, 5] replicated\n";
   const auto x = [](int64_t i) { return Input("x", 0, i); };

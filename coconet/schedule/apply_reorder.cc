@@ -88,6 +88,8 @@ class Region {
     // instead of the gather's result.
     const bool is_sliced = types_[id].layout.sliced();
     if (is_sliced && *sliced != types_[id]) return;
+    // What takes a local operand is another value on slices: of each part only its rank's.
+    if (types_[id].layout == Layout::Local()) return;
     // Slices of other gathers are as good as ours where they are cut alike.
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (takes_slices[i] || !placements_[inputs[i]].slices.has_value()) continue;

@@ -49,6 +49,24 @@ output y = %3
             "sliced(0))");
 }
 
+TEST(Reorder, LeavesWhatTakesLocalValues) {
+  const char* program = R"(input t : f32[N] sliced(0)
+input u : f32[M, N] sliced(0)
+input b : f32[N] local
+input w : f32[N, K] local
+y = all_gather(t)
+output a = y * b
+output c = y - rank(f32)
+output d = matmul(all_gather(u), w)
+)";
+  EXPECT_EQ(Transformed(program, "reorder(%4)"),
+            "reorder(%4): no computation after %4 = all_gather(t) can be done on slices (f32[N] "
+            "sliced(0))");
+  EXPECT_EQ(Transformed(program, "reorder(%10)"),
+            "reorder(%10): no computation after %10 = all_gather(u) can be done on slices (f32[M, "
+            "N] sliced(0))");
+}
+
 TEST(Reorder, MovesAViewThatLeavesTheSlicedDimensionWhole) {
   const char* program = R"(input t : f32[M, N] sliced(0)
 y = all_gather(t)

@@ -156,8 +156,8 @@ TEST(Spans, RefuseWhatDoesNotFitInWords) {
             "B] sliced(0, place) and s : f32[A, B] sliced(0)");
   EXPECT_EQ(
       ErrorOf("y = n + x"),
-      "line 6: %4 = add(%2, x): a local operand does not meet a sliced one, whose other parts are "
-      "on other ranks, have %2 : f32[A, B] sliced(0, partial) and x : f32[A, B] local");
+      "line 6: %4 = add(%2, x): a local operand does not meet the parts of a place, which several "
+      "ranks have, have %2 : f32[A, B] sliced(0, partial) and x : f32[A, B] local");
   EXPECT_EQ(ErrorOf("output y = p"),
             "line 6: output y = %3: parts of a place are for elementwise operations and "
             "collectives within or across nodes, have %3 : f32[A, B] sliced(0, place)");
