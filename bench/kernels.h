@@ -48,6 +48,14 @@ struct EpilogueLoop {
   float scale;
 };
 
+/// Streams of f32: one is loaded; one is loaded and one stored; or four are loaded and three
+/// stored.
+struct PlainStream {
+  int loads = 1, stores = 1;
+  const float* from[4]{};
+  float* to[3]{};
+};
+
 /// A careful user's loops, and the loops that find the memory's limit, compiled for one instruction
 /// set. All arrays are aligned to 64 bytes.
 struct Kernels {
@@ -87,6 +95,11 @@ struct Kernels {
   /// in place.
   using Limit = void (*)(const LimitStreams& streams, int64_t n);
   Limit limit_plain, limit_streaming_weights, limit_streaming, limit_fresh;
+
+  /// Of n elements, a multiple of 32; with plain stores, and with streaming ones. Returns a number
+  /// that depends on all loads where nothing is stored.
+  using Streams = float (*)(const PlainStream& streams, int64_t n);
+  Streams stream_plain, stream_streaming;
 };
 
 /// The table of the widest instruction set that this machine has.

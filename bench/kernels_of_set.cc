@@ -3,6 +3,7 @@
 #include "bench/instruction_sets.h"
 #include "bench/lamb_loops.h"
 #include "bench/lanes.h"
+#include "bench/stream_loops.h"
 
 namespace coconet::bench {
 namespace {
@@ -208,6 +209,8 @@ const Kernels COCONET_KERNELS = {
     .limit_streaming_weights = Limit<Stores::kStreamingWeights>,
     .limit_streaming = Limit<Stores::kStreaming>,
     .limit_fresh = Limit<Stores::kFresh>,
+    .stream_plain = Stream<false>,
+    .stream_streaming = Stream<true>,
 };
 
 }  // namespace coconet::bench
