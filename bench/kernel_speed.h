@@ -13,8 +13,8 @@
 
 namespace coconet::bench {
 
-/// A case's most fused schedule for some ranks and rows, by packs of a vector of f32: one plan with plain stores and one with
-/// streaming stores, with their binaries.
+/// A case's most fused schedule for some ranks and rows, by packs of a vector of f32: one plan with
+/// plain stores and one with streaming stores, with their binaries.
 struct CompiledKernels {
   struct Form {
     std::string stores;  // "plain", "streaming"

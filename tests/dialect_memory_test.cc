@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "coconet/base/slices.h"
 #include "gtest/gtest.h"
+#include "jit/storage/divisor.h"
 #include "tests/dialect.h"
 
 namespace coconet {
@@ -50,9 +51,9 @@ std::string BroadcastText(int rank, int lanes) {
   return absl::StrReplaceAll(R"(
 namespace broadcast_@r@_@v@_n {
 using namespace coconet;
-struct Params { const f32* in; f32* out; BroadcastMap<@r@> map; Index n; };
+struct Params { const f32* in; f32* out; BroadcastMap<@r@> map; Index begin, n; };
 CC_KERNEL(broadcast_@r@_@v@) {
-  ForEach<@v@>(grid, 0, p.n, true, [&](auto lanes, Index i) {
+  ForEach<@v@>(grid, p.begin, p.n, true, [&](auto lanes, Index i) {
     constexpr int V = decltype(lanes)::kCount;
     Store<kCached>(p.out + i, LoadBroadcast<V>(p.in, i, p.map));
   });
@@ -67,16 +68,31 @@ CC_KERNEL(broadcast_@r@_@v@) {
 constexpr absl::string_view kChunksText = R"(
 namespace chunks_n {
 using namespace coconet;
-struct Params { i64* out; Index outer, row, per, rank, chunk, packed; };
+struct Params { i64* out; Index outer, row, per, rank, chunk; };
 CC_KERNEL(chunks) {
   ForChunks(grid, Cut{p.outer, p.row, p.per}, int(p.rank), p.chunk, [&](const Chunk& c) {
-    ForEach<4>(grid, c.begin, c.end, p.packed != 0, [&](auto lanes, Index i) {
+    ForEach<4>(grid, c.begin, c.end, PacksFit<4>(c.shift), [&](auto lanes, Index i) {
       for (int lane = 0; lane < decltype(lanes)::kCount; ++lane) {
         p.out[i + lane - c.shift] += i + lane + 1;
       }
     });
     return true;
   });
+}
+}
+)";
+
+/// Quotients by numbers that the kernel prepares itself, and by those of the library.
+constexpr absl::string_view kDivideText = R"(
+namespace divide_n {
+using namespace coconet;
+struct Params { const i64* numbers; i64* out; Divisor by; Index count; };
+CC_KERNEL(divide) {
+  const Divisor own = MakeDivisor(p.by.by);
+  for (Index i = 0; i < p.count; ++i) {
+    p.out[2 * i] = Quotient(p.numbers[i], p.by);
+    p.out[2 * i + 1] = Quotient(p.numbers[i], own);
+  }
 }
 }
 )";
@@ -103,9 +119,9 @@ constexpr int kStreamLanes[] = {2, 4, 8, 16, 32, 64};
 class DialectMemoryTest : public testing::TestWithParam<DialectToolchain> {
  protected:
   static const DialectModule& Module() {
-    std::string text(kChunksText);
+    std::string text = absl::StrCat(kChunksText, kDivideText);
     for (const ElementwiseKernel& kernel : Conversions()) text += KernelText(kernel);
-    for (int rank : {1, 2, 3}) {
+    for (int rank : {1, 2, 3, 4}) {
       for (int lanes : {1, 4, 16}) text += BroadcastText(rank, lanes);
     }
     for (absl::string_view type : kStreamTypes) {
@@ -210,6 +226,10 @@ TEST_P(DialectMemoryTest, BroadcastsByTheMap) {
       {{3, 4, 16}, {4, 1, 0}},
       {{2, 3, 8}, {0, 8, 1}},
       {{4, 1, 32}, {0, 3, 2}},
+      {{3, 2, 33}, {33, 0, 1}},
+      {{9, 23}, {1, 0}},
+      {{9, 23}, {23, 1}},
+      {{2, 3, 2, 5}, {30, 0, 5, 1}},
   };
   std::vector<double> numbers(1000);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i) + 0.5;
@@ -218,19 +238,51 @@ TEST_P(DialectMemoryTest, BroadcastsByTheMap) {
     int64_t n = 1;
     for (int64_t dim : map.dims) n *= dim;
     for (int lanes : {1, 4, 16}) {
-      Column out(DType::kF32, n);
-      std::vector<Word> words = {reinterpret_cast<Word>(in.data()),
-                                 reinterpret_cast<Word>(out.data())};
-      for (int64_t dim : map.dims) words.push_back(static_cast<Word>(dim));
-      for (int64_t stride : map.strides) words.push_back(static_cast<Word>(stride));
-      words.push_back(static_cast<Word>(n));
-      Module().Kernel(absl::StrCat("broadcast_", map.dims.size(), "_", lanes))(words.data(), 0, 1);
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t rest = i, offset = 0;
-        for (size_t k = map.dims.size(); k-- > 0; rest /= map.dims[k])
-          offset += rest % map.dims[k] * map.strides[k];
-        ASSERT_EQ(out[i], in[offset]) << "element " << i << " of " << n << " in packs of " << lanes;
+      for (int64_t begin : {0, 1, 15, 16, 33}) {
+        Column out(DType::kF32, n);
+        std::vector<Word> words = {reinterpret_cast<Word>(in.data()),
+                                   reinterpret_cast<Word>(out.data())};
+        for (int64_t dim : map.dims) {
+          for (const Arg& word : DivisorWords(dim)) words.push_back(static_cast<Word>(word.value));
+        }
+        for (int64_t stride : map.strides) words.push_back(static_cast<Word>(stride));
+        words.insert(words.end(), {static_cast<Word>(begin), static_cast<Word>(n)});
+        Module().Kernel(absl::StrCat("broadcast_", map.dims.size(), "_", lanes))(words.data(), 0,
+                                                                                 1);
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t rest = i, offset = 0;
+          for (size_t k = map.dims.size(); k-- > 0; rest /= map.dims[k])
+            offset += rest % map.dims[k] * map.strides[k];
+          ASSERT_EQ(out[i], i < begin ? 0 : in[offset])
+              << "element " << i << " from " << begin << " to " << n << " in packs of " << lanes;
+        }
       }
+    }
+  }
+}
+
+TEST_P(DialectMemoryTest, DividesByMultiplying) {
+  std::mt19937_64 random(3);
+  std::vector<int64_t> divisors = {(int64_t{1} << 40) - 1, int64_t{1} << 40};
+  for (int64_t by = 1; by < 100; ++by) divisors.push_back(by);
+  for (int bit = 7; bit < 40; ++bit)
+    divisors.insert(divisors.end(), {int64_t{1} << bit, (int64_t{1} << bit) + 1,
+                                     static_cast<int64_t>(random() >> (63 - bit)) + 1});
+  for (const int64_t by : divisors) {
+    std::vector<int64_t> numbers = {0, 1, by - 1, by, (int64_t{1} << 62) - 1};
+    for (int bit = 1; bit < 62; ++bit) {
+      const int64_t multiple = static_cast<int64_t>(random() >> (64 - bit)) / by * by;
+      numbers.insert(numbers.end(), {multiple, multiple + by - 1});
+    }
+    std::vector<int64_t> out(2 * numbers.size());
+    std::vector<Word> words = {reinterpret_cast<Word>(numbers.data()),
+                               reinterpret_cast<Word>(out.data())};
+    for (const Arg& word : DivisorWords(by)) words.push_back(static_cast<Word>(word.value));
+    words.push_back(numbers.size());
+    Module().Kernel("divide")(words.data(), 0, 1);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      ASSERT_EQ(out[2 * i], numbers[i] / by) << numbers[i] << " / " << by;
+      ASSERT_EQ(out[2 * i + 1], numbers[i] / by) << numbers[i] << " / " << by;
     }
   }
 }
@@ -250,9 +302,7 @@ TEST_P(DialectMemoryTest, ChunksCoverEverySliceOnce) {
           for (int blocks : {1, 2, 5}) {
             std::vector<int64_t> out(std::max<int64_t>(1, c.outer * per));
             for (int block = 0; block < blocks; ++block) {
-              const int64_t args[] = {
-                  c.outer, row,   per,
-                  rank,    chunk, (c.outer == 1 || row % 4 == 0) && (ranks == 1 || per % 4 == 0)};
+              const int64_t args[] = {c.outer, row, per, rank, chunk};
               std::vector<Word> words = {reinterpret_cast<Word>(out.data())};
               for (int64_t arg : args) words.push_back(static_cast<Word>(arg));
               Module().Kernel("chunks")(words.data(), block, blocks);
@@ -280,13 +330,17 @@ TEST_P(DialectMemoryTest, StreamingStoresArrive) {
     const size_t size = SizeOf(*ParseDType(type));
     for (int lanes : kStreamLanes) {
       constexpr int64_t kElements = 64 * 5 + 3;
-      alignas(64) static char in[kElements * 8], out[kElements * 8];
+      alignas(64) static char in[kElements * 8], out[(kElements + 64) * 8];
       for (size_t i = 0; i < sizeof in; ++i)
-        in[i] = static_cast<char>(i % 100);  // no NaN in any type
-      std::memset(out, 0x55, sizeof out);
-      const Word words[] = {reinterpret_cast<Word>(in), reinterpret_cast<Word>(out), kElements};
-      Module().Kernel(absl::StrCat("stream_", type, "_", lanes))(words, 0, 1);
-      EXPECT_EQ(std::memcmp(in, out, kElements * size), 0) << type << " in packs of " << lanes;
+        in[i] = static_cast<char>(i % 100);     // no NaN in any type
+      for (const size_t off : {0, 1, 4, 33}) {  // slices may lie anywhere
+        char* const to = out + off * size;
+        std::memset(out, 0x55, sizeof out);
+        const Word words[] = {reinterpret_cast<Word>(in), reinterpret_cast<Word>(to), kElements};
+        Module().Kernel(absl::StrCat("stream_", type, "_", lanes))(words, 0, 1);
+        EXPECT_EQ(std::memcmp(in, to, kElements * size), 0)
+            << type << " in packs of " << lanes << " at " << off;
+      }
     }
   }
 }

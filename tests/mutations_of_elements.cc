@@ -97,7 +97,7 @@ std::vector<Mutation> ElementMutations() {
        "Packs are loaded from slices that begin between them.",
        "bulk-odd",
        {kMisaligned},
-       {{"elementwise.h", "if (packed) {", "if (packed || end - begin >= V) {"}}},
+       {{"elementwise.h", "return kPacksAnywhere || shift % V == 0;", "return true;"}}},
       {"turns-of-a-list",
        "Blocks begin each tensor of a list with the same turn, and number chunks as if it were the "
        "only one.",

@@ -77,8 +77,8 @@ const std::vector<std::vector<absl::string_view>>& Kinds() {
       {"place", "0"},
       {"node", "0"},
       {"i", "(i + 1)", "(i - 1)"},
-      {"chunk", "n", "per", "row_elements", "outer", "packed", "row_length", "row", "step",
-       "chunks", "tensors", "slices"},
+      {"chunk", "n", "per", "row_elements", "outer", "row_length", "row", "step", "chunks",
+       "tensors", "slices"},
   };
   return kinds;
 }

@@ -63,6 +63,11 @@ template <int V, class T>
 CC_DEVICE Pack<Compute<T>, V> Load(const T* p) {
   return FromRaw<T, V>(LoadLanes<V>(reinterpret_cast<const Raw<T>*>(p)));
 }
+/// The same at any address of a T.
+template <int V, class T>
+CC_DEVICE Pack<Compute<T>, V> LoadAnywhere(const T* p) {
+  return FromRaw<T, V>(LoadLanesAnywhere<V>(reinterpret_cast<const Raw<T>*>(p)));
+}
 
 /// Store policies: through the cache, or streaming past it.
 constexpr bool kCached = false, kStreamed = true;
@@ -248,17 +253,47 @@ CC_DEVICE Pack<T, V> Sign(Pack<T, V> a) {
   return Select(Greater(a, zero), Splat<V>(T(1)), Select(Less(a, zero), Splat<V>(T(-1)), a));
 }
 
+// ---- Division by numbers that are fixed for a launch --------------------------------------------
+
+/// The number `by`, and what divides by it (jit/storage/divisor.h): multiplier = ceil(2^(63 +
+/// shift) / by), where 2^shift <= by < 2^(shift + 1).
+struct Divisor {
+  Index by;
+  u64 multiplier;
+  Index shift;
+};
+/// n / d.by for 0 <= n < 2^62. With multiplier * by = 2^(63 + shift) + e, 0 <= e < by, the product
+/// n * multiplier / 2^(63 + shift) exceeds n / by by n * e / by / 2^(63 + shift), which is less
+/// than 1 / by, since n * e < 2^62 * 2^(shift + 1).
+CC_DEVICE Index Quotient(Index n, const Divisor& d) {
+  return Index(HighProduct(2 * u64(n), d.multiplier) >> d.shift);
+}
+CC_DEVICE Divisor MakeDivisor(Index by) {
+  Divisor d{by, 0, 0};
+  const u64 divisor = by < 1 ? 1 : u64(by), half = u64(1) << 63;
+  u64 rest = half % divisor;
+  d.multiplier = half / divisor;
+  for (; divisor >> (d.shift + 1) != 0; ++d.shift) {
+    rest *= 2;
+    d.multiplier *= 2;
+    if (rest >= divisor) rest -= divisor, ++d.multiplier;
+  }
+  d.multiplier += rest != 0;
+  return d;
+}
+
 /// Of V elements from element `i` on: their indices along a dimension of `extent`, along which
 /// neighbours are `inner` apart.
 template <class T, int V>
-CC_DEVICE Pack<T, V> IndicesAlong(Index i, Index inner, Index extent) {
+CC_DEVICE Pack<T, V> IndicesAlong(Index i, const Divisor& inner, const Divisor& extent) {
   Pack<T, V> r;
-  Index at = i / inner % extent, within = i % inner;
+  const Index before = Quotient(i, inner);
+  Index at = before - Quotient(before, extent) * extent.by, within = i - before * inner.by;
   CC_UNROLL for (int lane = 0; lane < V; ++lane) {
     Put<T, V>(r, lane, T(at));
-    if (++within < inner) continue;
+    if (++within < inner.by) continue;
     within = 0;
-    at = at + 1 < extent ? at + 1 : 0;
+    at = at + 1 < extent.by ? at + 1 : 0;
   }
   return r;
 }
@@ -268,15 +303,26 @@ CC_DEVICE Pack<T, V> IndicesAlong(Index i, Index inner, Index extent) {
 /// Maps an index of the row-major iteration space `dim` (innermost last) to an operand's element.
 template <int R>
 struct BroadcastMap {
-  Index dim[R], stride[R];
+  Divisor dim[R];
+  Index stride[R];
 
+  /// Requires that element `i` is in the space.
   CC_DEVICE Index Offset(const BroadcastMap& m, Index i) {
+    const Index row = RowOf(m, i);
+    return OffsetOfRow(m, row) + (i - row * m.dim[R - 1].by) * m.stride[R - 1];
+  }
+  /// Of the rows along the innermost dimension, the number of that with element `i`.
+  CC_DEVICE Index RowOf(const BroadcastMap& m, Index i) {
+    return R == 1 ? 0 : Quotient(i, m.dim[R - 1]);
+  }
+  CC_DEVICE Index OffsetOfRow(const BroadcastMap& m, Index row) {
     Index offset = 0;
-    CC_UNROLL for (int k = R - 1; k >= 0; --k) {
-      offset += i % m.dim[k] * m.stride[k];
-      i /= m.dim[k];
+    CC_UNROLL for (int k = R - 2; k > 0; --k) {
+      const Index outer = Quotient(row, m.dim[k]);
+      offset += (row - outer * m.dim[k].by) * m.stride[k];
+      row = outer;
     }
-    return offset;
+    return R == 1 ? 0 : offset + row * m.stride[0];
   }
 };
 
@@ -287,8 +333,35 @@ CC_DEVICE Index At(const BroadcastMap<R>& m, Index i) {
 template <int R>
 CC_DEVICE Index CountOf(const BroadcastMap<R>& m) {
   Index count = 1;
-  CC_UNROLL for (int k = 0; k < R; ++k) count *= m.dim[k];
+  CC_UNROLL for (int k = 0; k < R; ++k) count *= m.dim[k].by;
   return count;
+}
+/// A place in a map, for walks over all its elements in order.
+template <int R>
+struct Step {
+  Index at[R], offset;
+};
+template <int R>
+CC_DEVICE Step<R> Begin(const BroadcastMap<R>&) {
+  Step<R> step;
+  CC_UNROLL for (int k = 0; k < R; ++k) step.at[k] = 0;
+  step.offset = 0;
+  return step;
+}
+template <int R>
+CC_DEVICE void Advance(Step<R>& step, const BroadcastMap<R>& m) {
+  CC_UNROLL for (int k = R - 1; k >= 0; --k) {
+    step.offset += m.stride[k];
+    if (++step.at[k] < m.dim[k].by) return;
+    step.offset -= m.dim[k].by * m.stride[k];
+    step.at[k] = 0;
+  }
+}
+/// Whether V elements from `i` on lie in one row along the innermost dimension.
+template <int V, int R>
+CC_DEVICE bool IsInRow(const BroadcastMap<R>& m, Index i) {
+  const Index begin = BroadcastMap<R>::RowOf(m, i) * m.dim[R - 1].by;
+  return i - begin + V <= m.dim[R - 1].by;
 }
 /// Rank `rank`'s part of an extent that is cut into parts of `per`.
 CC_DEVICE Index OwnPart(Index extent, Index per, int rank) {
@@ -296,36 +369,43 @@ CC_DEVICE Index OwnPart(Index extent, Index per, int rank) {
   return left < 0 ? 0 : left < per ? left : per;
 }
 
-/// Requires that `i` is a multiple of V.
+/// V elements from `i` on, at once where they lie in one row, and there together or in one place.
 template <int V, class T, int R>
 CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const BroadcastMap<R>& m) {
-  if (V > 1 && m.stride[R - 1] == 0 && m.dim[R - 1] % V == 0)
-    return Splat<V>(Get(Load<1>(p + BroadcastMap<R>::Offset(m, i)), 0));
-  Pack<Compute<T>, V> r;
-  if (m.dim[R - 1] % V == 0) {
-    const T* row = p + BroadcastMap<R>::Offset(m, i);
-    for (int lane = 0; lane < V; ++lane)
-      Put<Compute<T>, V>(r, lane, Get(Load<1>(row + lane * m.stride[R - 1]), 0));
+  using Map = BroadcastMap<R>;
+  const Index length = m.dim[R - 1].by, stride = m.stride[R - 1];
+  Index row = Map::RowOf(m, i), within = i - row * length;
+  const T* from = p + Map::OffsetOfRow(m, row);
+  if constexpr (V == 1) {
+    return Load<1>(from + within * stride);
   } else {
-    for (int lane = 0; lane < V; ++lane)
-      Put<Compute<T>, V>(r, lane, Get(Load<1>(p + BroadcastMap<R>::Offset(m, i + lane)), 0));
+    if (within + V <= length) {
+      if (stride == 1) return LoadAnywhere<V>(from + within);
+      if (stride == 0) return Splat<V>(Get(Load<1>(from), 0));
+    }
+    Pack<Compute<T>, V> r;
+    for (int lane = 0; lane < V; ++lane) {
+      Put<Compute<T>, V>(r, lane, Get(Load<1>(from + within * stride), 0));
+      if (++within < length) continue;
+      within = 0;
+      from = p + Map::OffsetOfRow(m, ++row);
+    }
+    return r;
   }
-  return r;
 }
 
 /// V elements of a gather from `i` on: rows `indices` of a table, zeros for those that are not in
 /// [begin, begin + count). `rows` maps to the elements of row 0; the next row is `stride` further
-/// on. From each multiple of `run` on, so many elements lie one after the other in one row.
-/// Requires that `i` is a multiple of V.
+/// on. Where neighbours along the innermost dimension of `rows` are neighbours in memory, they are
+/// of one row of the table.
 template <int V, class T, int R>
 CC_DEVICE Pack<Compute<T>, V> LoadRows(const T* p, Pack<int, V> indices, Index i,
                                        const BroadcastMap<R>& rows, Index stride, Index begin,
-                                       Index count, Index run) {
-  if (V > 1 && run % V == 0) {
+                                       Index count) {
+  if (V > 1 && rows.stride[R - 1] == 1 && IsInRow<V>(rows, i)) {
     const Index row = Get(indices, 0);
     if (row < begin || row >= begin + count) return Splat<V>(Compute<T>(0));
-    const T* from = p + (BroadcastMap<R>::Offset(rows, i) + row * stride);
-    if (reinterpret_cast<unsigned long long>(from) % 16 == 0) return Load<V>(from);
+    return LoadAnywhere<V>(p + (BroadcastMap<R>::Offset(rows, i) + row * stride));
   }
   Pack<Compute<T>, V> r;
   for (int lane = 0; lane < V; ++lane) {
@@ -346,17 +426,39 @@ struct Lanes {
   static constexpr int kCount = V;
 };
 
-/// Calls body(Lanes<N>, i) over [begin, end), divided among the block's threads: packs of V if
-/// `packed`, then single elements.
+/// Whether packs may begin at the multiples of V: elements stored at i - shift are aligned there,
+/// or need not be.
+template <int V>
+CC_DEVICE bool PacksFit(Index shift) {
+  return kPacksAnywhere || shift % V == 0;
+}
+
+/// Calls body(Lanes<N>, i) over [begin, end), divided among the block's threads: if `packed`, packs
+/// of V from the first multiple of V on, then single elements before and behind them.
 template <int V, class Body>
 CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
   Index tail = begin;
-  if (packed) {
-    tail = begin + (end - begin) / V * V;
-    for (Index i = begin + Index(grid.ThreadId()) * V; i < tail; i += Index(grid.BlockSize()) * V)
+  if (V > 1 && packed) {
+    const Index next = (begin + V - 1) / V * V, head = next < end ? next : end;
+    CC_ROLLED for (Index i = begin + grid.ThreadId(); i < head; i += grid.BlockSize())
+        body(Lanes<1>{}, i);
+    tail = head + (end - head) / V * V;
+    for (Index i = head + Index(grid.ThreadId()) * V; i < tail; i += Index(grid.BlockSize()) * V)
       body(Lanes<V>{}, i);
   }
   for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, i);
+}
+
+/// The same for a body that takes packs within a row of `map` only: elements of others come one by
+/// one.
+template <int V, int R, class Body>
+CC_DEVICE void ForEachInRows(const Grid& grid, Index begin, Index end, const BroadcastMap<R>& map,
+                             bool packed, Body&& body) {
+  ForEach<V>(grid, begin, end, packed, [&](auto lanes, Index i) {
+    constexpr int N = decltype(lanes)::kCount;
+    if (N == 1 || IsInRow<N>(map, i)) return body(lanes, i);
+    for (int lane = 0; lane < N; ++lane) body(Lanes<1>{}, i + lane);
+  });
 }
 
 /// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row`

@@ -42,7 +42,7 @@ constexpr Index kRowsAhead = 16;
 /// add nothing; the mean is over those that the table has.
 template <int V, bool kMean, class T>
 CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const Bag& bag) {
-  constexpr int kMost = kLoadsUnaligned ? kRegisterWords : int(16 / sizeof(T)),
+  constexpr int kMost = kPacksAnywhere ? kRegisterWords : int(16 / sizeof(T)),
                 kPart = V < kMost ? V : kMost, kParts = V / kPart;
   struct Parts {
     Pack<float, kPart> part[kParts];
@@ -61,11 +61,11 @@ CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const B
     const T* const from = first + row * rows.stride;
     if (bag.weights == nullptr) {
       CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] =
-          sum.part[p] + Load<kPart>(from + p * kPart);
+          sum.part[p] + LoadAnywhere<kPart>(from + p * kPart);
     } else {
       const Pack<float, kPart> weight = Splat<kPart>(Get(Load<1>(bag.weights + k), 0));
       CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] =
-          sum.part[p] + weight * Load<kPart>(from + p * kPart);
+          sum.part[p] + weight * LoadAnywhere<kPart>(from + p * kPart);
     }
   }
   if (kMean && found > 1) {
@@ -75,24 +75,21 @@ CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const B
   return __builtin_bit_cast(Pack<float, V>, sum);
 }
 
-/// V elements of an embedding bag from `i` on. `map` maps to the elements of row 0 of `table`, of
-/// which `run` lie one after the other; `bag_of` gives the bag of a row of the result, which has
-/// `columns` elements. Requires that `i` is a multiple of V.
+/// V elements of an embedding bag from `i` on. `map` maps to the elements of row 0 of `table`;
+/// `bag_of` gives the bag of a row of the result, which has `columns` elements. Where neighbours
+/// along the innermost dimension of `map` are neighbours in memory, they are of one row.
 template <int V, bool kMean, class T, int R, class BagOf>
 CC_DEVICE Pack<float, V> LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,
-                                    const TableRows& rows, Index run, Index columns,
+                                    const TableRows& rows, const Divisor& columns,
                                     BagOf&& bag_of) {
-  if (V == 1 || (run % V == 0 && columns % V == 0)) {
-    const T* const first = table + BroadcastMap<R>::Offset(map, i);
-    if (V == 1 || (kLoadsUnaligned || (reinterpret_cast<unsigned long long>(first) % 16 == 0 &&
-                                       rows.stride * Index(sizeof(T)) % 16 == 0)))
-      return PoolRows<V, kMean>(first, rows, bag_of(i / columns));
-  }
+  if (V == 1 || (map.stride[R - 1] == 1 && IsInRow<V>(map, i)))
+    return PoolRows<V, kMean>(table + BroadcastMap<R>::Offset(map, i), rows,
+                              bag_of(Quotient(i, columns)));
   Pack<float, V> r;
   for (int lane = 0; lane < V; ++lane)
     Put<float, V>(r, lane,
                   Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
-                                         bag_of((i + lane) / columns)),
+                                         bag_of(Quotient(i + lane, columns))),
                       0));
   return r;
 }

@@ -59,29 +59,12 @@ int64_t CountParcels(const ExchangeExtents& e, int64_t chunk) {
   return (runs + chunk / run - 1) / (chunk / run);
 }
 
-/// Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
-bool IsPacked(const KernelContext& k, const Extents& e, int64_t part_begin) {
-  const int vec = k.config.vec;
-  if (k.exchange.has_value()) {
-    const ExchangeExtents x = ExchangeOf(k);
-    return x.second * x.inner % vec == 0 && x.per_second * x.inner % vec == 0 &&
-           (k.space.row_dims == 0 || k.row_length % vec == 0);
-  }
-  const bool rows_fit = (e.cut.outer == 1 || e.row_elements % vec == 0) &&
-                        (k.space.row_dims == 0 || k.row_length % vec == 0);
-  if (k.space.row_dims > 0) return rows_fit;
-  const bool slices_fit = k.target.ranks == 1 || e.per % vec == 0;
-  return (!k.cuts || (rows_fit && slices_fit)) && part_begin % vec == 0;
-}
-
 void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
   k.args.LaunchMember("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   k.args.Integer("chunk", e.chunk);
   const int64_t unit = k.piece == nullptr ? 0 : k.piece->unit(k.space.shape);
-  const int64_t part_begin = k.piece == nullptr ? 0 : k.piece->begin * unit;
-  k.args.Integer("packed", IsPacked(k, e, part_begin));
   if (k.piece != nullptr) {
-    k.args.Integer("part_begin", part_begin);
+    k.args.Integer("part_begin", k.piece->begin * unit);
     k.args.Integer("part_end", k.piece->end * unit);
   }
   if ((k.reads_gathered || k.PiecesOfSlices()) && k.target.nodes > 1)

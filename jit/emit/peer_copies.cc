@@ -96,8 +96,7 @@ std::string BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseTe
       phase.bytes_per_element +=
           (1 + k.target.ranks_per_node()) * static_cast<int64_t>(SizeOf(dtype));
       absl::StrAppend(&text, "    CopyToAll<", k.StoreMode(buffer), ", kV>(grid, ",
-                      k.args.Peers(buffer, dtype), ", ", own, ", c, ", k.args.At("packed"),
-                      " != 0);\n");
+                      k.args.Peers(buffer, dtype), ", ", own, ", c);\n");
     }
   }
   return text;

@@ -48,7 +48,8 @@ Axes AxesOf(const TensorType& type, int ranks, Wanted wanted) {
 std::string MapText(const Axes& axes, const std::string& name, Arguments& args) {
   const std::string field = args.Map(name, axes.dims, axes.strides);
   std::string text = absl::StrCat("  auto ", name, " = ", field, ";\n");
-  if (axes.sliced >= 0) absl::StrAppend(&text, "  ", name, ".dim[", axes.sliced, "] = own_part;\n");
+  if (axes.sliced >= 0)
+    absl::StrAppend(&text, "  ", name, ".dim[", axes.sliced, "] = MakeDivisor(own_part);\n");
   return text;
 }
 
@@ -85,10 +86,13 @@ std::string StoresText(const Units& u, int unit, NodeId fold, const BufferTable&
   return stores;
 }
 
-/// Packs where neighbouring results are neighbours in memory, and rows of them are whole packs.
-bool IsPacked(const Axes& in, const Axes& out, int vec) {
-  return in.strides.back() == 1 && out.strides.back() == 1 && in.dims.back() % vec == 0 &&
-         in.sliced != static_cast<int>(in.dims.size()) - 1;
+/// Packs where neighbouring results are neighbours in memory.
+bool IsPacked(const Axes& in, const Axes& out) {
+  return in.strides.back() == 1 && out.strides.back() == 1;
+}
+/// Rows of results are whole packs.
+bool IsAligned(const Axes& in, int vec) {
+  return in.dims.back() % vec == 0 && in.sliced != static_cast<int>(in.dims.size()) - 1;
 }
 
 }  // namespace
@@ -124,17 +128,21 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
   const std::string value = ValueText(fold.kind, to.dtype, count, args);
   const std::string source = args.Own(table.of[operand], from.dtype);
   const std::string stores = StoresText(u, unit, id, table, args);
-  args.Integer("packed", IsPacked(in, out, config.vec));
+  args.Integer("packed", IsPacked(in, out));
+  args.Integer("aligned", IsAligned(in, config.vec));
   args.Integer("chunk", config.chunk);
   absl::StrAppend(
       &body, args.LocalsText(), "  const Index n = CountOf(in), folded = CountOf(over);\n",
       "  ForChunks(grid, Cut{1, n, n}, 0, p.chunk, [&](const Chunk& c) {\n",
-      "    ForEach<kV>(grid, c.begin, c.end, p.packed != 0, [&](auto lanes, Index o) {\n",
+      "    const bool packed = p.packed != 0 && (kPacksAnywhere || p.aligned != 0);\n",
+      "    ForEachInRows<kV>(grid, c.begin, c.end, in, packed, [&](auto lanes, Index o) {\n",
       "      constexpr int V = decltype(lanes)::kCount;\n", "      auto f = MakeAccumulator<",
       FoldKindText(fold.kind), ", V>(", Literal(FirstOfFold(fold.kind, to.dtype), to.dtype), ");\n",
-      "      const auto* from = ", source, " + At(in, o);\n",
-      "      for (Index k = 0; k < folded; ++k) Accumulate(f, Load<V>(from + At(over, k)));\n",
-      "      const auto x = ", value, ";\n", stores, "    });\n    return true;\n  });\n");
+      "      const auto* from = ", source, " + At(in, o);\n", "      auto at = Begin(over);\n",
+      "      for (Index k = 0; k < folded; ++k) {\n",
+      "        Accumulate(f, Load<V>(from + at.offset));\n", "        Advance(at, over);\n",
+      "      }\n", "      const auto x = ", value, ";\n", stores,
+      "    });\n    return true;\n  });\n");
   const int64_t bytes =
       (NumElements(from.shape) + NumElements(to.shape)) * static_cast<int64_t>(SizeOf(to.dtype));
   return KernelOf(ranks, config.vec, args, body, bytes);

@@ -168,8 +168,7 @@ std::string Expressions::RowFold(PhaseText* phase, Wanted& wanted) {
   const auto [name, declaration] = Accumulator(k_, wanted.id);
   const std::string length = k_.args.At("row_length");
   absl::StrAppend(&phase->row_values, "    ", declaration, "    ForEach<kV>(grid, r * ", length,
-                  ", (r + 1) * ", length, ", ", k_.args.At("packed"),
-                  " != 0, [&](auto lanes, Index i) {\n",
+                  ", (r + 1) * ", length, ", ", k_.PacksFitText(), ", [&](auto lanes, Index i) {\n",
                   "      constexpr int V = decltype(lanes)::kCount;\n", wanted.loop.values,
                   "      Accumulate(", name, ", ", element, ");\n    });\n");
   return FromTotal(k_, wanted.id, absl::StrCat("Total(grid, ", name, ")"));

@@ -49,6 +49,11 @@ struct KernelContext {
   /// The work is cut by slices that the overlap's pieces are of.
   bool PiecesOfSlices() const { return piece != nullptr && piece->slices; }
 
+  /// Whether packs may begin at the multiples of their size in chunk `c`.
+  absl::string_view PacksFitText() const {
+    return exchange.has_value() ? "PacksFit<kV>(c.shift) && PacksFit<kV>(c.there)"
+                                : "PacksFit<kV>(c.shift)";
+  }
   /// "kStreamed" or "kCached": how to store to a buffer.
   absl::string_view StoreMode(int buffer) const;
   /// The indent of a statement that is in the loop over tensors, where there is one.

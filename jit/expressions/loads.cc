@@ -15,7 +15,6 @@ namespace {
 struct TableRows {
   StoredMap map;       // of row 0
   int64_t stride = 0;  // from row to row
-  int64_t run = 1;     // elements of a row that lie one after the other, in the result, too
   int64_t per = 0;     // rows of a rank, where the table is sliced over them; else 0
 };
 
@@ -29,7 +28,6 @@ TableRows RowsOf(const Gather& op, const TensorType& table, const Shape& result,
   rows.stride = SlicingOf(stored, op.dim, 1).inner;
   if (sliced) rows.map.elements_per_rank = cut.slicing.per * cut.inner;
   if (sliced && table.layout.dim == op.dim) rows.per = cut.slicing.per;
-  if (!sliced || table.layout.dim <= op.dim) rows.run = rows.stride;
   return rows;
 }
 
@@ -143,8 +141,7 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
       k_.args.Integer(absl::StrCat("extent", number), t.shape[gather->dim].size);
   return absl::StrCat("LoadRows<V>(", base, ", ", indices, ", i, ", map, ", ",
                       k_.args.Integer(absl::StrCat("stride", number), rows.stride), ", ",
-                      OwnRows(rows.per, extent, number), ", ",
-                      k_.args.Integer(absl::StrCat("run", number), rows.run), ")");
+                      OwnRows(rows.per, extent, number), ")");
 }
 
 std::string Loads::OwnRows(int64_t per, const std::string& extent, int number) {
@@ -195,7 +192,7 @@ std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
   return absl::StrCat("LoadPooled<V, ", bag.pooling == Pooling::kMean ? "true" : "false", ">(",
                       base, ", i, ", map, ", TableRows{", integer("stride", rows.stride), ", ",
                       OwnRows(rows.per, extent, number), ", ", extent, "}, ",
-                      integer("run", rows.run), ", ", integer("columns", shape.back().size),
+                      k_.args.Divisor(absl::StrCat("columns", number), shape.back().size),
                       ", [&](Index bag) { return ", bag_of, "; })");
 }
 

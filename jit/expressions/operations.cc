@@ -95,8 +95,8 @@ class Operation {
     const int number = k_.named++;
     return absl::StrCat(
         "IndicesAlong<", KernelType(op.dtype), ", ", lanes_, ">(", index_, ", ",
-        k_.args.Integer(absl::StrCat("inner", number), SlicingOf(shape, op.dim, 1).inner), ", ",
-        k_.args.Integer(absl::StrCat("extent", number), shape[op.dim].size), ")");
+        k_.args.Divisor(absl::StrCat("inner", number), SlicingOf(shape, op.dim, 1).inner), ", ",
+        k_.args.Divisor(absl::StrCat("extent", number), shape[op.dim].size), ")");
   }
   Result TextOf(const Dropout& op) const {
     return absl::StrCat("Dropped<", lanes_, ">(", operands_[0], ", ", index_, ", Get(",

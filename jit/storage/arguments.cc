@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "jit/storage/divisor.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {
@@ -47,10 +48,16 @@ std::string Arguments::Member(absl::string_view declaration, absl::string_view n
   return Add({std::string(name), std::string(declaration), std::move(words), over_tensors_});
 }
 
+std::string Arguments::Divisor(const std::string& name, int64_t by) {
+  return Member(absl::StrCat("Divisor ", name), name, DivisorWords(by));
+}
+
 std::string Arguments::Map(const std::string& name, const std::vector<int64_t>& dims,
                            const std::vector<int64_t>& strides) {
   std::vector<Arg> words;
-  for (int64_t dim : dims) words.push_back({Arg::Kind::kInt, -1, dim});
+  for (int64_t dim : dims) {
+    for (const Arg& word : DivisorWords(dim)) words.push_back(word);
+  }
   for (int64_t stride : strides) words.push_back({Arg::Kind::kInt, -1, stride});
   return Member(absl::StrCat("BroadcastMap<", dims.size(), "> ", name), name, std::move(words));
 }

@@ -45,6 +45,8 @@ class Arguments {
   std::string Integer(absl::string_view name, int64_t value);
   /// The same of a member of any other type, whose words are `words`.
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
+  /// The same of a Divisor.
+  std::string Divisor(const std::string& name, int64_t by);
   /// The same of a BroadcastMap.
   std::string Map(const std::string& name, const std::vector<int64_t>& dims,
                   const std::vector<int64_t>& strides);

@@ -7,6 +7,8 @@
 #define CC_DEVICE static __device__ __forceinline__
 #define CC_MEMBER __device__
 #define CC_UNROLL _Pragma("unroll")
+/// A loop of few turns: not to be unrolled, for the sake of registers.
+#define CC_ROLLED _Pragma("unroll 1")
 /// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count) __shared__ T name[count]
 
@@ -35,6 +37,11 @@ CC_DEVICE bool SyncBlockAnd(bool ok) { return __syncthreads_and(ok) != 0; }
 template <class T>
 CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
   return __shfl_down_sync(mask, value, distance);
+}
+
+/// The upper 64 bits of a product of 128.
+CC_DEVICE unsigned long long HighProduct(unsigned long long a, unsigned long long b) {
+  return __umul64hi(a, b);
 }
 
 // ---- Memory -----------------------------------------------------------------------------------

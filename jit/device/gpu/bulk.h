@@ -38,19 +38,18 @@ CC_DEVICE void CopyWordsToAll(const Grid& grid, char* const (&to)[kRanks], const
 /// Copies chunk `c` of this rank's slice, stored at `from`, to its place on all ranks; in bulk if
 /// source and destinations are 16-byte aligned.
 template <bool kStream, int V, int kRanks, class T>
-CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* from, const Chunk& c,
-                         bool packed) {
+CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* from,
+                         const Chunk& c) {
   const T* const source = from + (c.begin - c.shift);
   unsigned long long ends = reinterpret_cast<unsigned long long>(source);
   for (int r = 0; r < kRanks; ++r) ends |= reinterpret_cast<unsigned long long>(ranks[r] + c.begin);
-  if (!kCopiesInBulk || ends % 16 != 0)
-    return CopyByPacks<kStream, V>(grid, ranks, from, c, packed);
+  if (!kCopiesInBulk || ends % 16 != 0) return CopyByPacks<kStream, V>(grid, ranks, from, c);
   const Index words = (c.end - c.begin) * static_cast<Index>(sizeof(T)) / 16;
   char* to[kRanks];
   CC_UNROLL for (int r = 0; r < kRanks; ++r) to[r] = reinterpret_cast<char*>(ranks[r] + c.begin);
   CopyWordsToAll(grid, to, reinterpret_cast<const char*>(source), words);
   const Chunk rest{c.begin + words * 16 / static_cast<Index>(sizeof(T)), c.end, c.shift, c.id};
-  CopyByPacks<kStream, V>(grid, ranks, from, rest, false);
+  CopyByPacks<kStream, V>(grid, ranks, from, rest);
 }
 
 }  // namespace coconet

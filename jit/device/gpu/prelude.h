@@ -97,8 +97,6 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Packs are aligned (LoadLanes).
-constexpr bool kLoadsUnaligned = false;
 /// Many threads hide the latency of memory; nothing is asked for ahead.
 constexpr bool kPrefetches = false;
 CC_DEVICE void Prefetch(const void*) {}
@@ -180,6 +178,16 @@ CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
     CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = p[i];
   }
   return r;
+}
+/// Packs begin at multiples of their size.
+constexpr bool kPacksAnywhere = false;
+/// At any element.
+template <int V, class T>
+CC_DEVICE Pack<T, V> LoadLanesAnywhere(const T* p) {
+  if constexpr (sizeof(T) * V % 16 == 0) {
+    if (reinterpret_cast<u64>(p) % 16 == 0) return LoadLanes<V>(p);
+  }
+  CC_LANES(T, p[i]);
 }
 template <int V, class T>
 CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {

@@ -8,6 +8,8 @@
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 16")
+/// A loop of few turns: not to be unrolled, for the sake of registers.
+#define CC_ROLLED
 /// A function of the C library for floating-point numbers.
 #define CC_LIBRARY(function) __builtin_##function
 
@@ -109,8 +111,6 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Loads of packs need no alignment beyond that of their elements.
-constexpr bool kLoadsUnaligned = true;
 /// Asks for the cache line of `p`, which may be any address.
 constexpr bool kPrefetches = true;
 CC_DEVICE void Prefetch(const void* p) { __builtin_prefetch(p); }
@@ -185,6 +185,11 @@ CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
                              LowWords(low).d | (high.d << 32))};
 }
 
+/// The upper 64 bits of a product of 128.
+CC_DEVICE u64 HighProduct(u64 a, u64 b) {
+  return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+
 /// Lane-wise conversion; f32 -> integer truncates.
 template <class To, class From, int V>
 CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) {
@@ -251,6 +256,12 @@ CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
     return {*reinterpret_cast<const Unaligned*>(p)};
   }
 }
+/// Packs may begin at any element.
+constexpr bool kPacksAnywhere = true;
+template <int V, class T>
+CC_DEVICE Pack<T, V> LoadLanesAnywhere(const T* p) {
+  return LoadLanes<V>(p);
+}
 template <int V, class T>
 CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
   if constexpr (V == 1) {
@@ -261,10 +272,12 @@ CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
   }
 }
 
-/// A store that bypasses the cache, where the machine has one. `p` must be aligned to the pack, at
-/// most to 64 bytes.
+/// A store that bypasses the cache, where the machine has one and `p` is aligned to the pack, or to
+/// 64 bytes.
 template <int V, class T>
 CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
+  constexpr unsigned long kAligned = sizeof(T) * V < 64 ? sizeof(T) * V : 64;
+  if (reinterpret_cast<unsigned long>(p) % kAligned != 0) return StoreLanes<V>(p, x);
 #if defined(__clang__)
   __builtin_nontemporal_store(x.d, reinterpret_cast<decltype(x.d)*>(p));
 #elif defined(__SSE2__)

@@ -9,6 +9,7 @@
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_MEMBER __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 64")
+#define CC_ROLLED
 /// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count)     \
   static const char name##_place = 0; \
@@ -130,6 +131,11 @@ CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
   else
     return __builtin_bit_cast(T, static_cast<unsigned>(ShuffleBitsDown(
                                      mask, __builtin_bit_cast(unsigned, value), distance)));
+}
+
+/// The upper 64 bits of a product of 128.
+CC_DEVICE unsigned long long HighProduct(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
 
 // ---- Memory -----------------------------------------------------------------------------------
