@@ -161,8 +161,9 @@ output mean = all_reduce(sum, embedding_bag(table, index, mean))
 output weighted = all_reduce(sum, embedding_bag(table, ragged, offset, weight, sum))
 )"},
     {"extremes",
-     {{"N", 700}},
+     {{"N", 700}, {"M", 9}},
      R"(input x : f32[N] local
+input z : bf16[N, M] sliced(0)
 input y : f32[N] local
 low = min(x, y)
 output low = low
@@ -171,6 +172,10 @@ output greatest = all_reduce(max, amax(x))
 output least = all_reduce(min, amin(low))
 output highest = all_reduce(max, x)
 output lowest = all_reduce(min, low)
+output first = argmax(i32, x, 0)
+output which = argmax(i64, all_gather(z), 1)
+output also = all_gather(argmax(i32, z, 1))
+output row = argmax(i32, z, 0)
 output rectified = relu(x)
 output sign = sign(x)
 )"},

@@ -171,6 +171,19 @@ output rows = sum(y, 2) * cast(f32, iota(i32, sum(y, 2), 1))
      {{{"B", 1}, {"S", 3}, {"H", 1}},
       {{"B", 2}, {"S", 5}, {"H", 48}},
       {{"B", 3}, {"S", 2}, {"H", 37}}}},
+    {"greatest",
+     R"(input g : bf16[M, N] local
+input u : f16[M, N] sliced(0)
+input n : u8[N, M] replicated
+state s : i32[M, 1]
+G = all_reduce(sum, g)
+update(s, argmax(i32, G * 0.5, 1) + s)
+output a = argmax(i64, u, 0)
+output b = all_gather(argmax(i32, u + u, 1))
+output c = argmax(i32, n, 0) + argmax(i32, n, 1)
+output d = gather(n, argmax(i32, sum(cast(i32, n), 1), 0), 0)
+)",
+     {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 67}}, {{"M", 33}, {"N", 64}}}},
     {"numbers",
      R"(input g : f16[M, N] local
 input u : f32[M, N] sliced(1)

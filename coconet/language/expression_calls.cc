@@ -29,11 +29,19 @@ constexpr ComposedCall kComposed[] = {
     {"rms_norm", 2, [](const std::vector<Tensor>& a) { return RmsNorm(a[0], a[1]); }},
 };
 
+/// One of a dtype, a tensor and one of its dimensions.
+struct IndexedCall {
+  absl::string_view name;
+  Tensor (*make)(DType dtype, Tensor of, int dim);
+};
+
+constexpr IndexedCall kIndexed[] = {{"extent", Extent}, {"argmax", ArgMax}};
+
 absl::Status UnknownCall(absl::string_view name) {
   std::vector<std::string> known;
   for (absl::string_view call : CallNames()) known.emplace_back(call);
   for (const ComposedCall& call : kComposed) known.emplace_back(call.name);
-  known.emplace_back("extent");
+  for (const IndexedCall& call : kIndexed) known.emplace_back(call.name);
   return absl::InvalidArgumentError(absl::StrCat("unknown operation '", name, "'",
                                                  DidYouMean(name, known), "; operations are ",
                                                  absl::StrJoin(known, ", ")));
@@ -56,19 +64,21 @@ Result Expression::Call(absl::string_view name) {
     ASSIGN_OR_RETURN(const std::vector<Tensor> operands, Operands(name, call.operands));
     return call.make(operands);
   }
-  if (name == "extent") return ExtentCall();
+  for (const IndexedCall& call : kIndexed) {
+    if (call.name == name) return Indexed(call.make);
+  }
   std::optional<Op> op = FindCall(name);
   if (!op.has_value()) return UnknownCall(name);
   return OpCall(*std::move(op));
 }
 
-Result Expression::ExtentCall() {
+Result Expression::Indexed(Tensor (*make)(DType, Tensor, int)) {
   ASSIGN_OR_RETURN(const DType dtype, ParseDTypeWord(words_));
   RETURN_IF_ERROR(words_.Expect(","));
   ASSIGN_OR_RETURN(const Tensor of, Whole());
   RETURN_IF_ERROR(words_.Expect(","));
   ASSIGN_OR_RETURN(const int dim, NamedDim(of));
-  return Extent(dtype, of, dim);
+  return make(dtype, of, dim);
 }
 
 Result Expression::OpCall(Op op) {

@@ -38,7 +38,7 @@ class Expression {
   // The name and '(' of a call are read, ')' is not (expression_calls.cc).
   Result Call(absl::string_view name);
   Result OpCall(Op op);
-  Result ExtentCall();
+  Result Indexed(Tensor (*make)(DType, Tensor, int));
   /// All arguments up to ')'; fails unless there are `count`.
   absl::StatusOr<std::vector<Tensor>> Operands(absl::string_view name, size_t count);
   /// The next `count` arguments.

@@ -254,6 +254,18 @@ Tensor Norm(Tensor a) {
   return InF32(a, [](Tensor x) { return Sqrt(Whole(FoldKind::kSum, x * x, {})); });
 }
 
+Tensor ArgMax(DType dtype, Tensor a, int dim) {
+  const Tensor index = Iota(dtype, a, dim);  // refuses what is no index or no tensor
+  if (index.id() < 0) return index;
+  // What a kernel keeps in f32 and what it stores are equal when both are rounded.
+  if (const DType narrow = a.type().dtype; narrow == DType::kF16 || narrow == DType::kBF16)
+    a = CastTo(narrow, CastTo(DType::kF32, a));
+  Tensor hit = Equal(a, Whole(FoldKind::kMax, a, {dim}));
+  if (a.id() < 0) return hit;
+  if (IsFloat(a.type().dtype)) hit = Or(hit, NotEqual(a, a));  // a NaN, which then is the greatest
+  return Whole(FoldKind::kMin, Select(hit, index, Extent(dtype, a, dim) - 1), {dim});
+}
+
 Tensor Softmax(Tensor a) {
   return InF32(a, [](Tensor x) {
     const Tensor e = Exp(x - Whole(FoldKind::kMax, x, LastDim(x)));

@@ -150,7 +150,6 @@ inline Tensor CastTo(DType dtype, Tensor a) { return CallOf<Cast>({a}, dtype); }
 /// Each element's index along a dimension of the global tensor, in the shape and layout of `a`,
 /// whose values do not matter.
 inline Tensor Iota(DType dtype, Tensor a, int dim) { return CallOf<struct Iota>({a}, dtype, dim); }
-
 /// The extent of a dimension of the global tensor `a`, whatever a rank has of it: a Program::count.
 Tensor Extent(DType dtype, Tensor a, int dim);
 
@@ -177,6 +176,9 @@ inline Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum) {
 
 /// sqrt(sum of squares) of the whole tensor.
 Tensor Norm(Tensor a);
+/// The index, in i32 or i64, of the greatest element along a dimension, which becomes 1: the first
+/// of equal ones or of NaNs. The last index where rounding lets none equal AMax.
+Tensor ArgMax(DType dtype, Tensor a, int dim);
 // Over the last dimension:
 Tensor Softmax(Tensor a);
 /// (a - mean) / sqrt(variance + epsilon)
@@ -207,11 +209,9 @@ inline Tensor Reshape(Tensor a, Shape shape) {
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
 }
-/// The same range as Python counts it: from the end where a number is negative, to the end where
-/// none is given; both want an extent that is a number, no symbol. All of a dimension is `a`
-/// itself.
+/// The same range as Python counts it, from the end where a number is negative or missing, which
+/// wants an extent that is no symbol. All of a dimension is `a` itself; Rows are of the first.
 Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end = std::nullopt);
-/// Between of the first dimension: `a[begin:end]` in the text form.
 inline Tensor Rows(Tensor a, int64_t begin, std::optional<int64_t> end = std::nullopt) {
   return Between(a, 0, begin, end);
 }

@@ -309,7 +309,7 @@ TEST(Parse, UnknownWordsGetSuggestions) {
       "transpose, reshape, slice, gather, embedding_bag, shard, broadcast, reduce, all_to_all, send, update, add, "
       "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
       "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
-      "norm, softmax, layer_norm, rms_norm, extent");
+      "norm, softmax, layer_norm, rms_norm, extent, argmax");
 }
 
 TEST(Parse, MistakesOfTypeHaveTheirLine) {

@@ -175,6 +175,13 @@ Bounded Selection(absl::Span<const Bounded* const> args, size_t size) {
   return Finished(std::move(result));
 }
 
+/// What a number becomes in memory.
+double Held(DType dtype, double value) {
+  alignas(8) char held[8] = {};
+  StoreElement(dtype, held, 0, value);
+  return LoadElement(dtype, held, 0);
+}
+
 size_t CommonSize(absl::Span<const Bounded* const> args) {
   size_t size = 1;
   for (const Bounded* arg : args) {
@@ -186,9 +193,7 @@ size_t CommonSize(absl::Span<const Bounded* const> args) {
 }  // namespace
 
 Bounded BoundedScalar(double value, DType dtype) {
-  double held;
-  StoreElement(dtype, &held, 0, value);
-  return Finished({{value}, {Distance(LoadElement(dtype, &held, 0), value)}});
+  return Finished({{value}, {Distance(Held(dtype, value), value)}});
 }
 
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args) {
@@ -237,8 +242,9 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
         continue;
       }
       const bool exact_integer = !IsFloat(from) && std::fabs(x) * UnitRoundoff(to) <= 1;
+      const bool is_held = e == 0 && Held(to, x) == x;  // and so is not rounded
       value = x;
-      error = ErrorOf(x, e, std::fabs(x), exact_integer ? RoundingOf(to, 0) : rounding);
+      error = ErrorOf(x, e, std::fabs(x), exact_integer || is_held ? RoundingOf(to, 0) : rounding);
     }
   }
   return Finished(std::move(result));

@@ -197,6 +197,12 @@ TEST(BoundedPointwise, ASelectionInDoubtCoversBothBranches) {
   EXPECT_EQ(select(doubtful, a, Near(7, kInfinity)).error[0], kInfinity);
 }
 
+TEST(BoundedCast, LeavesWhatTheNewTypeHoldsAsItIs) {
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kF16, Near(1.5, 0)).error[0], 0);
+  EXPECT_GT(BoundedCast(DType::kF32, DType::kF16, Near(1.5, 1e-9)).error[0], 1e-4);
+  EXPECT_GT(BoundedCast(DType::kF32, DType::kF16, Near(1.0001, 0)).error[0], 0);
+}
+
 TEST(BoundedPointwise, SpreadsOneEntryOverMany) {
   const Bounded many{{1, 2, 3}, {0, 0, 0}, true};
   const Bounded product = Binary(Pw::kMul, Near(2, 0), many);
@@ -224,7 +230,7 @@ TEST(BoundedScalar, CarriesTheRoundingOfTheConstant) {
 
 TEST(BoundedCast, RoundsWhenItNarrows) {
   EXPECT_EQ(BoundedCast(DType::kF16, DType::kF32, Near(3, 0)).error[0], 0);
-  EXPECT_GE(BoundedCast(DType::kF32, DType::kF16, Near(3, 0)).error[0], 3 * kF16);
+  EXPECT_GE(BoundedCast(DType::kF32, DType::kF16, Near(3.001, 0)).error[0], 3 * kF16);
   EXPECT_GT(BoundedCast(DType::kBF16, DType::kF16, Near(1e-9, 0)).error[0], 0);
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kF16, Near(70000, 0)).error[0], kInfinity);
 }

@@ -45,6 +45,30 @@ double SumOf(int64_t begin, int64_t end, int64_t stride, const std::function<dou
   return sum;
 }
 
+TEST(Evaluation, FindsTheFirstOfTheGreatest) {
+  const auto at = [](const std::vector<double>& x, int ranks, const char* layout) {
+    absl::StatusOr<Graph> g = Parse(absl::StrCat("coconet 1\ninput x : f16[", x.size(), "] ",
+                                                 layout, "\noutput y = argmax(i32, x, 0)\n"));
+    EXPECT_TRUE(g.ok()) << g.status();
+    const auto value = [&](const std::string&, int, int64_t i) { return x[i]; };
+    absl::StatusOr<Expected> y = Interpreter::Create(*g, ranks)->Evaluate("y", 0, {0}, value);
+    EXPECT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ(y->error[0], 0);
+    return y->value[0];
+  };
+  const double nan = std::nan(""), inf = HUGE_VAL;
+  for (int ranks : {1, 3}) {
+    for (const char* layout : {"replicated", "sliced(0)"}) {
+      EXPECT_EQ(at({1, 5, 2, 5, 5}, ranks, layout), 1);
+      EXPECT_EQ(at({1, 5, nan, 7, nan}, ranks, layout), 2);
+      EXPECT_EQ(at({-inf, -inf, -inf}, ranks, layout), 0);
+      EXPECT_EQ(at({-inf, 3, inf, inf}, ranks, layout), 2);
+      EXPECT_EQ(at({-1, -2, -0.0, 0}, ranks, layout), 2);
+      EXPECT_EQ(at({4}, ranks, layout), 0);
+    }
+  }
+}
+
 TEST(Evaluation, TakesEachRanksOwnValuesForItsPart) {
   const auto s = [](int64_t i) { return Input("s", 0, i); };
   const auto own = [](int64_t i) { return Input("l", static_cast<int>(i / 3), i); };

@@ -109,6 +109,20 @@ Drafted ProgramDraft::Norm(Drafted a) {
   return Apply(Pw::kSqrt, {sum}, std::sqrt(sum.bound));
 }
 
+Drafted ProgramDraft::ArgMax(DType dtype, Drafted a, int dim) {
+  if (!a.there() || type(a).shape.empty()) return {};
+  const Dim extent = type(a).shape[dim];
+  const double bound = static_cast<double>(std::max<int64_t>(extent.size, 1));
+  const DType held = type(a).dtype;
+  if (held == DType::kF16 || held == DType::kBF16)
+    a = Add(coconet::Cast{held}, {Cast(DType::kF32, a)}, a.bound);
+  Drafted hit = Apply(Pw::kEq, {a, Whole(FoldKind::kMax, a, {dim})}, 1);
+  if (IsFloat(held)) hit = Apply(Pw::kOr, {hit, Apply(Pw::kNe, {a, a}, 1)}, 1);
+  const Drafted last = Plus(Add(Count{dtype, {extent}}, {}, bound), -1),
+                index = Add(Iota{dtype, dim}, {a}, bound);
+  return Whole(FoldKind::kMin, Apply(Pw::kSelect, {hit, index, last}, bound), {dim});
+}
+
 Drafted ProgramDraft::Softmax(Drafted a) {
   if (!a.there() || type(a).shape.empty()) return {};
   const Drafted shifted = Apply(Pw::kSub, {a, Whole(FoldKind::kMax, a, LastDim(a))}, 2 * a.bound);

@@ -42,6 +42,7 @@ class ProgramDraft {
   /// Of rows or the whole tensor, over all ranks: with an AllReduce where each rank folds its part.
   Drafted Whole(FoldKind kind, Drafted a, std::vector<int> dims);
   Drafted Norm(Drafted a);
+  Drafted ArgMax(DType dtype, Drafted a, int dim);
   Drafted Softmax(Drafted a);
   Drafted LayerNorm(Drafted a);
   Drafted RmsNorm(Drafted a);

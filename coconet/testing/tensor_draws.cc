@@ -23,6 +23,12 @@ Drafted TensorDraws::Folded() {
 }
 
 Drafted TensorDraws::Normalized() {
+  if (Chance(20)) {
+    const Drafted of = Numbers(AnyTensor());
+    if (!of.there()) return of;
+    return draft_.ArgMax(Pick({DType::kI32, DType::kI64}), of,
+                         Below(static_cast<int64_t>(draft_.type(of).shape.size())));
+  }
   const Drafted a = Floats(AnyTensor());
   switch (Below(4)) {
     case 0:

@@ -232,6 +232,10 @@ def extremes(t, ranks):
         "least": low.min(1).min(0),
         "highest": x.max(0),
         "lowest": low.min(0),
+        "first": x.low.argmax(1).astype(np.int32),
+        "which": t["z"].low.argmax(1)[:, None],
+        "also": t["z"].low.argmax(1)[:, None].astype(np.int32),
+        "row": t["z"].low.argmax(0)[None, :].astype(np.int32),
         "rectified": select(0 > x, constant(F32, 0), x),
         "sign": select(x > 0, constant(F32, 1), select(x < 0, constant(F32, -1), x)),
     }
