@@ -66,8 +66,8 @@ std::string Rings::HopsText(bool gathered, const PhaseText& phase) {
   const std::string chunks = absl::StrCat(
       "    if (!", ForChunksText(k_, "cut", k_.by_place ? "slice" : "from", "node"), "    if (",
       gathered ? "" : "hop > 0 && ", "!AwaitHop(sync, grid, ", flag, ")) return false;\n",
-      "    ForEach<kV>(grid, c.begin, c.end, ", k_.args.At("packed"),
-      " != 0, [&](auto lanes, Index i) {\n", "      constexpr int V = decltype(lanes)::kCount;\n",
+      "    ForEach<kV>(grid, c.begin, c.end, true, [&](auto lanes, Index i) {\n",
+      "      constexpr int V = decltype(lanes)::kCount;\n",
       phase.elements.stores, "    });\n", "    PassOn(sync, grid, ", flag,
       ");\n    return true;\n  })) return;\n");
   const std::string of_nodes =
