@@ -44,8 +44,9 @@ absl::Status Try(Call call) {
     return absl::OkStatus();
   } catch (const dnnl::error& error) {
     const std::string text = absl::StrCat("oneDNN: ", error.what());
-    return error.status == dnnl_unimplemented ? absl::UnimplementedError(text)
-                                              : absl::InternalError(text);
+    // Some versions call a type that the processor lacks an invalid argument.
+    const bool lacks = error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments;
+    return lacks ? absl::UnimplementedError(text) : absl::InternalError(text);
   }
 }
 

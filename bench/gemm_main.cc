@@ -7,6 +7,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/gemm_speed.h"
 #include "coconet/base/status.h"
@@ -37,21 +38,41 @@ std::vector<Column> Columns() {
          return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"),
                                 row.Number("n"));
        }},
-      {"ours GFLOP/s", [](const Row& row) { return kSpeed(row, "ours"); }},
+      {"ours GFLOP/s",
+       [](const Row& row) {
+         const std::string* absent = std::get_if<std::string>(&row.Get("absent"));
+         return absent == nullptr ? kSpeed(row, "ours") : absl::StrCat("absent: ", *absent);
+       }},
       {"oneDNN in", [](const Row& row) { return std::get<std::string>(row.Get("onednn_dtype")); }},
       {"plain", [](const Row& row) { return kSpeed(row, "plain"); }},
       {"packed once", [](const Row& row) { return kSpeed(row, "packed"); }},
-      {"packed each step", [](const Row& row) { return kSpeed(row, "packing"); }}};
+      {"packed each step", [](const Row& row) { return kSpeed(row, "packing"); }},
+      {"ours over widened first", [](const Row& row) {
+         return row.Number("over_widened") == 0
+                    ? ""
+                    : absl::StrFormat("%.2f", row.Number("over_widened"));
+       }}};
+}
+
+/// The row of a product that this processor or its library lacks; all ranks find the same.
+Row Absent(DType dtype, const GemmSize& size, const absl::Status& why) {
+  Row row;
+  row.Set("case", std::string("gemm")).Set("dtype", std::string(Name(dtype)));
+  row.Set("m", size.m).Set("k", size.k).Set("n", size.n).Set("onednn_dtype", std::string());
+  row.Set("absent", absl::StrCat("no products of ", Name(dtype), " here: ", why.message()));
+  return row;
 }
 
 absl::Status RunAll() {
   std::vector<Row> rows;
   const RoundTerms terms{.seconds = absl::GetFlag(FLAGS_seconds)};
   RETURN_IF_ERROR(RunWorld({.ranks = absl::GetFlag(FLAGS_ranks)}, [&](Rank& rank) -> absl::Status {
-    for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       for (const GemmSize& size : kSizes) {
-        ASSIGN_OR_RETURN(Row row, MeasureGemm(rank, dtype, size, terms));
-        if (rank.rank() == 0) rows.push_back(std::move(row));
+        absl::StatusOr<Row> row = MeasureGemm(rank, dtype, size, terms);
+        if (absl::IsUnimplemented(row.status())) row = Absent(dtype, size, row.status());
+        RETURN_IF_ERROR(row.status());
+        if (rank.rank() == 0) rows.push_back(*std::move(row));
       }
     }
     return absl::OkStatus();

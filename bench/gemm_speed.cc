@@ -120,6 +120,8 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
   row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
   row.Set("onednn_dtype", std::string(Name(plain->multiplies())));
   for (const Measured& m : measured) row.Set(m.name, size.flops() / m.timing.median_us * 1e-3);
+  if (plain->multiplies() != dtype)
+    row.Set("over_widened", measured[1].timing.median_us / measured[0].timing.median_us);
   return row;
 }
 

@@ -12,7 +12,8 @@ namespace coconet::bench {
 /// GemmStep, in the same rounds, after a check that all agree. Fields in GFLOP/s of the slowest
 /// rank: "ours", "plain" (weights as stored), "packed" (rearranged once, before), "packing"
 /// (rearranged in every step). "onednn_dtype": the type that oneDNN multiplied, f32 where it has no
-/// product of `dtype`.
+/// product of `dtype`; then "over_widened": the time of "plain", which widens the operands first,
+/// over ours.
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms);
 
