@@ -1,3 +1,4 @@
+#include <algorithm>
 // The interpreter on operations that are not elementwise, against loops written out.
 
 #include <cmath>
@@ -322,53 +323,38 @@ TEST(Evaluation, BagsAreSumsOfTheRowsThatThereAre) {
     }
     return mean && count > 0 ? sum / count : sum;
   };
-  const std::string in = "input x : f32[7, 3] replicated
-input i : i32[5, 4] replicated
-";
-  ExpectNear(AllOf(in + "output y = embedding_bag(x, i, sum)
-", 1), 15, [&](int64_t at) {
-    return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, false);
-});
-  ExpectNear(AllOf(in + "output y = embedding_bag(x, i, mean)
-", 1), 15, [&](int64_t at) {
-    return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, true, false);
-  });
-  ExpectNear(
-      AllOf(in + "input w : f32[5, 4] replicated
-output y = embedding_bag(x, i, w, sum)
-", 1), 15,
-      [&](int64_t at) {
-  return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, false, true); });
-  const std::string ragged =
-      "input x : f32[7, 3] replicated
-input i : i32[8] replicated
-input o : i32[9] replicated
-";
-  const auto offset = [](int64_t bag) {
-  return bag == 9 ? 8 : std::clamp<int64_t>(static_cast<int64_t>(Input("o", 0, bag)), 0, 8);
+  const std::string in = "input x : f32[7, 3] replicated\ninput i : i32[5, 4] replicated\n";
+  const auto of_bag = [&](bool mean, bool weighted) {
+    return [&pooled, mean, weighted](int64_t at) {
+      return pooled(at / 3 * 4, at / 3 * 4 + 4, 7, at % 3, mean, weighted);
+    };
   };
-  ExpectNear(AllOf(ragged + "output y = embedding_bag(x, i, o, sum)
-", 1), 27, [&](int64_t at) {
+  ExpectNear(AllOf(in + "output y = embedding_bag(x, i, sum)\n", 1), 15, of_bag(false, false));
+  ExpectNear(AllOf(in + "output y = embedding_bag(x, i, mean)\n", 1), 15, of_bag(true, false));
+  ExpectNear(
+      AllOf(in + "input w : f32[5, 4] replicated\noutput y = embedding_bag(x, i, w, sum)\n", 1),
+      15, of_bag(false, true));
+  const std::string ragged =
+      "input x : f32[7, 3] replicated\ninput i : i32[8] replicated\ninput o : i32[9] replicated\n";
+  const auto offset = [](int64_t bag) {
+    if (bag == 9) return int64_t{8};
+    return std::clamp<int64_t>(static_cast<int64_t>(Input("o", 0, bag)), 0, 8);
+  };
+  ExpectNear(AllOf(ragged + "output y = embedding_bag(x, i, o, sum)\n", 1), 27, [&](int64_t at) {
     return pooled(offset(at / 3), offset(at / 3 + 1), 7, at % 3, false, false);
   });
   // However the table lies.
-  const Expected whole = AllOf(in + "output y = embedding_bag(x, i, mean)
-", 1);
+  const Expected whole = AllOf(in + "output y = embedding_bag(x, i, mean)\n", 1);
   for (const char* sliced :
-       {"input x : f32[7, 3] sliced(0)
-output y = all_reduce(sum, embedding_bag(x, i, mean))
-",
-        "input x : f32[7, 3] sliced(1)
-output y = all_gather(embedding_bag(x, i, mean))
-"}) {
-    const Expected found = AllOf(absl::StrCat("input i : i32[5, 4] replicated
-", sliced), 3, 2);
+       {"input x : f32[7, 3] sliced(0)\noutput y = all_reduce(sum, embedding_bag(x, i, mean))\n",
+        "input x : f32[7, 3] sliced(1)\noutput y = all_gather(embedding_bag(x, i, mean))\n"}) {
+    const Expected found = AllOf(absl::StrCat("input i : i32[5, 4] replicated\n", sliced), 3, 2);
     for (int64_t at = 0; at < 15; ++at)
       EXPECT_NEAR(found.value[at], whole.value[at], found.error[at] + whole.error[at]) << sliced;
   }
-  }
+}
 
-  TEST(Evaluation, DropoutThresholdsStayInRange) {
+TEST(Evaluation, DropoutThresholdsStayInRange) {
     EXPECT_EQ(DropoutThreshold(0), 0u);
     EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);
     EXPECT_EQ(DropoutThreshold(1 - 1e-16), 0xffffffffu);
