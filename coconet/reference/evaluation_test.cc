@@ -1,6 +1,6 @@
-#include <algorithm>
 // The interpreter on operations that are not elementwise, against loops written out.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
