@@ -7,7 +7,7 @@ namespace coconet {
 /// How the tensors of an AllToAll are cut. They have extents [outer, first, middle, second, inner];
 /// operands are sliced over one of `first` and `second`, results over the other: rank r has
 /// [r * per, (r + 1) * per) of it.
-struct Exchange {
+struct ExchangeCut {
   Index outer, first, middle, second, inner, per_first, per_second;
 };
 
@@ -24,7 +24,7 @@ CC_DEVICE Index Within(Index begin, Index most, Index end) {
 }
 
 /// The most chunks that go from one rank to another.
-CC_DEVICE Index CountParcels(const Exchange& x, Index chunk) {
+CC_DEVICE Index CountParcels(const ExchangeCut& x, Index chunk) {
   const Index run = x.per_second * x.inner, runs = x.outer * x.per_first * x.middle;
   if (run == 0) return 0;
   if (run > chunk) return runs * ((run + chunk - 1) / chunk);
@@ -38,7 +38,7 @@ CC_DEVICE Index CountParcels(const Exchange& x, Index chunk) {
 /// kFromFirst: operands are sliced over the first of the two dimensions. `here`: this rank is
 /// `from`.
 template <bool kFromFirst, class Start, class F, class Finish>
-CC_DEVICE bool ForParcels(const Grid& grid, const Exchange& x, int from, int to, bool here,
+CC_DEVICE bool ForParcels(const Grid& grid, const ExchangeCut& x, int from, int to, bool here,
                           Index chunk, Index first, Start&& start, F&& f, Finish&& finish) {
   const Index first_begin = (kFromFirst ? from : to) * x.per_first,
               second_begin = (kFromFirst ? to : from) * x.per_second,

@@ -31,7 +31,7 @@ Extents ExtentsOf(const KernelContext& k) {
   return e;
 }
 
-/// How an exchange's tensors are cut, as the dialect's Exchange has it.
+/// How an exchange's tensors are cut, as the dialect's ExchangeCut has it.
 struct ExchangeExtents {
   int64_t outer, first, middle, second, inner, per_first, per_second;
 };
@@ -79,7 +79,7 @@ void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
     for (int64_t word : {x.outer, x.first, x.middle, x.second, x.inner, x.per_first, x.per_second})
       words.push_back({Arg::Kind::kInt, -1, word});
     if (k.exchange->pushes) k.args.LaunchInteger("remote_first", k.config.remote_first);
-    k.args.Member("Exchange exchange", "exchange", std::move(words));
+    k.args.Member("ExchangeCut exchange", "exchange", std::move(words));
     return;
   }
   if (!k.cuts) return;
