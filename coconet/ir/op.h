@@ -2,25 +2,64 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
 #include "coconet/ir/collectives.h"
-#include "coconet/ir/declarations.h"
-#include "coconet/ir/lookups.h"
 #include "coconet/ir/op_row.h"
 #include "coconet/ir/pointwise.h"
 #include "coconet/ir/types.h"
+#include "coconet/ir/views.h"
 
 namespace coconet {
 
 // The table of operations: each is a struct and a row, those between ranks in collectives.h, those
-// that name things in declarations.h, those that take rows by index in lookups.h, the others here.
+// that take elements of other places in views.h, the others here.
 // A struct's comment begins with its operands; types are inferred (infer.h), what is asked of all
 // operations is in op_table.h. Whoever adds an operation is told by the compiler what else it
 // needs: an arm of each visit.
+
+/// (): what a run is given. With `each` there is one per tensor of a list, though the shape
+/// mentions no symbol that is bound to a list (lists.h).
+struct Input {
+  std::string name;
+  TensorType type;
+  bool each = false;
+  bool operator==(const Input&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Input> = {
+    .spelling = {"input", 0}, .role = Role::kDeclaration, .declared = DeclaredBy<Input>};
+
+/// (): the value before the step of what stays from step to step; `each` as in Input.
+struct State {
+  std::string name;
+  TensorType type;
+  bool each = false;
+  bool operator==(const State&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<State> = {
+    .spelling = {"state", 0}, .role = Role::kDeclaration, .declared = DeclaredBy<State>};
+
+/// (state, value): assigns in place, yields the value.
+struct Update {
+  bool operator==(const Update&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Update> = {.spelling = {"update", 2}, .role = Role::kStore};
+
+/// (a): gives a name to the outside, yields nothing.
+struct Output {
+  std::string name;
+  bool operator==(const Output&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Output> = {
+    .spelling = {"output", 1}, .role = Role::kStore, .declared = NamedBy<Output>};
 
 /// (): a scalar.
 struct Const {
@@ -175,56 +214,9 @@ inline constexpr OpRow kRow<MatMul> = {
     .after = {Of<&MatMul::transpose_a>(Written::kFlag, "transpose_a"),
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};
 
-// Views. MapOf says where their elements lie in the operand, both of bound shapes; Moves whether
-// these lie in another order there, or others among them (operand_index.cc).
-
-/// (a): dimension d is a's order[d].
-struct Transpose {
-  std::vector<int> order;
-  IndexMap MapOf(const Shape& result, const Shape& operand) const;
-  bool Moves(const Shape& result, const Shape& operand) const;
-  bool operator==(const Transpose&) const = default;
-};
-template <>
-inline constexpr OpRow kRow<Transpose> = {.spelling = {"transpose", 1},
-                                          .role = Role::kView,
-                                          .after = {Of<&Transpose::order>(Written::kDims)},
-                                          .view = ViewBy<Transpose>()};
-
-/// (a): the same elements, row major.
-struct Reshape {
-  Shape shape;
-  IndexMap MapOf(const Shape& result, const Shape& operand) const;
-  bool Moves(const Shape& result, const Shape& operand) const;
-  bool operator==(const Reshape&) const = default;
-};
-template <>
-inline constexpr OpRow kRow<Reshape> = {.spelling = {"reshape", 1},
-                                        .role = Role::kView,
-                                        .after = {Of<&Reshape::shape>(Written::kShape)},
-                                        .view = ViewBy<Reshape>()};
-
-/// (a): [begin, end) of a dimension.
-struct SubTensor {
-  int dim = 0;
-  int64_t begin = 0, end = 0;
-  IndexMap MapOf(const Shape& result, const Shape& operand) const;
-  bool Moves(const Shape& result, const Shape& operand) const;
-  bool operator==(const SubTensor&) const = default;
-};
-template <>
-inline constexpr OpRow kRow<SubTensor> = {
-    .spelling = {"slice", 1},
-    .role = Role::kView,
-    .after = {Of<&SubTensor::dim>(Written::kDim),
-              Of<&SubTensor::begin>(Written::kInteger, "where the range begins"),
-              Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
-    .view = ViewBy<SubTensor>()};
-
-using Op =
-    std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
-                 AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
-                 Transpose, Reshape, SubTensor, Gather, EmbeddingBag, Shard, Broadcast, ReduceTo,
-                 AllToAll, Send, Update, Output>;
+using Op = std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
+                        AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound,
+                        MatMul, Transpose, Reshape, SubTensor, Gather, EmbeddingBag, Shard,
+                        Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet

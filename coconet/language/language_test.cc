@@ -1,4 +1,5 @@
 #include "coconet/language/language.h"
+#include "coconet/language/bags.h"
 
 #include <string>
 #include <utility>

@@ -332,8 +332,8 @@ TEST(Evaluation, BagsAreSumsOfTheRowsThatThereAre) {
   ExpectNear(AllOf(in + "output y = embedding_bag(x, i, sum)\n", 1), 15, of_bag(false, false));
   ExpectNear(AllOf(in + "output y = embedding_bag(x, i, mean)\n", 1), 15, of_bag(true, false));
   ExpectNear(
-      AllOf(in + "input w : f32[5, 4] replicated\noutput y = embedding_bag(x, i, w, sum)\n", 1),
-      15, of_bag(false, true));
+      AllOf(in + "input w : f32[5, 4] replicated\noutput y = embedding_bag(x, i, w, sum)\n", 1), 15,
+      of_bag(false, true));
   const std::string ragged =
       "input x : f32[7, 3] replicated\ninput i : i32[8] replicated\ninput o : i32[9] replicated\n";
   const auto offset = [](int64_t bag) {
@@ -355,40 +355,39 @@ TEST(Evaluation, BagsAreSumsOfTheRowsThatThereAre) {
 }
 
 TEST(Evaluation, DropoutThresholdsStayInRange) {
-    EXPECT_EQ(DropoutThreshold(0), 0u);
-    EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);
-    EXPECT_EQ(DropoutThreshold(1 - 1e-16), 0xffffffffu);
-  }
+  EXPECT_EQ(DropoutThreshold(0), 0u);
+  EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);
+  EXPECT_EQ(DropoutThreshold(1 - 1e-16), 0xffffffffu);
+}
 
-  TEST(Evaluation, Communication) {
-    const std::string in = "input x : f32[4] local\n";
-    ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4,
-               [](int64_t i) { return Input("x", 2, i); });
-    const auto sum = [](int64_t i) { return Input("x", 0, i) + Input("x", 1, i); };
-    ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 1), 4, sum);
-    ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 0), 4, [](int64_t) { return 0; });
-    ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2),
-               24, [](int64_t i) { return Input("x", 0, i); });
-    absl::StatusOr<Interpreter> none =
-        Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
-    EXPECT_EQ(
-        none.status().message(),
-        "interpret: %1 = broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
-  }
+TEST(Evaluation, Communication) {
+  const std::string in = "input x : f32[4] local\n";
+  ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4,
+             [](int64_t i) { return Input("x", 2, i); });
+  const auto sum = [](int64_t i) { return Input("x", 0, i) + Input("x", 1, i); };
+  ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 1), 4, sum);
+  ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 0), 4, [](int64_t) { return 0; });
+  ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2),
+             24, [](int64_t i) { return Input("x", 0, i); });
+  absl::StatusOr<Interpreter> none =
+      Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
+  EXPECT_EQ(none.status().message(),
+            "interpret: %1 = broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
+}
 
-  TEST(Evaluation, StagesPassValuesOn) {
-    const std::string in = "input x : f32[4] local\noutput y = send(all_reduce(sum, x), ";
-    // Three stages of two ranks: stage 1 gets what ranks 0 and 1 have, or ranks 4 and 5.
-    const auto sum_of = [](int first) {
-      return [first](int64_t i) { return Input("x", first, i) + Input("x", first + 1, i); };
-    };
-    ExpectNear(AllOf(in + "next)\n", 2, 3, 3), 4, sum_of(0));
-    ExpectNear(AllOf(in + "previous)\n", 2, 3, 3), 4, sum_of(4));
-    ExpectNear(AllOf(in + "next)\n", 2, 1, 3), 4, [](int64_t) { return 0; });
-    ExpectNear(AllOf(in + "previous)\n", 2, 4, 3), 4, [](int64_t) { return 0; });
-    ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4,
-               [](int64_t i) { return Input("x", 4, i); });
-  }
+TEST(Evaluation, StagesPassValuesOn) {
+  const std::string in = "input x : f32[4] local\noutput y = send(all_reduce(sum, x), ";
+  // Three stages of two ranks: stage 1 gets what ranks 0 and 1 have, or ranks 4 and 5.
+  const auto sum_of = [](int first) {
+    return [first](int64_t i) { return Input("x", first, i) + Input("x", first + 1, i); };
+  };
+  ExpectNear(AllOf(in + "next)\n", 2, 3, 3), 4, sum_of(0));
+  ExpectNear(AllOf(in + "previous)\n", 2, 3, 3), 4, sum_of(4));
+  ExpectNear(AllOf(in + "next)\n", 2, 1, 3), 4, [](int64_t) { return 0; });
+  ExpectNear(AllOf(in + "previous)\n", 2, 4, 3), 4, [](int64_t) { return 0; });
+  ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4,
+             [](int64_t i) { return Input("x", 4, i); });
+}
 
-  }  // namespace
-  }  // namespace coconet
+}  // namespace
+}  // namespace coconet

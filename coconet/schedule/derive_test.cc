@@ -273,9 +273,9 @@ TEST(Derive, ComputesBeforeAndBehindAnExchange) {
        AllOf(ScheduleOf("input x : f32[A, B] sliced(0)\noutput y = abs(all_to_all(-x, 1))\n")
                  .graph()))
     words.push_back(Describe(s));
-  EXPECT_THAT(words, testing::UnorderedElementsAre(
-                         "C; A2A; C", "C; A2A; fuse(C)", "fuse(C, A2A); C", "fuse(C, A2A); fuse(C)",
-                         "C; fuse(A2A, C)", "fuse(C, A2A, C)"));
+  EXPECT_THAT(words, testing::UnorderedElementsAre("C; A2A; C", "C; A2A; fuse(C)",
+                                                   "fuse(C, A2A); C", "fuse(C, A2A); fuse(C)",
+                                                   "C; fuse(A2A, C)", "fuse(C, A2A, C)"));
 }
 
 TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {

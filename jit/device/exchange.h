@@ -63,8 +63,8 @@ CC_DEVICE bool ForParcels(const Grid& grid, const ExchangeCut& x, int from, int 
     for (Index r = run_begin; r < run_end; ++r) {
       const Index line = (o * x.first + first_begin + row) * x.middle + m,
                   at = (line * x.second + second_begin) * x.inner,
-                  of_first = (o * (x.first - x.per_first) + first_begin) * x.middle * x.second *
-                             x.inner,
+                  of_first =
+                      (o * (x.first - x.per_first) + first_begin) * x.middle * x.second * x.inner,
                   of_second = (line * (x.second - x.per_second) + second_begin) * x.inner;
       const bool by_first = kFromFirst == here;
       f(Parcel{at + begin, at + end, by_first ? of_first : of_second,

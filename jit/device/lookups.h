@@ -80,8 +80,7 @@ CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const B
 /// along the innermost dimension of `map` are neighbours in memory, they are of one row.
 template <int V, bool kMean, class T, int R, class BagOf>
 CC_DEVICE Pack<float, V> LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,
-                                    const TableRows& rows, const Divisor& columns,
-                                    BagOf&& bag_of) {
+                                    const TableRows& rows, const Divisor& columns, BagOf&& bag_of) {
   if (V == 1 || (map.stride[R - 1] == 1 && IsInRow<V>(map, i)))
     return PoolRows<V, kMean>(table + BroadcastMap<R>::Offset(map, i), rows,
                               bag_of(Quotient(i, columns)));

@@ -99,8 +99,8 @@ std::string ElementsText(const KernelContext& k, const PhaseText& phase) {
       rows ? absl::StrCat("r * ", length, ", (r + 1) * ", length) : "c.begin, c.end";
   std::string loop;
   if (!phase.elements.stores.empty()) {
-    loop = absl::StrCat("    ForEach<kV>(grid, ", range,
-                        ", ", k.PacksFitText(), ", [&](auto lanes, Index i) {\n",
+    loop = absl::StrCat("    ForEach<kV>(grid, ", range, ", ", k.PacksFitText(),
+                        ", [&](auto lanes, Index i) {\n",
                         "      constexpr int V = decltype(lanes)::kCount;\n", phase.elements.values,
                         phase.elements.stores, "    });\n");
   }

@@ -67,9 +67,8 @@ std::string Rings::HopsText(bool gathered, const PhaseText& phase) {
       "    if (!", ForChunksText(k_, "cut", k_.by_place ? "slice" : "from", "node"), "    if (",
       gathered ? "" : "hop > 0 && ", "!AwaitHop(sync, grid, ", flag, ")) return false;\n",
       "    ForEach<kV>(grid, c.begin, c.end, true, [&](auto lanes, Index i) {\n",
-      "      constexpr int V = decltype(lanes)::kCount;\n",
-      phase.elements.stores, "    });\n", "    PassOn(sync, grid, ", flag,
-      ");\n    return true;\n  })) return;\n");
+      "      constexpr int V = decltype(lanes)::kCount;\n", phase.elements.stores, "    });\n",
+      "    PassOn(sync, grid, ", flag, ");\n    return true;\n  })) return;\n");
   const std::string of_nodes =
       k_.by_place ? absl::StrCat("  for (int node = 0; node < p.nodes; ++node) {\n",
                                  "    const int slice = node * kRanks + from;\n", chunks, "  }\n")

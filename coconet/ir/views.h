@@ -1,8 +1,57 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "coconet/ir/op_row.h"
 
 namespace coconet {
+
+// Views. MapOf says where their elements lie in the operand, both of bound shapes; Moves whether
+// these lie in another order there, or others among them (operand_index.cc).
+
+/// (a): dimension d is a's order[d].
+struct Transpose {
+  std::vector<int> order;
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Transpose&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Transpose> = {.spelling = {"transpose", 1},
+                                          .role = Role::kView,
+                                          .after = {Of<&Transpose::order>(Written::kDims)},
+                                          .view = ViewBy<Transpose>()};
+
+/// (a): the same elements, row major.
+struct Reshape {
+  Shape shape;
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Reshape&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Reshape> = {.spelling = {"reshape", 1},
+                                        .role = Role::kView,
+                                        .after = {Of<&Reshape::shape>(Written::kShape)},
+                                        .view = ViewBy<Reshape>()};
+
+/// (a): [begin, end) of a dimension.
+struct SubTensor {
+  int dim = 0;
+  int64_t begin = 0, end = 0;
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const SubTensor&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<SubTensor> = {
+    .spelling = {"slice", 1},
+    .role = Role::kView,
+    .after = {Of<&SubTensor::dim>(Written::kDim),
+              Of<&SubTensor::begin>(Written::kInteger, "where the range begins"),
+              Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
+    .view = ViewBy<SubTensor>()};
 
 // The operations that take rows of a table by index. An index that the table has no row for,
 // negative or too large, is no error: it stands for a row of zeros.
