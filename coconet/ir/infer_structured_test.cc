@@ -130,7 +130,7 @@ TEST(InferComposed, ReducesOverRanksWhereSlicesMakeItNecessary) {
   EXPECT_EQ(TypeOf("argmax(i32, vector, 0)"), "i32[] replicated");
   EXPECT_EQ(TypeOf("argmax(f32, rep, 1)"), "want an index in i32 or i64, have f32; use cast");
   EXPECT_EQ(TypeOf("argmax(i32, rep, 3)"), "want a dimension below 3, have 3");
-  EXPECT_EQ(TypeOf("argmax(i32, rep > 0, 1)"), "want numbers, have %20 : bool[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("argmax(i32, rep > 0, 1)"), "want numbers, have %25 : bool[B, S, H] replicated");
   EXPECT_EQ(TypeOf("softmax(rows)"), "f32[B, S, H] sliced(1)");
   EXPECT_EQ(TypeOf("softmax(cols)"), "f32[B, S, H] sliced(2)");
   EXPECT_EQ(TypeOf("layer_norm(cols, 1e-5)"), "f32[B, S, H] sliced(2)");

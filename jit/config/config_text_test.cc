@@ -43,6 +43,10 @@ TEST(Config, PrintsAndParsesBack) {
             "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 bulk=1");
   EXPECT_EQ(ParseConfig(Text(in_bulk)).value(), in_bulk);
   EXPECT_EQ(ParseConfig(Text(switched)).value(), switched);
+  const Config remote{.protocol = Protocol::kGenerated, .remote_first = true};
+  EXPECT_EQ(Text(remote),
+            "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull remote-first=1");
+  EXPECT_EQ(ParseConfig(Text(remote)).value(), remote);
 }
 
 TEST(Config, RefusesWhatItDoesNotPrint) {
@@ -62,7 +66,7 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then "
             "pieces=P where these are not 1, batch=E where that is not 0, threads=T where these "
             "are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M and "
-            "tiles=T where these are not 0");
+            "tiles=T where these are not 0, remote-first=1");
   for (const char* end : {"tiles=0",
                           "tiles=x",
                           "tiles=64 beside=2",
@@ -89,6 +93,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
                           "ring=1 multicast=1",
                           "bulk=0",
                           "bulk=1 ring=1",
+                          "remote-first=0",
+                          "remote-first=1 tiles=64",
                           "more"}) {
     EXPECT_FALSE(
         ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end))
