@@ -131,7 +131,12 @@ const std::vector<MutationCase>& MutationCases() {
        kPull,
        {2, 1, 2}},
       {"nodes", "momentum", {{"N", 333}}, "RS(node); AR(across); fuse(C, AG(node))", kPull, {4, 2}},
-      {"all-to-all", kExchangeProgram, {{"B", 2}, {"S", 5}, {"H", 21}}, "C; A2A; C", kPull, 2},
+      {"all-to-all",
+       kExchangeProgram,
+       {{"B", 2}, {"S", 5}, {"H", 21}},
+       "C; A2A; C",
+       "library vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64",
+       2},
   };
   return *cases;
 }
