@@ -190,10 +190,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadProgram{"UnknownOperation",
                    "coconet 1\nprogram p\ninput g : f32[8] local\noutput o = all_reduse(sum, g)\n",
                    "line 4"},
-        BadProgram{"LocalWithSliced",
-                   "coconet 1\nprogram p\ninput a : f32[8] local\ninput b : f32[8] "
-                   "sliced(0)\noutput o = a + b\n",
-                   "line 5"},
         BadProgram{"TwoSlicings",
                    "coconet 1\nprogram p\ninput a : f32[8, 8] sliced(0)\ninput b : f32[8, 8] "
                    "sliced(1)\noutput o = a + b\n",
