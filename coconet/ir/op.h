@@ -18,9 +18,8 @@ namespace coconet {
 
 // The table of operations: each is a struct and a row, those between ranks in collectives.h, those
 // that take elements of other places in views.h, the others here.
-// A struct's comment begins with its operands; types are inferred (infer.h), what is asked of all
-// operations is in op_table.h. Whoever adds an operation is told by the compiler what else it
-// needs: an arm of each visit.
+// A struct's comment begins with its operands. infer.h infers types; op_table.h has the functions
+// over all operations. A new operation needs an arm in each visit, which the compiler reports.
 
 /// (): what a run is given. With `each` there is one per tensor of a list, though the shape
 /// mentions no symbol that is bound to a list (lists.h).

@@ -30,8 +30,9 @@ bool FoldsAll(const TypedGraph& program, NodeId id);
 /// (where a Total lies between them, over all tensors of a list); -1: none.
 NodeId FoldBelow(const TypedGraph& program, NodeId id);
 
-/// An AllToAll of the kernel that takes a value of the kernel: each rank stores what it computes at
-/// the ranks whose slices it is in. Other AllToAlls load from the ranks that have the operand.
+/// True for an AllToAll whose operand the kernel computes: the kernel pushes each element into the
+/// memory of the rank that owns it in the result. The kernel of any other AllToAll loads elements
+/// from the memory of the ranks that own them in the operand.
 bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id);
 
 /// One pass over a kernel's elements.

@@ -73,7 +73,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const AllGather&) { return in_memory(); },  // pushed there
           [&](const AllToAll&) {
             const NodeId operand = ranks_.Operand(id, 0);
-            // Pushed here, or loaded from the rank that has it.
+            // Pushed into this rank's memory, or loaded from the operand's owner.
             if (ranks_.LaunchOf(operand) == kernel_.launch) return in_memory();
             const int owner = OwnerOf(index, ranks_.type(operand), ranks_.of_stage());
             return ranks_.Cell(ranks_.FirstOfStage(rank_) + owner, operand, index);
