@@ -202,9 +202,9 @@ Product ProductOf(absl::Span<const Dim> extents) {
   return product;
 }
 
-/// Of a sliced operand that is seen as `to`: the dimension that has its extent, and equally many
-/// elements before it. Then a rank's part of it is its part of the result. One sliced flat, as a
-/// vector is, stays so.
+/// The layout of a reshape of the operand to shape `to`. Of an operand sliced over d the result is
+/// sliced over the dimension that has d's extent and as many elements before it, so that each rank
+/// keeps its part. An operand sliced flat, or a sliced vector, gives a result sliced flat.
 absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to) {
   const absl::Span<const Dim> from = site.type(0).shape;
   const Layout layout = ReadLayout(site.type(0));
