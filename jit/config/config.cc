@@ -44,6 +44,7 @@ int Find(const absl::string_view (&names)[N], absl::string_view name) {
 /// What of a schedule its configs depend on.
 struct Traits {
   bool unfused_collective = false;  // that a library or a kernel can do
+  bool only_exchanges = true;       // these are AllToAlls
   bool unfused_over_all = false,
        unfused_in_node = false;  // of these, over all ranks, and within nodes
   bool fused_over_all = false;
@@ -108,6 +109,7 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
     Traits one = TraitsOf(s.OfTensor(kinds.first[k]), ranks);
     one.library_possible = one.library_possible && all.library_possible;
     one.over_all_possible = one.over_all_possible && all.over_all_possible;
+    one.only_exchanges = one.only_exchanges && all.only_exchanges;
     one.all_reduce_bytes = all.all_reduce_bytes + kinds.count[k] * one.all_reduce_bytes;
     one.bytes = all.bytes + kinds.count[k] * one.bytes;
     one.elements = all.elements + kinds.count[k] * one.elements;
@@ -153,6 +155,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     t.unfused_gathers = t.unfused_gathers || (Is<AllGather>(s.graph(), id) && !fused);
     if (!Communicates(s.graph(), id) || fused || !IsKernelWork(s.graph(), id)) continue;
     t.unfused_collective = true;
+    t.only_exchanges = t.only_exchanges && Is<AllToAll>(s.graph(), id);
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
     if (Is<AllToAll>(s.graph(), id)) continue;  // laid out for the library by kernels
     const TensorType& sliced =
@@ -179,7 +182,9 @@ absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& 
   const bool calls = library == LibraryDoes::kAll
                          ? t.unfused_collective
                          : library == LibraryDoes::kOverAllRanks && t.unfused_over_all;
-  if ((calls || t.across) && !space.library)
+  // Across nodes nothing else does an AllToAll, which sums nothing.
+  const bool has_choice = space.nodes == 1 || !t.only_exchanges;
+  if (((calls && has_choice) || t.across) && !space.library)
     return "no library collectives here: they sum in any order, or go by way of the host";
   const bool contiguous = library == LibraryDoes::kAll ? t.library_possible : t.over_all_possible;
   return calls && !contiguous ? "library collectives want contiguous slices" : "";

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
@@ -79,6 +80,16 @@ TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": no library "
             "collectives here: they sum in any order, or go by way of the host");
   EXPECT_TRUE(Validate({}, Find(Adam(1024), "fuse(AR, C)"), in_order).ok());
+}
+
+TEST(Validate, LeavesExchangesAcrossNodesToTheLibraryWhateverItSums) {
+  const Graph program =
+      *Parse("coconet 1\ninput x : f32[8, 8] sliced(0)\noutput y = all_to_all(x, 1)\n");
+  const Schedule s = InitialSchedule(program).value();
+  const ConfigSpace one_node{.ranks = 4, .library = false};
+  EXPECT_FALSE(Validate({}, s, one_node).ok());
+  EXPECT_TRUE(Validate({.protocol = Protocol::kGenerated}, s, one_node).ok());
+  EXPECT_TRUE(Validate({}, s, {.ranks = 4, .nodes = 2, .library = false}).ok());
 }
 
 Graph Listed(absl::string_view workload, std::vector<int64_t> sizes) {
