@@ -56,9 +56,33 @@ Graph SumProgram(int64_t terms) {
   return g;
 }
 
+Graph ClipProgram(int64_t tensors) {
+  Graph g{"clip", {}};
+  const auto add = [&](Pw fn, std::vector<NodeId> inputs) {
+    return g.Add(Pointwise{fn}, std::move(inputs));
+  };
+  const NodeId one = g.Add(Const{1, DType::kF32}, {});
+  std::vector<NodeId> gradients, weights;
+  NodeId total = -1;
+  for (int64_t t = 0; t < tensors; ++t) {
+    const TensorType type{DType::kF32, {64 + t % 4}, Layout::Local()};
+    gradients.push_back(g.Add(Input{absl::StrCat("g", t), type}));
+    weights.push_back(g.Add(State{absl::StrCat("p", t), type}));
+    const NodeId squares = g.Add(Fold{.kind = FoldKind::kSum, .dims = {0}},
+                                 {add(Pw::kMul, {gradients.back(), gradients.back()})});
+    total = total < 0 ? squares : add(Pw::kAdd, {total, squares});
+  }
+  const NodeId scale = add(Pw::kMin, {one, add(Pw::kRsqrt, {total})});
+  for (int64_t t = 0; t < tensors; ++t) {
+    const NodeId step = add(Pw::kMul, {gradients[t], scale});
+    g.Add(Update{}, {weights[t], add(Pw::kSub, {weights[t], step})});
+  }
+  return g;
+}
+
 absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, int rounds) {
-  Fastest derive, analyse, lower;
-  size_t schedules = 0;
+  Fastest derive, analyse, lower, lower_fused;
+  size_t schedules = 0, characters = 0;
   for (int round = 0; round < rounds; ++round) {
     absl::StatusOr<std::vector<Schedule>> derived;
     derive.Add([&] { derived = Derive(program); });
@@ -77,6 +101,10 @@ absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, i
     absl::StatusOr<Lowered> lowered;
     lower.Add([&] { lowered = Lower(*plain, configs[0], kRanks); });
     if (!lowered.ok()) return lowered.status();
+    const Schedule& fused = derived->back();
+    lower_fused.Add([&] { lowered = Lower(fused, Configs(fused, {.ranks = kRanks})[0], kRanks); });
+    if (!lowered.ok()) return lowered.status();
+    characters = lowered->source.size();
   }
   Row row;
   row.Set("case", std::string(name))
@@ -84,7 +112,9 @@ absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, i
       .Set("schedules", static_cast<int64_t>(schedules));
   row.Set("derive_s", derive.seconds())
       .Set("analyse_s", analyse.seconds())
-      .Set("lower_s", lower.seconds());
+      .Set("lower_s", lower.seconds())
+      .Set("lower_fused_s", lower_fused.seconds())
+      .Set("characters", static_cast<int64_t>(characters));
   row.Set("all_s", derive.seconds() + analyse.seconds() + lower.seconds());
   row.Set("rounds", static_cast<int64_t>(rounds));
   return row;

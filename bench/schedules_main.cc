@@ -47,6 +47,10 @@ std::vector<Column> LargeColumns() {
       {"analyse",
        [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("analyse_s")); }},
       {"lower", [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("lower_s")); }},
+      {"lower fused",
+       [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("lower_fused_s")); }},
+      {"characters",
+       [](const Row& row) { return absl::StrFormat("%.0f", row.Number("characters")); }},
       {"all", [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("all_s")); }},
       {"met", MetOf}};
 }
@@ -60,7 +64,8 @@ absl::Status RunLarge() {
   const int64_t part = IsQuick() ? 10 : 1;
   const Case cases[] = {{"chain of 1,000", ChainProgram(1000 / part), 0.5},
                         {"chain of 10,000", ChainProgram(10000 / part), 5},
-                        {"sum of 100,000 terms", SumProgram(100000 / part), 5}};
+                        {"sum of 100,000 terms", SumProgram(100000 / part), 5},
+                        {"clip over 500 tensors", ClipProgram(500 / part), 5}};
   std::vector<Row> rows;
   for (const Case& c : cases) {
     const int rounds = IsQuick() ? 1 : std::max(1, std::min(absl::GetFlag(FLAGS_rounds), 3));

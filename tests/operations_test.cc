@@ -384,6 +384,21 @@ output back = send(norm(r), previous)
 )",
      {{{"B", 1}, {"S", 3}, {"H", 5}}, {{"B", 2}, {"S", 33}, {"H", 64}}},
      {1, {1, 1, 2}, {2, 1, 2}, {2, 1, 2, true}, {3, 1, 3}, {4, 1, 2}, {2, 2, 2}, {4, 2, 2}}},
+    {"long_scalars",  // h5 takes 93 operations on scalars, and more than one kernel takes it
+     R"(input g : f32[N] local
+state p : f32[N] replicated
+state q : f32[M] replicated
+G = all_reduce(sum, g) / world
+n = sum(G * G) / 1000
+h1 = n * 0.25 + n * 0.5
+h2 = h1 * 0.25 + h1 * 0.5
+h3 = h2 * 0.25 + h2 * 0.5
+h4 = h3 * 0.25 + h3 * 0.5
+h5 = exp(-(h4 * 0.25 + h4 * 0.5))
+update(p, p - G * h5)
+update(q, q * h5 + pow(h5 + 1, 2))
+)",
+     {{{"N", 5}, {"M", 3}}, {{"N", 1000}, {"M", 77}}}},
     {"states_into_themselves",
      R"(state s : f32[N] replicated
 state t : f16[N] local

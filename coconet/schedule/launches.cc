@@ -5,6 +5,7 @@
 #include <queue>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
@@ -43,10 +44,33 @@ class Recomputed {
       if (TakesAnother(value, p_.inputs(id)[0])) stored.push_back(value);
     }
     for (NodeId value : stored) recomputed_[value] = false;
-    return std::move(recomputed_);
+    return recomputed_;
+  }
+
+  /// The same, but that long computations on scalars which several operations take are launches,
+  /// too. Those over lists are left out: what is in memory there differs from tensor to tensor.
+  std::vector<bool> FindAllButLong() {
+    Find();
+    if (absl::c_linear_search(p_.each(), true)) return recomputed_;
+    std::vector<int> uses(p_.size()), work(p_.size());
+    for (NodeId id = 0; id < p_.size(); ++id) {
+      for (NodeId operand : ValueOperands(p_.graph(), id)) ++uses[p_.value(operand)];
+    }
+    for (NodeId id = 0; id < p_.size(); ++id) {
+      if (!recomputed_[id] || p_.inputs(id).empty()) continue;
+      int all = 1;
+      for (NodeId input : p_.inputs(id)) all = std::min(all + work[p_.value(input)], kMostWork + 1);
+      recomputed_[id] = all <= kMostWork || uses[id] < 2;
+      work[id] = recomputed_[id] ? all : 0;
+    }
+    return recomputed_;
   }
 
  private:
+  /// Operations on scalars, those taken twice counted twice, above which several kernels do not
+  /// repeat them.
+  static constexpr int kMostWork = 64;
+
   void Place(NodeId id) {
     const Graph& g = p_.graph();
     const bool is_source = p_.inputs(id).empty();
@@ -241,17 +265,32 @@ std::vector<int> Levels(const TypedGraph& program) {
   return level;
 }
 
-Launches FindLaunches(const TypedGraph& program, const Kernels& kernels) {
+namespace {
+
+Launches LaunchesBut(const TypedGraph& program, const Kernels& kernels,
+                     const std::vector<int>& kernel, const std::vector<bool>& recomputed) {
   Launches launches;
-  for (const std::vector<NodeId>& kernel : kernels) launches.list.push_back({kernel, {}});
-  const std::vector<int> kernel = KernelOf(program.size(), kernels);
-  const std::vector<bool> recomputed = Recomputed(program, kernel).Find();
+  for (const std::vector<NodeId>& nodes : kernels) launches.list.push_back({nodes, {}});
   for (NodeId id = 0; id < program.size(); ++id) {
     if (kernel[id] < 0 && !recomputed[id]) launches.list.push_back({{id}, {}});
   }
   Number(program.size(), launches);
   FindDependencies(program, launches);
   return launches;
+}
+
+}  // namespace
+
+Launches FindLaunches(const TypedGraph& program, const Kernels& kernels) {
+  const std::vector<int> kernel = KernelOf(program.size(), kernels);
+  const std::vector<bool> all = Recomputed(program, kernel).Find(),
+                          most = Recomputed(program, kernel).FindAllButLong();
+  if (most != all) {
+    Launches launches = LaunchesBut(program, kernels, kernel, most);
+    // A kernel that both takes such a scalar and computes what it is of cannot wait for it.
+    if (static_cast<int>(InOrder(launches.list).size()) == launches.size()) return launches;
+  }
+  return LaunchesBut(program, kernels, kernel, all);
 }
 
 Launches Joined(const Launches& launches, const std::vector<int>& into) {

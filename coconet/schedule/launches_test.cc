@@ -44,6 +44,41 @@ TEST(Launches, AScalarThatACollectiveTakesIsOne) {
   EXPECT_EQ(AfterOf(launches), (After{{}, {0}, {1}}));
 }
 
+/// h6 takes 3, 9, 21, 45, 93, then 189 operations on scalars, those taken twice counted twice.
+constexpr char kLongScalars[] = R"(input x : f32[8] local
+n = sum(x * x)
+h1 = n * 0.25 + n * 0.5
+h2 = h1 * 0.25 + h1 * 0.5
+h3 = h2 * 0.25 + h2 * 0.5
+h4 = h3 * 0.25 + h3 * 0.5
+h5 = h4 * 0.25 + h4 * 0.5
+h6 = h5 * 0.25 + h5 * 0.5
+output y = x * h6
+)";
+
+TEST(Launches, LongScalarsThatSeveralTakeAreSome) {
+  const TypedGraph program = ProgramOf(kLongScalars);
+  const Launches launches = FindLaunches(program, {});
+  int scalars = 0;
+  for (const Launch& launch : launches.list) {
+    const NodeId id = launch.nodes[0];
+    scalars += As<Pointwise>(program.graph(), id) && program.type(id).shape.empty();
+  }
+  EXPECT_EQ(scalars, 1);  // h5; h6 is taken once
+}
+
+TEST(Launches, LongScalarsStayInAKernelThatBothMakesAndTakesThem) {
+  const TypedGraph program = ProgramOf(kLongScalars);
+  std::vector<NodeId> elements;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const bool is_of_elements =
+        As<Pointwise>(program.graph(), id) && !program.type(id).shape.empty();
+    if (is_of_elements || As<Fold>(program.graph(), id)) elements.push_back(id);
+  }
+  const Launches launches = FindLaunches(program, {elements});
+  EXPECT_EQ(launches.size(), 2);  // the kernel and the output
+}
+
 TEST(Launches, KernelsAreOneEach) {
   const Launches launches = FindLaunches(ProgramOf(kScalars), {{5, 6}});
   EXPECT_EQ(NodesOf(launches), (Nodes{{4}, {5, 6}}));

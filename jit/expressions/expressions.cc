@@ -11,6 +11,17 @@
 
 namespace coconet {
 
+namespace {
+
+/// Functions of the mathematical library, which GPUs compute by dozens of instructions, some of
+/// them in f64.
+bool IsCostly(const Graph& g, NodeId id) {
+  const auto* op = As<Pointwise>(g, id);
+  return op != nullptr && Info(op->fn).float_only && Info(op->fn).ulps > 1;
+}
+
+}  // namespace
+
 Expressions::Expressions(KernelContext& k, Loads& loads)
     : k_(k),
       loads_(loads),
@@ -102,7 +113,11 @@ Expressions::Wanted Expressions::OperandOf(Wanted& wanted) {
 }
 
 absl::Status Expressions::Finish(PhaseText* phase, Wanted& wanted) {
-  ASSIGN_OR_RETURN(const std::string expression, TextOf(phase, wanted));
+  ASSIGN_OR_RETURN(std::string expression, TextOf(phase, wanted));
+  // A section of scalars of the launch is run once, by all threads of each block.
+  if (wanted.form == Form::kScalar && wanted.source == Source::kOperands &&
+      !IsTensorScalar(wanted.id) && IsCostly(k_.g, wanted.id))
+    expression = absl::StrCat("grid.OfBlock([&] { return ", expression, "; })");
   Define(phase, wanted, expression);
   return absl::OkStatus();
 }

@@ -23,6 +23,15 @@ struct Grid {
   CC_MEMBER int BlockSize() const { return ThreadCount(); }
   CC_MEMBER void Sync() const { SyncBlock(); }
   CC_MEMBER bool SyncAnd(bool ok) const { return SyncBlockAnd(ok); }
+  /// What `of` returns, computed by one thread of the block. Not for loops: nobody waits until all
+  /// have taken it.
+  template <class F>
+  CC_MEMBER auto OfBlock(F&& of) const {
+    CC_SHARED(decltype(of()), value, 1);
+    if (ThreadId() == 0) value[0] = of();
+    Sync();
+    return value[0];
+  }
   /// Combines the values of all threads of the block, in the same order on each thread.
   template <class T, class Combine>
   CC_MEMBER T Total(T mine, Combine&& combine) const {

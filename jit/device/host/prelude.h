@@ -37,6 +37,11 @@ struct Grid {
   static void Sync() {}
   /// True when `ok` on all threads of the block.
   static bool SyncAnd(bool ok) { return ok; }
+  /// What `of` returns, computed by one thread of the block. Not for loops.
+  template <class F>
+  static auto OfBlock(F&& of) {
+    return of();
+  }
   /// Combines the values of all threads of the block.
   template <class T, class Combine>
   static T Total(T mine, Combine&&) {
