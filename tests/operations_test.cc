@@ -184,6 +184,21 @@ output c = argmax(i32, n, 0) + argmax(i32, n, 1)
 output d = gather(n, argmax(i32, sum(cast(i32, n), 1), 0), 0)
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 67}}, {{"M", 33}, {"N", 64}}}},
+    {"sums_of_narrow_values",
+     R"(input g : bf16[M, N] local
+input h : f16[N] local
+input u : u8[N] local
+state p : f32[M, N]
+state q : f32[N] replicated
+input lr : f32[]
+update(p, p - lr * all_reduce(sum, cast(f32, g)))
+update(q, all_reduce(sum, cast(f32, h)))
+output a = all_reduce(sum, cast(i32, u))
+output b = all_gather(reduce_scatter(sum, cast(f32, h * h), 0) * 2)
+output c = all_reduce(max, cast(f32, cast(bf16, p * rank(f32))))
+)",
+     {{{"M", 1}, {"N", 1}}, {{"M", 3}, {"N", 67}}, {{"M", 33}, {"N", 128}}},
+     {1, 2, 3, 4, 8, {4, 2}, {6, 3}, {2, 1, 2}}},
     {"numbers",
      R"(input g : f16[M, N] local
 input u : f32[M, N] sliced(1)

@@ -217,14 +217,26 @@ class Candidate {
   absl::Status CheckReductionOperand(NodeId id) const {
     const bool loads = As<AllToAll>(g_, id) && !Exchanges(id);
     if ((!IsReduction(id) && !loads) || IsScalar(id)) return absl::OkStatus();
-    const NodeId operand = g_.nodes[id].inputs[0];
-    if (Inside(operand) || Inside(p_.value(operand))) {
-      return Refuse(Text(id), " takes ", Text(operand),
+    const NodeId operand = g_.nodes[id].inputs[0], crossing = CrossingValue(p_, id, fuse_.nodes);
+    const bool is_cast = crossing != p_.value(operand);
+    if (Inside(crossing) || (Inside(operand) && !is_cast)) {
+      return Refuse(Text(id), " takes ", Text(is_cast ? crossing : operand),
                     " of the same kernel: other ranks may read it only when that kernel has ended");
     }
-    for (NodeId user : p_.users()[p_.value(operand)]) {
-      if (As<Update>(g_, user) && g_.nodes[user].inputs[0] == p_.value(operand) && Inside(user))
+    if (is_cast) RETURN_IF_ERROR(CheckOnlyReduced(p_.value(operand)));
+    for (NodeId user : p_.users()[crossing]) {
+      if (As<Update>(g_, user) && g_.nodes[user].inputs[0] == crossing && Inside(user))
         return Refuse(Text(user), " overwrites what other ranks read for ", Text(id));
+    }
+    return absl::OkStatus();
+  }
+
+  /// A cast that the kernel's reductions apply to what they read.
+  absl::Status CheckOnlyReduced(NodeId cast) const {
+    for (NodeId user : p_.users()[cast]) {
+      if (Inside(user) && IsReduction(user)) continue;
+      return Refuse(Text(cast), " is applied to what other ranks hold, and ", Text(user),
+                    " takes it, too");
     }
     return absl::OkStatus();
   }

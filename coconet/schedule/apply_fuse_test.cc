@@ -91,6 +91,33 @@ TEST(Fuse, RefusesReducingWholesAndSlicesInOneKernel) {
             "want one of the two in a kernel");
 }
 
+TEST(Fuse, LetsWhatAReductionCastsCrossNarrow) {
+  const char* sum = "input x : bf16[N] local\noutput y = all_reduce(sum, cast(f32, x))\n";
+  EXPECT_EQ(Kernels(sum, "fuse(%1 %2)"), "kernel %1 %2\n");
+  EXPECT_EQ(Kernels(sum, "split(%2, 0); fuse(%1 %2)"), "kernel %1 %2\n");
+  EXPECT_EQ(
+      Kernels("input x : u8[N] local\noutput y = all_reduce(max, cast(i32, x))\n", "fuse(%1 %2)"),
+      "kernel %1 %2\n");
+  EXPECT_EQ(Kernels("input x : bf16[N] local\noutput y = all_reduce(sum, cast(f32, x))\n"
+                    "output z = cast(f32, x) * 2\n",
+                    "fuse(%1 %2)"),
+            "fuse(%1 %2): %1 = cast(f32, x) is applied to what other ranks hold, and %5 = mul(%1, "
+            "%4) takes it, too");
+  EXPECT_EQ(Kernels("input x : bf16[N] local\noutput y = all_reduce(sum, cast(f32, -x))\n",
+                    "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = all_reduce(sum, %2) takes %1 = neg(x) of the same kernel: other "
+            "ranks may read it only when that kernel has ended");
+  EXPECT_EQ(Kernels("state x : bf16[N] local\ny = all_reduce(sum, cast(f32, x))\n"
+                    "update(x, x + cast(bf16, y))\n",
+                    "fuse(%1 %2 %3 %4 %5)"),
+            "fuse(%1 %2 %3 %4 %5): %5 = update(x, %4) overwrites what other ranks read for %2 = "
+            "all_reduce(sum, %1)");
+  EXPECT_EQ(
+      Kernels("input x : f32[N] local\noutput y = all_reduce(sum, cast(f64, x))\n", "fuse(%1 %2)"),
+      "fuse(%1 %2): %2 = all_reduce(sum, %1) takes %1 = cast(f64, x) of the same kernel: "
+      "other ranks may read it only when that kernel has ended");
+}
+
 TEST(Fuse, RefusesToReduceWhatTheKernelComputes) {
   EXPECT_EQ(Kernels("input g : f32[N] local\noutput y = all_reduce(sum, g * g)\n", "fuse(%1 %2)"),
             "fuse(%1 %2): %2 = all_reduce(sum, %1) takes %1 = mul(g, g) of the same kernel: other "

@@ -47,6 +47,22 @@ std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
   return words;
 }
 
+TEST(Derive, CastsOfContributionsJoinTheirReductions) {
+  const auto words = [](absl::string_view statements) {
+    return Descriptions(WithoutOverlaps(AllOf(*Parse(absl::StrCat("coconet 1\n", statements)))));
+  };
+  const std::vector<std::string> step = words(R"(input g : bf16[N] local
+state p : f32[N]
+update(p, 0.5 * p + all_reduce(sum, cast(f32, g)))
+)");
+  for (const char* wanted : {"C; AR; C", "C; AR; fuse(C)", "fuse(AR, C)", "fuse(RS, C); slice p"})
+    EXPECT_TRUE(absl::c_linear_search(step, wanted))
+        << wanted << " among " << absl::StrJoin(step, "\n");
+  const std::vector<std::string> lone =
+      words("input g : bf16[N] local\noutput y = all_reduce(sum, cast(f32, g))\n");
+  EXPECT_TRUE(absl::c_linear_search(lone, "fuse(AR, C)")) << absl::StrJoin(lone, "\n");
+}
+
 TEST(Derive, RowsOfASlicedTableByIndex) {
   const Graph program = *Parse(R"(coconet 1
 program embedding

@@ -121,6 +121,8 @@ class Moves {
       const NodeSet nodes = Extended(core, kind, groups);
       if (nodes.size() > core.size()) moves.push_back(FuseOf(nodes));
     }
+    if (kind == FuseKind::kAllReduces) AddLone<AllReduce>(groups, &moves);
+    if (kind == FuseKind::kReduceScatters) AddLone<ReduceScatter>(groups, &moves);
     return moves;
   }
 
@@ -171,7 +173,34 @@ class Moves {
     return !grouped_[id] && (!p_.type(id).shape.empty() || FoldsAll(p_, id));
   }
   bool Computes(NodeId id) const {
-    return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty();
+    return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty() &&
+           !CrossesNarrow(id);
+  }
+  /// A cast that a reduction over ranks alone takes, and can apply to what it reads.
+  bool CrossesNarrow(NodeId id) const {
+    if (!IsWidening(p_, id) || p_.users()[id].size() != 1) return false;
+    const NodeId user = p_.users()[id][0];
+    return (As<AllReduce>(g_, user) || As<ReduceScatter>(g_, user)) && IsKernelWork(g_, user) &&
+           !p_.type(user).shape.empty();
+  }
+  /// A reduction, with the cast that it can apply.
+  void AddReduction(NodeId reduction, NodeSet* nodes) const {
+    nodes->insert(reduction);
+    const NodeId operand = g_.nodes[reduction].inputs[0];
+    if (IsFree(operand) && CrossesNarrow(operand)) nodes->insert(operand);
+  }
+  /// Reductions that none of the groups and kernels takes, each with its cast.
+  template <class Reduction>
+  void AddLone(const std::vector<std::vector<NodeId>>& groups, std::vector<Fuse>* moves) const {
+    NodeSet taken;
+    for (const auto* takers : {&groups, &s_.kernels()}) {
+      for (const std::vector<NodeId>& nodes : *takers) taken.merge(Feeding(nodes));
+    }
+    for (NodeId id : collectives_) {
+      const NodeId operand = g_.nodes[id].inputs[0];
+      const bool is_lone = As<Reduction>(g_, id) && IsFree(id) && !taken.contains(id);
+      if (is_lone && IsFree(operand) && CrossesNarrow(operand)) moves->push_back({{operand, id}});
+    }
   }
   bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const {
     return elements_[id] == elements_[nodes[0]];
@@ -219,7 +248,7 @@ class Moves {
   }
 
   NodeSet WithPair(NodeSet nodes, NodeId gather) const {
-    nodes.insert(g_.nodes[gather].inputs[0]);
+    AddReduction(g_.nodes[gather].inputs[0], &nodes);
     AddPush(gather, &nodes);
     return nodes;
   }
@@ -274,7 +303,7 @@ class Moves {
   NodeSet WithFeeding(const std::vector<NodeId>& core) const {
     NodeSet nodes(core.begin(), core.end());
     for (NodeId id : Feeding(core)) {
-      if (As<Collective>(g_, id)) nodes.insert(id);
+      if (As<Collective>(g_, id)) AddReduction(id, &nodes);
     }
     return nodes;
   }

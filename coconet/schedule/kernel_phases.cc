@@ -272,6 +272,22 @@ KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kern
   return Phases(program, kernel).Get();
 }
 
+bool IsWidening(const TypedGraph& program, NodeId id) {
+  if (As<Cast>(program.graph(), id) == nullptr) return false;
+  const DType to = program.type(id).dtype, from = program.type(program.inputs(id)[0]).dtype;
+  if (to == DType::kF32) return from == DType::kF16 || from == DType::kBF16;
+  return to == DType::kI32 && from == DType::kU8;
+}
+
+NodeId CrossingValue(const TypedGraph& program, NodeId collective,
+                     const std::vector<NodeId>& kernel) {
+  const NodeId operand = program.value(program.inputs(collective)[0]);
+  if (As<AllToAll>(program.graph(), collective)) return operand;
+  const bool is_inside = std::binary_search(kernel.begin(), kernel.end(), operand);
+  if (!is_inside || !IsWidening(program, operand)) return operand;
+  return program.value(program.inputs(operand)[0]);
+}
+
 std::vector<NodeId> StatesRead(const Graph& g, const std::vector<NodeId>& nodes) {
   std::set<NodeId> states;
   for (NodeId id : nodes) {

@@ -82,6 +82,14 @@ struct KernelPhases {
 /// `kernel` is ascending: any set of nodes with one iteration space, legal or not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
+/// A cast to the type that kernels compute in anyway: of f16 and bf16 to f32, of u8 to i32.
+bool IsWidening(const TypedGraph& program, NodeId id);
+/// The value that ranks read of each other for a collective of `kernel`, which is ascending: of a
+/// reduction of a widening cast in the same kernel the cast's operand, so that narrow values cross;
+/// else the collective's operand.
+NodeId CrossingValue(const TypedGraph& program, NodeId collective,
+                     const std::vector<NodeId>& kernel);
+
 /// States whose value before the step one of the nodes reads directly, ascending.
 std::vector<NodeId> StatesRead(const Graph& g, const std::vector<NodeId>& nodes);
 

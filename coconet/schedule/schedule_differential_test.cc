@@ -195,6 +195,13 @@ output y = all_to_all(silu(x), 1)
 input g : f32[4, N] local
 output z = reduce(sum, g + broadcast(reshape(all_gather(x), [4, N]) - g, 0), 1)
 )",
+    R"(input g : bf16[N, 5] local
+state p : f32[N, 5]
+input h : f16[N] local
+update(p, p * 0.5 + all_reduce(sum, cast(f32, g)))
+output y = all_reduce(max, cast(f32, h * 2))
+output z = all_reduce(sum, cast(f32, cast(bf16, p * rank(f32))))
+)",
     R"(state s : f32[7, 7] replicated
 input w : f32[N] local
 t = transpose(s, 1, 0)

@@ -1,5 +1,6 @@
 #include "coconet/testing/simulated_ranks.h"
 
+#include "coconet/schedule/kernel_phases.h"
 #include "coconet/testing/reductions.h"
 
 namespace coconet {
@@ -24,7 +25,8 @@ std::vector<double> SimulatedRanks::Stored(int rank, NodeId store) const {
 }
 
 double SimulatedRanks::Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
-  const NodeId operand = Operand(reduction, 0);
+  const int launch = LaunchOf(reduction);
+  const NodeId operand = CrossingValue(program(), reduction, schedule_.launches()[launch].nodes);
   const RankGroup members = MembersOf(SpanOf(program().op(reduction)), rank, ranks_, of_node_);
   double result = Cell(members.first, operand, index);
   for (int i = 1; i < members.count; ++i)

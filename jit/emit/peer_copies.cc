@@ -22,7 +22,7 @@ PeerCopies::PeerCopies(KernelContext& k, Loads& loads) : k_(k) {
     if (!Is<AllReduce>(k.g, id)) continue;
     const NodeId fold = FoldBelow(k.u.program, id);
     if (fold >= 0 && k.InUnit(fold)) continue;
-    const NodeId operand = k.Operand(id);
+    const NodeId operand = k.Crossing(id);
     if (absl::c_none_of(copies_, [&](const Copy& copy) { return copy.operand == operand; }))
       Add(operand, loads);
   }

@@ -46,7 +46,7 @@ Rings::Rings(KernelContext& k, Loads& loads, bool copies)
 std::string Rings::Declarations() {
   std::string text;
   for (const Partials& ring : partials_) {
-    const NodeId operand = k_.Operand(ring.reduced);
+    const NodeId operand = k_.Crossing(ring.reduced);
     const DType dtype = k_.type(operand).dtype;
     const std::string peers = k_.args.Peers(ring.buffer, ComputedIn(dtype)),
                       own = k_.args.Own(k_.table.of[operand], dtype);
@@ -85,7 +85,7 @@ std::string Rings::PartialsText() {
   if (!Reduce()) return "";
   PhaseText phase{.on_slices = true};
   for (const Partials& ring : partials_) {
-    const TensorType& operand = k_.type(k_.Operand(ring.reduced));
+    const TensorType& operand = k_.type(k_.Crossing(ring.reduced));
     absl::StrAppend(&phase.elements.stores, "      Store<", k_.StoreMode(ring.buffer), ">(",
                     ring.name, ".next + i, hop == 0 ? Load<V>(", ring.name,
                     ".own + i) : ", LoadFrom(As<ReduceScatter>(k_.g, ring.reduced)->kind), "<V>(",

@@ -35,6 +35,9 @@ struct KernelContext {
   /// The value of operand `operand` of a node, seen through Updates.
   NodeId Operand(NodeId id, int operand = 0) const { return u.Value(g.nodes[id].inputs[operand]); }
 
+  /// What ranks read of each other for a reduction of the kernel.
+  NodeId Crossing(NodeId reduction) const { return CrossingValue(u.program, reduction, nodes()); }
+
   /// Ranks wait for each other before and after the kernel's work.
   bool Waits() const { return collective && target.ranks_per_node() > 1; }
   /// An AllToAll of what the kernel computes.

@@ -256,10 +256,10 @@ absl::StatusOr<std::string> Loads::Exchanged(PhaseText& phase, NodeId id) {
 }
 
 absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, NodeId id, ReduceKind kind) {
-  const NodeId operand = k_.Operand(id);
+  const NodeId operand = k_.Crossing(id);
   if (k_.InUnit(operand) || k_.table.of[operand] < 0)
     return Misplaced(id, "on a value that is not in memory");
-  phase.CountLoad(NodeText(k_.g, id), k_.target.ranks_per_node() * Bytes(id));
+  phase.CountLoad(NodeText(k_.g, id), k_.target.ranks_per_node() * Bytes(operand));
   const absl::string_view load = LoadFrom(kind);
   const auto sum = [&](const std::string& from) {
     return InRange(k_.type(id).dtype, absl::StrCat(load, "<V>(", from, ", i)"));
@@ -270,8 +270,9 @@ absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, NodeId id, Reduce
   const std::string from =
       source != sources_.end() ? source->second : k_.args.Peers(k_.table.of[operand], dtype);
   const bool switched = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-  const bool by_switch =
-      k_.Multicasts() && switched && kind == ReduceKind::kSum && Is<ReduceScatter>(k_.g, id);
+  // The switch rounds its sums to the type that it reads.
+  const bool by_switch = k_.Multicasts() && switched && dtype == k_.type(id).dtype &&
+                         kind == ReduceKind::kSum && Is<ReduceScatter>(k_.g, id);
   if (!by_switch) return sum(from);
   return sum(absl::StrCat(k_.args.OnAll(k_.table.of[operand], dtype), ", ", from));
 }

@@ -139,7 +139,8 @@ std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
       if (IsPushed(u, id)) reached[id] = true;
       const bool is_loaded = Is<AllToAll>(g, id) && !IsPushed(u, id);
       if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id)) && !is_loaded) continue;
-      const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(u.program, id);
+      const NodeId operand = CrossingValue(u.program, id, u.units[unit].nodes),
+                   fold = FoldBelow(u.program, id);
       const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
       if (u.unit_of[operand] != unit && !of_own_fold)
         reached[operand] = true;  // sums of a kernel's own folds are in no buffer
