@@ -23,12 +23,14 @@ struct Grid {
   CC_MEMBER int BlockSize() const { return ThreadCount(); }
   CC_MEMBER void Sync() const { SyncBlock(); }
   CC_MEMBER bool SyncAnd(bool ok) const { return SyncBlockAnd(ok); }
-  /// What `of` returns, computed by one thread of the block. Not for loops: nobody waits until all
-  /// have taken it.
+  /// The Pack of one element that `of` returns, computed by one thread of the block. Not for loops:
+  /// nobody waits until all have taken it.
   template <class F>
   CC_MEMBER auto OfBlock(F&& of) const {
     CC_SHARED(decltype(of()), value, 1);
-    if (ThreadId() == 0) value[0] = of();
+    // The element, not the struct: g++ does not tell simulated threads of structs that a call
+    // returns into memory.
+    if (ThreadId() == 0) value[0].d[0] = of().d[0];
     Sync();
     return value[0];
   }
