@@ -105,7 +105,9 @@ std::string Print(const std::vector<Arg>& args) {
 }
 
 std::string Print(const RankExtent& extent) {
-  return extent.per == 0 ? absl::StrCat(extent.total) : absl::StrCat(extent.total, "/", extent.per);
+  if (extent.per == 0) return absl::StrCat(extent.total);
+  return absl::StrCat(extent.total, "/", extent.per,
+                      extent.shift == 0 ? "" : absl::StrCat("-", extent.shift));
 }
 
 std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
@@ -162,8 +164,10 @@ absl::string_view CollectiveStep::Call() const { return NamesOf(kind).in_errors;
 
 int64_t RankExtent::On(int rank) const {
   if (per == 0) return total;
-  const int64_t begin = rank > total / per ? total : rank * per;  // the product cannot overflow
-  return std::min(per, total - begin);
+  const auto begin = [&](int64_t r) {  // no product overflows
+    return r > (total + shift) / per ? total : std::clamp<int64_t>(r * per - shift, 0, total);
+  };
+  return begin(rank + 1) - begin(rank);
 }
 
 int LaneOf(const Step& step) {

@@ -163,6 +163,8 @@ TEST(RankExtent, IsTheSameEverywhereOrASlice) {
   EXPECT_EQ(OnRanks({0, 64}, 2), (std::vector<int64_t>{0, 0}));
   constexpr int64_t kHuge = int64_t{1} << 62;
   EXPECT_EQ(OnRanks({kHuge + 1, kHuge}, 5), (std::vector<int64_t>{kHuge, 1, 0, 0, 0}));
+  EXPECT_EQ(OnRanks({100, 40, 30}, 4), (std::vector<int64_t>{10, 40, 40, 10}));
+  EXPECT_EQ(OnRanks({100, 100, 200}, 4), (std::vector<int64_t>{0, 0, 100, 0}));
   EXPECT_EQ((RankExtent{100, 64}.Most()), 64);
   EXPECT_EQ((RankExtent{10, 64}.Most()), 10);
   EXPECT_EQ((RankExtent{100}.Most()), 100);

@@ -85,6 +85,8 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
     Sizes sizes;
     for (const auto& [symbol, unused] : GetParam().workload.presets[0].sizes)
       sizes.insert_or_assign(symbol, Draw(symbol == "B" ? 1 : 3, symbol == "B" ? 2 : 40));
+    if (const auto weights = sizes.find("L"); weights != sizes.end())
+      weights->second = {Draw(1, 4), 0, Draw(1, 9)};
     return sizes;
   }
 

@@ -123,7 +123,9 @@ std::vector<Mutation> ElementMutations() {
        "all-to-all",
        {kOutOfBounds},
        {{"blocks.h",
-         "const Index run = OwnPart(g.high.extent, g.high.per, g.keeps_low ? k : rank) * g.inner;",
+         "const Index run =\n        OwnPart(g.high.extent, g.high.per, g.high.shift, g.keeps_low "
+         "? k : "
+         "rank) * g.inner;",
          "const Index run = g.high.per * g.inner;"}}},
       {"blocks-of-one-rank",
        "What goes to each rank in an all-to-all is packed in one place.",

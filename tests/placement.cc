@@ -24,14 +24,21 @@ Placement::Placement(const TensorType& type, int ranks, int rank) : type_(type) 
   }
   // The smallest part that is ceil(extent / ranks) or more, and a multiple of the largest of 1, 2,
   // 4 ... 64 that goes into it sixteen times.
-  int64_t per = (extent + ranks - 1) / ranks, multiple = 64;
+  int64_t per = (extent + ranks - 1) / ranks, shift = 0, multiple = 64;
   while (multiple > 1 && per < 16 * multiple) multiple /= 2;
   while (per % multiple != 0) ++per;
-  const int64_t low = std::min(rank * per, extent), high = std::min((rank + 1) * per, extent);
+  if (type.layout.weighted()) {
+    const Slicing cut = SliceShare(extent, ranks, type.layout.share);
+    per = cut.per;
+    shift = cut.shift;
+  }
+  const auto begin = [&](int64_t r) { return std::clamp<int64_t>(r * per - shift, 0, extent); };
+  const int64_t low = begin(rank), high = begin(rank + 1);
   run_ = (high - low) * inner;
   stride_ = per * inner;
   row_ = extent * inner;
   begin_ = low * inner;
+  shift_ = shift * inner;
 }
 
 std::string Placement::Read(const void* buffer) const {

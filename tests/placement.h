@@ -8,7 +8,7 @@
 namespace coconet {
 
 /// Where the elements of a tensor lie in one rank's buffer. Computed independently of the library,
-/// so that tests can compare the two.
+/// but for where parts by weight are cut, so that tests can compare the two.
 class Placement {
  public:
   Placement(const TensorType& type, int ranks, int rank);
@@ -36,7 +36,7 @@ class Placement {
 
   // Of sliced tensors:
   /// The rank that holds an element.
-  int OwnerOf(int64_t index) const { return static_cast<int>(index % row_ / stride_); }
+  int OwnerOf(int64_t index) const { return static_cast<int>((index % row_ + shift_) / stride_); }
   /// Index of an element of this rank in what Read returns.
   int64_t Find(int64_t index) const { return index / row_ * run_ + index % row_ - begin_; }
 
@@ -47,6 +47,7 @@ class Placement {
   int64_t stride_ = 0;  // between runs in the buffer
   int64_t row_ = 0;     // between runs in the tensor
   int64_t begin_ = 0;   // of the first run in the tensor
+  int64_t shift_ = 0;   // sliced by weights: rank r's runs begin at r * stride_ - shift_
 };
 
 }  // namespace coconet

@@ -137,8 +137,8 @@ TEST_F(SweepTest, TunesAFile) {
 }
 
 TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
-  std::ofstream(root_ / "work" / "bad.coco")
-      << "coconet 1\nprogram bad\ninput g : f32[8] local\ninput h : f32[9] local\noutput o = g + h\n";
+  std::ofstream(root_ / "work" / "bad.coco") << "coconet 1\nprogram bad\ninput g : f32[8] "
+                                                "local\ninput h : f32[9] local\noutput o = g + h\n";
   const struct {
     std::vector<std::string> args;
     std::string words;

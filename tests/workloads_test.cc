@@ -51,9 +51,10 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
       all.erase(std::remove_if(all.begin(), all.end(), is_large), all.end());
     return all;
   }
-  const std::vector<Tried> all = {{{{"B", 1}, {"S", 3}, {"H", 5}, {"K", 7}}, 4},
-                                  {{{"B", 2}, {"S", 33}, {"H", 64}, {"K", 20}}, 1},
-                                  {{{"B", 1}, {"S", 128}, {"H", 37}, {"K", 24}}, 2}};
+  const std::vector<Tried> all = {
+      {{{"B", 1}, {"S", 3}, {"H", 5}, {"K", 7}, {"R", 1}, {"D", 3}, {"L", 1}}, 4},
+      {{{"B", 2}, {"S", 33}, {"H", 64}, {"K", 20}, {"R", 9}, {"D", 32}, {"L", {3, 0, 7}}}, 1},
+      {{{"B", 1}, {"S", 128}, {"H", 37}, {"K", 24}, {"R", 5}, {"D", 130}, {"L", {1, 9}}}, 2}};
   std::vector<Tried> used;
   for (const Tried& tried : all) {
     Tried& mine = used.emplace_back(Tried{{}, tried.one_in});

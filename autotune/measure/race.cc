@@ -11,8 +11,8 @@
 namespace coconet {
 namespace {
 
-constexpr int kSweeps = 8;       // of the fit
-constexpr int kMostWeight = 20;  // of a runner's samples in a round's slowness
+constexpr int kSweeps = 8;        // of the fit
+constexpr int kMostSamples = 20;  // of a runner's samples in a round's slowness
 constexpr double kLeastNoise = 0.005;
 constexpr double kUnknownNoise = 0.1;
 constexpr double kDeviation = 1.4826;  // standard deviation over median absolute deviation
@@ -79,7 +79,7 @@ const Race::Fit& Race::Fitted() const {
       logs.push_back(s.log_us);
       rounds[s.round].push_back(
           {static_cast<int>(v), s.log_us,
-           static_cast<double>(std::min<size_t>(usable.size(), kMostWeight))});
+           static_cast<double>(std::min<size_t>(usable.size(), kMostSamples))});
     }
     fit.level[v] = Median(std::move(logs));
   }

@@ -47,7 +47,7 @@ int SlicedDim(const TensorType& type) {
 
 Part PartOf(const TensorType& type, int ranks, int rank) {
   if (!type.layout.sliced()) return {1, NumElements(type.shape), 0, 0, 0};
-  const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);
+  const TensorSlicing s = SlicingOf(type, ranks);
   const Range range = s.slicing.Of(rank);
   return {.runs = s.outer,
           .run = range.size() * s.inner,

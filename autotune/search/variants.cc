@@ -29,8 +29,8 @@ std::vector<const TensorType*> SlicedOf(const Schedule& s) {
 
 /// Whether half of the ranks, or more, have no element of a tensor that has some.
 bool IdlesHalf(const TensorType& type, int ranks) {
-  const Slicing slicing = SlicingOf(type.shape, type.layout.dim, ranks).slicing;
-  return slicing.extent > 0 && ranks > 1 &&
+  const Slicing slicing = SlicingOf(type, ranks).slicing;
+  return !type.layout.weighted() && slicing.extent > 0 && ranks > 1 &&
          (slicing.extent + slicing.per - 1) / slicing.per <= ranks / 2;
 }
 

@@ -55,7 +55,7 @@ absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t co
 absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage,
                           const SliceSink& sink) {
   const auto size = static_cast<int64_t>(SizeOf(type.dtype));
-  const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.stage_size()).slice_elements();
+  const int64_t stored = SlicingOf(type, rank.stage_size()).slice_elements();
   const int64_t piece = std::min(kPiece, stored);
   std::vector<char> mine(piece * size), all(piece * size * rank.stage_size());
   for (int64_t begin = 0; begin < stored; begin += piece) {

@@ -1,7 +1,9 @@
 #include "coconet/base/slices.h"
 
+#include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -55,6 +57,54 @@ TEST(Slices, PartsCoverTheExtentOnceAndAreNearlyEqual) {
         EXPECT_EQ(slicing.per % kSliceAlign, 0);
       }
     }
+  }
+}
+
+TEST(Slices, SharesOfWeightsAreWholeOrCutWhereARankHasItsPart) {
+  // Of weights 3, 5, 4: ranks get [0, 6) and [6, 12).
+  EXPECT_EQ(Parts(SliceShare(100, 2, {0, 3, 12})), (std::vector<Range>{{0, 100}, {100, 100}}));
+  EXPECT_EQ(Parts(SliceShare(100, 2, {3, 5, 12})), (std::vector<Range>{{0, 60}, {60, 100}}));
+  EXPECT_EQ(Parts(SliceShare(100, 2, {8, 4, 12})), (std::vector<Range>{{0, 0}, {0, 100}}));
+  EXPECT_EQ(Parts(SliceShare(100, 2, {12, 0, 12})), (std::vector<Range>{{0, 0}, {0, 100}}));
+  EXPECT_EQ(Parts(SliceShare(100, 2, {0, 0, 12})), (std::vector<Range>{{0, 100}, {100, 100}}));
+  EXPECT_EQ(Parts(SliceShare(10, 2, {})), Parts(SliceExtent(10, 2)));
+  EXPECT_EQ(Parts(SliceShare(0, 2, {3, 5, 12})), (std::vector<Range>{{0, 0}, {0, 0}}));
+}
+
+TEST(Slices, SharesOfWeightsCoverTheExtentAndAreNearlyEqual) {
+  std::mt19937_64 random(std::random_device{}());
+  for (int turn = 0; turn < 20000; ++turn) {
+    const auto up_to = [&](int64_t most) {
+      return std::uniform_int_distribution<int64_t>(0, most)(random);
+    };
+    const int64_t extent = up_to(turn % 2 == 0 ? 300 : 100000), most = turn % 3 == 0 ? 5 : 1 << 20;
+    const int ranks = 1 + static_cast<int>(up_to(16));
+    Share share{up_to(most), up_to(most)};
+    share.of = share.before + share.own + up_to(most);
+    const Slicing slicing = SliceShare(extent, ranks, share);
+    SCOPED_TRACE(absl::StrCat("extent ", extent, ", ", ranks, " ranks, share ", share.before, "+",
+                              share.own, "/", share.of));
+    int64_t end = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Range part = slicing.Of(rank);
+      ASSERT_EQ(part.begin, end);
+      ASSERT_GE(part.size(), 0);
+      ASSERT_LE(part.size(), slicing.per);
+      end = part.end;
+      if (part.size() == 0) continue;
+      ASSERT_EQ(slicing.OwnerOf(part.begin), rank);
+      ASSERT_EQ(slicing.OwnerOf(part.end - 1), rank);
+      if (share.of == 0) continue;
+      // The weight of the part, but for the granules that its two cuts, and those of the ranks
+      // between, are rounded to.
+      const double weight = static_cast<double>(part.size()) * static_cast<double>(share.own) /
+                            static_cast<double>(extent);
+      const double granules = static_cast<double>(GranuleOf(extent) * (ranks + 1)) *
+                              static_cast<double>(share.own) / static_cast<double>(extent);
+      ASSERT_LE(weight, static_cast<double>(share.of) / ranks + granules);
+    }
+    ASSERT_EQ(end, extent);
+    ASSERT_LE(slicing.per, std::max<int64_t>(extent, SliceExtent(extent, ranks).per));
   }
 }
 

@@ -15,6 +15,17 @@
 namespace coconet {
 namespace {
 
+absl::Status CheckWeights(const Site& site, const Layout& layout) {
+  if (!layout.by.empty() && !IsIdentifier(layout.by))
+    return site.Error("'", layout.by, "' is not a name for a list of weights");
+  const auto& [before, own, of] = layout.share;
+  const bool in_range =
+      of >= 0 && of <= kMostWeight && before >= 0 && before <= of && own >= 0 && own <= of - before;
+  if (in_range) return absl::OkStatus();
+  return site.Error("want weights BEFORE+OWN/ALL of at most 2^52 together, have ", before, "+", own,
+                    "/", of);
+}
+
 absl::StatusOr<TensorType> InferDeclared(const Site& site, const TensorType& type, bool is_state) {
   for (const Dim& dim : type.shape) {
     if (!dim.bound() && !IsIdentifier(dim.symbol))
@@ -23,6 +34,7 @@ absl::StatusOr<TensorType> InferDeclared(const Site& site, const TensorType& typ
   if (absl::Status extents = CheckExtents(type.shape); !extents.ok())
     return site.Error(extents.message());
   if (type.layout.sliced()) RETURN_IF_ERROR(CheckSlicedDim(site, type.layout.dim, type.shape));
+  RETURN_IF_ERROR(CheckWeights(site, type.layout));
   if (type.layout.kind == Layout::Kind::kAuto && !is_state) {
     return site.Error("layout auto is for states; want local, replicated or sliced");
   }
@@ -214,11 +226,11 @@ absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to
     const Product before = ProductOf(from.first(layout.dim));
     for (size_t d = 0; d < to.size(); ++d) {
       if (to[d] == from[layout.dim] && ProductOf(to.first(d)) == before)
-        return Layout::Sliced(static_cast<int>(d));
+        return layout.Over(static_cast<int>(d));
     }
   }
   if ((layout.dim == Layout::kFlat || from.size() == 1) && !to.empty())
-    return Layout::Sliced(Layout::kFlat);
+    return layout.Over(Layout::kFlat);
   return site.Error("want a shape in which the sliced dimension stays whole, ", site.HaveOperands(),
                     "; use all_gather");
 }
@@ -289,7 +301,10 @@ Layout ReadLayout(const TensorType& type) {
 }
 
 TensorType Normalized(TensorType type) {
-  if (type.layout == Layout::Sliced(Layout::kFlat) && type.shape.size() == 1) type.layout.dim = 0;
+  const Layout& layout = type.layout;
+  if (layout.sliced() && layout.dim == Layout::kFlat && !layout.by_place() &&
+      type.shape.size() == 1)
+    type.layout.dim = 0;
   return type;
 }
 

@@ -57,6 +57,8 @@ absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScat
 absl::StatusOr<TensorType> InferAllGather(const Site& site, const AllGather& op) {
   TensorType type = site.type(0);
   const bool of_place = op.span == Span::kNode;
+  if (type.layout.weighted() && op.span != Span::kAll)
+    return site.Error("parts by weight are gathered over all ranks at once, ", site.HaveOperands());
   if (!type.layout.sliced() ||
       type.layout.parts != (of_place ? Layout::Parts::kPlace : Layout::Parts::kOwn)) {
     return site.Error("want a sliced operand",

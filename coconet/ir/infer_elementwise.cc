@@ -65,7 +65,7 @@ absl::StatusOr<Layout> AlignedSlicing(const Site& site, size_t i, const Shape& r
     return site.Error("a sliced dimension cannot be broadcast to ", Text(result), ", ",
                       site.HaveOperands());
   }
-  return Layout::Sliced(dim, type.layout.parts);
+  return type.layout.Over(dim);
 }
 
 absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
@@ -80,8 +80,10 @@ absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
         ASSIGN_OR_RETURN(const Layout aligned, AlignedSlicing(site, i, result));
         if (sliced.has_value() && *sliced != aligned) {
           return site.Error("operands are sliced over different ",
-                            sliced->dim != aligned.dim ? "dimensions" : "ranks", ", ",
-                            site.HaveOperands());
+                            sliced->dim != aligned.dim                 ? "dimensions"
+                            : sliced->by_place() != aligned.by_place() ? "ranks"
+                                                                       : "parts",
+                            ", ", site.HaveOperands());
         }
         sliced = aligned;
         break;

@@ -19,15 +19,14 @@ absl::StatusOr<Layout> GatheredLayout(const Site& site, int dim, int index_dims)
                       site.HaveOperands(), "; use all_gather");
   }
   if (table.sliced() && table.dim == dim) return Layout::Local();
-  if (table.sliced())
-    return Layout::Sliced(table.dim < dim ? table.dim : table.dim + index_dims - 1);
+  if (table.sliced()) return table.Over(table.dim < dim ? table.dim : table.dim + index_dims - 1);
   const bool local = table == Layout::Local() || indices == Layout::Local();
   if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
   if (local) {
     return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
                       "ranks, ", site.HaveOperands());
   }
-  if (indices.dim != Layout::kFlat) return Layout::Sliced(dim + indices.dim);
+  if (indices.dim != Layout::kFlat) return indices.Over(dim + indices.dim);
   if (site.type(0).shape.size() == 1) return indices;
   return site.Error("indices sliced flat take elements of a vector only, not rows, ",
                     site.HaveOperands());

@@ -14,7 +14,7 @@ struct Factor {
   Dim rows, columns;  // after transposing
   bool local = false, sliced = false;
   enum class Along : uint8_t { kLead, kRows, kColumns } along{};
-  int lead_dim = 0;
+  Layout layout;  // sliced: how
 };
 
 absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
@@ -29,7 +29,7 @@ absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
   if (type.layout.dim == Layout::kFlat)
     return site.Error("an operand sliced flat has no whole rows, ", site.HaveOperands());
   f.sliced = true;
-  f.lead_dim = type.layout.dim;
+  f.layout = type.layout;
   const bool along_last = type.layout.dim == rank - 1;
   if (type.layout.dim >= rank - 2)
     f.along = along_last != transposed ? Factor::Along::kColumns : Factor::Along::kRows;
@@ -42,14 +42,16 @@ absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Fa
   if (!a.sliced && !b.sliced) return a.local || b.local ? Layout::Local() : Layout::Replicated();
   const bool a_contracts = a.sliced && a.along == Along::kColumns,
              b_contracts = b.sliced && b.along == Along::kRows;
-  if (a_contracts && b_contracts) return Layout::Local();
+  if (a_contracts && b_contracts && a.layout.Over(0) == b.layout.Over(0)) return Layout::Local();
+  if (a_contracts && b_contracts)
+    return site.Error("operands are sliced over different parts, ", site.HaveOperands());
   if (a_contracts || b_contracts) {
     return site.Error("the dimension that is summed over is sliced in one operand only, ",
                       site.HaveOperands());
   }
   std::optional<int> dims[2];
-  if (a.sliced) dims[0] = a.along == Along::kRows ? r : a.lead_dim;
-  if (b.sliced) dims[1] = b.along == Along::kColumns ? r + 1 : b.lead_dim;
+  if (a.sliced) dims[0] = a.along == Along::kRows ? r : a.layout.dim;
+  if (b.sliced) dims[1] = b.along == Along::kColumns ? r + 1 : b.layout.dim;
   // A leading dimension that both have is sliced in both, or each rank would miss some of the
   // other's matrices.
   const bool a_leads = a.sliced && a.along == Along::kLead,
@@ -59,7 +61,10 @@ absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Fa
   if (missed || (dims[0] && dims[1] && dims[0] != dims[1])) {
     return site.Error("operands are sliced over different dimensions, ", site.HaveOperands());
   }
-  return Layout::Sliced(dims[0] ? *dims[0] : *dims[1]);
+  const int dim = dims[0] ? *dims[0] : *dims[1];
+  if (a.sliced && b.sliced && a.layout.Over(dim) != b.layout.Over(dim))
+    return site.Error("operands are sliced over different parts, ", site.HaveOperands());
+  return (a.sliced ? a : b).layout.Over(dim);
 }
 
 }  // namespace

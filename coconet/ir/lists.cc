@@ -1,6 +1,7 @@
 #include "coconet/ir/lists.h"
 
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -27,23 +28,27 @@ bool IsDeclaredEach(const Graph& g, NodeId id) {
     return shape != nullptr && Mentions(*shape, g.lists);
   }
   const Declared declared = DeclaredIn(op);
-  return declared.type != nullptr && (*declared.each || Mentions(declared.type->shape, g.lists));
+  return declared.type != nullptr && (*declared.each || Mentions(declared.type->shape, g.lists) ||
+                                      g.lists.contains(declared.type->layout.by));
 }
 
 absl::Status CheckSizes(const Graph& g) {
-  std::set<std::string> symbols;
+  std::set<std::string> symbols, weights;
   for (const Node& node : g.nodes) {
     Op op = node.op;
     if (const Shape* shape = DeclaredShape(op)) {
       for (const Dim& dim : *shape) symbols.insert(dim.symbol);
     }
+    if (const Declared declared = DeclaredIn(op); declared.type != nullptr)
+      weights.insert(declared.type->layout.by);
   }
   const auto& [first, of_first] = *g.lists.begin();
   for (const auto& [symbol, sizes] : g.lists) {
     const auto error = [&, name = symbol](const auto&... what) {
       return absl::InvalidArgumentError(absl::StrCat("sizes of ", name, ": ", what...));
     };
-    if (!symbols.contains(symbol)) return error("no declaration mentions it");
+    if (!symbols.contains(symbol) && !weights.contains(symbol))
+      return error("no declaration mentions it");
     if (sizes.empty() || sizes.size() > kMostTensors)
       return error("want 1 to ", kMostTensors, " tensors, have ", sizes.size());
     if (sizes.size() != of_first.size()) {
@@ -52,6 +57,11 @@ absl::Status CheckSizes(const Graph& g) {
     }
     for (size_t t = 0; t < sizes.size(); ++t) {
       if (sizes[t] < 0) return error("want 0 or more, tensor ", t, " has ", sizes[t]);
+    }
+    int64_t room = kMostWeight;
+    for (size_t t = 0; weights.contains(symbol) && t < sizes.size(); ++t) {
+      if (sizes[t] > room) return error("want weights of at most 2^52 together");
+      room -= sizes[t];
     }
   }
   return absl::OkStatus();
@@ -92,12 +102,34 @@ NodeId Combined(Graph& out, ReduceKind kind, std::vector<NodeId> scalars) {
   return scalars[0];
 }
 
-/// An operation as one tensor has it: its sizes, its names.
+Share ShareOf(const std::vector<int64_t>& weights, int tensor) {
+  const auto of_tensor = weights.begin() + tensor;
+  return {.before = std::accumulate(weights.begin(), of_tensor, int64_t{0}),
+          .own = *of_tensor,
+          .of = std::accumulate(weights.begin(), weights.end(), int64_t{0})};
+}
+
+bool HasWeights(const Graph& g) {
+  return absl::c_any_of(g.nodes, [&](const Node& node) {
+    Op op = node.op;
+    const Declared declared = DeclaredIn(op);
+    return declared.type != nullptr && !declared.type->layout.by.empty();
+  });
+}
+
+/// An operation as one tensor has it: its sizes, its share of weights, its names.
 Op OpOfTensor(Op op, const SizeLists& lists, int tensor) {
   if (Shape* shape = DeclaredShape(op)) {
     for (Dim& dim : *shape) {
       const auto list = dim.bound() ? lists.end() : lists.find(dim.symbol);
       if (list != lists.end()) dim = Dim(list->second[tensor]);
+    }
+  }
+  if (const Declared declared = DeclaredIn(op); declared.type != nullptr) {
+    Layout& layout = declared.type->layout;
+    if (const auto list = lists.find(layout.by); list != lists.end()) {
+      layout.share = ShareOf(list->second, tensor);
+      layout.by.clear();
     }
   }
   return op;
@@ -146,10 +178,12 @@ Graph ProgramOf(const Graph& g, int tensor) {
 
 TensorKinds KindsOf(const Graph& g) {
   TensorKinds kinds;
+  const bool weighted = HasWeights(g);  // each tensor has another share
   std::map<std::vector<int64_t>, int> known;
   for (int tensor = 0; tensor < TensorCount(g); ++tensor) {
     std::vector<int64_t> sizes;
     for (const auto& [symbol, list] : g.lists) sizes.push_back(list[tensor]);
+    if (weighted) sizes.push_back(tensor);
     const auto [kind, is_new] =
         known.try_emplace(std::move(sizes), static_cast<int>(kinds.first.size()));
     if (is_new) {

@@ -12,7 +12,7 @@ namespace coconet {
 // A program with symbols that are bound to lists of sizes (Graph::lists) runs on many tensors.
 // There is one of each declaration per tensor whose shape mentions such a symbol, or that is marked
 // `each`, and one per tensor of what is computed from these. All tensors share the others. Total
-// makes one value of those of all tensors.
+// makes one value of those of all tensors. A layout cut by weights names a list, too.
 
 /// How many tensors; 0 for a program without lists.
 int TensorCount(const Graph& g);
@@ -29,7 +29,7 @@ absl::Status CheckLists(const Graph& g);
 /// is then of one scalar.
 Graph ProgramOf(const Graph& g, int tensor);
 
-/// Tensors that have all sizes in common share a program.
+/// Tensors that have all sizes in common share a program, unless they are cut by weights.
 struct TensorKinds {
   std::vector<int> of;     // by tensor: its kind
   std::vector<int> first;  // by kind: the first tensor of it

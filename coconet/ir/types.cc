@@ -38,7 +38,12 @@ std::string Text(const Layout& layout) {
       const char* parts = layout.parts == Layout::Parts::kPlace ? ", place"
                           : layout.by_place()                   ? ", partial"
                                                                 : "";
-      return absl::StrCat("sliced(", DimText(layout.dim), parts, ")");
+      const Share& share = layout.share;
+      const std::string by =
+          !layout.by.empty() ? absl::StrCat(", by ", layout.by)
+          : share.of > 0     ? absl::StrCat(", by ", share.before, "+", share.own, "/", share.of)
+                             : "";
+      return absl::StrCat("sliced(", DimText(layout.dim), parts, by, ")");
     }
     case Layout::Kind::kAuto:
       return "auto";
@@ -89,6 +94,13 @@ TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks) {
   CC_CHECK(dim >= 0 && dim < static_cast<int>(shape.size()));
   const int64_t inner = Product(shape, dim + 1, shape.size());
   return {SliceExtent(shape[dim].size, ranks), Product(shape, 0, dim), inner};
+}
+
+TensorSlicing SlicingOf(const Shape& shape, const Layout& layout, int ranks) {
+  CC_CHECK(layout.by.empty());
+  TensorSlicing cut = SlicingOf(shape, layout.dim, ranks);
+  if (layout.weighted()) cut.slicing = SliceShare(cut.slicing.extent, ranks, layout.share);
+  return cut;
 }
 
 }  // namespace coconet

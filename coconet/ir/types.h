@@ -69,12 +69,29 @@ struct Layout {
   Kind kind = Kind::kReplicated;
   int dim = 0;                // kSliced only; else 0
   Parts parts = Parts::kOwn;  // kSliced only; else kOwn
+  /// kSliced only: the tensors of a list lie side by side along `dim`, and each rank has an equal
+  /// part of their weights (SliceShare), instead of an equal part of each tensor. `by` names the
+  /// list of the weights until a tensor of the list is chosen (lists.h), `share` is then that
+  /// tensor's.
+  std::string by;
+  Share share;
 
   static Layout Local() { return {Kind::kLocal}; }
   static Layout Replicated() { return {Kind::kReplicated}; }
   static Layout Sliced(int dim, Parts parts = Parts::kOwn) { return {Kind::kSliced, dim, parts}; }
+  static Layout SlicedBy(std::string weights, int dim) {
+    return {Kind::kSliced, dim, Parts::kOwn, std::move(weights)};
+  }
   static Layout Auto() { return {Kind::kAuto}; }
   bool sliced() const { return kind == Kind::kSliced; }
+  /// Cut by weights, not in equal parts.
+  bool weighted() const { return !by.empty() || share.of > 0; }
+  /// Parts cut alike, over another dimension.
+  Layout Over(int other_dim) const {
+    Layout other = *this;
+    other.dim = other_dim;
+    return other;
+  }
   /// A rank holds the parts of its place, more than its own where there are several nodes. Only
   /// between collectives of one step.
   bool by_place() const { return parts != Parts::kOwn; }
@@ -92,7 +109,8 @@ struct TensorType {
 std::string Text(const Dim& dim);          // "N", "1024"
 std::string Text(const Shape& shape);      // "[N, 1024]"; a scalar prints as "[]"
 std::string Text(const Layout& layout);    // "local", "replicated", "sliced(0)", "sliced(flat)",
-                                           // "sliced(0, place)", "sliced(0, partial)", "auto"
+                                           // "sliced(0, place)", "sliced(0, partial)",
+                                           // "sliced(1, by L)", "sliced(1, by 3+2/214)", "auto"
 std::string Text(const TensorType& type);  // "f32[N] sliced(0)"
 std::string Text(const BoundSize& size);   // "1024", "1024,4096"
 std::string DimText(int dim);              // of a slicing: "0", "flat"
@@ -115,11 +133,16 @@ struct TensorSlicing {
   Slicing slicing;
   int64_t outer = 1, inner = 1;
   /// A rank's part is one contiguous run of the global tensor (flat, or everything before dim is
-  /// 1).
-  bool contiguous() const { return outer == 1; }
+  /// 1), at the rank's number times the size of a part.
+  bool contiguous() const { return outer == 1 && slicing.shift == 0; }
   int64_t padded_elements() const { return outer * slicing.padded() * inner; }
   int64_t slice_elements() const { return outer * slicing.per * inner; }  // storage of one rank
 };
 TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks);
+/// Of a sliced layout, which has no unbound weights.
+TensorSlicing SlicingOf(const Shape& shape, const Layout& layout, int ranks);
+inline TensorSlicing SlicingOf(const TensorType& type, int ranks) {
+  return SlicingOf(type.shape, type.layout, ranks);
+}
 
 }  // namespace coconet

@@ -14,6 +14,7 @@ TEST(Types, PrintAsInTheTextForm) {
   EXPECT_EQ(Text(Layout::Local()), "local");
   EXPECT_EQ(Text(Layout::Sliced(1)), "sliced(1)");
   EXPECT_EQ(Text(Layout::Sliced(Layout::kFlat)), "sliced(flat)");
+  EXPECT_EQ(Text(Layout::SlicedBy("L", 1)), "sliced(1, by L)");
   EXPECT_EQ(Text(TensorType{DType::kBF16, {"N"}, Layout::Auto()}), "bf16[N] auto");
   EXPECT_EQ(Text(TensorType{DType::kI64, {}, Layout::Replicated()}), "i64[] replicated");
 }

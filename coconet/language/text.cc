@@ -35,6 +35,7 @@ class Parser {
   absl::StatusOr<Tensor> Value() { return ParseExpression(words_, values_, program()); }
   absl::Status Define(absl::string_view name, Tensor value);
   absl::StatusOr<Layout> ParseLayout(bool is_state, const Shape& shape);
+  absl::Status ParseWeights(Layout& layout);
   /// Made by the first statement after the name.
   Program& program() { return program_.has_value() ? *program_ : program_.emplace(name_); }
 
@@ -144,6 +145,22 @@ absl::Status Parser::Define(absl::string_view name, Tensor value) {
   return absl::InvalidArgumentError(absl::StrCat("the name '", name, "' is taken"));
 }
 
+/// "by L", the name of a list of weights, or "by 3+2/214", the share of a tensor.
+absl::Status Parser::ParseWeights(Layout& layout) {
+  RETURN_IF_ERROR(words_.Expect("by"));
+  if (words_.Peek().kind == Token::Kind::kName) {
+    layout.by = std::string(words_.Take().text);
+    return absl::OkStatus();
+  }
+  constexpr absl::string_view kWanted = "the name of a list of weights, or BEFORE+OWN/ALL";
+  ASSIGN_OR_RETURN(layout.share.before, words_.Integer<int64_t>(kWanted));
+  RETURN_IF_ERROR(words_.Expect("+"));
+  ASSIGN_OR_RETURN(layout.share.own, words_.Integer<int64_t>("a weight"));
+  RETURN_IF_ERROR(words_.Expect("/"));
+  ASSIGN_OR_RETURN(layout.share.of, words_.Integer<int64_t>("the sum of all weights"));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
   const bool open = words_.Peek().kind == Token::Kind::kEnd || words_.Peek().Is("each");
   if (open && is_state) return Layout::Auto();
@@ -154,9 +171,11 @@ absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
   if (!words_.Accept("sliced"))
     return words_.Expected("a layout (local, replicated, sliced(...) or auto)");
   RETURN_IF_ERROR(words_.Expect("("));
-  ASSIGN_OR_RETURN(const int dim, ParseSlicedDim(words_));
+  Layout layout = Layout::Sliced(0);
+  ASSIGN_OR_RETURN(layout.dim, ParseSlicedDim(words_));
+  if (words_.Accept(",")) RETURN_IF_ERROR(ParseWeights(layout));
   RETURN_IF_ERROR(words_.Expect(")"));
-  return Layout::Sliced(dim);
+  return layout;
 }
 
 }  // namespace

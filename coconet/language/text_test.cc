@@ -116,6 +116,8 @@ TEST(Parse, LayoutsAndDefaults) {
                         "state c:i64[0] sliced ( flat )\r\n"
                         "state d:u8[] local\r\n"
                         "state e:bool[N]\r\n"
+                        "input f:f32[2,N] sliced(1,by L)\r\n"
+                        "input h:f32[N] sliced(flat, by 3+2/214)\r\n"
                         "update(e, e)"),
             R"(coconet 1
 input a : f32[] replicated
@@ -123,7 +125,9 @@ input b : bf16[2, N] sliced(1)
 state c : i64[0] sliced(flat)
 state d : u8[] local
 state e : bool[N] auto
-%5 = update(e, e)
+input f : f32[2, N] sliced(1, by L)
+input h : f32[N] sliced(flat, by 3+2/214)
+%7 = update(e, e)
 )");
 }
 

@@ -303,16 +303,16 @@ Bounded Evaluation::Read(const std::string& name, const Part& part) const {
 }
 
 int Evaluated::OwnerOf(NodeId id, int64_t at, int rank) const {
-  const TensorSlicing cut = SlicingOf(type(id).shape, type(id).layout.dim, ranks);
+  const TensorSlicing cut = SlicingOf(type(id), ranks);
   const int64_t along = at / cut.inner % cut.slicing.extent;
-  return FirstOfStage(rank) + static_cast<int>(along / cut.slicing.per);
+  return FirstOfStage(rank) + cut.slicing.OwnerOf(along);
 }
 
 Range Evaluated::PartOfDim(NodeId id, int dim, int rank) const {
   const TensorType& t = type(id);
   const int64_t extent = t.shape[dim].size;
   if (!t.layout.sliced() || t.layout.dim != dim) return {0, extent};
-  return SlicingOf(t.shape, dim, ranks).slicing.Of(rank % ranks);
+  return SlicingOf(t, ranks).slicing.Of(rank % ranks);
 }
 
 int Evaluation::MapList(NodeId id, int list, size_t i) {

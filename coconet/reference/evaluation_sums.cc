@@ -96,7 +96,7 @@ class FoldJob : public EvaluationJob {
         ranges[d] = {output % shape_[d].size, output % shape_[d].size + 1};
         output /= shape_[d].size;
       } else if (is_flat_) {
-        ranges[d] = SlicingOf(from_.shape, Layout::kFlat, e_.ranks).slicing.Of(rank() % e_.ranks);
+        ranges[d] = SlicingOf(from_, e_.ranks).slicing.Of(rank() % e_.ranks);
       } else {
         ranges[d] = e_.PartOfDim(node(), static_cast<int>(d), rank());
       }

@@ -17,6 +17,8 @@ absl::Status CheckDim(const Graph& g, const SplitByNode& split, const TensorType
                    Text(operand.shape), ", have ", split.dim);
   }
   const Layout& slices = As<AllGather>(g, split.node) ? operand.layout : result.layout;
+  if (slices.weighted())
+    return Refused(split, NodeText(g, split.node), " gathers parts by weight, want equal ones");
   if (As<AllReduce>(g, split.node) || slices.dim == split.dim) return absl::OkStatus();
   return Refused(split, NodeText(g, split.node), " has slices over ", DimText(slices.dim),
                  ", want that, have ", DimText(split.dim));

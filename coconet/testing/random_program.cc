@@ -38,6 +38,11 @@ class Generator : private TensorDraws {
     shape_ = AnyWholeShape();
     const int dims = static_cast<int>(shape_.size());
     dim_ = dims == 0 ? 0 : Pick({Layout::kFlat, 0, dims - 1, Below(dims)});
+    if (Chance(20)) {
+      share_.before = Below(6);
+      share_.own = Below(6);
+      share_.of = share_.before + share_.own + Below(6);
+    }
     switch (options_.kind) {
       case ProgramKind::kSymbolic:
         return DeclareSymbolic();
@@ -138,7 +143,10 @@ class Generator : private TensorDraws {
   Layout AnyLayout() {
     const int kind = Below(10);
     if (kind < 5) return Layout::Local();
-    return kind < 8 ? Layout::Replicated() : Layout::Sliced(dim_);
+    if (kind < 8) return Layout::Replicated();
+    Layout sliced = Layout::Sliced(dim_);
+    sliced.share = share_;
+    return sliced;
   }
 
   TensorType AnyType() {
@@ -294,6 +302,7 @@ class Generator : private TensorDraws {
   }
 
   int dim_ = 0;  // over which most slices are
+  Share share_;  // and by which weights
   int communications_ = 0;
   std::vector<Drafted> states_;  // to be updated
 };

@@ -10,9 +10,9 @@ namespace coconet {
 
 /// The rank of its stage that holds an element of a sliced tensor.
 inline int OwnerOf(int64_t index, const TensorType& type, int ranks) {
-  const TensorSlicing slicing = SlicingOf(type.shape, type.layout.dim, ranks);
+  const TensorSlicing slicing = SlicingOf(type, ranks);
   const int64_t along = index / slicing.inner % std::max<int64_t>(slicing.slicing.extent, 1);
-  return static_cast<int>(along / std::max<int64_t>(slicing.slicing.per, 1));
+  return slicing.slicing.per == 0 ? 0 : slicing.slicing.OwnerOf(along);
 }
 
 /// The ranks that a collective spans: first, first + stride, ...

@@ -1,6 +1,7 @@
 #include "coconet/workloads/model_shapes.h"
 
 #include "absl/strings/str_cat.h"
+#include "coconet/language/bags.h"
 #include "coconet/language/language.h"
 
 namespace coconet {
@@ -105,6 +106,19 @@ std::vector<SizePreset> PipelineSizes() {
   return presets;
 }
 
+std::vector<SizePreset> EmbeddingSizes() {
+  // Look-ups per sample of each table of DLRM v2 (github.com/facebookresearch/dlrm).
+  const std::vector<int64_t> dlrm = {3, 2, 1, 2, 6, 1, 1,  1,   1,  7,  3, 8, 1,
+                                     6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1};
+  const auto sizes = [](int64_t rows, int64_t columns, int64_t samples,
+                        std::vector<int64_t> lookups) -> Sizes {
+    return {{"R", rows}, {"D", columns}, {"B", samples}, {"L", std::move(lookups)}};
+  };
+  return {{"small", sizes(1000, 64, 256, {3, 1, 20, 2, 1, 6})},
+          {"dlrm-v2", sizes(100'000, 128, 1024, dlrm)},
+          {"micro", sizes(1'000'000, 64, 2048, std::vector<int64_t>(8, 100))}};
+}
+
 absl::StatusOr<Graph> Epilogue(DType dtype) {
   Program program("epilogue");
   const Tensor x = program.Input("x", dtype, {"B", "S", "K"}, Layout::Sliced(2));
@@ -124,6 +138,14 @@ absl::StatusOr<Graph> SequenceParallel(DType dtype) {
   const Tensor w = program.Input("w", dtype, {"K", "H"}, Layout::Sliced(0));
   const Tensor hidden = Gelu(MatMul(AllGather(RmsNorm(x, 1e-5)), v));
   program.Output("y", x + ReduceScatter(ReduceKind::kSum, MatMul(hidden, w), 1));
+  return program.graph();
+}
+
+absl::StatusOr<Graph> Embedding(DType dtype) {
+  Program program("dlrm_embedding");
+  const Tensor tables = program.Input("tables", dtype, {"R", "D"}, Layout::SlicedBy("L", 1));
+  const Tensor indices = program.Input("indices", DType::kI32, {"B", "L"}, Layout::Replicated());
+  program.Output("pooled", AllToAll(EmbeddingBag(tables, indices, Pooling::kSum), 0));
   return program.graph();
 }
 

@@ -30,12 +30,17 @@ absl::StatusOr<Graph> Epilogue(DType dtype);
 /// x[B, S, H] sliced over S: y = x + reduce_scatter(gelu(all_gather(rms_norm(x)).v).w), v and w
 /// sliced over K.
 absl::StatusOr<Graph> SequenceParallel(DType dtype);
+/// Embedding tables [R, D], cut over columns by their look-ups L: the sums of bags of L rows, for
+/// each of B samples; each rank ends with those of all tables for its samples.
+absl::StatusOr<Graph> Embedding(DType dtype);
 /// x[B, S, H] local: y = send(dropout(all_reduce(x) + b, 0.1) + r, next).
 absl::StatusOr<Graph> PipelineBoundary(DType dtype);
 
 std::vector<SizePreset> AttentionSizes();
 std::vector<SizePreset> MlpSizes();
 std::vector<SizePreset> SequenceSizes();
+/// "small"; "dlrm-v2", with the tables of DLRM v2, of 100,000 rows each; "micro", with 8 alike.
+std::vector<SizePreset> EmbeddingSizes();
 std::vector<SizePreset> PipelineSizes();
 
 }  // namespace coconet

@@ -34,7 +34,7 @@ TEST(Workloads, AreListed) {
   for (const WorkloadInfo& info : Workloads()) names.emplace_back(info.name);
   EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip",
                                              "groups", "loss_scale", "stochastic", "attention",
-                                             "mlp", "sequence", "pipeline"}));
+                                             "mlp", "sequence", "dlrm_embedding", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
@@ -42,7 +42,8 @@ TEST(Workloads, UnknownOnesAreNotFound) {
             absl::NotFoundError(
                 "unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, "
                 "adam, adamw, lamb, "
-                "clip, groups, loss_scale, stochastic, attention, mlp, sequence, pipeline"));
+                "clip, groups, loss_scale, stochastic, attention, mlp, sequence, "
+                "dlrm_embedding, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError(
                 "workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));

@@ -161,7 +161,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     const TensorType& sliced =
         Is<AllGather>(s.graph(), id) ? s.type(s.program().inputs(id)[0]) : type;
     if (sliced.layout.sliced()) {
-      const bool contiguous = SlicingOf(sliced.shape, sliced.layout.dim, ranks).contiguous();
+      const bool contiguous = SlicingOf(sliced, ranks).contiguous();
       t.library_possible = t.library_possible && contiguous;
       t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);
     }

@@ -16,7 +16,7 @@ constexpr int64_t kElements = 64;
 absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
   if (rows && type.shape.back().size == 0)
     return absl::FailedPreconditionError(absl::StrCat("rows of ", Text(type), " are empty"));
-  const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);
+  const TensorSlicing s = SlicingOf(type, ranks);
   if (!s.contiguous())
     return absl::FailedPreconditionError(
         absl::StrCat("slices of ", Text(type), " are not contiguous"));

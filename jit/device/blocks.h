@@ -9,7 +9,7 @@ namespace coconet {
 /// high, `kept`, and whole along the other, `cut`. Block k of n holds this rank's part of `kept`
 /// and rank k's part of `cut`, both padded to `per`.
 struct BlockedDim {
-  Index extent, per;
+  Index extent, per, shift;
 };
 struct Blocks {
   Index outer, middle, inner;
@@ -30,9 +30,11 @@ CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks&
     const int k = int(row / rows);
     const Index m = row % g.middle, l = row / g.middle % g.low.per,
                 o = row % rows / (g.middle * g.low.per);
-    if (l >= OwnPart(g.low.extent, g.low.per, g.keeps_low ? rank : k)) continue;
-    const Index run = OwnPart(g.high.extent, g.high.per, g.keeps_low ? k : rank) * g.inner;
-    const Index low = g.keeps_low ? l : k * g.low.per + l, high = g.keeps_low ? k * g.high.per : 0;
+    if (l >= OwnPart(g.low.extent, g.low.per, g.low.shift, g.keeps_low ? rank : k)) continue;
+    const Index run =
+        OwnPart(g.high.extent, g.high.per, g.high.shift, g.keeps_low ? k : rank) * g.inner;
+    const Index low = g.keeps_low ? l : BeginOf(g.low.per, g.low.shift, k) + l,
+                high = g.keeps_low ? BeginOf(g.high.per, g.high.shift, k) : 0;
     T* const own =
         storage + (((o * low_stored + low) * g.middle + m) * high_stored + high) * g.inner;
     T* const other = blocks + k * block + row % rows * g.high.per * g.inner;

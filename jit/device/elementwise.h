@@ -363,10 +363,21 @@ CC_DEVICE bool IsInRow(const BroadcastMap<R>& m, Index i) {
   const Index begin = BroadcastMap<R>::RowOf(m, i) * m.dim[R - 1].by;
   return i - begin + V <= m.dim[R - 1].by;
 }
+/// Where rank `rank`'s part of an extent begins that is cut by weights: [rank * per - shift,
+/// (rank + 1) * per - shift).
+CC_DEVICE Index BeginOf(Index per, Index shift, int rank) {
+  const Index begin = rank * per - shift;
+  return begin < 0 ? 0 : begin;
+}
 /// Rank `rank`'s part of an extent that is cut into parts of `per`.
 CC_DEVICE Index OwnPart(Index extent, Index per, int rank) {
   const Index left = extent - rank * per;
   return left < 0 ? 0 : left < per ? left : per;
+}
+/// Of an extent that is cut by weights.
+CC_DEVICE Index OwnPart(Index extent, Index per, Index shift, int rank) {
+  const Index begin = BeginOf(per, shift, rank), end = BeginOf(per, shift, rank + 1);
+  return (end < extent ? end : extent) - (begin < extent ? begin : extent);
 }
 
 /// V elements from `i` on, at once where they lie in one row, and there together or in one place.
@@ -462,11 +473,16 @@ CC_DEVICE void ForEachInRows(const Grid& grid, Index begin, Index end, const Bro
 }
 
 /// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row`
-/// contiguous elements, rank r has [r * per, (r + 1) * per), stored contiguously and padded to
-/// `per` per row.
+/// contiguous elements, rank r has [r * per - shift, (r + 1) * per - shift), stored contiguously
+/// and padded to `per` per row.
 struct Cut {
-  Index outer, row, per;
+  Index outer, row, per, shift = 0;
 };
+/// Where rank `rank`'s part of a row begins; that of the next begins where it ends.
+CC_DEVICE Index BeginOf(const Cut& cut, int rank) {
+  const Index begin = BeginOf(cut.per, cut.shift, rank);
+  return begin < cut.row ? begin : cut.row;
+}
 /// Contiguous elements of one rank's slice: global indices [begin, end). Element i is stored at
 /// i - shift.
 struct Chunk {
@@ -482,8 +498,7 @@ struct Part {
 /// returns false. A chunk belongs to the same block on every rank.
 template <class F>
 CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
-  const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
-  const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
+  const Index low = BeginOf(cut, rank), high = BeginOf(cut, rank + 1);
   const Index in_row = (cut.per + chunk - 1) / chunk;
   for (Index id = grid.BlockId(); id < cut.outer * in_row; id += grid.GridSize()) {
     const Index o = cut.outer == 1 ? 0 : id / in_row;
@@ -501,8 +516,7 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk
 template <class F>
 CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
                              F&& f) {
-  const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
-  const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
+  const Index low = BeginOf(cut, rank), high = BeginOf(cut, rank + 1);
   const Index in_row = (cut.per + chunk - 1) / chunk;
   const Index turn = first % grid.GridSize();
   const Index begin_id =

@@ -6,9 +6,9 @@ namespace coconet {
 
 /// How the tensors of an AllToAll are cut. They have extents [outer, first, middle, second, inner];
 /// operands are sliced over one of `first` and `second`, results over the other: rank r has
-/// [r * per, (r + 1) * per) of it.
+/// [r * per - shift, (r + 1) * per - shift) of it.
 struct ExchangeCut {
-  Index outer, first, middle, second, inner, per_first, per_second;
+  Index outer, first, middle, second, inner, per_first, per_second, shift_first, shift_second;
 };
 
 /// Elements with contiguous global indices [begin, end) that go from one rank to another. Element i
@@ -17,11 +17,6 @@ struct ExchangeCut {
 struct Parcel {
   Index begin, end, shift, there;
 };
-
-/// What [begin, begin + most) of `end` contains.
-CC_DEVICE Index Within(Index begin, Index most, Index end) {
-  return begin + most < end ? most : begin < end ? end - begin : 0;
-}
 
 /// The most chunks that go from one rank to another.
 CC_DEVICE Index CountParcels(const ExchangeCut& x, Index chunk) {
@@ -40,10 +35,11 @@ CC_DEVICE Index CountParcels(const ExchangeCut& x, Index chunk) {
 template <bool kFromFirst, class Start, class F, class Finish>
 CC_DEVICE bool ForParcels(const Grid& grid, const ExchangeCut& x, int from, int to, bool here,
                           Index chunk, Index first, Start&& start, F&& f, Finish&& finish) {
-  const Index first_begin = (kFromFirst ? from : to) * x.per_first,
-              second_begin = (kFromFirst ? to : from) * x.per_second,
-              rows = Within(first_begin, x.per_first, x.first),
-              run = Within(second_begin, x.per_second, x.second) * x.inner,
+  const int of_first_dim = kFromFirst ? from : to, of_second_dim = kFromFirst ? to : from;
+  const Index first_begin = BeginOf(x.per_first, x.shift_first, of_first_dim),
+              second_begin = BeginOf(x.per_second, x.shift_second, of_second_dim),
+              rows = OwnPart(x.first, x.per_first, x.shift_first, of_first_dim),
+              run = OwnPart(x.second, x.per_second, x.shift_second, of_second_dim) * x.inner,
               runs = x.outer * rows * x.middle;
   if (run == 0 || runs == 0) return true;
   const Index parts = run > chunk ? (run + chunk - 1) / chunk : 1,

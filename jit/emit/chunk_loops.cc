@@ -84,13 +84,19 @@ std::string ParcelsText(const KernelContext& k, const PhaseText& phase, absl::st
       pushes ? "(p.remote_first != 0 ? rank + 1 + k : k) % kRanks" : "(rank + k) % kRanks";
   return absl::StrCat(
       "  for (int k = 0; k < kRanks; ++k) {\n    const int ", pushes ? "to" : "from", " = ", peer,
-      ";\n    if (!ForParcels<", k.exchange->from < k.exchange->to ? "true" : "false", ">(grid, ",
-      k.args.At("exchange"), pushes ? ", rank, to, true, " : ", from, rank, false, ",
+      ";\n    if (!ForParcels<", k.exchange->from.dim < k.exchange->to.dim ? "true" : "false",
+      ">(grid, ", k.args.At("exchange"), pushes ? ", rank, to, true, " : ", from, rank, false, ",
       k.args.At("chunk"), k.over_tensors ? ", first, " : ", 0, ", start,
       ", [&](const Parcel& c) {\n", body, "    }, ", finish, ")) return;\n  }\n");
 }
 
 }  // namespace
+
+std::string CutText(const KernelContext& k) {
+  return absl::StrCat("{", k.args.At("outer"), ", ", k.args.At("row_elements"), ", ",
+                      k.args.At("per"),
+                      k.slices.weighted() ? absl::StrCat(", ", k.args.At("shift")) : "", "}");
+}
 
 std::string ElementsText(const KernelContext& k, const PhaseText& phase) {
   const bool rows = k.space.row_dims > 0;
@@ -143,7 +149,7 @@ std::string OverTensorsText(const KernelContext& k, const PhaseText& phase,
   }
   return absl::StrCat("  for (Index t = 0, first = 0; t < p.tensors; ++t) {\n",
                       Arguments::TensorLocals(),
-                      cut ? "    const Cut cut{e.outer, e.row_elements, e.per};\n"
+                      cut ? absl::StrCat("    const Cut cut", CutText(k), ";\n")
                           : "    const Cut cut{1, e.n, e.n};\n",
                       locals, work, "    first += CountChunks(cut, e.chunk)",
                       cut && k.by_place ? " * p.nodes" : "", ";\n  }\n");

@@ -14,6 +14,9 @@ class Rings;
 /// phase stores nothing.
 std::string ElementsText(const KernelContext& k, const PhaseText& phase);
 
+/// "{...}", a Cut of the dialect: how the kernel's elements are cut over ranks.
+std::string CutText(const KernelContext& k);
+
 /// The begin of what is done for each chunk of slice `slice` of a cut; `node`: whose part of it,
 /// "" for all.
 std::string ForChunksText(const KernelContext& k, absl::string_view cut, absl::string_view slice,

@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<std::string>> Emitter::AddFolds(const KernelPhase& pl
 int64_t Emitter::ElementsOf(const KernelPhase& planned) const {
   const int64_t n = NumElements(k_.space.shape), parts = k_.by_place ? k_.target.nodes : 1;
   if (!planned.on_slices) return n;
-  const int64_t slice = SlicingOf(k_.space.shape, k_.slice_dim, k_.target.ranks).slice_elements();
+  const int64_t slice = SlicingOf(k_.space.shape, k_.slices, k_.target.ranks).slice_elements();
   return std::min(parts * slice, n);
 }
 
@@ -132,7 +132,7 @@ std::string Emitter::BeginText(absl::string_view first) const {
       "  const int rank = int(p.rank);\n",
       k_.NeedsPlace() ? "  const int place = int(p.node_rank);\n" : "", k_.args.LocalsText(), first,
       k_.cuts && !k_.over_tensors && !k_.exchange.has_value()
-          ? "  const Cut cut{p.outer, p.row_elements, p.per};\n"
+          ? absl::StrCat("  const Cut cut", CutText(k_), ";\n")
           : "",
       k_.piece != nullptr ? "  const Part part{p.part_begin, p.part_end};\n" : "",
       !Synchronizes()

@@ -22,7 +22,7 @@ struct Extents {
 Extents ExtentsOf(const KernelContext& k) {
   const int64_t length = std::max<int64_t>(1, k.row_length);
   const int64_t rows = std::max<int64_t>(1, k.config.chunk / length);
-  Extents e{.cut = SlicingOf(k.space.shape, k.slice_dim, k.target.ranks)};
+  Extents e{.cut = SlicingOf(k.space.shape, k.slices, k.target.ranks)};
   e.row_elements = e.cut.slicing.extent * e.cut.inner;
   // A kernel without slices of its own takes those of the overlap, which may be of other columns.
   e.per = k.PiecesOfSlices() ? k.piece->per * k.piece->unit(k.space.shape)
@@ -33,11 +33,12 @@ Extents ExtentsOf(const KernelContext& k) {
 
 /// How an exchange's tensors are cut, as the dialect's ExchangeCut has it.
 struct ExchangeExtents {
-  int64_t outer, first, middle, second, inner, per_first, per_second;
+  int64_t outer, first, middle, second, inner, per_first, per_second, shift_first, shift_second;
 };
 
 ExchangeExtents ExchangeOf(const KernelContext& k) {
-  const auto [first, second] = std::minmax(k.exchange->from, k.exchange->to);
+  Layout first = k.exchange->from, second = k.exchange->to;
+  if (first.dim > second.dim) std::swap(first, second);
   const TensorSlicing cut = SlicingOf(k.space.shape, first, k.target.ranks),
                       within = SlicingOf(k.space.shape, second, k.target.ranks);
   ExchangeExtents e{.outer = cut.outer,
@@ -46,8 +47,10 @@ ExchangeExtents ExchangeOf(const KernelContext& k) {
                     .second = within.slicing.extent,
                     .inner = within.inner,
                     .per_first = cut.slicing.per,
-                    .per_second = within.slicing.per};
-  for (int d = first + 1; d < second; ++d) e.middle *= k.space.shape[d].size;
+                    .per_second = within.slicing.per,
+                    .shift_first = cut.slicing.shift,
+                    .shift_second = within.slicing.shift};
+  for (int d = first.dim + 1; d < second.dim; ++d) e.middle *= k.space.shape[d].size;
   return e;
 }
 
@@ -76,7 +79,8 @@ void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
   if (k.exchange.has_value()) {
     const ExchangeExtents x = ExchangeOf(k);
     std::vector<Arg> words;
-    for (int64_t word : {x.outer, x.first, x.middle, x.second, x.inner, x.per_first, x.per_second})
+    for (int64_t word : {x.outer, x.first, x.middle, x.second, x.inner, x.per_first, x.per_second,
+                         x.shift_first, x.shift_second})
       words.push_back({Arg::Kind::kInt, -1, word});
     if (k.exchange->pushes) k.args.LaunchInteger("remote_first", k.config.remote_first);
     k.args.Member("ExchangeCut exchange", "exchange", std::move(words));
@@ -86,6 +90,7 @@ void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
   k.args.Integer("outer", e.cut.outer);
   k.args.Integer("row_elements", e.row_elements);
   k.args.Integer("per", e.per);
+  if (k.slices.weighted()) k.args.Integer("shift", e.cut.slicing.shift * e.cut.inner);
 }
 
 /// `chunks`: that have flags, of all tensors.

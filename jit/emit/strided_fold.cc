@@ -30,7 +30,7 @@ Axes AxesOf(const TensorType& type, int ranks, Wanted wanted) {
   std::vector<int64_t> stored;
   for (const Dim& dim : type.shape) stored.push_back(dim.size);
   const bool sliced = type.layout.sliced();
-  if (sliced) stored[type.layout.dim] = SlicingOf(type.shape, type.layout.dim, ranks).slicing.per;
+  if (sliced) stored[type.layout.dim] = SlicingOf(type, ranks).slicing.per;
   std::vector<int64_t> strides(stored.size());
   int64_t stride = 1;
   for (size_t d = stored.size(); d-- > 0; stride *= stored[d]) strides[d] = stride;
@@ -116,10 +116,13 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
   args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   std::string body = "  const int rank = int(p.rank);\n";
   if (from.layout.sliced()) {
-    const TensorSlicing cut = SlicingOf(from.shape, from.layout.dim, ranks);
+    const TensorSlicing cut = SlicingOf(from, ranks);
     const std::string per = args.Integer("per", cut.slicing.per),
                       extent = args.Integer("extent", cut.slicing.extent);
-    absl::StrAppend(&body, "  const Index own_part = OwnPart(", extent, ", ", per, ", rank);\n");
+    const std::string shift =
+        from.layout.weighted() ? absl::StrCat(args.Integer("shift", cut.slicing.shift), ", ") : "";
+    absl::StrAppend(&body, "  const Index own_part = OwnPart(", extent, ", ", per, ", ", shift,
+                    "rank);\n");
   }
   const std::string out_text = MapText(out, "out", args), over_text = MapText(over, "over", args),
                     in_text = MapText(in, "in", args);

@@ -31,7 +31,9 @@ std::string ExtentText(Arguments& args, const std::string& name, const RankExten
   const std::string total = args.Integer(name, extent.total);
   if (extent.per == 0) return total;
   const std::string per = args.Integer(name + "_per", extent.per);
-  return absl::StrCat("OwnPart(", total, ", ", per, ", rank)");
+  const std::string shift =
+      extent.shift == 0 ? "" : absl::StrCat(args.Integer(name + "_shift", extent.shift), ", ");
+  return absl::StrCat("OwnPart(", total, ", ", per, ", ", shift, "rank)");
 }
 
 }  // namespace
@@ -61,11 +63,10 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                               target.ranks_per_node() * tiles.row, true);
   tiles.slice = gemm.m.total * gemm.n.total;
   for (NodeId node : u.units[at.reader].nodes) {
-    const Layout& layout = u.type(node).layout;
     if (!Is<ReduceScatter>(u.graph(), node) ||
         u.Value(u.graph().nodes[node].inputs[0]) != at.product)
       continue;
-    const TensorSlicing cut = SlicingOf(u.type(node).shape, layout.dim, target.ranks);
+    const TensorSlicing cut = SlicingOf(u.type(node), target.ranks);
     if (cut.contiguous()) tiles.slices = target.ranks, tiles.slice = cut.slice_elements();
   }
   return tiles;

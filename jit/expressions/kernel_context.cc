@@ -35,16 +35,16 @@ void KernelContext::FindTraits() {
       collective = true;
     }
     if (Is<AllToAll>(g, id)) {
-      exchange = {.from = type(g.nodes[id].inputs[0]).layout.dim,
-                  .to = type(id).layout.dim,
+      exchange = {.from = type(g.nodes[id].inputs[0]).layout,
+                  .to = type(id).layout,
                   .pushes = IsExchanged(id)};
     }
     const NodeId sliced = Is<AllGather>(g, id) || Is<Fold>(g, id) ? g.nodes[id].inputs[0] : id;
-    if (type(sliced).layout.sliced()) slice_dim = type(sliced).layout.dim;
+    if (type(sliced).layout.sliced()) slices = type(sliced).layout;
     by_place = by_place || type(sliced).layout.by_place();
   }
   if (PiecesOfSlices()) {
-    slice_dim = piece->dim;
+    slices = Layout::Sliced(piece->dim);
     cuts = true;
   }
   for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)

@@ -79,13 +79,13 @@ struct KernelContext {
 
   /// The AllToAlls of the kernel.
   struct Exchange {
-    int from = 0, to = 0;  // the dimensions that operands and results are sliced over
+    Layout from, to;       // of operands and results
     bool pushes = false;   // what the kernel computes, to who has it next; else loads
     bool arrives = false;  // and goes on with what arrives
   };
 
   std::optional<Exchange> exchange;
-  int slice_dim = Layout::kFlat;
+  Layout slices = Layout::Sliced(Layout::kFlat);
   bool collective = false;  // loads from or stores to peers of the node
   bool sends_next = false, sends_previous = false;
   bool cuts = false;      // has work on slices

@@ -15,19 +15,20 @@ namespace {
 struct TableRows {
   StoredMap map;       // of row 0
   int64_t stride = 0;  // from row to row
-  int64_t per = 0;     // rows of a rank, where the table is sliced over them; else 0
 };
 
 TableRows RowsOf(const Gather& op, const TensorType& table, const Shape& result, int ranks) {
   TableRows rows;
   Shape stored = table.shape;
-  const bool sliced = table.layout.sliced();
-  const TensorSlicing cut = SlicingOf(table.shape, sliced ? table.layout.dim : op.dim, ranks);
-  if (sliced) stored[table.layout.dim] = cut.slicing.per;
+  TensorSlicing cut;
+  if (table.layout.sliced()) {
+    cut = SlicingOf(table, ranks);
+    stored[table.layout.dim] = cut.slicing.per;
+  }
   rows.map = ViewMapOf(op, stored, result);
+  rows.map.elements_per_rank = cut.slicing.per * cut.inner;
+  rows.map.shift = cut.slicing.shift * cut.inner;
   rows.stride = SlicingOf(stored, op.dim, 1).inner;
-  if (sliced) rows.map.elements_per_rank = cut.slicing.per * cut.inner;
-  if (sliced && table.layout.dim == op.dim) rows.per = cut.slicing.per;
   return rows;
 }
 
@@ -60,10 +61,14 @@ std::string Loads::MapField(const StoredMap& map, const TensorType& stored, std:
   const std::string field = k_.args.Map(absl::StrCat("map", number), map.dims, map.strides);
   if (stored.layout.sliced()) {
     const bool by_place = stored.layout.by_place();
-    absl::StrAppend(base, by_place ? " - slice * " : " - rank * ",
-                    k_.args.Integer(absl::StrCat("skip", number), map.elements_per_rank));
-    const int64_t part =
-        SlicingOf(stored.shape, stored.layout.dim, k_.target.ranks).slice_elements();
+    const std::string skip = k_.args.Integer(absl::StrCat("skip", number), map.elements_per_rank);
+    if (stored.layout.weighted()) {
+      absl::StrAppend(base, " - BeginOf(", skip, ", ",
+                      k_.args.Integer(absl::StrCat("shift", number), map.shift), ", rank)");
+    } else {
+      absl::StrAppend(base, by_place ? " - slice * " : " - rank * ", skip);
+    }
+    const int64_t part = SlicingOf(stored, k_.target.ranks).slice_elements();
     if (by_place)
       absl::StrAppend(base, " + node * ", k_.args.Integer(absl::StrCat("part", number), part));
   }
@@ -103,12 +108,13 @@ absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId i
   // The parts of both lie alike, wherever they begin.
   if (!MovesElements(view, k_.type(id).shape, t.shape))
     return absl::StrCat("Load<V>(", base, " + (i - c.shift))");
-  const TensorSlicing cut = SlicingOf(t.shape, t.layout.dim, k_.target.ranks);
+  const TensorSlicing cut = SlicingOf(t, k_.target.ranks);
   Shape stored = t.shape;
   stored[t.layout.dim] = cut.slicing.per;
   StoredMap map = ViewMapOf(view, stored, k_.type(id).shape);
   map.identity = false;
   map.elements_per_rank = cut.slicing.per * cut.inner;
+  map.shift = cut.slicing.shift * cut.inner;
   return Mapped(map, t, std::move(base));
 }
 
@@ -141,13 +147,19 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
       k_.args.Integer(absl::StrCat("extent", number), t.shape[gather->dim].size);
   return absl::StrCat("LoadRows<V>(", base, ", ", indices, ", i, ", map, ", ",
                       k_.args.Integer(absl::StrCat("stride", number), rows.stride), ", ",
-                      OwnRows(rows.per, extent, number), ")");
+                      OwnRows(t, gather->dim, extent, number), ")");
 }
 
-std::string Loads::OwnRows(int64_t per, const std::string& extent, int number) {
-  if (per == 0) return absl::StrCat("0, ", extent);
-  const std::string of_rank = k_.args.Integer(absl::StrCat("per", number), per);
-  return absl::StrCat("rank * ", of_rank, ", OwnPart(", extent, ", ", of_rank, ", rank)");
+std::string Loads::OwnRows(const TensorType& table, int dim, const std::string& extent,
+                           int number) {
+  if (!table.layout.sliced() || table.layout.dim != dim) return absl::StrCat("0, ", extent);
+  const Slicing cut = SlicingOf(table, k_.target.ranks).slicing;
+  const std::string per = k_.args.Integer(absl::StrCat("per", number), cut.per);
+  if (!table.layout.weighted())
+    return absl::StrCat("rank * ", per, ", OwnPart(", extent, ", ", per, ", rank)");
+  const std::string shift = k_.args.Integer(absl::StrCat("rows_shift", number), cut.shift);
+  return absl::StrCat("BeginOf(", per, ", ", shift, ", rank), OwnPart(", extent, ", ", per, ", ",
+                      shift, ", rank)");
 }
 
 std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
@@ -183,7 +195,7 @@ std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
     if (chosen.layout.sliced()) {
       std::string skip;
       at = absl::StrCat("At(", MapField(stored, chosen, &skip), ", ", at, ")", skip);
-      end = SlicingOf(chosen.shape, chosen.layout.dim, k_.target.ranks).slice_elements();
+      end = SlicingOf(chosen, k_.target.ranks).slice_elements();
     }
     bag_of = absl::StrCat("FixedBag(", own(indices), ", ", weights, ", ", at, ", ", length, ", ",
                           integer("end", end), ")");
@@ -191,7 +203,7 @@ std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
   const std::string extent = integer("extent", t.shape[of_rows.dim].size);
   return absl::StrCat("LoadPooled<V, ", bag.pooling == Pooling::kMean ? "true" : "false", ">(",
                       base, ", i, ", map, ", TableRows{", integer("stride", rows.stride), ", ",
-                      OwnRows(rows.per, extent, number), ", ", extent, "}, ",
+                      OwnRows(t, of_rows.dim, extent, number), ", ", extent, "}, ",
                       k_.args.Divisor(absl::StrCat("columns", number), shape.back().size),
                       ", [&](Index bag) { return ", bag_of, "; })");
 }

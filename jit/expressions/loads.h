@@ -45,9 +45,8 @@ class Loads {
   absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
   /// The elements of an embedding bag.
   std::string Pooled(NodeId id, const EmbeddingBag& bag);
-  /// "BEGIN, COUNT" of the rows that this rank has of a table of `extent` rows; `per`: of a rank, 0
-  /// where it has all.
-  std::string OwnRows(int64_t per, const std::string& extent, int number);
+  /// "BEGIN, COUNT" of the rows, `extent` along `dim`, that this rank has of a table.
+  std::string OwnRows(const TensorType& table, int dim, const std::string& extent, int number);
   std::string Mapped(const StoredMap& map, const TensorType& stored, std::string base);
   /// The map's argument, and its base moved to where the rank's storage of `stored` begins.
   std::string MapField(const StoredMap& map, const TensorType& stored, std::string* base);

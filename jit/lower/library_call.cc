@@ -13,14 +13,13 @@ namespace {
 using Kind = CollectiveStep::Kind;
 
 int64_t Stored(const TensorType& type, int ranks) {
-  return type.layout.sliced() ? SlicingOf(type.shape, type.layout.dim, ranks).slice_elements()
-                              : NumElements(type.shape);
+  return type.layout.sliced() ? SlicingOf(type, ranks).slice_elements() : NumElements(type.shape);
 }
 
-/// The words of the dialect's Blocks: the part of a tensor that slicing over `kept` gives a rank,
-/// in blocks that slicing over `cut` gives.
-std::vector<Arg> BlockWords(const Shape& shape, int kept, int cut, int ranks) {
-  const int low = std::min(kept, cut), high = std::max(kept, cut);
+/// The words of the dialect's Blocks: the part of a tensor that the layout `kept` gives a rank, in
+/// blocks that `cut` gives.
+std::vector<Arg> BlockWords(const Shape& shape, const Layout& kept, const Layout& cut, int ranks) {
+  const int low = std::min(kept.dim, cut.dim), high = std::max(kept.dim, cut.dim);
   int64_t outer = 1, middle = 1, inner = 1;
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
     if (d < low) outer *= shape[d].size;
@@ -31,25 +30,25 @@ std::vector<Arg> BlockWords(const Shape& shape, int kept, int cut, int ranks) {
   const auto add = [&](int64_t value) { words.push_back({Arg::Kind::kInt, -1, value}); };
   for (int64_t value : {outer, middle, inner}) add(value);
   for (int d : {low, high}) {
-    add(shape[d].size);
-    add(SlicingOf(shape, d, ranks).slicing.per);
+    const Slicing slicing = SlicingOf(shape, d == kept.dim ? kept : cut, ranks).slicing;
+    for (int64_t value : {slicing.extent, slicing.per, slicing.shift}) add(value);
   }
-  add(kept == low);
+  add(kept.dim == low);
   return words;
 }
 
 /// The kernel that moves between `storage`, the rank's part along `kept`, and `blocks`, one for
 /// each rank's part along `cut`.
-EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack, int storage,
-                           int blocks, const Config& config, int ranks) {
+EmittedKernel BlocksKernel(const TensorType& type, const Layout& kept, const Layout& cut, bool pack,
+                           int storage, int blocks, const Config& config, int ranks) {
   Arguments args;
   args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   const std::string shape =
       args.Member("Blocks shape", "shape", BlockWords(type.shape, kept, cut, ranks));
-  const int high = std::max(kept, cut);
-  const TensorSlicing s = SlicingOf(type.shape, high, ranks);
-  const bool packed =
-      s.inner * s.slicing.extent % config.vec == 0 && s.inner * s.slicing.per % config.vec == 0;
+  const TensorSlicing s = SlicingOf(type.shape, kept.dim > cut.dim ? kept : cut, ranks);
+  const bool packed = s.inner * s.slicing.extent % config.vec == 0 &&
+                      s.inner * s.slicing.per % config.vec == 0 &&
+                      s.inner * s.slicing.shift % config.vec == 0;
   const std::string whole = args.Integer("packed", packed);
   const std::string own = args.Own(storage, type.dtype), other = args.Own(blocks, type.dtype);
   const std::string body =
@@ -105,11 +104,12 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
                        BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType& type = u.type(id);
-  const int from = u.type(operand).layout.dim, to = type.layout.dim;
+  const Layout &from = u.type(operand).layout, &to = type.layout;
   int64_t block = 1;
   for (int d = 0; d < static_cast<int>(type.shape.size()); ++d) {
-    block *=
-        d == from || d == to ? SlicingOf(type.shape, d, ranks).slicing.per : type.shape[d].size;
+    block *= d == from.dim ? SlicingOf(type.shape, from, ranks).slicing.per
+             : d == to.dim ? SlicingOf(type.shape, to, ranks).slicing.per
+                           : type.shape[d].size;
   }
   const auto add = [&](absl::string_view name) {
     return AddBuffer(table,

@@ -18,8 +18,7 @@ int64_t StoredElements(const TensorType& type, const Target& target) {
   const int ranks = target.ranks, parts = type.layout.by_place() ? target.nodes : 1;
   if (type.shape.empty()) return 1;
   if (type.layout.sliced())
-    return std::max<int64_t>(
-        1, parts * SlicingOf(type.shape, type.layout.dim, ranks).slice_elements());
+    return std::max<int64_t>(1, parts * SlicingOf(type, ranks).slice_elements());
   int64_t elements = SlicingOf(type.shape, Layout::kFlat, ranks).padded_elements();
   for (int dim = 0; dim < static_cast<int>(type.shape.size()); ++dim) {
     const TensorSlicing slicing = SlicingOf(type.shape, dim, ranks);

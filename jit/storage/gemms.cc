@@ -10,6 +10,7 @@ namespace {
 struct Stack {
   std::vector<int64_t> lead, lead_stored;  // leading extents, and what is stored of them
   int sliced_lead = -1;                    // which of them is sliced
+  Slicing lead_cut;                        // and how
   RankExtent rows, columns;
   int64_t rows_stored = 0, columns_stored = 0;
 
@@ -22,12 +23,12 @@ Stack StackOf(const TensorType& type, int ranks) {
   for (int d = 0; d < dims; ++d) {
     const int64_t extent = type.shape[d].size;
     const bool sliced = type.layout.sliced() && type.layout.dim == d;
-    const int64_t per = sliced ? SlicingOf(type.shape, d, ranks).slicing.per : 0;
-    const int64_t stored = sliced ? per : extent;
-    if (d == dims - 2) s.rows = {extent, per}, s.rows_stored = stored;
-    if (d == dims - 1) s.columns = {extent, per}, s.columns_stored = stored;
+    const Slicing cut = sliced ? SlicingOf(type, ranks).slicing : Slicing{};
+    const int64_t stored = sliced ? cut.per : extent;
+    if (d == dims - 2) s.rows = {extent, cut.per, cut.shift}, s.rows_stored = stored;
+    if (d == dims - 1) s.columns = {extent, cut.per, cut.shift}, s.columns_stored = stored;
     if (d >= dims - 2) continue;
-    if (sliced) s.sliced_lead = d;
+    if (sliced) s.sliced_lead = d, s.lead_cut = cut;
     s.lead.push_back(extent);
     s.lead_stored.push_back(stored);
   }
@@ -48,7 +49,7 @@ bool FoldLead(Stack& s) {
   if (rows_sliced || s.sliced_lead > 0) return false;
   if (s.sliced_lead == 0) {
     const int64_t inner = Product(s.lead, 1, s.lead.size()) * s.rows.total;
-    s.rows = {s.lead[0] * inner, s.lead_stored[0] * inner};
+    s.rows = {s.lead[0] * inner, s.lead_stored[0] * inner, s.lead_cut.shift * inner};
   } else {
     s.rows.total *= lead;
   }
@@ -113,12 +114,15 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
     step.b = MatrixOf(b, table.of[in[1]], i * step.batch, true);
     step.c = MatrixOf(c, table.of[id], i * step.batch, true);
     if (c.sliced_lead >= 0) {
-      // Ranks below `having` have a matrix j in their part.
-      const int64_t extent = c.lead[c.sliced_lead], per = c.lead_stored[c.sliced_lead], j = i % per;
-      const int64_t having = (extent - j + per - 1) / per,
+      // Neighbouring ranks have a matrix j in their part.
+      const int64_t j = i % c.lead_stored[c.sliced_lead],
                     rows = step.m.per > 0 ? step.m.per : step.m.total;
+      int64_t having = 0, first = 0;
+      for (int64_t rank = ranks - 1; rank >= 0; --rank) {
+        if (c.lead_cut.Of(rank).size() > j) ++having, first = rank;
+      }
       GemmStep part = step;
-      part.m = {extent > j ? having * rows : 0, rows};
+      part.m = {having * rows, rows, first * rows};
       gemms.push_back(std::move(part));
     } else {
       gemms.push_back(step);

@@ -39,9 +39,10 @@ StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks) 
   if (operand.layout.sliced()) {
     // A flat-sliced operand has the result's shape, so it is never broadcast (infer.h).
     CC_CHECK(operand.layout.dim != Layout::kFlat);
-    const TensorSlicing cut = SlicingOf(operand.shape, operand.layout.dim, ranks);
+    const TensorSlicing cut = SlicingOf(operand, ranks);
     stored[lead + operand.layout.dim] = cut.slicing.per;
     b.elements_per_rank = cut.slicing.per * cut.inner;
+    b.shift = cut.slicing.shift * cut.inner;
   }
   std::vector<int64_t> strides(space.size(), 0);
   int64_t stride = 1;

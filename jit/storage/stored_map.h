@@ -13,7 +13,8 @@ struct StoredMap {
   std::vector<int64_t> dims, strides;  // of the iteration space, innermost last
   int64_t offset = 0;                  // of element 0 of the space
   bool identity = false;               // element i of the space is element i of the operand
-  int64_t elements_per_rank = 0;       // sliced operand: its storage starts at rank * this
+  /// Sliced operand: its storage starts at rank * elements_per_rank - shift, and not before 0.
+  int64_t elements_per_rank = 0, shift = 0;
 };
 
 /// `operand.shape` broadcasts to `space` as in NumPy; both bound.

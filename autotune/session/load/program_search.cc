@@ -22,7 +22,7 @@ constexpr double kDeriveShare = 0.25, kLowerShare = 0.4;
 /// Share of the budget in which the parts of a program are tuned.
 constexpr double kPartsShare = 0.6;
 /// A share of what is left of the budget when a share of it is spent.
-constexpr double Share(double spent, double of_rest) { return spent + (1 - spent) * of_rest; }
+constexpr double ShareSpent(double spent, double of_rest) { return spent + (1 - spent) * of_rest; }
 
 TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
   const SessionOptions& user = loading.state->options;
@@ -135,7 +135,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   const bool combines = apart.variant.has_value();
   const double done = combines ? kPartsShare : 0;
   Preparation deriving =
-      loading.PreparationOf("its schedules were derived", Share(done, kDeriveShare));
+      loading.PreparationOf("its schedules were derived", ShareSpent(done, kDeriveShare));
   ASSIGN_OR_RETURN(const VariantSet set, Enumerate(loading, deriving, std::move(apart.variant)));
   TunerOptions options = OptionsOfTuner(loading, seed);
   if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
@@ -145,7 +145,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   }
   loading.Report(absl::StrCat(set.variants.size(), " variants to check and time"));
   Preparation lowering =
-      loading.PreparationOf("its variants were lowered", Share(done, kLowerShare));
+      loading.PreparationOf("its variants were lowered", ShareSpent(done, kLowerShare));
   absl::StatusOr<std::unique_ptr<RankRunner>> runner =
       RankRunner::Create(loading.rank(), loading.program, set.variants,
                          {.seed = seed,

@@ -1,0 +1,44 @@
+#include "coconet/base/slices.h"
+
+#include <vector>
+
+namespace coconet {
+namespace {
+
+/// Where the part of rank `rank` begins, in [0, extent].
+int64_t CutBefore(int64_t rank, int64_t extent, int ranks, const Share& share) {
+  // All in units of 1 / ranks of a weight; 128 bits hold the products.
+  const __int128 before = static_cast<__int128>(rank) * share.of -
+                          static_cast<__int128>(share.before) * ranks,
+                 own = static_cast<__int128>(share.own) * ranks;
+  if (before <= 0) return 0;
+  if (before >= own) return extent;
+  const int64_t granule = GranuleOf(extent);
+  const __int128 nearest = (2 * before * extent + own * granule) / (2 * own * granule);
+  return std::min(static_cast<int64_t>(nearest) * granule, extent);
+}
+
+}  // namespace
+
+Slicing SliceShare(int64_t extent, int ranks, const Share& share) {
+  if (share.of == 0 || extent == 0) return SliceExtent(extent, ranks);
+  int64_t first = 0, last = 0;  // the ranks whose parts begin within the extent
+  int64_t first_cut = 0, last_cut = 0, owner = 0;
+  for (int64_t rank = 1; rank < ranks; ++rank) {
+    const int64_t cut = CutBefore(rank, extent, ranks, share);
+    if (cut == 0) owner = rank;
+    if (cut == 0 || cut == extent) continue;
+    if (first == 0) first = rank, first_cut = cut;
+    last = rank, last_cut = cut;
+  }
+  if (first == 0) return {extent, extent, ranks, owner * extent};
+  if (first == last) return {extent, extent, ranks, first * extent - first_cut};
+  const int64_t granule = GranuleOf(extent), between = last - first;
+  int64_t per = ((last_cut - first_cut) / between + granule - 1) / granule * granule;
+  // Rounded cuts must leave no rank before the first, or behind the last, without its part.
+  per = std::max({per, (first_cut + first - 1) / first,
+                  (extent - first_cut + ranks - first - 1) / (ranks - first)});
+  return {extent, per, ranks, first * per - first_cut};
+}
+
+}  // namespace coconet
