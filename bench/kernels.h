@@ -48,6 +48,17 @@ struct EpilogueLoop {
   float scale;
 };
 
+/// Sums of bags of `length` rows of a table whose rows have `columns` elements in f32 or bf16; the
+/// sums of a bag begin `out_stride` behind those of the bag before. Indices are valid.
+struct PoolLoop {
+  const void* table;
+  int64_t columns;
+  const int32_t* indices;
+  int64_t bags, length;
+  float* out;
+  int64_t out_stride;
+};
+
 /// Streams of f32: one is loaded; one is loaded and one stored; or four are loaded and three
 /// stored.
 struct PlainStream {
@@ -88,6 +99,8 @@ struct Kernels {
 
   using EpilogueFunction = void (*)(const EpilogueLoop& loop);
   EpilogueFunction epilogue_f32, epilogue_bf16, epilogue_bf16_from_f32;
+  using PoolFunction = void (*)(const PoolLoop& loop);
+  PoolFunction pool_f32, pool_bf16;
   /// inout += in; each sum is rounded once.
   void (*add_bf16)(const uint16_t* in, uint16_t* inout, int64_t n);
 

@@ -3,6 +3,7 @@
 #include "bench/instruction_sets.h"
 #include "bench/lamb_loops.h"
 #include "bench/lanes.h"
+#include "bench/pooling_loops.h"
 #include "bench/stream_loops.h"
 
 namespace coconet::bench {
@@ -204,6 +205,8 @@ const Kernels COCONET_KERNELS = {
     .epilogue_f32 = Epilogue<float, float>,
     .epilogue_bf16 = Epilogue<uint16_t, uint16_t>,
     .epilogue_bf16_from_f32 = Epilogue<float, uint16_t>,
+    .pool_f32 = Pool<float>,
+    .pool_bf16 = Pool<uint16_t>,
     .add_bf16 = AddBf16,
     .limit_plain = Limit<Stores::kPlain>,
     .limit_streaming_weights = Limit<Stores::kStreamingWeights>,

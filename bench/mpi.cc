@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <limits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -52,6 +53,38 @@ absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements) {
 absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements) {
   static const MPI_Op sum = MakeSum(&AddBf16);
   return AllReduceInPlace(data, elements, MPI_UINT16_T, sum);
+}
+
+namespace {
+
+/// Counts and the offsets that follow from them, as MPI takes them.
+struct Blocks {
+  std::vector<int> counts, offsets;
+};
+absl::StatusOr<Blocks> BlocksOf(absl::Span<const int64_t> counts) {
+  Blocks blocks;
+  int64_t offset = 0;
+  for (int64_t count : counts) {
+    if (offset + count > std::numeric_limits<int>::max())
+      return absl::InvalidArgumentError("MPI_Alltoallv: want at most 2^31 - 1 elements");
+    blocks.counts.push_back(static_cast<int>(count));
+    blocks.offsets.push_back(static_cast<int>(offset));
+    offset += count;
+  }
+  return blocks;
+}
+
+}  // namespace
+
+absl::Status MpiAllToAll(const float* data, absl::Span<const int64_t> sent, float* arriving,
+                         absl::Span<const int64_t> received) {
+  ASSIGN_OR_RETURN(const Blocks to, BlocksOf(sent));
+  ASSIGN_OR_RETURN(const Blocks from, BlocksOf(received));
+  const int code =
+      MPI_Alltoallv(data, to.counts.data(), to.offsets.data(), MPI_FLOAT, arriving,
+                    from.counts.data(), from.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD);
+  return code == MPI_SUCCESS ? absl::OkStatus()
+                             : absl::InternalError(absl::StrCat("MPI_Alltoallv: error ", code));
 }
 
 std::string MpiVersion() {

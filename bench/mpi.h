@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace coconet::bench {
 
@@ -17,6 +18,11 @@ absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements);
 
 /// The same for bf16.
 absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements);
+
+/// Sends `sent[r]` elements to each process r, those for 0 first, and receives `received[r]` of it.
+/// InvalidArgument if MPI's counts cannot hold an offset.
+absl::Status MpiAllToAll(const float* data, absl::Span<const int64_t> sent, float* arriving,
+                         absl::Span<const int64_t> received);
 
 /// "Open MPI 4.1.4"; "" in a build without MPI.
 std::string MpiVersion();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
+#include "coconet/ir/lists.h"
 
 namespace coconet::bench {
 
@@ -18,18 +19,20 @@ double NumberAt(absl::string_view tensor, int64_t index, int rank) {
 
 absl::StatusOr<std::unique_ptr<TunedContender>> TunedContender::Make(Rank& rank,
                                                                      const SessionOptions& options,
-                                                                     const Graph& program) {
+                                                                     const Graph& program,
+                                                                     const Numbers& numbers) {
   auto session = std::make_unique<Session>(rank, options);
   ASSIGN_OR_RETURN(TunedProgram tuned, session->Compile(program));
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
   std::unique_ptr<TunedContender> made(
       new TunedContender(std::move(session), std::move(tuned), std::move(bound)));
-  RETURN_IF_ERROR(made->Fill());
+  RETURN_IF_ERROR(made->Fill(numbers));
   return made;
 }
 
-absl::Status TunedContender::Fill() {
-  for (const Node& node : program_.program().nodes) {
+absl::Status TunedContender::Fill(const Numbers& numbers) {
+  const Graph written = Expand(program_.program());
+  for (const Node& node : written.nodes) {
     const auto* input = std::get_if<Input>(&node.op);
     const auto* state = std::get_if<State>(&node.op);
     if (input == nullptr && state == nullptr) continue;
@@ -44,7 +47,7 @@ absl::Status TunedContender::Fill() {
     const int rank = type.layout.kind == Layout::Kind::kLocal ? session_->rank() : 0;
     std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
     for (int64_t i = 0; i < elements; ++i)
-      StoreElement(type.dtype, values.data(), i, NumberAt(name, i, rank));
+      StoreElement(type.dtype, values.data(), i, numbers(name, i, rank));
     RETURN_IF_ERROR(bound_.Write(name, values.data(), elements));
   }
   return absl::OkStatus();
@@ -56,7 +59,7 @@ absl::Status TunedContender::Run(int64_t steps) {
 }
 
 absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output) const {
-  const Graph& g = program_.program();
+  const Graph g = Expand(program_.program());
   ASSIGN_OR_RETURN(const TypedGraph typed, TypedGraph::Of(g));
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto* out = As<Output>(g, id);

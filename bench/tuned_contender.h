@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,26 +19,30 @@ namespace coconet::bench {
 /// by the tensor's name, the index and, for Local tensors, the rank.
 double NumberAt(absl::string_view tensor, int64_t index, int rank);
 
-/// A program as Coconet runs it: tuned, on memory of the Session, filled by NumberAt. Scalars
+/// The value of element `index` of a tensor, on a rank.
+using Numbers = std::function<double(absl::string_view tensor, int64_t index, int rank)>;
+
+/// A program as Coconet runs it: tuned, on memory of the Session, filled with numbers. Scalars
 /// are 1.
 class TunedContender {
  public:
   /// Collective. `program` must be bound. `options.admits` may restrict its schedules.
   static absl::StatusOr<std::unique_ptr<TunedContender>> Make(Rank& rank,
                                                               const SessionOptions& options,
-                                                              const Graph& program);
+                                                              const Graph& program,
+                                                              const Numbers& numbers = NumberAt);
 
   absl::Status Run(int64_t steps);
 
   absl::StatusOr<std::vector<StepSpan>> Trace() { return bound_.Trace(); }
-  /// Collective: all elements of an output.
+  /// Collective: all elements of an output, by its name in the program written out without lists.
   absl::StatusOr<std::vector<float>> Read(absl::string_view output) const;
   const TunedProgram& program() const { return program_; }
 
  private:
   TunedContender(std::unique_ptr<Session> session, TunedProgram program, BoundProgram bound)
       : session_(std::move(session)), program_(std::move(program)), bound_(std::move(bound)) {}
-  absl::Status Fill();
+  absl::Status Fill(const Numbers& numbers);
 
   std::unique_ptr<Session> session_;
   TunedProgram program_;

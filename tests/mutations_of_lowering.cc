@@ -143,7 +143,7 @@ std::vector<Mutation> PlanMutations() {
        "A product takes more along k than a rank has.",
        "host-attention",
        {kWrongElement, kRunError, kCrash},
-       {{"jit/storage/gemms.cc", "if (d == dims - 1) s.columns = {extent, per}",
+       {{"jit/storage/gemms.cc", "if (d == dims - 1) s.columns = {extent, cut.per, cut.shift}",
          "if (d == dims - 1) s.columns = {extent, 0}"}}},
       {"host-product-of-transposed",
        "A product ignores that its second operand is transposed.",

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"
@@ -101,6 +103,19 @@ Tally RunBatch(
   std::cout << tally.variants << " variants, " << batch.kernels() << " kernels, " << tally.elements
             << " elements, COCONET_SEED=" << seed << "\n";
   return tally;
+}
+
+Tally RunSome(const SampledProgram& sampled) {
+  return RunBatch([&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", sampled.name,
+                                                              "\n", sampled.statements)));
+    ScheduleSampler sampler(sampled.worlds, random, batch);
+    for (const Sizes& sizes : sampled.sizes) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      RETURN_IF_ERROR(sampler.AddSome(program));
+    }
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace coconet

@@ -41,6 +41,17 @@ class ScheduleSampler {
   const int gemm_candidates_;
 };
 
+/// A program in the text form, without version and name, and where it is tried.
+struct SampledProgram {
+  const char* name;
+  const char* statements;
+  std::vector<Sizes> sizes;
+  std::vector<Target> worlds = {1, 2, 3, 4, 8};
+};
+
+/// RunBatch of some schedules of the program at each of its sizes in each of its worlds.
+Tally RunSome(const SampledProgram& sampled);
+
 /// Runs what `fill` adds, drawing from a fresh seed, for three steps, and prints how much that was.
 /// What fails is a failure of the test, with the seed.
 Tally RunBatch(

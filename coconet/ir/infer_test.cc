@@ -77,6 +77,47 @@ TEST(Infer, SlicedDimsAreAlignedFromTheRight) {
             "rows : f32[M, N] sliced(0)");
 }
 
+std::string WeightedTypeOf(const std::string& expression) {
+  absl::StatusOr<Graph> g = Parse(absl::StrCat(R"(coconet 1
+input x : f32[M, N] sliced(1, by L)
+input y : f32[M, N] sliced(1, by W)
+input z : f32[M, N] sliced(1)
+input r : f32[N, M] sliced(0, by L)
+input v : f32[N] sliced(0, by 2+3/7)
+input t : f32[M, N] replicated
+output o = )",
+                                               expression, "\n"));
+  if (!g.ok()) return std::string(absl::StripPrefix(g.status().message(), "line 8: "));
+  return Text(InferTypes(*g)->back());
+}
+
+TEST(Infer, PartsByWeightStayAsTheyAreCut) {
+  EXPECT_EQ(WeightedTypeOf("x * 2 + t"), "f32[M, N] sliced(1, by L)");
+  EXPECT_EQ(WeightedTypeOf("v + t"), "f32[M, N] sliced(1, by 2+3/7)");
+  EXPECT_EQ(WeightedTypeOf("transpose(x, 1, 0) + r"), "f32[N, M] sliced(0, by L)");
+  EXPECT_EQ(WeightedTypeOf("sum(x, 0)"), "f32[N] sliced(0, by L)");
+  EXPECT_EQ(WeightedTypeOf("sum(x, 1)"), "f32[M] local");
+  EXPECT_EQ(WeightedTypeOf("matmul(x, r)"), "f32[M, M] local");
+  EXPECT_EQ(WeightedTypeOf("matmul(transpose(t, 1, 0), x)"), "f32[N, N] sliced(1, by L)");
+  EXPECT_EQ(WeightedTypeOf("all_gather(x)"), "f32[M, N] replicated");
+  EXPECT_EQ(WeightedTypeOf("all_to_all(x, 0)"), "f32[M, N] sliced(0)");
+  EXPECT_EQ(WeightedTypeOf("x + y"),
+            "%6 = add(x, y): operands are sliced over different parts, have x : f32[M, N] "
+            "sliced(1, by L) and y : f32[M, N] sliced(1, by W)");
+  EXPECT_EQ(WeightedTypeOf("x + z"),
+            "%6 = add(x, z): operands are sliced over different parts, have x : f32[M, N] "
+            "sliced(1, by L) and z : f32[M, N] sliced(1)");
+  EXPECT_EQ(WeightedTypeOf("matmul(y, r)"),
+            "%6 = matmul(y, r): operands are sliced over different parts, have y : f32[M, N] "
+            "sliced(1, by W) and r : f32[N, M] sliced(0, by L)");
+  EXPECT_EQ(WeightedTypeOf("all_gather(x, across)"),
+            "%6 = all_gather(x, across): parts by weight are gathered over all ranks at once, have "
+            "x : f32[M, N] sliced(1, by L)");
+  EXPECT_EQ(Parse("coconet 1\ninput x : f32[4] sliced(0, by 2+3/4)\n").status().message(),
+            "line 2: input x : f32[4] sliced(0, by 2+3/4): want weights BEFORE+OWN/ALL of at most "
+            "2^52 together, have 2+3/4");
+}
+
 TEST(Infer, SlicedOperandsHoldTheResultsPart) {
   EXPECT_EQ(TypeOf("cell + table"),
             "%18 = add(cell, table): a sliced dimension cannot be broadcast to [M, N], have cell : "

@@ -75,6 +75,34 @@ output z = x * total(extent(f32, g, 0)) + extent(f32, x, 0)
   EXPECT_EQ(ValuesOf(Expand(g), 2, "z", 3)[1], Value("x", 0, 1) * 7 + 3);
 }
 
+TEST(Lists, GiveEachTensorItsShareOfWeights) {
+  constexpr char kTables[] = "coconet 1\ninput t : f32[9] sliced(0, by L)\noutput o = t * 2\n";
+  const Graph g = Bound(kTables, {{"L", {3, 0, 4}}});
+  EXPECT_EQ(TensorCount(g), 3);
+  EXPECT_EQ(KindsOf(g).first, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(Print(Expand(g)), R"(coconet 1
+input t.0 : f32[9] sliced(0, by 0+3/7)
+input t.1 : f32[9] sliced(0, by 3+0/7)
+input t.2 : f32[9] sliced(0, by 3+4/7)
+%3 = const(2, f32)
+%4 = mul(t.0, %3)
+%5 = mul(t.1, %3)
+%6 = mul(t.2, %3)
+output o.0 = %4
+output o.1 = %5
+output o.2 = %6
+)");
+  EXPECT_EQ(*Parse(Print(Expand(g))), Expand(g));
+  // A tensor that is alone has equal parts.
+  EXPECT_EQ(Print(Bound(kTables, {{"L", 5}})),
+            "coconet 1\ninput t : f32[9] sliced(0)\n%1 = const(2, f32)\n%2 = mul(t, %1)\n"
+            "output o = %2\n");
+  const int64_t half = kMostWeight / 2;
+  EXPECT_EQ(BindSizes(*Parse(kTables), {{"L", {half, half + 1}}}).status().message(),
+            "sizes of L: want weights of at most 2^52 together");
+  EXPECT_EQ(BindSizes(*Parse(kTables), {}).status().message(), "size of L: no value is given");
+}
+
 TEST(Lists, SayWhatDoesNotFit) {
   const Graph clip = *Parse(kClip);
   const auto words = [](const absl::StatusOr<Graph>& g) {

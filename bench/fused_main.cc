@@ -1,0 +1,173 @@
+// Computation fused with the collective that depends on it, against a careful user's loops and MPI.
+// README.md in this folder explains the rows.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/embedding.h"
+#include "bench/launch.h"
+#include "bench/machine.h"
+#include "bench/mpi_settings.h"
+#include "bench/summary.h"
+#include "bench/user.h"
+#include "coconet/base/status.h"
+#include "coconet/workloads/model_shapes.h"
+#include "jit/compile/temp_dir.h"
+
+ABSL_FLAG(std::vector<std::string>, case, {}, "dlrm, low, micro; default: all");
+ABSL_FLAG(std::vector<std::string>, ranks, (std::vector<std::string>{"2", "4"}), "processes");
+ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf16"}), "of rows");
+ABSL_FLAG(std::vector<std::string>, indices, (std::vector<std::string>{"uniform", "zipf"}),
+          "distributions of the indices");
+ABSL_FLAG(int64_t, local_batch, 512, "samples of a rank");
+
+namespace coconet::bench {
+namespace {
+
+struct Tables {
+  absl::string_view name;
+  std::vector<int64_t> lookups;
+  int64_t rows = 0, columns = 0;
+};
+
+/// Of the workload's presets; "low" is DLRM v2 without the tables of more than 3 look-ups.
+std::vector<Tables> AllTables() {
+  std::vector<Tables> all;
+  for (const SizePreset& preset : EmbeddingSizes()) {
+    const Tables tables{.name = preset.name == "dlrm-v2" ? "dlrm" : "micro",
+                        .lookups = preset.sizes.at("L").sizes,
+                        .rows = preset.sizes.at("R").sizes[0],
+                        .columns = preset.sizes.at("D").sizes[0]};
+    if (preset.name == "small") continue;
+    all.push_back(tables);
+    if (all.back().name != "dlrm") continue;
+    Tables& low = all.emplace_back(tables);
+    low.name = "low";
+    std::erase_if(low.lookups, [](int64_t lookups) { return lookups > 3; });
+  }
+  return all;
+}
+
+/// Measures with each MPI setting, of which the first are the defaults; the baseline's fastest
+/// counts. The first launch tunes ours, the others find it in the cache.
+absl::Status Measure(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
+  double best_us = 0;
+  const bool crowded = false;
+  for (const MpiSetting& setting : MpiSettings(crowded, /*quick=*/true)) {
+    const absl::StatusOr<std::vector<Finding>> found =
+        RunWorker({.processes = ranks,
+                   .parameters = setting.parameters,
+                   .arguments = Arguments(c),
+                   .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
+                   .scratch = scratch});
+    if (!found.ok() && (best_us == 0 || absl::IsCancelled(found.status()))) return found.status();
+    if (!found.ok()) continue;
+    const double baseline_us = FastestOf(*found, "baseline")->timing.median_us;
+    if (best_us != 0 && best_us <= baseline_us) continue;
+    best_us = baseline_us;
+    for (absl::string_view side : {"ours", "pooling", "baseline", "loop"})
+      SetTime(row, side, FastestOf(*found, side)->timing);
+    const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us");
+    row.Set("rounds", FastestOf(*found, "ours")->timing.samples);
+    row.Set("variant", FactOf(*found, "variant", "ours"));
+    row.Set("pooling_variant", FactOf(*found, "variant", "pooling"));
+    row.Set("imbalance", std::stod(FactOf(*found, "imbalance")));
+    row.Set("of_bound", row.Number("pooling_us") / ours_us);
+    row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
+    row.Set("of_ceiling", loop_us / ours_us)
+        .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
+    row.Set("mpi_setting", setting.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  const std::vector<std::string> wanted = absl::GetFlag(FLAGS_case);
+  const std::vector<Tables> all = AllTables();
+  for (const std::string& name : wanted) {
+    if (absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; }))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--case: want dlrm, low or micro, have ", name));
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  std::vector<Row> rows;
+  for (const Tables& tables : all) {
+    if (!wanted.empty() && !absl::c_linear_search(wanted, tables.name)) continue;
+    for (const std::string& ranks_text : absl::GetFlag(FLAGS_ranks)) {
+      for (const std::string& dtype : absl::GetFlag(FLAGS_dtype)) {
+        for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
+          int ranks = 0;
+          const std::optional<DType> type = ParseDType(dtype);
+          if (!absl::SimpleAtoi(ranks_text, &ranks) || ranks < 1 ||
+              (type != DType::kF32 && type != DType::kBF16) ||
+              (indices != "uniform" && indices != "zipf")) {
+            return absl::InvalidArgumentError(
+                "want --ranks from 1 on, --dtype f32 or bf16, --indices uniform or zipf");
+          }
+          const EmbeddingCase c{
+              .dtype = *type,
+              .lookups = tables.lookups,
+              .rows = IsQuick() ? 100 : tables.rows,
+              .columns = tables.columns,
+              .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * ranks,
+              .zipf = indices == "zipf" ? 1.05 : 0,
+              .seconds = IsQuick() ? 0.2 : 5,
+              .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3)};
+          absl::FPrintF(stderr, "%s, %d ranks, %s, %s\n", tables.name, ranks, dtype, indices);
+          Row row;
+          row.Set("case", std::string(tables.name)).Set("ranks", int64_t{ranks});
+          row.Set("dtype", dtype).Set("indices", indices);
+          row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
+          row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
+          row.Set("load_before", LoadAverage());
+          AddMachine(row);
+          const absl::Status status = Measure(c, ranks, scratch->path(), row);
+          if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
+          if (!status.ok()) row.Set("error", std::string(status.message()));
+          std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
+                                   {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
+          if (tables.name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
+          if (!IsQuick()) row.SetBars(bars);
+          rows.push_back(std::move(row));
+        }
+      }
+    }
+  }
+  return Show(rows,
+              {{{"case", [](const Row& row) { return TextOf(row, "case"); }},
+                {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
+                {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
+                {"indices", [](const Row& row) { return TextOf(row, "indices"); }},
+                {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
+                {"pooling", [](const Row& row) { return TimeText(row.Number("pooling_us")); }},
+                {"of bound", [](const Row& row) { return RatioOf(row, "of_bound"); }},
+                {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
+                {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
+                {"ceiling", [](const Row& row) { return RatioOf(row, "ceiling"); }},
+                {"loop", [](const Row& row) { return TimeText(row.Number("loop_us")); }},
+                {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
+                {"met", MetOf},
+                {"variant", [](const Row& row) { return TextOrError(row, "variant"); }}}});
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  using namespace coconet::bench;  // NOLINT
+  const auto run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(
+        ParseFlags(argc, argv,
+                   "see bench/README.md\n\n  fused [--case=dlrm,low,micro] [--ranks=2,4] "
+                   "[--json=FILE] [--quick]"));
+    ASSIGN_OR_RETURN(const std::optional<EmbeddingCase> worker, EmbeddingCaseFromFlags());
+    return worker.has_value() ? WorkOn(*worker) : Run();
+  };
+  return ExitCode("fused", run());
+}

@@ -1,0 +1,37 @@
+// The benchmark runs to its end, its sides agree, and it writes the form that other programs read.
+// Tests do not check times.
+#include <string>
+
+#include "bench/benchmark_run.h"
+#include "gtest/gtest.h"
+
+namespace coconet::bench {
+namespace {
+
+TEST(Fused, WritesRowsOfTheAgreedForm) {
+  const absl::StatusOr<Finished> run = RunBenchmark(
+      "fused",
+      {"--quick", "--case=low", "--ranks=2", "--indices=zipf", "--budget=2", "--json=fused.json"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->code, 0) << run->output;
+  const JsonReader json = JsonReader::OfFile("fused.json");
+  ASSERT_EQ(json.Ask("SELECT json_valid(?1)"), 1);
+  const std::string rows =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'low'"
+      " AND json_extract(value, '$.tables') = 16 AND json_extract(value, '$.error') IS NULL"
+      " AND json_extract(value, '$.ours_us') > 0 AND json_extract(value, '$.pooling_us') > 0"
+      " AND json_extract(value, '$.imbalance') >= 1"
+      " AND abs(json_extract(value, '$.baseline_us') / json_extract(value, '$.ours_us')"
+      " / json_extract(value, '$.ratio') - 1) < 1e-3";
+  EXPECT_EQ(json.Ask(rows), 2) << run->output;  // f32 and bf16
+}
+
+TEST(Fused, NamesWhatItDoesNotKnow) {
+  const absl::StatusOr<Finished> run = RunBenchmark("fused", {"--case=dlrn"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->code, 2);
+  EXPECT_EQ(run->output, "fused: --case: want dlrm, low or micro, have dlrn\n");
+}
+
+}  // namespace
+}  // namespace coconet::bench
