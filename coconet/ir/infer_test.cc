@@ -95,8 +95,8 @@ TEST(Infer, PartsByWeightStayAsTheyAreCut) {
   EXPECT_EQ(WeightedTypeOf("x * 2 + t"), "f32[M, N] sliced(1, by L)");
   EXPECT_EQ(WeightedTypeOf("v + t"), "f32[M, N] sliced(1, by 2+3/7)");
   EXPECT_EQ(WeightedTypeOf("transpose(x, 1, 0) + r"), "f32[N, M] sliced(0, by L)");
-  EXPECT_EQ(WeightedTypeOf("sum(x, 0)"), "f32[N] sliced(0, by L)");
-  EXPECT_EQ(WeightedTypeOf("sum(x, 1)"), "f32[M] local");
+  EXPECT_EQ(WeightedTypeOf("sum(x, 0)"), "f32[1, N] sliced(1, by L)");
+  EXPECT_EQ(WeightedTypeOf("sum(x, 1)"), "f32[M, 1] local");
   EXPECT_EQ(WeightedTypeOf("matmul(x, r)"), "f32[M, M] local");
   EXPECT_EQ(WeightedTypeOf("matmul(transpose(t, 1, 0), x)"), "f32[N, N] sliced(1, by L)");
   EXPECT_EQ(WeightedTypeOf("all_gather(x)"), "f32[M, N] replicated");

@@ -460,6 +460,24 @@ CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Bo
   for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, i);
 }
 
+/// The same, but with packs of W, a multiple of V, where there are so many elements together.
+template <int V, int W, class Body>
+CC_DEVICE void ForEachWide(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
+  if constexpr (W <= V || V == 1) {
+    ForEach<V>(grid, begin, end, packed, body);
+  } else {
+    const Index next = (begin + V - 1) / V * V,
+                head = !packed      ? end
+                       : next < end ? next
+                                    : end,
+                wide = head + (end - head) / W * W;
+    ForEach<V>(grid, begin, head, false, body);
+    for (Index i = head + Index(grid.ThreadId()) * W; i < wide; i += Index(grid.BlockSize()) * W)
+      body(Lanes<W>{}, i);
+    ForEach<V>(grid, wide, end, packed, body);
+  }
+}
+
 /// The same for a body that takes packs within a row of `map` only: elements of others come one by
 /// one.
 template <int V, int R, class Body>

@@ -84,6 +84,15 @@ CC_DEVICE Pack<float, V> LoadPooled(const T* table, Index i, const BroadcastMap<
   if (V == 1 || (map.stride[R - 1] == 1 && IsInRow<V>(map, i)))
     return PoolRows<V, kMean>(table + BroadcastMap<R>::Offset(map, i), rows,
                               bag_of(Quotient(i, columns)));
+  if constexpr (kPacksAnywhere && V > kRegisterWords) {
+    struct Halves {
+      Pack<float, V / 2> half[2];
+    };
+    const auto half = [&](Index begin) {
+      return LoadPooled<V / 2, kMean>(table, begin, map, rows, columns, bag_of);
+    };
+    return __builtin_bit_cast(Pack<float, V>, (Halves{half(i), half(i + V / 2)}));
+  }
   Pack<float, V> r;
   for (int lane = 0; lane < V; ++lane)
     Put<float, V>(r, lane,
@@ -92,5 +101,9 @@ CC_DEVICE Pack<float, V> LoadPooled(const T* table, Index i, const BroadcastMap<
                       0));
   return r;
 }
+
+/// Elements of bags that are summed together, in registers: each pack goes through all rows of its
+/// bag. GPUs have many threads, and few registers for each.
+constexpr int kPooledTogether = kPacksAnywhere ? 8 * (kRegisterWords < 8 ? kRegisterWords : 8) : 1;
 
 }  // namespace coconet

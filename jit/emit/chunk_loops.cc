@@ -15,6 +15,15 @@ bool ReadsProduct(const KernelContext& k, const std::vector<NodeId>& ids) {
       ids, [&](NodeId id) { return k.u.Reads(id, k.unit).count(k.tiles->product) > 0; });
 }
 
+/// All that the phase computes is sums of bags.
+bool OnlyPools(const KernelContext& k, const PhaseText& phase) {
+  const std::vector<NodeId>& evaluated = k.phases.phases[phase.number].evaluated;
+  return absl::c_any_of(evaluated, [&](NodeId id) { return Is<EmbeddingBag>(k.g, id); }) &&
+         absl::c_all_of(evaluated, [&](NodeId id) {
+           return Is<EmbeddingBag>(k.g, id) || Is<AllToAll>(k.g, id) || IsStore(k.g, id);
+         });
+}
+
 /// Of a chunk: what awaits the tiles that a phase reads; "" where it reads none.
 std::string AwaitTilesText(const KernelContext& k, const PhaseText& phase,
                            absl::string_view indent) {
@@ -105,7 +114,9 @@ std::string ElementsText(const KernelContext& k, const PhaseText& phase) {
       rows ? absl::StrCat("r * ", length, ", (r + 1) * ", length) : "c.begin, c.end";
   std::string loop;
   if (!phase.elements.stores.empty()) {
-    loop = absl::StrCat("    ForEach<kV>(grid, ", range, ", ", k.PacksFitText(),
+    const absl::string_view each =
+        OnlyPools(k, phase) ? "ForEachWide<kV, kPooledTogether>" : "ForEach<kV>";
+    loop = absl::StrCat("    ", each, "(grid, ", range, ", ", k.PacksFitText(),
                         ", [&](auto lanes, Index i) {\n",
                         "      constexpr int V = decltype(lanes)::kCount;\n", phase.elements.values,
                         phase.elements.stores, "    });\n");
