@@ -18,8 +18,8 @@ namespace coconet::bench {
 struct CompiledKernels {
   struct Form {
     std::string stores;  // "plain", "streaming"
-    Lowered lowered;
-    std::string binary;
+    Lowered lowered = {};
+    std::string binary = {};
   };
   std::vector<Form> forms;
   double lower_s = 0;  // of one form

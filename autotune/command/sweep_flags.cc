@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/language/text.h"
 #include "coconet/workloads/model_shapes.h"
 #include "coconet/workloads/workloads.h"
@@ -142,12 +143,15 @@ absl::StatusOr<Graph> ReadProgram(const std::string& file) {
 std::set<std::string> SymbolsOf(const Graph& program) {
   std::set<std::string> symbols;
   for (const Node& node : program.nodes) {
-    const auto* input = std::get_if<Input>(&node.op);
-    const auto* state = std::get_if<State>(&node.op);
-    if (input == nullptr && state == nullptr) continue;
-    for (const Dim& dim : (input != nullptr ? input->type : state->type).shape) {
-      if (!dim.bound()) symbols.insert(dim.symbol);
+    Op op = node.op;
+    if (const Shape* shape = DeclaredShape(op)) {
+      for (const Dim& dim : *shape) {
+        if (!dim.bound()) symbols.insert(dim.symbol);
+      }
     }
+    const Declared declared = DeclaredIn(op);
+    if (declared.type != nullptr && !declared.type->layout.by.empty())
+      symbols.insert(declared.type->layout.by);
   }
   return symbols;
 }

@@ -136,6 +136,16 @@ TEST_F(LoadSweepProgramTest, BindsSymbols) {
             "--M: no flag, and no symbol of the program; its symbols are B, N");
 }
 
+TEST_F(LoadSweepProgramTest, BindsWeightsAndSymbolsOfConstants) {
+  const std::string program =
+      "coconet 1\ninput g : f32[9] sliced(0, by L)\noutput s = g * count(f32, [M])\n";
+  EXPECT_TRUE(Load(program, {"--L=3,0", "--M=4"}).ok());
+  EXPECT_EQ(Load(program, {"--M=4"}).status().message(),
+            "want --L=SIZE: a symbol of the program without a value");
+  EXPECT_EQ(Load(program, {"--L=3,0"}).status().message(),
+            "want --M=SIZE: a symbol of the program without a value");
+}
+
 TEST_F(LoadSweepProgramTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(
       std::string(Load("coconet 1\nprogram p\ninput g : f32[3] local\noutput s = foo(g)\n", {})

@@ -73,8 +73,8 @@ struct Layout {
   /// part of their weights (SliceShare), instead of an equal part of each tensor. `by` names the
   /// list of the weights until a tensor of the list is chosen (lists.h), `share` is then that
   /// tensor's.
-  std::string by;
-  Share share;
+  std::string by = {};
+  Share share = {};
 
   static Layout Local() { return {Kind::kLocal}; }
   static Layout Replicated() { return {Kind::kReplicated}; }

@@ -33,18 +33,23 @@ void CheckText(const Graph& program) {
 
 Sizes SizesOf(const Graph& program, uint64_t hash) {
   Sizes sizes;
+  const auto draw = [&](const std::string& symbol, bool is_list) {
+    hash = hash * 6364136223846793005u + 1442695040888963407u;
+    const auto size = static_cast<int64_t>(hash >> 58);
+    if (is_list)
+      sizes.insert({symbol, std::vector<int64_t>{size, 3}});
+    else
+      sizes.insert({symbol, size});
+  };
   Graph copy = program;
   for (Node& node : copy.nodes) {
+    if (const Declared declared = DeclaredIn(node.op);
+        declared.type != nullptr && !declared.type->layout.by.empty())
+      draw(declared.type->layout.by, /*is_list=*/hash % 2 == 0);
     const Shape* shape = DeclaredShape(node.op);
     if (shape == nullptr) continue;
     for (const Dim& dim : *shape) {
-      if (dim.bound()) continue;
-      hash = hash * 6364136223846793005u + 1442695040888963407u;
-      const auto size = static_cast<int64_t>(hash >> 58);
-      if (hash % 8 == 0)
-        sizes.insert({dim.symbol, std::vector<int64_t>{size, 3}});
-      else
-        sizes.insert({dim.symbol, size});
+      if (!dim.bound()) draw(dim.symbol, /*is_list=*/hash % 8 == 0);
     }
   }
   return sizes;
