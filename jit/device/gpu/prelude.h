@@ -23,8 +23,9 @@ struct Grid {
   CC_MEMBER int BlockSize() const { return ThreadCount(); }
   CC_MEMBER void Sync() const { SyncBlock(); }
   CC_MEMBER bool SyncAnd(bool ok) const { return SyncBlockAnd(ok); }
-  /// The Pack of one element that `of` returns, computed by one thread of the block. Not for loops:
-  /// nobody waits until all have taken it.
+  /// The Pack of one element that `of` returns, computed by one thread of the block and read by
+  /// all. A call may run only once in a kernel: a second store could come before slower threads
+  /// have read the first value.
   template <class F>
   CC_MEMBER auto OfBlock(F&& of) const {
     CC_SHARED(decltype(of()), value, 1);

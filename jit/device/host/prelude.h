@@ -37,7 +37,7 @@ struct Grid {
   static void Sync() {}
   /// True when `ok` on all threads of the block.
   static bool SyncAnd(bool ok) { return ok; }
-  /// What `of` returns, computed by one thread of the block. Not for loops.
+  /// What `of` returns, computed by one thread of the block. A call may run only once.
   template <class F>
   static auto OfBlock(F&& of) {
     return of();
