@@ -40,11 +40,12 @@ TEST(MeasureInRounds, MakesShortStepsASampleTogether) {
     const Contender idle = {"idle", [&](int64_t n) {
                               ++calls;
                               steps += n;
-                              std::this_thread::sleep_for(std::chrono::microseconds(10 * n));
+                              std::this_thread::sleep_for(std::chrono::milliseconds(n));
                               return absl::OkStatus();
                             }};
+    // A hundred steps, so that no pause of a loaded machine fills a sample.
     const absl::StatusOr<std::vector<Measured>> free =
-        MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2});
+        MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .min_sample_us = 1e5});
     if (!free.ok()) return free.status();
     EXPECT_GT(free->front().steps, 1);
     calls = steps = 0;
