@@ -38,15 +38,22 @@ struct TableRows {
 /// Rows that are asked for before they are needed: what FBGEMM's kernels do, by as many.
 constexpr Index kRowsAhead = 16;
 
+/// V sums, as packs that a register holds.
+template <int V, int kPart>
+struct Sums {
+  Pack<float, kPart> part[V / kPart];
+};
+template <class T>
+constexpr int kMostSums = kPacksAnywhere ? kRegisterWords : int(16 / sizeof(T));
+template <int V, class T>
+using SumsOf = Sums<V, (V < kMostSums<T> ? V : kMostSums<T>)>;
+
 /// V elements of the sum (or mean) of a bag's rows; `first`: of row 0. Rows that the rank lacks
 /// add nothing; the mean is over those that the table has.
 template <int V, bool kMean, class T>
-CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const Bag& bag) {
-  constexpr int kMost = kPacksAnywhere ? kRegisterWords : int(16 / sizeof(T)),
-                kPart = V < kMost ? V : kMost, kParts = V / kPart;
-  struct Parts {
-    Pack<float, kPart> part[kParts];
-  } sum;
+CC_DEVICE SumsOf<V, T> PoolRows(const T* first, const TableRows& rows, const Bag& bag) {
+  constexpr int kPart = V < kMostSums<T> ? V : kMostSums<T>, kParts = V / kPart;
+  SumsOf<V, T> sum;
   CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] = Splat<kPart>(0.0f);
   Index found = 0;
   for (Index k = 0; k < bag.count; ++k) {
@@ -72,38 +79,58 @@ CC_DEVICE Pack<float, V> PoolRows(const T* first, const TableRows& rows, const B
     const Pack<float, kPart> count = Splat<kPart>(float(found));
     CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] = sum.part[p] / count;
   }
-  return __builtin_bit_cast(Pack<float, V>, sum);
+  return sum;
 }
 
 /// V elements of an embedding bag from `i` on. `map` maps to the elements of row 0 of `table`;
 /// `bag_of` gives the bag of a row of the result, which has `columns` elements. Where neighbours
 /// along the innermost dimension of `map` are neighbours in memory, they are of one row.
 template <int V, bool kMean, class T, int R, class BagOf>
-CC_DEVICE Pack<float, V> LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,
-                                    const TableRows& rows, const Divisor& columns, BagOf&& bag_of) {
+CC_DEVICE SumsOf<V, T> LoadSums(const T* table, Index i, const BroadcastMap<R>& map,
+                                const TableRows& rows, const Divisor& columns, BagOf&& bag_of) {
   if (V == 1 || (map.stride[R - 1] == 1 && IsInRow<V>(map, i)))
     return PoolRows<V, kMean>(table + BroadcastMap<R>::Offset(map, i), rows,
                               bag_of(Quotient(i, columns)));
+  SumsOf<V, T> r;
   if constexpr (kPacksAnywhere && V > kRegisterWords) {
-    struct Halves {
-      Pack<float, V / 2> half[2];
-    };
-    const auto half = [&](Index begin) {
-      return LoadPooled<V / 2, kMean>(table, begin, map, rows, columns, bag_of);
-    };
-    return __builtin_bit_cast(Pack<float, V>, (Halves{half(i), half(i + V / 2)}));
+    for (int half = 0; half < 2; ++half) {
+      const auto sums =
+          LoadSums<V / 2, kMean>(table, i + half * (V / 2), map, rows, columns, bag_of);
+      constexpr int kParts = V / 2 / kRegisterWords;
+      CC_UNROLL for (int p = 0; p < kParts; ++p) r.part[half * kParts + p] = sums.part[p];
+    }
+  } else {
+    constexpr int kPart = V < kMostSums<T> ? V : kMostSums<T>;
+    for (int lane = 0; lane < V; ++lane)
+      Put<float, kPart>(
+          r.part[lane / kPart], lane % kPart,
+          Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
+                                 bag_of(Quotient(i + lane, columns)))
+                  .part[0],
+              0));
   }
-  Pack<float, V> r;
-  for (int lane = 0; lane < V; ++lane)
-    Put<float, V>(r, lane,
-                  Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
-                                         bag_of(Quotient(i + lane, columns))),
-                      0));
   return r;
 }
 
 /// Elements of bags that are summed together, in registers: each pack goes through all rows of its
 /// bag. GPUs have many threads, and few registers for each.
-constexpr int kPooledTogether = kPacksAnywhere ? 8 * (kRegisterWords < 8 ? kRegisterWords : 8) : 1;
+constexpr int kPooledTogether = kPacksAnywhere ? 16 * (kRegisterWords < 8 ? kRegisterWords : 8) : 1;
+
+/// LoadSums as a pack; of kPooledTogether elements as Sums, because compilers keep a vector of so
+/// many elements in memory.
+template <int V, bool kMean, class T, int R, class BagOf>
+CC_DEVICE auto LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,
+                          const TableRows& rows, const Divisor& columns, BagOf&& bag_of) {
+  const SumsOf<V, T> sums = LoadSums<V, kMean>(table, i, map, rows, columns, bag_of);
+  if constexpr (kPacksAnywhere && V == kPooledTogether)
+    return sums;
+  else
+    return __builtin_bit_cast(Pack<float, V>, sums);
+}
+
+template <bool kStream, int V, int kPart, class T>
+CC_DEVICE void Store(T* p, const Sums<V, kPart>& x) {
+  CC_UNROLL for (int i = 0; i < V / kPart; ++i) Store<kStream>(p + i * kPart, x.part[i]);
+}
 
 }  // namespace coconet
