@@ -243,8 +243,7 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
       {"baseline", [&](int64_t steps) { return baseline->Run(steps); }},
       {"loop", [&](int64_t steps) { return baseline->Pool(steps); }}};
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
-                   MeasureInRounds(rank, contenders,
-                                   {.seconds = c.seconds, .min_sample_us = 2e4}));
+                   MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
   std::vector<Finding> findings;
   for (const Measured& m : measured) {
     findings.push_back(

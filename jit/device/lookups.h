@@ -102,12 +102,11 @@ CC_DEVICE SumsOf<V, T> LoadSums(const T* table, Index i, const BroadcastMap<R>& 
   } else {
     constexpr int kPart = V < kMostSums<T> ? V : kMostSums<T>;
     for (int lane = 0; lane < V; ++lane)
-      Put<float, kPart>(
-          r.part[lane / kPart], lane % kPart,
-          Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
-                                 bag_of(Quotient(i + lane, columns)))
-                  .part[0],
-              0));
+      Put<float, kPart>(r.part[lane / kPart], lane % kPart,
+                        Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
+                                               bag_of(Quotient(i + lane, columns)))
+                                .part[0],
+                            0));
   }
   return r;
 }
@@ -131,6 +130,12 @@ CC_DEVICE auto LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,
 template <bool kStream, int V, int kPart, class T>
 CC_DEVICE void Store(T* p, const Sums<V, kPart>& x) {
   CC_UNROLL for (int i = 0; i < V / kPart; ++i) Store<kStream>(p + i * kPart, x.part[i]);
+}
+template <bool kStream, int V, int kPart, int kRanks, class T>
+CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], Index i,
+                          const Sums<V, kPart>& x) {
+  CC_UNROLL for (int p = 0; p < V / kPart; ++p)
+      StorePeers<kStream>(all, peers, i + p * kPart, x.part[p]);
 }
 
 }  // namespace coconet

@@ -62,10 +62,10 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(const Ring<T>& ring, Index i) {
   return Min(Load<V>(ring.partial + i), Load<V>(ring.own + i));
 }
 
-/// Stores the result here and on the next rank, which passes it on.
-template <bool kStream, int V, int kRanks, class T>
+/// Stores the result (what Store stores at once) here and on the next rank, which passes it on.
+template <bool kStream, int kRanks, class T, class Stored>
 CC_DEVICE void StoreAround(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i,
-                           Pack<Compute<T>, V> x) {
+                           const Stored& x) {
   Store<kStream>(ranks[s.rank] + i, x);
   Store<kStream>(ranks[RankAfter(s)] + i, x);
 }

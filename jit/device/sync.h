@@ -167,8 +167,9 @@ CC_DEVICE bool CloseSends(const Sync<kRanks>& s, const Grid& grid, const Routes&
 
 // ---- Stores to all ranks
 
-template <bool kStream, int V, int kRanks, class T>
-CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
+/// `x`: what Store stores at once.
+template <bool kStream, int kRanks, class T, class Stored>
+CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, const Stored& x) {
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
 }
 

@@ -15,10 +15,12 @@ bool ReadsProduct(const KernelContext& k, const std::vector<NodeId>& ids) {
       ids, [&](NodeId id) { return k.u.Reads(id, k.unit).count(k.tiles->product) > 0; });
 }
 
-/// All that the phase computes is sums of bags.
+/// All that the phase computes is sums of bags, and none goes to another pipeline stage.
 bool OnlyPools(const KernelContext& k, const PhaseText& phase) {
-  const std::vector<NodeId>& evaluated = k.phases.phases[phase.number].evaluated;
-  return absl::c_any_of(evaluated, [&](NodeId id) { return Is<EmbeddingBag>(k.g, id); }) &&
+  const KernelPhase& planned = k.phases.phases[phase.number];
+  const std::vector<NodeId>& evaluated = planned.evaluated;
+  return planned.sends.empty() &&
+         absl::c_any_of(evaluated, [&](NodeId id) { return Is<EmbeddingBag>(k.g, id); }) &&
          absl::c_all_of(evaluated, [&](NodeId id) {
            return Is<EmbeddingBag>(k.g, id) || Is<AllToAll>(k.g, id) || IsStore(k.g, id);
          });
