@@ -228,7 +228,8 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("dlrm_embedding", {.dtype = c.dtype}));
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, SizesOf(c)));
   ASSIGN_OR_RETURN(const Graph alone, BindSizes(PoolingAlone(c.dtype), SizesOf(c)));
-  const SessionOptions options{.budget_s = c.budget_s};
+  SessionOptions options;
+  options.budget_s = c.budget_s;
   const Numbers numbers = NumbersOf(c);
   ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> ours,
                    TunedContender::Make(rank, options, program, numbers));

@@ -87,18 +87,26 @@ absl::Status Measure(const EmbeddingCase& c, int ranks, const std::string& scrat
   return absl::OkStatus();
 }
 
-absl::Status Run() {
-  const std::vector<std::string> wanted = absl::GetFlag(FLAGS_case);
+/// A row's choices.
+struct Wanted {
+  Tables tables;
+  int ranks = 0;
+  DType dtype = DType::kF32;
+  std::string indices;
+};
+
+/// What the flags name, in the order of the rows.
+absl::StatusOr<std::vector<Wanted>> AllWanted() {
+  const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
   const std::vector<Tables> all = AllTables();
-  for (const std::string& name : wanted) {
+  for (const std::string& name : names) {
     if (absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; }))
       return absl::InvalidArgumentError(
           absl::StrCat("--case: want dlrm, low or micro, have ", name));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
-  std::vector<Row> rows;
+  std::vector<Wanted> wanted;
   for (const Tables& tables : all) {
-    if (!wanted.empty() && !absl::c_linear_search(wanted, tables.name)) continue;
+    if (!names.empty() && !absl::c_linear_search(names, tables.name)) continue;
     for (const std::string& ranks_text : absl::GetFlag(FLAGS_ranks)) {
       for (const std::string& dtype : absl::GetFlag(FLAGS_dtype)) {
         for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
@@ -110,34 +118,51 @@ absl::Status Run() {
             return absl::InvalidArgumentError(
                 "want --ranks from 1 on, --dtype f32 or bf16, --indices uniform or zipf");
           }
-          const EmbeddingCase c{
-              .dtype = *type,
-              .lookups = tables.lookups,
-              .rows = IsQuick() ? 100 : tables.rows,
-              .columns = tables.columns,
-              .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * ranks,
-              .zipf = indices == "zipf" ? 1.05 : 0,
-              .seconds = IsQuick() ? 0.2 : 5,
-              .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3)};
-          absl::FPrintF(stderr, "%s, %d ranks, %s, %s\n", tables.name, ranks, dtype, indices);
-          Row row;
-          row.Set("case", std::string(tables.name)).Set("ranks", int64_t{ranks});
-          row.Set("dtype", dtype).Set("indices", indices);
-          row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
-          row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
-          row.Set("load_before", LoadAverage());
-          AddMachine(row);
-          const absl::Status status = Measure(c, ranks, scratch->path(), row);
-          if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
-          if (!status.ok()) row.Set("error", std::string(status.message()));
-          std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
-                                   {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
-          if (tables.name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
-          if (!IsQuick()) row.SetBars(bars);
-          rows.push_back(std::move(row));
+          wanted.push_back({tables, ranks, *type, indices});
         }
       }
     }
+  }
+  return wanted;
+}
+
+/// A row whose error, if any, is in it; other errors end the benchmark.
+absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch) {
+  const Tables& tables = wanted.tables;
+  const EmbeddingCase c{
+      .dtype = wanted.dtype,
+      .lookups = tables.lookups,
+      .rows = IsQuick() ? 100 : tables.rows,
+      .columns = tables.columns,
+      .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * wanted.ranks,
+      .zipf = wanted.indices == "zipf" ? 1.05 : 0,
+      .seconds = IsQuick() ? 0.2 : 5,
+      .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3)};
+  Row row;
+  row.Set("case", std::string(tables.name)).Set("ranks", int64_t{wanted.ranks});
+  row.Set("dtype", std::string(Name(c.dtype))).Set("indices", wanted.indices);
+  row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
+  row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
+  row.Set("load_before", LoadAverage());
+  AddMachine(row);
+  const absl::Status status = Measure(c, wanted.ranks, scratch, row);
+  if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
+  if (!status.ok()) row.Set("error", std::string(status.message()));
+  std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
+                           {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
+  if (tables.name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
+  if (!IsQuick()) row.SetBars(bars);
+  return row;
+}
+
+absl::Status Run() {
+  ASSIGN_OR_RETURN(const std::vector<Wanted> all, AllWanted());
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  std::vector<Row> rows;
+  for (const Wanted& wanted : all) {
+    absl::FPrintF(stderr, "%s, %d ranks, %s, %s\n", wanted.tables.name, wanted.ranks,
+                  Name(wanted.dtype), wanted.indices);
+    ASSIGN_OR_RETURN(rows.emplace_back(), MeasuredRow(wanted, scratch->path()));
   }
   return Show(rows,
               {{{"case", [](const Row& row) { return TextOf(row, "case"); }},
