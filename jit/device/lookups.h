@@ -113,7 +113,7 @@ CC_DEVICE SumsOf<V, T> LoadSums(const T* table, Index i, const BroadcastMap<R>& 
 
 /// Elements of bags that are summed together, in registers: each pack goes through all rows of its
 /// bag. GPUs have many threads, and few registers for each.
-constexpr int kPooledTogether = kPacksAnywhere ? 16 * (kRegisterWords < 8 ? kRegisterWords : 8) : 1;
+constexpr int kPooledTogether = kPacksAnywhere ? 8 * (kRegisterWords < 8 ? kRegisterWords : 8) : 1;
 
 /// LoadSums as a pack; of kPooledTogether elements as Sums, because compilers keep a vector of so
 /// many elements in memory.
