@@ -38,21 +38,22 @@ struct TableRows {
 /// Rows that are asked for before they are needed: what FBGEMM's kernels do, by as many.
 constexpr Index kRowsAhead = 16;
 
-/// V sums, as packs that a register holds.
+/// V sums, in packs of kPart that fit a register each.
 template <int V, int kPart>
 struct Sums {
   Pack<float, kPart> part[V / kPart];
 };
-template <class T>
-constexpr int kMostSums = kPacksAnywhere ? kRegisterWords : int(16 / sizeof(T));
+/// How many elements of rows of T are loaded and summed as one pack, where V are wanted.
+template <int V, class T, int kMost = kPacksAnywhere ? kRegisterWords : int(16 / sizeof(T))>
+constexpr int kSumsPart = V < kMost ? V : kMost;
 template <int V, class T>
-using SumsOf = Sums<V, (V < kMostSums<T> ? V : kMostSums<T>)>;
+using SumsOf = Sums<V, kSumsPart<V, T>>;
 
 /// V elements of the sum (or mean) of a bag's rows; `first`: of row 0. Rows that the rank lacks
 /// add nothing; the mean is over those that the table has.
 template <int V, bool kMean, class T>
 CC_DEVICE SumsOf<V, T> PoolRows(const T* first, const TableRows& rows, const Bag& bag) {
-  constexpr int kPart = V < kMostSums<T> ? V : kMostSums<T>, kParts = V / kPart;
+  constexpr int kPart = kSumsPart<V, T>, kParts = V / kPart;
   SumsOf<V, T> sum;
   CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] = Splat<kPart>(0.0f);
   Index found = 0;
@@ -100,7 +101,7 @@ CC_DEVICE SumsOf<V, T> LoadSums(const T* table, Index i, const BroadcastMap<R>& 
       CC_UNROLL for (int p = 0; p < kParts; ++p) r.part[half * kParts + p] = sums.part[p];
     }
   } else {
-    constexpr int kPart = V < kMostSums<T> ? V : kMostSums<T>;
+    constexpr int kPart = kSumsPart<V, T>;
     for (int lane = 0; lane < V; ++lane)
       Put<float, kPart>(r.part[lane / kPart], lane % kPart,
                         Get(PoolRows<1, kMean>(table + BroadcastMap<R>::Offset(map, i + lane), rows,
