@@ -325,6 +325,50 @@ update(r, r + dropout(all_reduce(sum, matmul(x, w)) + b, seed, 0.1))
      {{{"B", 1}, {"S", 1}, {"K", 3}, {"H", 5}},
       {{"B", 2}, {"S", 9}, {"K", 33}, {"H", 16}},
       {{"B", 3}, {"S", 16}, {"K", 8}, {"H", 32}}}},
+    {"few_rows",
+     R"(input x : f32[T, K] sliced(1)
+input w : f32[N, K] sliced(1)
+input v : f32[K, N] sliced(0)
+input g : f32[N] replicated
+state s : f32[T, N] replicated
+z = all_reduce(sum, matmul(x, w, transpose_b)) + s
+y = rms_norm(z, 1e-3) * g
+update(s, y)
+output d = reduce_scatter(sum, matmul(x, v), 0) * 2
+)",
+     {{{"T", 1}, {"K", 3}, {"N", 5}},
+      {{"T", 4}, {"K", 1100}, {"N", 37}},
+      {{"T", 9}, {"K", 70}, {"N", 80}},
+      {{"T", 64}, {"K", 33}, {"N", 19}},
+      {{"T", 2}, {"K", 0}, {"N", 4}},
+      {{"T", 3}, {"K", 40}, {"N", 2100}}}},
+    {"few_rows_of_halves",
+     R"(input x : bf16[K, T] replicated
+input h : f16[T, K] local
+input w : bf16[N, K] sliced(0)
+input v : bf16[K, N] sliced(1)
+input u : f16[K, N] replicated
+state s : bf16[T, N] sliced(1)
+a = matmul(x, w, transpose_a, transpose_b)
+b = matmul(x, v, transpose_a)
+update(s, a)
+output y = silu(a) * b + s
+output m = all_reduce(max, matmul(h, u))
+output q = b
+)",
+     {{{"T", 1}, {"K", 7}, {"N", 3}},
+      {{"T", 6}, {"K", 64}, {"N", 130}},
+      {{"T", 17}, {"K", 35}, {"N", 48}},
+      {{"T", 0}, {"K", 5}, {"N", 8}}}},
+    {"few_rows_exchanged",
+     R"(input x : f32[B, S, K] replicated
+input w : f32[K, N] sliced(1)
+input v : f32[N, K] replicated
+y = all_to_all(matmul(x, w), 1)
+output a = gelu(y)
+output b = all_gather(matmul(y, v) - 1)
+)",
+     {{{"B", 1}, {"S", 2}, {"K", 3}, {"N", 5}}, {{"B", 3}, {"S", 5}, {"K", 24}, {"N", 33}}}},
     {"sequence_parallel",
      R"(input x : bf16[S, H] sliced(0)
 input w1 : bf16[H, F] sliced(1)

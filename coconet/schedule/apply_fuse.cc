@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/products.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -17,15 +18,20 @@ namespace {
 class Candidate {
  public:
   Candidate(const TypedGraph& program, const Fuse& fuse)
-      : p_(program), g_(program.graph()), fuse_(fuse), each_(program.each()) {}
+      : p_(program),
+        g_(program.graph()),
+        fuse_(fuse),
+        members_(WithoutProducts(g_, fuse.nodes)),
+        each_(program.each()) {}
 
   absl::Status Check() const {
-    for (NodeId id : fuse_.nodes) RETURN_IF_ERROR(CheckMember(id));
+    for (NodeId id : ProductsOf(g_, fuse_.nodes)) RETURN_IF_ERROR(CheckProduct(id));
+    for (NodeId id : members_) RETURN_IF_ERROR(CheckMember(id));
     RETURN_IF_ERROR(CheckTensors());
     RETURN_IF_ERROR(CheckExchanges());
     RETURN_IF_ERROR(CheckIterationSpace());
     RETURN_IF_ERROR(CheckRounds());
-    for (NodeId id : fuse_.nodes) {
+    for (NodeId id : members_) {
       RETURN_IF_ERROR(CheckReductionOperand(id));
       RETURN_IF_ERROR(CheckGatherOperand(id));
       RETURN_IF_ERROR(CheckSend(id));
@@ -40,10 +46,27 @@ class Candidate {
     return Refused(fuse_, parts...);
   }
   std::string Text(NodeId id) const { return NodeText(g_, id); }
-  bool Inside(NodeId id) const { return absl::c_binary_search(fuse_.nodes, id); }
+  bool Inside(NodeId id) const { return absl::c_binary_search(members_, id); }
   bool IsReduction(NodeId id) const { return As<AllReduce>(g_, id) || As<ReduceScatter>(g_, id); }
 
   bool IsScalar(NodeId id) const { return p_.type(id).shape.empty(); }
+
+  /// A kernel computes its products before all else.
+  absl::Status CheckProduct(NodeId id) const {
+    if (!HasFewRows(p_, id) || each_[id]) {
+      return Refuse(Text(id), " is a launch of its own: kernels compute products of at most ",
+                    kMostRows, " rows, of one matrix that is of no list");
+    }
+    for (NodeId operand : g_.nodes[id].inputs) {
+      for (NodeId value : {operand, p_.value(operand)}) {
+        if (!absl::c_binary_search(fuse_.nodes, value)) continue;
+        return Refuse(Text(id), " takes elements of other places of ", Text(value),
+                      ", want that in memory");
+      }
+    }
+    const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });
+    return is_taken ? absl::OkStatus() : Refuse("nothing in the kernel takes ", Text(id));
+  }
 
   absl::Status CheckMember(NodeId id) const {
     const bool is_declared = g_.nodes[id].inputs.empty();
@@ -86,8 +109,8 @@ class Candidate {
   /// A kernel works on what tensors share, or on each tensor.
   absl::Status CheckTensors() const {
     const auto elements = [&](NodeId id) { return !IsScalar(id) || As<Fold>(g_, id); };
-    const auto first = absl::c_find_if(fuse_.nodes, elements);
-    for (NodeId id : fuse_.nodes) {
+    const auto first = absl::c_find_if(members_, elements);
+    for (NodeId id : members_) {
       if (!elements(id) || each_[id] == each_[*first]) continue;
       return Refuse("there is ", Text(id),
                     each_[id] ? " of each tensor, and " : " of all tensors, and ", Text(*first),
@@ -97,17 +120,17 @@ class Candidate {
   }
 
   absl::Status CheckIterationSpace() const {
-    const IterationSpace space = SpaceOf(p_, fuse_.nodes);
+    const IterationSpace space = SpaceOf(p_, members_);
     std::optional<NodeId> sliced;
-    for (NodeId id : fuse_.nodes) {
+    for (NodeId id : members_) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
       const bool is_row = space.row_dims > 0 && p_.type(id).shape == space.rows() &&
                           !As<Fold>(g_, id) && !Communicates(g_, id) &&
                           !TakesOtherPlaces(g_.nodes[id].op);
       if (ElementsOf(id) != space.shape && !is_row) {
         const auto other =
-            absl::c_find_if(fuse_.nodes, [&](NodeId n) { return ElementsOf(n) == space.shape; });
-        const auto [a, b] = std::minmax(id, other == fuse_.nodes.end() ? fuse_.nodes[0] : *other);
+            absl::c_find_if(members_, [&](NodeId n) { return ElementsOf(n) == space.shape; });
+        const auto [a, b] = std::minmax(id, other == members_.end() ? members_[0] : *other);
         return Refuse("want one shape, have ", Text(a), " of ", coconet::Text(ElementsOf(a)),
                       " and ", Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
@@ -137,10 +160,10 @@ class Candidate {
     return Refuse("the kernel folds rows, but those of ", Text(sliced), " lie on several ranks");
   }
 
-  bool Exchanges(NodeId id) const { return IsExchanged(p_, fuse_.nodes, id); }
+  bool Exchanges(NodeId id) const { return IsExchanged(p_, members_, id); }
   /// A value that lies as what the kernel exchanges arrives.
   bool CutAsArriving(NodeId id) const {
-    return absl::c_any_of(fuse_.nodes, [&](NodeId other) {
+    return absl::c_any_of(members_, [&](NodeId other) {
       return Exchanges(other) && p_.type(other).layout == p_.type(id).layout;
     });
   }
@@ -150,7 +173,7 @@ class Candidate {
   /// beside them on the slices that arrive.
   absl::Status CheckExchanges() const {
     std::optional<NodeId> first;
-    for (NodeId id : fuse_.nodes) {
+    for (NodeId id : members_) {
       if (As<AllToAll>(g_, id) == nullptr) continue;
       if (!first.has_value()) first = id;
       const auto from = [&](NodeId exchange) {
@@ -166,7 +189,7 @@ class Candidate {
       }
     }
     if (!first.has_value()) return absl::OkStatus();
-    for (NodeId id : fuse_.nodes) {
+    for (NodeId id : members_) {
       if ((Communicates(g_, id) && !As<AllToAll>(g_, id) && !As<ReduceScatter>(g_, id)) ||
           FoldsAll(p_, id)) {
         return Refuse(Text(id), " is not work on the slices that ", Text(*first),
@@ -199,7 +222,7 @@ class Candidate {
   /// slice.
   absl::Status CheckRounds() const {
     std::optional<NodeId> all_reduce, on_slices, spans;
-    for (NodeId id : fuse_.nodes) {
+    for (NodeId id : members_) {
       if (Communicates(g_, id) && spans.has_value() &&
           SpanOf(g_.nodes[id].op) != SpanOf(g_.nodes[*spans].op)) {
         return Refuse(Text(*spans), " and ", Text(id),
@@ -217,7 +240,7 @@ class Candidate {
   absl::Status CheckReductionOperand(NodeId id) const {
     const bool loads = As<AllToAll>(g_, id) && !Exchanges(id);
     if ((!IsReduction(id) && !loads) || IsScalar(id)) return absl::OkStatus();
-    const NodeId operand = g_.nodes[id].inputs[0], crossing = CrossingValue(p_, id, fuse_.nodes);
+    const NodeId operand = g_.nodes[id].inputs[0], crossing = CrossingValue(p_, id, members_);
     const bool is_cast = crossing != p_.value(operand);
     if (Inside(crossing) || (Inside(operand) && !is_cast)) {
       return Refuse(Text(id), " takes ", Text(is_cast ? crossing : operand),
@@ -267,7 +290,7 @@ class Candidate {
 
   absl::Status CheckUpdatesOfMembers() const {
     NodeId first = g_.size();
-    for (NodeId member : fuse_.nodes) {
+    for (NodeId member : members_) {
       for (NodeId user : p_.users()[member]) {
         if (As<Update>(g_, user) && g_.nodes[user].inputs[1] == member && !Inside(user))
           first = std::min(first, user);
@@ -279,7 +302,7 @@ class Candidate {
   }
 
   absl::Status CheckPhases() const {
-    const KernelPhases phases = PhasesOf(p_, fuse_.nodes);
+    const KernelPhases phases = PhasesOf(p_, members_);
     for (const KernelPhase& phase : phases.phases) {
       if (!phase.on_slices) continue;
       for (NodeId id : phase.evaluated) {
@@ -295,7 +318,7 @@ class Candidate {
     }
     std::vector<PhaseReads> reads;
     for (const KernelPhase& phase : phases.phases) reads.push_back(ReadsOf(phase));
-    for (NodeId update : fuse_.nodes) {
+    for (NodeId update : members_) {
       if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, reads));
     }
     return absl::OkStatus();
@@ -371,6 +394,7 @@ class Candidate {
   const TypedGraph& p_;
   const Graph& g_;
   const Fuse& fuse_;
+  const std::vector<NodeId> members_;  // without the products
   const std::vector<bool>& each_;
 };
 

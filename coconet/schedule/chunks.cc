@@ -179,6 +179,10 @@ class Chain {
   }
 
   std::string CheckProduct(NodeId id) {
+    if (launches_[launches_.of[id]].nodes.size() > 1 &&
+        absl::c_any_of(s_.kernels(),
+                       [&](const auto& kernel) { return absl::c_binary_search(kernel, id); }))
+      return absl::StrCat(Text(id), " is computed at once by the kernel that takes it");
     space_.rows = space_.has_product = true;
     const auto& op = *As<MatMul>(g_, id);
     const NodeId a = p_.value(g_.nodes[id].inputs[0]), b = p_.value(g_.nodes[id].inputs[1]);

@@ -24,6 +24,10 @@ struct MoveKind {
   int dim = Layout::kFlat;  // kSplit, kReduceByNode
   FuseKind fuse{};          // kFuse
   bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
+  /// Made at every place where it fits, or nowhere, in every scope.
+  bool everywhere() const {
+    return by_node() || (kind == Kind::kFuse && fuse == FuseKind::kProducts);
+  }
 };
 
 /// The operations that Split may take: reductions over ranks, and folds and sends of replicated
@@ -209,14 +213,13 @@ struct Derived {
   size_t first_kind = 0;
 };
 
-/// Schedules one step from `from`. Splits by node are made wherever they can be in every scope,
-/// those of AllReduces first of all.
+/// Schedules one step from `from`. Splits by node of AllReduces are made first of all.
 std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds,
                                 Scope scope, bool by_node, Asker& asker) {
   std::vector<Derived> neighbours;
   for (size_t k = from.first_kind; k < kinds.size(); ++k) {
     if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace().empty()) continue;
-    if (scope != Scope::kOnePlace || kinds[k].by_node()) {
+    if (scope != Scope::kOnePlace || kinds[k].everywhere()) {
       int64_t tries = std::numeric_limits<int64_t>::max();
       std::optional<Schedule> moved = Everywhere(from.schedule, kinds[k], by_node, tries, asker);
       if (!moved.has_value()) break;

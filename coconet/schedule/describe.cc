@@ -17,6 +17,7 @@ using Kind = Work::Kind;
 
 /// What a kernel does, in its order.
 enum class Part : uint8_t {
+  kProduct,
   kReduceScatter,
   kAllReduce,
   kArrival,  // an AllToAll of what is in memory
@@ -32,6 +33,8 @@ enum class Part : uint8_t {
 
 Kind KindOf(Part part) {
   switch (part) {
+    case Part::kProduct:
+      return Kind::kMatMul;
     case Part::kReduceScatter:
       return Kind::kReduceScatter;
     case Part::kAllReduce:
@@ -232,6 +235,7 @@ class Outliner {
   /// Of the first phase that evaluates it.
   Part PartInKernel(NodeId id, const std::vector<NodeId>& nodes, const KernelPhases& phases,
                     bool has_gathers) const {
+    if (As<MatMul>(g_, id)) return Part::kProduct;
     if (p_.type(id).shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;

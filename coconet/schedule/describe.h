@@ -13,12 +13,12 @@ namespace coconet {
 /// Operations of one kind in a launch.
 struct Work {
   enum class Kind : uint8_t {
+    kMatMul,
     kReduceScatter,
     kAllReduce,
     kCompute,
     kFold,  // of tensors to scalars
     kAllGather,
-    kMatMul,
     kSend,
     kAllToAll,
     kBroadcast,

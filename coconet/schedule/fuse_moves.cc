@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/products.h"
 
 namespace coconet {
 namespace {
@@ -292,6 +293,8 @@ class Moves {
         return WithFoldSums(core);
       case FuseKind::kAfterFolds:
         return WithAfterFolds(core, groups);
+      case FuseKind::kProducts:
+        return WithProducts(core);
       case FuseKind::kGroup:
       case FuseKind::kPair:
         break;
@@ -341,6 +344,16 @@ class Moves {
     for (const auto& group : groups) {
       if (!SameShape(group[0], core) || absl::c_none_of(group, consumes)) continue;
       nodes.insert(group.begin(), group.end());
+    }
+    return nodes;
+  }
+
+  NodeSet WithProducts(const std::vector<NodeId>& core) const {
+    NodeSet nodes(core.begin(), core.end());
+    for (NodeId id : core) {
+      for (NodeId operand : ValueOperands(g_, id)) {
+        if (IsFree(operand) && HasFewRows(p_, operand)) nodes.insert(operand);
+      }
     }
     return nodes;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "coconet/schedule/products.h"
 
 namespace coconet {
 namespace {
@@ -21,13 +22,13 @@ class Phases {
   Phases(const TypedGraph& program, const std::vector<NodeId>& kernel)
       : p_(program),
         g_(program.graph()),
-        kernel_(kernel),
+        kernel_(WithoutProducts(g_, kernel)),
         has_elements_(!SpaceOf(program, kernel).shape.empty()) {
-    for (NodeId id : kernel) {
+    for (NodeId id : kernel_) {
       if (As<Update>(g_, id)) kept_by_update_.insert(p_.value(id));
-      if (IsExchanged(program, kernel, id)) arriving_ = p_.type(id).layout;
+      if (IsExchanged(program, kernel_, id)) arriving_ = p_.type(id).layout;
     }
-    for (NodeId id : kernel) Place(id);
+    for (NodeId id : kernel_) Place(id);
     Number();
     for (size_t p = 0; p < result_.phases.size(); ++p) Evaluate(static_cast<int>(p));
   }
@@ -193,7 +194,7 @@ class Phases {
 
   const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<NodeId>& kernel_;
+  const std::vector<NodeId> kernel_;
   const bool has_elements_;
   std::set<NodeId> kept_by_update_;
   std::map<Key, int> rounds_;
@@ -213,6 +214,7 @@ Shape IterationSpace::rows() const {
 bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id) {
   if (As<AllToAll>(program.graph(), id) == nullptr) return false;
   const NodeId operand = program.inputs(id)[0];
+  if (As<MatMul>(program.graph(), program.value(operand)) != nullptr) return false;
   return std::binary_search(kernel.begin(), kernel.end(), operand) ||
          std::binary_search(kernel.begin(), kernel.end(), program.value(operand));
 }
@@ -254,7 +256,7 @@ IterationSpace SpaceOf(const TypedGraph& program, const std::vector<NodeId>& ker
   const Graph& g = program.graph();
   const std::vector<TensorType>& types = program.types();
   IterationSpace space;
-  for (NodeId id : kernel) {
+  for (NodeId id : WithoutProducts(g, kernel)) {
     if (As<Fold>(g, id) != nullptr) {
       space.shape = types[g.nodes[id].inputs[0]].shape;
       if (FoldsRows(program, id)) space.row_dims = static_cast<int>(As<Fold>(g, id)->dims.size());

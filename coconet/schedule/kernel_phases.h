@@ -7,8 +7,9 @@
 
 namespace coconet {
 
-/// The iteration space of a kernel: the elements of its largest tensors. A kernel that folds rows
-/// also iterates over rows: elements of tensors whose last `row_dims` extents are 1 instead.
+/// The iteration space of a kernel: the elements of its largest tensors, its products apart. A
+/// kernel that folds rows also iterates over rows: elements of tensors whose last `row_dims`
+/// extents are 1 instead.
 struct IterationSpace {
   Shape shape;
   int row_dims = 0;
@@ -30,9 +31,9 @@ bool FoldsAll(const TypedGraph& program, NodeId id);
 /// (where a Total lies between them, over all tensors of a list); -1: none.
 NodeId FoldBelow(const TypedGraph& program, NodeId id);
 
-/// True for an AllToAll whose operand the kernel computes: the kernel pushes each element into the
-/// memory of the rank that owns it in the result. The kernel of any other AllToAll loads elements
-/// from the memory of the ranks that own them in the operand.
+/// True for an AllToAll whose operand the kernel computes element by element: it pushes each
+/// element into the memory of the rank that owns it in the result. The kernel of any other AllToAll
+/// loads elements from the memory of the ranks that own them in the operand.
 bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id);
 
 /// One pass over a kernel's elements.
@@ -79,7 +80,9 @@ struct KernelPhases {
   }
 };
 
-/// `kernel` is ascending: any set of nodes with one iteration space, legal or not.
+/// The matrix products of a kernel are in no phase: it computes them first, into memory, and its
+/// phases load them. `kernel` is ascending: any set of nodes with one iteration space, legal or
+/// not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
 /// A cast to the type that kernels compute in anyway: of f16 and bf16 to f32, of u8 to i32.

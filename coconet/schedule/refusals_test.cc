@@ -46,10 +46,32 @@ TEST(Split, RefusesWhatDoesNotSplit) {
 }
 
 TEST(Fuse, RefusesWhatIsALaunchOfItsOwn) {
-  EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\ninput w : f32[8, 2] replicated\noutput y "
-                        "= abs(matmul(x, w))\n",
-                        "fuse(%2 %3)"),
-            "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own, not work of a kernel");
+  EXPECT_EQ(Transformed("input x : f32[8] local\noutput y = abs(broadcast(x, 0))\n", "fuse(%1 %2)"),
+            "fuse(%1 %2): %1 = broadcast(x, 0) is a launch of its own, not work of a kernel");
+}
+
+TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
+  const auto refused = [](absl::string_view rows, absl::string_view text,
+                          absl::string_view transformation) {
+    return Transformed(absl::StrCat("input x : f32[", rows, "] replicated\n",
+                                    "input w : f32[8, 8] replicated\n", text),
+                       transformation);
+  };
+  constexpr absl::string_view kWhy =
+      "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of at most "
+      "64 rows, of one matrix that is of no list";
+  for (const char* rows : {"65, 8", "5, 13, 8", "N, 8"})
+    EXPECT_EQ(refused(rows, "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy) << rows;
+  EXPECT_EQ(
+      refused("4, 8", "output y = abs(matmul(abs(x), w))\n", "fuse(%2 %3 %4)"),
+      "fuse(%2 %3 %4): %3 = matmul(%2, w) takes elements of other places of %2 = abs(x), want "
+      "that in memory");
+  EXPECT_EQ(refused("4, 8", "output y = abs(x)\noutput z = matmul(x, w)\n", "fuse(%2 %4)"),
+            "fuse(%2 %4): nothing in the kernel takes %4 = matmul(x, w)");
+  // Of 64 rows, as many as there are in several dimensions.
+  EXPECT_EQ(refused("2, 32, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"),
+            "input x : f32[2, 32, 8] replicated\ninput w : f32[8, 8] replicated\n%2 = matmul(x, "
+            "w)\n%3 = abs(%2)\noutput y = %3\nkernel %2 %3\n");
 }
 
 TEST(Fuse, RefusesSendsOfWhatTheKernelDoesNotCompute) {

@@ -74,7 +74,8 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const AllToAll&) {
             const NodeId operand = ranks_.Operand(id, 0);
             // Pushed into this rank's memory, or loaded from the operand's owner.
-            if (ranks_.LaunchOf(operand) == kernel_.launch) return in_memory();
+            if (ranks_.LaunchOf(operand) == kernel_.launch && !kernel_.stored.contains(operand))
+              return in_memory();
             const int owner = OwnerOf(index, ranks_.type(operand), ranks_.of_stage());
             return ranks_.Cell(ranks_.FirstOfStage(rank_) + owner, operand, index);
           },

@@ -16,7 +16,9 @@ SimulatedRanks::SimulatedRanks(const Schedule& schedule, int ranks, int nodes, i
     if (!As<Update>(program().graph(), id)) continue;
     homes_[id] = program().inputs(id)[0];
     const NodeId value = program().value(id);
-    if (LaunchOf(value) == LaunchOf(id)) homes_[value] = homes_[id];
+    // A product is in memory before anything else of its kernel is stored.
+    if (LaunchOf(value) == LaunchOf(id) && !As<MatMul>(program().graph(), value))
+      homes_[value] = homes_[id];
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/products.h"
 #include "coconet/testing/kernel_values.h"
 #include "coconet/testing/lone_operation.h"
 #include "coconet/testing/reductions.h"
@@ -79,6 +80,10 @@ class Simulation {
   };
 
   void RunKernel(const std::vector<NodeId>& nodes) {
+    for (NodeId product : ProductsOf(g_, nodes)) {
+      RunLone(product);
+      kernel_.stored.insert(product);
+    }
     const KernelPhases phases = PhasesOf(s_.program(), nodes);
     const IterationSpace space = SpaceOf(s_.program(), nodes);
     row_length_ = 1;

@@ -106,6 +106,18 @@ std::vector<SizePreset> PipelineSizes() {
   return presets;
 }
 
+std::vector<SizePreset> DecodeSizes() {
+  std::vector<SizePreset> presets = {{"small", {{"T", 4}, {"H", 512}, {"K", 512}, {"F", 1408}}}};
+  const std::pair<int64_t, int64_t> layers[] = {{4096, 11008}, {8192, 28672}};  // Llama 2 7B, 70B
+  for (const auto& [hidden, inner] : layers) {
+    for (int64_t tokens : {1, 4, 16, 64}) {
+      presets.push_back({absl::StrCat("h", hidden, "-t", tokens),
+                         {{"T", tokens}, {"H", hidden}, {"K", hidden}, {"F", inner}}});
+    }
+  }
+  return presets;
+}
+
 std::vector<SizePreset> EmbeddingSizes() {
   // Look-ups per sample of each table of DLRM v2 (github.com/facebookresearch/dlrm).
   const std::vector<int64_t> dlrm = {3, 2, 1, 2, 6, 1, 1,  1,   1,  7,  3, 8, 1,
@@ -138,6 +150,25 @@ absl::StatusOr<Graph> SequenceParallel(DType dtype) {
   const Tensor w = program.Input("w", dtype, {"K", "H"}, Layout::Sliced(0));
   const Tensor hidden = Gelu(MatMul(AllGather(RmsNorm(x, 1e-5)), v));
   program.Output("y", x + ReduceScatter(ReduceKind::kSum, MatMul(hidden, w), 1));
+  return program.graph();
+}
+
+absl::StatusOr<Graph> Decode(DType dtype) {
+  Program program("decode");
+  const Tensor a = program.Input("a", dtype, {"T", "K"}, Layout::Sliced(1));
+  const Tensor o = program.Input("o", dtype, {"H", "K"}, Layout::Sliced(1));
+  const Tensor r = program.Input("r", dtype, {"T", "H"}, Layout::Replicated());
+  const Tensor g = program.Input("g", dtype, {"H"}, Layout::Replicated());
+  const Tensor gate = program.Input("gate", dtype, {"F", "H"}, Layout::Sliced(0));
+  const Tensor up = program.Input("up", dtype, {"F", "H"}, Layout::Sliced(0));
+  const Tensor down = program.Input("down", dtype, {"H", "F"}, Layout::Sliced(1));
+  const auto times = [](Tensor x, Tensor weights) {
+    return MatMul(x, weights, /*transpose_a=*/false, /*transpose_b=*/true);
+  };
+  const Tensor x = AllReduce(ReduceKind::kSum, times(a, o)) + r;
+  const Tensor n = RmsNorm(x, 1e-5) * g;
+  const Tensor hidden = Silu(times(n, gate)) * times(n, up);
+  program.Output("y", x + AllReduce(ReduceKind::kSum, times(hidden, down)));
   return program.graph();
 }
 

@@ -30,6 +30,11 @@ absl::StatusOr<Graph> Epilogue(DType dtype);
 /// x[B, S, H] sliced over S: y = x + reduce_scatter(gelu(all_gather(rms_norm(x)).v).w), v and w
 /// sliced over K.
 absl::StatusOr<Graph> SequenceParallel(DType dtype);
+/// A layer of a decoder for T tokens, with weights as [columns, rows] and no attention:
+///   x = all_reduce(a . o) + r                         a[T, K], o[H, K] sliced over K
+///   y = x + all_reduce((silu(n . gate) * (n . up)) . down)    n = rms_norm(x) * g
+/// with gate[F, H], up[F, H] and down[H, F] sliced over F (Llama 2, arXiv 2307.09288).
+absl::StatusOr<Graph> Decode(DType dtype);
 /// Embedding tables [R, D], cut over columns by their look-ups L: the sums of bags of L rows, for
 /// each of B samples; each rank ends with those of all tables for its samples.
 absl::StatusOr<Graph> Embedding(DType dtype);
@@ -39,6 +44,8 @@ absl::StatusOr<Graph> PipelineBoundary(DType dtype);
 std::vector<SizePreset> AttentionSizes();
 std::vector<SizePreset> MlpSizes();
 std::vector<SizePreset> SequenceSizes();
+/// "small"; the layers of Llama 2 with H = 4096 and 8192, for 1, 4, 16 and 64 tokens.
+std::vector<SizePreset> DecodeSizes();
 /// "small"; "dlrm-v2", with the tables of DLRM v2, of 100,000 rows each; "micro", with 8 alike.
 std::vector<SizePreset> EmbeddingSizes();
 std::vector<SizePreset> PipelineSizes();

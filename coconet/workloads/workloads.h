@@ -39,8 +39,8 @@ struct WorkloadInfo {
 };
 
 /// Optimizers: sgd, momentum, adam, adamw, lamb, clip, groups, loss_scale, stochastic. Model and
-/// pipeline parallelism: attention, mlp, sequence, dlrm_embedding, pipeline. Formulas are in
-/// docs/language.md; bias correction is in f64.
+/// pipeline parallelism: attention, mlp, sequence, decode, dlrm_embedding, pipeline. Formulas are
+/// in docs/language.md; bias correction is in f64.
 std::vector<WorkloadInfo> Workloads();
 
 /// The canonical program, with unbound sizes. NotFound that names the known workloads;

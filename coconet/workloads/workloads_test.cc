@@ -32,9 +32,10 @@ std::string Canonical(const std::string& text) {
 TEST(Workloads, AreListed) {
   std::vector<std::string> names;
   for (const WorkloadInfo& info : Workloads()) names.emplace_back(info.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip",
-                                             "groups", "loss_scale", "stochastic", "attention",
-                                             "mlp", "sequence", "dlrm_embedding", "pipeline"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip", "groups",
+                                      "loss_scale", "stochastic", "attention", "mlp", "sequence",
+                                      "decode", "dlrm_embedding", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
@@ -42,7 +43,7 @@ TEST(Workloads, UnknownOnesAreNotFound) {
             absl::NotFoundError(
                 "unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, "
                 "adam, adamw, lamb, "
-                "clip, groups, loss_scale, stochastic, attention, mlp, sequence, "
+                "clip, groups, loss_scale, stochastic, attention, mlp, sequence, decode, "
                 "dlrm_embedding, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError(

@@ -63,8 +63,7 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   };
   return absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
     for (size_t at = 0; at + 1 < overlap.size(); ++at) {
-      const bool multiplies = absl::c_any_of(
-          nodes_of(overlap[at]), [&](NodeId id) { return As<MatMul>(s.graph(), id) != nullptr; });
+      const bool multiplies = As<MatMul>(s.graph(), overlap[at]) != nullptr;
       if (multiplies &&
           CommunicatesByKernel(s, nodes_of(overlap[at + 1]), LeftToLibrary(protocol, nodes)))
         return true;

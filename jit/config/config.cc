@@ -219,8 +219,9 @@ bool Exchanges(const Schedule& s) {
 }
 
 bool Multiplies(const Schedule& s) {
-  return absl::c_any_of(s.graph().nodes,
-                        [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+  return absl::c_any_of(s.launches().list, [&](const Launch& launch) {
+    return launch.nodes.size() == 1 && Is<MatMul>(s.graph(), launch.nodes[0]);
+  });
 }
 
 LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {

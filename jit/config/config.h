@@ -111,7 +111,7 @@ bool WorksInBatches(const Schedule& s);
 /// Whether `remote_first` has an effect: a kernel computes what an AllToAll of it takes.
 bool Exchanges(const Schedule& s);
 
-/// Whether `gemm` has an effect: there are matrix products.
+/// Whether `gemm` has an effect: matrix products are left to a library.
 bool Multiplies(const Schedule& s);
 
 /// OK where `config` is legal for `s`, its ranges included. InvalidArgument elsewhere. Rows of the

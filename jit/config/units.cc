@@ -20,6 +20,10 @@ bool Units::IsScalar(NodeId id) const {
   return type(id).shape.empty() && unit_of[id] < 0;
 }
 
+bool Units::ComputesInPhases(int unit, NodeId id) const {
+  return unit_of[id] == unit && !Is<MatMul>(graph(), id);
+}
+
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;
   std::set<NodeId> seen;
@@ -35,7 +39,7 @@ std::set<NodeId> Units::Reads(NodeId id, int unit) const {
     pending.pop_back();
     if (IsScalar(next)) {
       expand(next);
-    } else if (unit_of[next] < 0 || unit_of[next] != unit) {
+    } else if (!ComputesInPhases(unit, next)) {
       reads.insert(next);
     }
   }

@@ -39,6 +39,9 @@ struct Units {
   /// The node whose value `id` has (TypedGraph::values).
   NodeId Value(NodeId id) const { return program.value(id); }
   bool IsScalar(NodeId id) const;  // recomputed where needed, in no unit
+  /// Whether the unit, a kernel, computes `id` element by element in its phases; its matrix
+  /// products are in memory by then.
+  bool ComputesInPhases(int unit, NodeId id) const;
   /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other
   /// units, seen through scalars. Ascending.
   std::set<NodeId> Reads(NodeId id, int unit) const;

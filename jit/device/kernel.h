@@ -16,4 +16,5 @@
 #include "ring.h"
 #include "tiles.h"
 
+#include "few_rows.h"
 #include "tile_product.h"

@@ -1,8 +1,9 @@
 #pragma once
 
-// A matrix product that works tile by tile and signals each finished tile to all ranks, and the
-// waits of a concurrent kernel, on this rank or another, for the tiles that it reads. The product
-// waits for no other kernel, so it ends whichever of the two starts first.
+// Matrix products by kernels. One of few rows comes before the phases of the kernel that takes it.
+// Another works tile by tile, and signals each finished tile to all ranks; a concurrent kernel, on
+// this rank or another, waits for the tiles that it reads. The product waits for no other kernel,
+// so it ends whichever of the two starts first.
 
 namespace coconet {
 
@@ -19,6 +20,15 @@ struct Product {
 /// All threads of the block take part. Defined in the dialect's tile_product.h.
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column);
+
+/// As coconet/schedule/products.h has it.
+constexpr int kMostProductRows = 64;
+
+/// Computes all of c, which has at most kMostProductRows rows, by all blocks of the rank:
+/// each computes some columns, and reads these of b from memory once. Defined in the dialect's
+/// few_rows.h.
+template <bool kTransposeA, bool kTransposeB, class T>
+CC_DEVICE void MultiplyFewRows(const Grid& grid, const Product<T>& p);
 
 /// The order in which tiles are needed: the product's elements form `slices` consecutive slices of
 /// `slice` elements, which are read concurrently, each from its begin.

@@ -11,7 +11,8 @@ namespace coconet {
 /// Emits a kernel, and adds the buffers of its flags and counters to `table`. Internal when the
 /// unit is none that Fuse makes.
 ///
-/// A kernel does the phases of its unit (KernelPhases) in their order. Those over this rank's slice
+/// A kernel computes the matrix products of its unit, then does the phases of the unit
+/// (KernelPhases) in their order. Those over this rank's slice
 /// reduce the operands of the unit's ReduceScatters over all ranks, compute, store sliced results,
 /// and store what the unit gathers to all ranks. Those over whole tensors reduce the operands of
 /// AllReduces (one-shot), read what the unit gathered, chunk by chunk as it arrives (two-shot), and

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
+#include "jit/emit/products.h"
 #include "jit/storage/gemms.h"
-#include "jit/storage/literal.h"
 #include "runtime/kernel_abi.h"
 
 namespace coconet {
@@ -25,15 +24,6 @@ absl::StatusOr<GemmStep> MatrixOf(const Units& u, NodeId id, const BufferTable& 
     return absl::InternalError(
         absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one matrix on each rank"));
   return std::move(gemms[0]);
-}
-
-std::string ExtentText(Arguments& args, const std::string& name, const RankExtent& extent) {
-  const std::string total = args.Integer(name, extent.total);
-  if (extent.per == 0) return total;
-  const std::string per = args.Integer(name + "_per", extent.per);
-  const std::string shift =
-      extent.shift == 0 ? "" : absl::StrCat(args.Integer(name + "_shift", extent.shift), ", ");
-  return absl::StrCat("OwnPart(", total, ", ", per, ", ", shift, "rank)");
 }
 
 }  // namespace
@@ -77,24 +67,16 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const Units& u, const TiledProduc
                                                BufferTable& table) {
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, tiles.product, table, target));
   Arguments args;
-  const std::string type(KernelType(gemm.dtype));
   const auto flag = [](bool is) { return is ? "true" : "false"; };
   std::string body;
   if (gemm.k.per > 0) {
     args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
     absl::StrAppend(&body, "  const int rank = int(p.rank);\n");
   }
-  std::vector<std::string> members;
-  for (const GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
-    members.push_back(args.Own(matrix->buffer, gemm.dtype));
-  for (const auto& [name, matrix] : {std::pair("lda", &gemm.a), {"ldb", &gemm.b}, {"ldc", &gemm.c}})
-    members.push_back(args.Integer(name, matrix->ld));
-  for (const auto& [name, extent] : {std::pair("m", &gemm.m), {"n", &gemm.n}, {"k", &gemm.k}})
-    members.push_back(ExtentText(args, name, *extent));
+  const std::string product = ProductText(args, gemm, "");
   args.Integer("slices", tiles.slices);
   args.Integer("slice", tiles.slice);
-  absl::StrAppend(&body, args.LocalsText(), "  const Product<", type, "> product{",
-                  absl::StrJoin(members, ", "), "};\n",
+  absl::StrAppend(&body, args.LocalsText(), product,
                   "  const TileOrder order{p.slices, p.slice};\n");
   const int epochs =
       AddSyncBuffer(table, absl::StrCat("epochs", tiles.step), DType::kI32, config.blocks, false);

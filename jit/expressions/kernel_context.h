@@ -28,8 +28,9 @@ struct KernelContext {
   absl::Status Check() const;
 
   const TensorType& type(NodeId id) const { return u.type(id); }
-  const std::vector<NodeId>& nodes() const { return u.units[unit].nodes; }
-  bool InUnit(NodeId id) const { return u.unit_of[id] == unit; }
+  /// What the phases compute: the unit without its matrix products.
+  const std::vector<NodeId>& nodes() const { return members; }
+  bool InUnit(NodeId id) const { return u.ComputesInPhases(unit, id); }
   /// The kernel folds rows, and there is one of `id` per row.
   bool IsRow(NodeId id) const;
   /// The value of operand `operand` of a node, seen through Updates.
@@ -73,6 +74,7 @@ struct KernelContext {
   const int tensors;                // in the table
   const int64_t list_chunks;
   BufferTable& table;
+  const std::vector<NodeId> products, members;
   const IterationSpace space;
   const KernelPhases phases;
   const bool over_tensors;  // its elements are those of each tensor of a list

@@ -146,7 +146,7 @@ TEST(Lower, AwaitsTilesOnOneRank) {
 
 TEST(Lower, OrdersWhatTakesTheResultsOfCollectivesBesideProducts) {
   const std::string program =
-      "input a : f32[40, 20] local\ninput b : f32[20, 10] local\ninput e : f32[10, 10] replicated\n"
+      "input a : f32[96, 20] local\ninput b : f32[20, 10] local\ninput e : f32[10, 10] replicated\n"
       "c = abs(all_reduce(sum, matmul(a, b)))\n";
   const Schedule again = Find(absl::StrCat(program, "output d = matmul(c, e)\n"),
                               "ol(MM, fuse(RS[flat], C, AG), MM); C");

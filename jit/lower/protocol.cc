@@ -15,7 +15,8 @@ std::string ProtocolOf(const Units& u, const Config& config) {
   };
   for (const Unit& unit : u.units) {
     bool all_reduce = false, scatter = false, gather = false;
-    if (absl::c_any_of(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); })) continue;
+    if (unit.library && absl::c_any_of(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); }))
+      continue;
     for (NodeId id : unit.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);

@@ -15,6 +15,7 @@
 namespace coconet {
 
 NodeId ProductOf(const Graph& g, const Unit& unit) {
+  if (!unit.library) return -1;
   const auto product = absl::c_find_if(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); });
   return product == unit.nodes.end() ? -1 : *product;
 }

@@ -24,7 +24,7 @@ struct UnitPart {
   const TiledProduct* tiles = nullptr;
 };
 
-/// The matrix product of a unit; -1: none.
+/// The matrix product that a unit leaves to a library; -1: none.
 NodeId ProductOf(const Graph& g, const Unit& unit);
 
 /// Adds the steps of units to a draft: kernels over the tensors of all programs, library

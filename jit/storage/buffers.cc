@@ -34,6 +34,9 @@ std::vector<NodeId> OwnStores(const Units& u) {
     if (!IsStore(u.graph(), id) || u.unit_of[id] < 0) continue;
     const NodeId value = u.Value(StoredOperand(u.graph(), id));
     const bool is_own = u.unit_of[value] == u.unit_of[id] && u.each[value] == u.each[id];
+    // A kernel computes products before it has read the old values of states.
+    const bool is_early = Is<MatMul>(u.graph(), value) && !u.units[u.unit_of[id]].library;
+    if (is_early && Is<Update>(u.graph(), id)) continue;
     if (is_own && stores[value] < 0) stores[value] = id;
   }
   return stores;
@@ -141,7 +144,7 @@ std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
       const NodeId operand = CrossingValue(u.program, id, u.units[unit].nodes),
                    fold = FoldBelow(u.program, id);
       const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
-      if (u.unit_of[operand] != unit && !of_own_fold)
+      if (!u.ComputesInPhases(unit, operand) && !of_own_fold)
         reached[operand] = true;  // sums of a kernel's own folds are in no buffer
     }
   }

@@ -1,0 +1,36 @@
+#include "coconet/schedule/products.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace coconet {
+
+bool HasFewRows(const TypedGraph& program, NodeId id) {
+  const auto* op = As<MatMul>(program.graph(), id);
+  if (op == nullptr || !IsBound(program.type(id).shape)) return false;
+  const std::vector<NodeId>& inputs = program.inputs(id);
+  const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
+  if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
+  const Layout& layout = program.type(id).layout;
+  const bool cuts_columns = layout.dim + 1 == static_cast<int>(a.size());
+  if (layout.sliced() && !cuts_columns && a.size() != 2) return false;
+  Shape rows = program.type(id).shape;
+  rows.pop_back();
+  return NumElements(rows) <= kMostRows;
+}
+
+std::vector<NodeId> ProductsOf(const Graph& g, const std::vector<NodeId>& kernel) {
+  std::vector<NodeId> products;
+  std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(products),
+               [&](NodeId id) { return As<MatMul>(g, id) != nullptr; });
+  return products;
+}
+
+std::vector<NodeId> WithoutProducts(const Graph& g, const std::vector<NodeId>& kernel) {
+  std::vector<NodeId> others;
+  std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(others),
+               [&](NodeId id) { return As<MatMul>(g, id) == nullptr; });
+  return others;
+}
+
+}  // namespace coconet

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/storage/arguments.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// The statement that declares `product<suffix>`, a Product (jit/device/tiles.h): one matrix on
+/// each rank. The text around it has `rank` where an extent is sliced. Suffixes keep the arguments
+/// of several products of a kernel apart.
+std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix);
+
+/// What computes the matrix products of a kernel: all of its blocks do, each some columns. Before
+/// another block's columns are read, blocks have to meet.
+std::string ProductsText(KernelContext& k);
+
+}  // namespace coconet
