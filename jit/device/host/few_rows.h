@@ -93,10 +93,9 @@ constexpr int kSumFloats = 1 << 14, kFactorFloats = 1 << 15;
 
 /// Rows of a and of b that are multiplied at once: their products fill the registers.
 constexpr int kDotRows = 4, kDotColumns = kRegisterWords < 16 ? 3 : 4;
-/// Elements of a row that are multiplied at once: so many rows of b stay in the nearest cache.
-constexpr int kDotDepth = 512;
-/// Between rows that are kept, so that they do not displace each other.
-constexpr int kDotPitch = kDotDepth + 16;
+/// Elements of rows that are multiplied before other rows of a: so many of b stay in the nearest
+/// cache. Rows that are kept lie further apart, so as not to displace each other.
+constexpr int kDotDepth = 512, kDotPitch = kDotDepth + 16;
 
 /// The `count` elements at `p`, fewer than V, with zeros behind.
 template <int V, class T>
@@ -117,78 +116,72 @@ CC_DEVICE void AddDotLanes(const float* a, Index pitch, Pack<float, kRegisterWor
   }
 }
 
-/// sums[i][j] += row i of a . row j of b; a is zero beyond `depths`. What is at `ahead` after each
-/// element of b is needed soon. kKeep: stores b as floats at `kept`.
+/// sums[i * ld + j] += row i of a . row j of b, where a is zero beyond `depths`. kKeep: stores b as
+/// floats at `kept`.
 template <int kRows, int kColumns, bool kKeep, class T>
-CC_DEVICE void AddDots(const float* a, Index pitch, const T* b, Index ldb, int depths, Index ahead,
-                       Pack<float, kRegisterWords>* sums, float* kept) {
+CC_DEVICE void AddDots(const float* a, Index pitch, const T* b, Index ldb, int depths, float* sums,
+                       Index ld, float* kept) {
   constexpr int V = kRegisterWords;
-  Pack<float, V> x[kRows][kColumns], of_b[kColumns];
-  CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kColumns; ++j) x[i][j] =
-      sums[i * kColumns + j];
+  Pack<float, V> dots[kRows][kColumns], of_b[kColumns];
+  CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kColumns; ++j)
+      dots[i][j] = Splat<V>(0.0f);
   int k = 0;
   for (; k + V <= depths; k += V) {
     CC_UNROLL for (int j = 0; j < kColumns; ++j) {
-      Prefetch(b + j * ldb + k + ahead);
+      Prefetch(b + (kColumns + j) * ldb + k);  // of the next columns
       of_b[j] = LoadAnywhere<V>(b + j * ldb + k);
       KeepInRegister(of_b[j]);
       if constexpr (kKeep) StoreLanes<V>(kept + j * kDotPitch + k, of_b[j]);
     }
-    AddDotLanes(a + k, pitch, of_b, x);
+    AddDotLanes(a + k, pitch, of_b, dots);
   }
   if (k < depths) {
     CC_UNROLL for (int j = 0; j < kColumns; ++j) {
       of_b[j] = LoadPart<V>(b + j * ldb + k, depths - k);
       if constexpr (kKeep) StoreLanes<V>(kept + j * kDotPitch + k, of_b[j]);
     }
-    AddDotLanes(a + k, pitch, of_b, x);
+    AddDotLanes(a + k, pitch, of_b, dots);
   }
   CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kColumns; ++j)
-      sums[i * kColumns + j] = x[i][j];
+      sums[i * ld + j] += SumLanes(dots[i][j]);
 }
-
-/// The same for up to kDotRows rows.
+/// The same for up to kRows rows.
 template <int kRows, int kColumns, bool kKeep, class T>
 CC_DEVICE void AddDotsOf(int rows, const float* a, Index pitch, const T* b, Index ldb, int depths,
-                         Index ahead, Pack<float, kRegisterWords>* sums, float* kept) {
+                         float* sums, Index ld, float* kept) {
   if constexpr (kRows > 0) {
     if (rows == kRows)
-      AddDots<kRows, kColumns, kKeep>(a, pitch, b, ldb, depths, ahead, sums, kept);
+      AddDots<kRows, kColumns, kKeep>(a, pitch, b, ldb, depths, sums, ld, kept);
     else
-      AddDotsOf<kRows - 1, kColumns, kKeep>(rows, a, pitch, b, ldb, depths, ahead, sums, kept);
+      AddDotsOf<kRows - 1, kColumns, kKeep>(rows, a, pitch, b, ldb, depths, sums, ld, kept);
   }
 }
 
-/// `sums`[i * ld + j] = row i of a . row j of b, for `rows` rows of a and kColumns of b.
+/// The same for any number of rows and depths: the first rows keep b for the others.
 template <int kColumns, class T>
-CC_DEVICE void Dots(int rows, const float* a, Index pitch, const T* b, Index ldb, Index depths,
-                    float* sums, Index ld) {
-  constexpr int V = kRegisterWords;
-  alignas(64) float kept[kColumns * kDotPitch];
-  Pack<float, V> dots[kMostProductRows * kColumns];
-  for (int i = 0; i < rows * kColumns; ++i) dots[i] = Splat<V>(0.0f);
+CC_DEVICE void AddDotsOfAll(int rows, const float* a, Index pitch, const T* b, Index ldb,
+                            Index depths, float* sums, Index ld) {
   const int groups = (rows + kDotRows - 1) / kDotRows;
+  if (groups == 1) {
+    AddDotsOf<kDotRows, kColumns, false>(rows, a, pitch, b, ldb, int(depths), sums, ld, nullptr);
+    return;
+  }
+  alignas(64) float kept[kColumns * kDotPitch];
   for (Index k = 0; k < depths; k += kDotDepth) {
     const int part = int(depths - k < kDotDepth ? depths - k : kDotDepth);
-    const int all = (part + V - 1) / V * V;  // with the zeros that a is kept with
-    const RowGroup first = RowGroupOf(rows, groups, 0);
-    if (groups == 1) {
-      AddDotsOf<kDotRows, kColumns, false>(rows, a + k, pitch, b + k, ldb, part, kColumns * ldb,
-                                           dots, nullptr);
-      continue;
-    }
-    AddDotsOf<kDotRows, kColumns, true>(first.rows, a + k, pitch, b + k, ldb, part, kColumns * ldb,
-                                        dots, kept);
-    for (int g = 1; g < groups; ++g) {
+    for (int g = 0; g < groups; ++g) {
       const RowGroup group = RowGroupOf(rows, groups, g);
-      AddDotsOf<kDotRows, kColumns, false>(group.rows, a + group.first * pitch + k, pitch,
-                                           static_cast<const float*>(kept), kDotPitch, all, 0,
-                                           dots + group.first * kColumns, nullptr);
+      const float* const of_a = a + group.first * pitch + k;
+      float* const of_c = sums + group.first * ld;
+      if (g == 0) {
+        AddDotsOf<kDotRows, kColumns, true>(group.rows, of_a, pitch, b + k, ldb, part, of_c, ld,
+                                            kept);
+      } else {
+        AddDotsOf<kDotRows, kColumns, false>(group.rows, of_a, pitch,
+                                             static_cast<const float*>(kept), kDotPitch, part, of_c,
+                                             ld, nullptr);
+      }
     }
-  }
-  for (int i = 0; i < rows; ++i) {
-    CC_UNROLL for (int j = 0; j < kColumns; ++j) sums[i * ld + j] +=
-        SumLanes(dots[i * kColumns + j]);
   }
 }
 
@@ -197,31 +190,31 @@ CC_DEVICE void MultiplyByRowsOfB(const ColumnRange& columns, const Product<T>& p
   const int rows = int(p.m);
   alignas(64) float sums[kSumFloats], a[kFactorFloats];
   const Index wide = kSumFloats / rows / kDotColumns * kDotColumns,
-              depth = (kFactorFloats / rows - 16) / 64 * 64, pitch = depth + 16;
+              deep = (kFactorFloats / rows - 16) / 64 * 64, pitch = deep + 16;
   for (Index first = columns.begin; first < columns.end; first += wide) {
     const Index count = columns.end - first < wide ? columns.end - first : wide;
     for (int i = 0; i < rows; ++i) {
       for (Index j = 0; j < count; ++j) sums[i * wide + j] = 0;
     }
-    for (Index k = 0; k < p.k; k += depth) {
-      const Index depths = p.k - k < depth ? p.k - k : depth;
+    for (Index k = 0; k < p.k; k += deep) {
+      const Index depths = p.k - k < deep ? p.k - k : deep;
       for (int i = 0; i < rows; ++i) {
         Index d = 0;
         for (; d < depths; ++d) a[i * pitch + d] = ElementOfA<kTransposeA>(p, i, k + d);
         for (; d % kRegisterWords != 0; ++d) a[i * pitch + d] = 0;
       }
+      const T* const b = p.b + first * p.ldb + k;
       Index j = 0;
       for (; j + kDotColumns <= count; j += kDotColumns)
-        Dots<kDotColumns>(rows, a, pitch, p.b + (first + j) * p.ldb + k, p.ldb, depths, sums + j,
-                          wide);
+        AddDotsOfAll<kDotColumns>(rows, a, pitch, b + j * p.ldb, p.ldb, depths, sums + j, wide);
       for (; j < count; ++j)
-        Dots<1>(rows, a, pitch, p.b + (first + j) * p.ldb + k, p.ldb, depths, sums + j, wide);
+        AddDotsOfAll<1>(rows, a, pitch, b + j * p.ldb, p.ldb, depths, sums + j, wide);
     }
     for (int i = 0; i < rows; ++i) StoreSums(p, i, first, sums + i * wide, count);
   }
 }
 
-// ---- b as it is: rows of b, each times an element of a, add up to rows of c
+// ---- Rows of b, each times an element of a, add up to rows of c
 
 /// Rows of c whose sums fill the registers, and rows of b that are added to them at once: of few
 /// rows of c as many as memory delivers at the same time, of more so many that loading the sums
@@ -266,7 +259,38 @@ CC_DEVICE void AddOuterOf(int rows, const float* a, Index lda, const T* b, Index
   }
 }
 
-/// For kRows rows at once, with rows of the product in several groups where there are more.
+/// The factors op(a)[i][k + d] at a[d][i].
+template <bool kTransposeA, class T>
+CC_DEVICE void TakeFactors(const Product<T>& p, Index k, Index depths, float* a) {
+  const int rows = int(p.m);
+  for (Index d = 0; d < depths; ++d) {
+    for (int i = 0; i < rows; ++i) a[d * rows + i] = ElementOfA<kTransposeA>(p, i, k + d);
+  }
+}
+
+/// Adds to the sums of all rows of c, of W columns, what W columns of b have at `kept`.
+template <int W>
+CC_DEVICE void AddKept(int rows, const float* a, const float* kept, int depths, int first_group,
+                       float* sums) {
+  const int groups = (rows + kOuterRows - 1) / kOuterRows;
+  for (int g = first_group; g < groups; ++g) {
+    const RowGroup group = RowGroupOf(rows, groups, g);
+    AddOuterOf<kOuterRows, W / kRegisterWords, false>(group.rows, a + group.first, rows, kept, W,
+                                                      depths, sums + group.first * W, nullptr);
+  }
+}
+
+/// Stores sums [columns / W][rows][W] of columns from `first` on.
+template <int W, class T>
+CC_DEVICE void StoreOuterSums(const Product<T>& p, Index first, Index count, const float* sums) {
+  for (Index j = 0; j < count; j += W) {
+    for (Index i = 0; i < p.m; ++i)
+      StoreSums(p, i, first + j, sums + j * p.m + i * W, count - j < W ? count - j : W);
+  }
+}
+
+/// b as it is, in packs of kPacks times V columns. Where there are more than kRows rows, the first
+/// of them keep b for the others.
 template <bool kTransposeA, int kRows, int kPacks, class T>
 CC_DEVICE void MultiplyByColumnsOfB(const ColumnRange& columns, const Product<T>& p) {
   constexpr int W = kRegisterWords * kPacks;
@@ -279,45 +303,34 @@ CC_DEVICE void MultiplyByColumnsOfB(const ColumnRange& columns, const Product<T>
     for (Index i = 0; i < (count + W - 1) / W * W * rows; ++i) sums[i] = 0;
     for (Index k = 0; k < p.k; k += depth) {
       const int depths = int(p.k - k < depth ? p.k - k : depth);
-      for (int d = 0; d < depths; ++d) {
-        for (int i = 0; i < rows; ++i) a[d * rows + i] = ElementOfA<kTransposeA>(p, i, k + d);
-      }
+      TakeFactors<kTransposeA>(p, k, depths, a);
       const T* const b = p.b + k * p.ldb + first;
       for (Index j = 0; j < count; j += W) {
         float* const of_columns = sums + j * rows;
-        int g = 0;
         if (count - j < W) {
           for (int d = 0; d < depths; ++d) {
             for (int i = 0; i < W; ++i)
               kept[d * W + i] = j + i < count ? Get(Load<1>(b + d * p.ldb + j + i), 0) : 0.0f;
           }
+          AddKept<W>(rows, a, kept, depths, 0, of_columns);
         } else if (groups == 1) {
           AddOuterOf<kRows, kPacks, false>(rows, a, rows, b + j, p.ldb, depths, of_columns,
                                            nullptr);
-          continue;
         } else {
-          AddOuterOf<kRows, kPacks, true>(RowGroupOf(rows, groups, g++).rows, a, rows, b + j, p.ldb,
+          AddOuterOf<kRows, kPacks, true>(RowGroupOf(rows, groups, 0).rows, a, rows, b + j, p.ldb,
                                           depths, of_columns, kept);
-        }
-        for (; g < groups; ++g) {
-          const RowGroup group = RowGroupOf(rows, groups, g);
-          AddOuterOf<kRows, kPacks, false>(group.rows, a + group.first, rows,
-                                           static_cast<const float*>(kept), W, depths,
-                                           of_columns + group.first * W, nullptr);
+          AddKept<W>(rows, a, kept, depths, 1, of_columns);
         }
       }
     }
-    for (Index j = 0; j < count; j += W) {
-      for (int i = 0; i < rows; ++i)
-        StoreSums(p, i, first + j, sums + j * rows + i * W, count - j < W ? count - j : W);
-    }
+    StoreOuterSums<W>(p, first, count, sums);
   }
 }
 
 template <bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyFewRows(const Grid& grid, const Product<T>& p) {
-  if (p.m == 0) return;
   const ColumnRange columns = OwnColumns(grid, p.n);
+  if (p.m == 0) return;
   if constexpr (kTransposeB)
     MultiplyByRowsOfB<kTransposeA>(columns, p);
   else if (p.m <= 2)
