@@ -10,6 +10,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/decode_rows.h"
 #include "bench/embedding.h"
 #include "bench/launch.h"
 #include "bench/machine.h"
@@ -20,9 +21,10 @@
 #include "coconet/workloads/model_shapes.h"
 #include "jit/compile/temp_dir.h"
 
-ABSL_FLAG(std::vector<std::string>, case, {}, "dlrm, low, micro; default: all");
-ABSL_FLAG(std::vector<std::string>, ranks, (std::vector<std::string>{"2", "4"}), "processes");
-ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf16"}), "of rows");
+ABSL_FLAG(std::vector<std::string>, case, {}, "dlrm, low, micro, decode; default: all");
+ABSL_FLAG(std::vector<std::string>, ranks, {}, "processes; default: 2 and 4, of decode 2");
+ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf16"}),
+          "of rows and weights");
 ABSL_FLAG(std::vector<std::string>, indices, (std::vector<std::string>{"uniform", "zipf"}),
           "distributions of the indices");
 ABSL_FLAG(int64_t, local_batch, 512, "samples of a rank");
@@ -78,7 +80,8 @@ absl::Status Measure(const EmbeddingCase& c, int ranks, const std::string& scrat
     row.Set("variant", FactOf(*found, "variant", "ours"));
     row.Set("pooling_variant", FactOf(*found, "variant", "pooling"));
     row.Set("imbalance", std::stod(FactOf(*found, "imbalance")));
-    row.Set("of_bound", row.Number("pooling_us") / ours_us);
+    row.Set("bound_us", row.Number("pooling_us"));
+    row.Set("of_bound", row.Number("bound_us") / ours_us);
     row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
     row.Set("of_ceiling", loop_us / ours_us)
         .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
@@ -93,41 +96,65 @@ struct Wanted {
   int ranks = 0;
   DType dtype = DType::kF32;
   std::string indices;
+  std::optional<DecodeCase> decode = std::nullopt;  // instead of tables
 };
+
+/// Numbers of ranks and types that the flags name; `usual` where they name no ranks.
+absl::StatusOr<std::vector<std::pair<int, DType>>> Worlds(std::vector<std::string> usual) {
+  std::vector<std::pair<int, DType>> worlds;
+  const std::vector<std::string> named = absl::GetFlag(FLAGS_ranks);
+  for (const std::string& ranks_text : named.empty() ? usual : named) {
+    for (const std::string& dtype : absl::GetFlag(FLAGS_dtype)) {
+      int ranks = 0;
+      const std::optional<DType> type = ParseDType(dtype);
+      if (!absl::SimpleAtoi(ranks_text, &ranks) || ranks < 1 ||
+          (type != DType::kF32 && type != DType::kBF16))
+        return absl::InvalidArgumentError("want --ranks from 1 on, --dtype f32 or bf16");
+      worlds.emplace_back(ranks, *type);
+    }
+  }
+  return worlds;
+}
 
 /// What the flags name, in the order of the rows.
 absl::StatusOr<std::vector<Wanted>> AllWanted() {
   const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
   const std::vector<Tables> all = AllTables();
   for (const std::string& name : names) {
-    if (absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; }))
+    if (name != "decode" &&
+        absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--case: want dlrm, low or micro, have ", name));
+          absl::StrCat("--case: want dlrm, low, micro or decode, have ", name));
+    }
   }
+  ASSIGN_OR_RETURN(const auto worlds, Worlds({"2", "4"}));
   std::vector<Wanted> wanted;
   for (const Tables& tables : all) {
     if (!names.empty() && !absl::c_linear_search(names, tables.name)) continue;
-    for (const std::string& ranks_text : absl::GetFlag(FLAGS_ranks)) {
-      for (const std::string& dtype : absl::GetFlag(FLAGS_dtype)) {
-        for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
-          int ranks = 0;
-          const std::optional<DType> type = ParseDType(dtype);
-          if (!absl::SimpleAtoi(ranks_text, &ranks) || ranks < 1 ||
-              (type != DType::kF32 && type != DType::kBF16) ||
-              (indices != "uniform" && indices != "zipf")) {
-            return absl::InvalidArgumentError(
-                "want --ranks from 1 on, --dtype f32 or bf16, --indices uniform or zipf");
-          }
-          wanted.push_back({tables, ranks, *type, indices});
-        }
+    for (const auto& [ranks, dtype] : worlds) {
+      for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
+        if (indices != "uniform" && indices != "zipf")
+          return absl::InvalidArgumentError("want --indices uniform or zipf");
+        wanted.push_back({tables, ranks, dtype, indices});
       }
     }
+  }
+  if (!names.empty() && !absl::c_linear_search(names, "decode")) return wanted;
+  ASSIGN_OR_RETURN(const auto decode_worlds, Worlds({"2"}));
+  for (const auto& [ranks, dtype] : decode_worlds) {
+    for (const DecodeCase& c : DecodeCases(dtype))
+      wanted.push_back({.tables = {.name = "decode", .lookups = {}},
+                        .ranks = ranks,
+                        .dtype = dtype,
+                        .indices = "",
+                        .decode = c});
   }
   return wanted;
 }
 
 /// A row whose error, if any, is in it; other errors end the benchmark.
 absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch) {
+  if (wanted.decode.has_value()) return DecodeRow(*wanted.decode, wanted.ranks, scratch);
   const Tables& tables = wanted.tables;
   const EmbeddingCase c{
       .dtype = wanted.dtype,
@@ -141,6 +168,7 @@ absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch
   Row row;
   row.Set("case", std::string(tables.name)).Set("ranks", int64_t{wanted.ranks});
   row.Set("dtype", std::string(Name(c.dtype))).Set("indices", wanted.indices);
+  row.Set("what", wanted.indices);
   row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
   row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
   row.Set("load_before", LoadAverage());
@@ -160,22 +188,24 @@ absl::Status Run() {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   for (const Wanted& wanted : all) {
-    absl::FPrintF(stderr, "%s, %d ranks, %s, %s\n", wanted.tables.name, wanted.ranks,
-                  Name(wanted.dtype), wanted.indices);
+    absl::FPrintF(
+        stderr, "%s, %d ranks, %s%s\n", wanted.tables.name, wanted.ranks, Name(wanted.dtype),
+        wanted.decode.has_value()
+            ? absl::StrCat(", ", wanted.decode->tokens, " tokens of ", wanted.decode->hidden)
+            : absl::StrCat(", ", wanted.indices));
     ASSIGN_OR_RETURN(rows.emplace_back(), MeasuredRow(wanted, scratch->path()));
   }
   return Show(rows,
               {{{"case", [](const Row& row) { return TextOf(row, "case"); }},
                 {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
                 {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
-                {"indices", [](const Row& row) { return TextOf(row, "indices"); }},
+                {"of", [](const Row& row) { return TextOf(row, "what"); }},
                 {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
-                {"pooling", [](const Row& row) { return TimeText(row.Number("pooling_us")); }},
+                {"bound", [](const Row& row) { return TimeText(row.Number("bound_us")); }},
                 {"of bound", [](const Row& row) { return RatioOf(row, "of_bound"); }},
                 {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
                 {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
                 {"ceiling", [](const Row& row) { return RatioOf(row, "ceiling"); }},
-                {"loop", [](const Row& row) { return TimeText(row.Number("loop_us")); }},
                 {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
                 {"met", MetOf},
                 {"variant", [](const Row& row) { return TextOrError(row, "variant"); }}}});
@@ -189,8 +219,10 @@ int main(int argc, char** argv) {
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(
         ParseFlags(argc, argv,
-                   "see bench/README.md\n\n  fused [--case=dlrm,low,micro] [--ranks=2,4] "
+                   "see bench/README.md\n\n  fused [--case=dlrm,low,micro,decode] [--ranks=2,4] "
                    "[--json=FILE] [--quick]"));
+    ASSIGN_OR_RETURN(const std::optional<DecodeCase> decode, DecodeCaseFromFlags());
+    if (decode.has_value()) return WorkOn(*decode);
     ASSIGN_OR_RETURN(const std::optional<EmbeddingCase> worker, EmbeddingCaseFromFlags());
     return worker.has_value() ? WorkOn(*worker) : Run();
   };

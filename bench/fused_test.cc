@@ -26,11 +26,27 @@ TEST(Fused, WritesRowsOfTheAgreedForm) {
   EXPECT_EQ(json.Ask(rows), 2) << run->output;  // f32 and bf16
 }
 
+TEST(Fused, WritesRowsOfDecode) {
+  const absl::StatusOr<Finished> run =
+      RunBenchmark("fused", {"--quick", "--case=decode", "--ranks=2", "--dtype=bf16", "--budget=1",
+                             "--json=decode.json"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->code, 0) << run->output;
+  const JsonReader json = JsonReader::OfFile("decode.json");
+  const std::string rows =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'decode'"
+      " AND json_extract(value, '$.error') IS NULL AND json_extract(value, '$.ours_us') > 0"
+      " AND json_extract(value, '$.baseline_us') > 0 AND json_extract(value, '$.reduce_us') > 0"
+      " AND json_extract(value, '$.bound_us') >= json_extract(value, '$.peak_us')"
+      " AND json_extract(value, '$.copies') = 1";
+  EXPECT_EQ(json.Ask(rows), 6) << run->output;  // 1, 4 and 16 tokens, twice
+}
+
 TEST(Fused, NamesWhatItDoesNotKnow) {
   const absl::StatusOr<Finished> run = RunBenchmark("fused", {"--case=dlrn"});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 2);
-  EXPECT_EQ(run->output, "fused: --case: want dlrm, low or micro, have dlrn\n");
+  EXPECT_EQ(run->output, "fused: --case: want dlrm, low, micro or decode, have dlrn\n");
 }
 
 }  // namespace

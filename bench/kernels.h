@@ -59,6 +59,15 @@ struct PoolLoop {
   int64_t out_stride;
 };
 
+/// h = z + r; y = h / sqrt(mean of h * h over a row + eps) * g. z is f32 or of the others' type,
+/// f32 or bf16; rows have a multiple of kEpilogueColumns columns.
+struct NormLoop {
+  const void *z, *r, *g;
+  void *h, *y;
+  int64_t rows, columns;
+  float eps;
+};
+
 /// Streams of f32: one is loaded; one is loaded and one stored; or four are loaded and three
 /// stored.
 struct PlainStream {
@@ -101,6 +110,10 @@ struct Kernels {
   EpilogueFunction epilogue_f32, epilogue_bf16, epilogue_bf16_from_f32;
   using PoolFunction = void (*)(const PoolLoop& loop);
   PoolFunction pool_f32, pool_bf16;
+  using NormFunction = void (*)(const NormLoop& loop);
+  NormFunction norm_f32, norm_bf16, norm_bf16_from_f32;
+  /// Multiplies and adds as fast as the processor can; the result depends on all of it.
+  float (*multiply_adds)(int64_t flops);
   /// inout += in; each sum is rounded once.
   void (*add_bf16)(const uint16_t* in, uint16_t* inout, int64_t n);
 

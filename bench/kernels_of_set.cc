@@ -1,4 +1,5 @@
 // Compiled once per instruction set; COCONET_KERNELS names the table to define.
+#include "bench/decode_loops.h"
 #include "bench/epilogue_loops.h"
 #include "bench/instruction_sets.h"
 #include "bench/lamb_loops.h"
@@ -207,6 +208,10 @@ const Kernels COCONET_KERNELS = {
     .epilogue_bf16_from_f32 = Epilogue<float, uint16_t>,
     .pool_f32 = Pool<float>,
     .pool_bf16 = Pool<uint16_t>,
+    .norm_f32 = Norm<float, float>,
+    .norm_bf16 = Norm<uint16_t, uint16_t>,
+    .norm_bf16_from_f32 = Norm<float, uint16_t>,
+    .multiply_adds = MultiplyAdds,
     .add_bf16 = AddBf16,
     .limit_plain = Limit<Stores::kPlain>,
     .limit_streaming_weights = Limit<Stores::kStreamingWeights>,

@@ -1,0 +1,92 @@
+#include "bench/decode_rows.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "bench/launch.h"
+#include "bench/machine.h"
+#include "bench/mpi_settings.h"
+#include "bench/summary.h"
+#include "bench/user.h"
+#include "bench/worker.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+/// Of the baseline's forms the fastest counts, with the fastest MPI setting.
+absl::Status Measure(const DecodeCase& c, int ranks, const std::string& scratch, Row& row) {
+  double best_us = 0;
+  for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, /*quick=*/true)) {
+    const absl::StatusOr<std::vector<Finding>> found =
+        RunWorker({.processes = ranks,
+                   .parameters = setting.parameters,
+                   .arguments = Arguments(c),
+                   .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
+                   .scratch = scratch});
+    if (!found.ok() && (best_us == 0 || absl::IsCancelled(found.status()))) return found.status();
+    if (!found.ok()) continue;
+    const Finding* baseline = nullptr;
+    for (absl::string_view form : {"as_lies", "packed", "packed_f32"}) {
+      const Finding* const of_form = FastestOf(*found, form);
+      const bool is_better =
+          of_form != nullptr &&
+          (baseline == nullptr || of_form->timing.median_us < baseline->timing.median_us);
+      if (is_better) baseline = of_form;
+    }
+    if (best_us != 0 && best_us <= baseline->timing.median_us) continue;
+    best_us = baseline->timing.median_us;
+    SetTime(row, "baseline", baseline->timing);
+    row.Set("baseline_form", baseline->side).Set("multiplies", FactOf(*found, "form"));
+    for (absl::string_view side : {"ours", "stream", "peak", "reduce", "mpi_reduce"})
+      SetTime(row, side, FastestOf(*found, side)->timing);
+    const double ours_us = row.Number("ours_us"),
+                 bound_us = std::max(row.Number("stream_us"), row.Number("peak_us"));
+    row.Set("rounds", FastestOf(*found, "ours")->timing.samples);
+    row.Set("variant", FactOf(*found, "variant")).Set("copies", CountOf(*found, "copies"));
+    row.Set("bound_us", bound_us).Set("of_bound", bound_us / ours_us);
+    row.Set("ratio", best_us / ours_us);
+    row.Set("reduce_ratio", row.Number("mpi_reduce_us") / row.Number("reduce_us"));
+    row.Set("mpi_setting", setting.name);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<DecodeCase> DecodeCases(DType dtype) {
+  std::vector<DecodeCase> cases;
+  for (bool from_memory : {true, false}) {
+    for (int64_t tokens : {1, 4, 16}) {
+      const int64_t hidden = from_memory && !IsQuick() ? 4096 : 512;
+      cases.push_back({.dtype = dtype,
+                       .tokens = tokens,
+                       .hidden = hidden,
+                       .from_memory = from_memory && !IsQuick(),
+                       .seconds = IsQuick() ? 0.2 : 3,
+                       .budget_s = TuningBudget(/*usual=*/12, /*quick=*/3)});
+    }
+  }
+  return cases;
+}
+
+absl::StatusOr<Row> DecodeRow(const DecodeCase& c, int ranks, const std::string& scratch) {
+  Row row;
+  row.Set("case", "decode").Set("ranks", int64_t{ranks}).Set("dtype", std::string(Name(c.dtype)));
+  row.Set("what", absl::StrCat("H=", c.hidden, ", ", c.tokens, c.tokens == 1 ? " token" : " tokens",
+                               c.from_memory ? "" : ", in cache"));
+  row.Set("tokens", c.tokens).Set("hidden", c.hidden).Set("from_memory", c.from_memory);
+  row.Set("budget_s", c.budget_s).Set("load_before", LoadAverage());
+  AddMachine(row);
+  const absl::Status status = Measure(c, ranks, scratch, row);
+  if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
+  if (!status.ok()) row.Set("error", std::string(status.message()));
+  std::vector<Bar> bars = {{"ratio", Bar::Side::kAtLeast, c.from_memory ? 1 : 1.2}};
+  if (c.from_memory) bars.push_back({"of_bound", Bar::Side::kAtLeast, 0.85});
+  if (c.tokens * c.hidden * 4 == 8192 && ranks == 2)
+    bars.push_back({"reduce_ratio", Bar::Side::kAtLeast, 1.5});
+  if (!IsQuick()) row.SetBars(bars);
+  return row;
+}
+
+}  // namespace coconet::bench
