@@ -37,8 +37,8 @@ std::vector<Target> WorldsOf(const Graph& program) {
 
 std::vector<Sizes> SizesOf(const WorkloadInfo& info) {
   if (info.optimizer) return {{{"N", 1}}, {{"N", 65}}, {{"N", 4097}}, {{"N", {70, 1, 1000, 70}}}};
-  const Sizes all = {{"B", 2},  {"S", 33},        {"H", 40}, {"K", 24}, {"R", 9},
-                     {"D", 24}, {"L", {2, 0, 5}}, {"T", 5},  {"F", 28}};
+  const Sizes all = {{"B", 2},         {"S", 33}, {"H", 40}, {"K", 24}, {"R", 9}, {"D", 24},
+                     {"L", {2, 0, 5}}, {"T", 5},  {"F", 28}, {"E", 6},  {"G", 8}, {"C", 3}};
   Sizes used;
   for (const auto& [symbol, unused] : info.presets[0].sizes)
     used.insert_or_assign(symbol, all.at(symbol));

@@ -28,8 +28,8 @@ Sizes OwnSizes(const WorkloadInfo& info, std::mt19937_64& random) {
     if (random() % 2 == 0) return {{"N", int64_t{40009}}};
     return {{"N", std::vector<int64_t>{20011, 7, 3001}}};
   }
-  const Sizes all = {{"B", 6},  {"S", 77},         {"H", 61}, {"K", 74}, {"R", 59},
-                     {"D", 73}, {"L", {2, 13, 5}}, {"T", 23}, {"F", 67}};
+  const Sizes all = {{"B", 6},          {"S", 77}, {"H", 61}, {"K", 74}, {"R", 59}, {"D", 73},
+                     {"L", {2, 13, 5}}, {"T", 23}, {"F", 67}, {"E", 5},  {"G", 4},  {"C", 7}};
   Sizes sizes;
   for (const auto& [symbol, unused] : info.presets[0].sizes)
     sizes.insert_or_assign(symbol, all.at(symbol));

@@ -214,13 +214,14 @@ void TestData::FindIndices(const TypedGraph& program, NodeId id) {
   const std::vector<NodeId>& inputs = program.inputs(id);
   if (inputs.size() < 2) return;
   const Shape& table = program.type(inputs[0]).shape;
+  const auto* scatter = As<ScatterAdd>(program.graph(), id);
   const std::optional<int> dim = RowDimOf(program.op(id), table.size());
-  if (!dim.has_value()) return;
+  if (!dim.has_value() && scatter == nullptr) return;
   const auto stream_of = [&](NodeId operand) -> Stream* {
     const NodeId origin = Origin(program.graph(), operand, /*casts=*/false);
     return origin < 0 ? nullptr : &streams_.at(*DeclaredName(program.op(origin)));
   };
-  const int64_t rows = table[*dim].size;
+  const int64_t rows = scatter != nullptr ? scatter->shape[0].size : table[*dim].size;
   if (Stream* indices = stream_of(inputs[1]); indices != nullptr) {
     indices->rows = indices->are_indices ? std::min(indices->rows, rows) : rows;
     indices->are_indices = true;

@@ -227,6 +227,9 @@ std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& t
   std::set<int64_t> extents;
   size_t dims = 1;
   for (const Node& node : program.nodes) {
+    if (const auto* scatter = std::get_if<ScatterAdd>(&node.op);
+        scatter != nullptr && scatter->shape[0].bound())
+      extents.insert(scatter->shape[0].size);
     const TensorType* type = DeclaredType(node.op);
     if (type == nullptr) continue;
     dims = std::max(dims, type->shape.size());
@@ -250,6 +253,8 @@ Graph Shrink(const Graph& program, const SmallSize& to) {
     sizes = FewOf(sizes, KindsOf(program));
     for (int64_t& size : sizes) size = small.at(size);
   }
+  // A reshape may not know the small extents, as one to products of extents.
+  if (!TypedGraph::Of(out).ok()) return program;
   return out;
 }
 

@@ -86,7 +86,8 @@ struct SmallSize {
 
 /// Returns the program with every large extent replaced by a small odd one, so that all elements
 /// can be checked, and tails are no multiples of anything. Equal extents stay equal, 0 and 1 stay
-/// what they are, and a list keeps a few of its tensors. The kernels stay the same, since sizes are
+/// what they are, and a list keeps a few of its tensors. A program with a reshape to extents that
+/// none of its declarations has stays what it is. The kernels stay the same, since sizes are
 /// arguments of kernels.
 Graph Shrink(const Graph& program, const SmallSize& to = {});
 /// What Shrink replaces each extent of a program by.

@@ -224,9 +224,12 @@ absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   if (layout.dim != Layout::kFlat) {
     const Product before = ProductOf(from.first(layout.dim));
+    const auto keeps_parts = [&](size_t d) {
+      return d < to.size() && to[d] == from[layout.dim] && ProductOf(to.first(d)) == before;
+    };
+    if (keeps_parts(layout.dim)) return layout;  // of extents of 1 several do
     for (size_t d = 0; d < to.size(); ++d) {
-      if (to[d] == from[layout.dim] && ProductOf(to.first(d)) == before)
-        return layout.Over(static_cast<int>(d));
+      if (keeps_parts(d)) return layout.Over(static_cast<int>(d));
     }
   }
   if ((layout.dim == Layout::kFlat || from.size() == 1) && !to.empty())
@@ -369,6 +372,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const SubTensor& o) { return InferSubTensor(site, o); },
           [&](const Gather& o) { return InferGather(site, o); },
           [&](const EmbeddingBag& o) { return InferEmbeddingBag(site, o); },
+          [&](const ScatterAdd& o) { return InferScatterAdd(site, o); },
           [&](const AllReduce& o) { return InferAllReduce(site, o); },
           [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
           [&](const AllGather& o) { return InferAllGather(site, o); },

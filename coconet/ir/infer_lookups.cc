@@ -22,10 +22,6 @@ absl::StatusOr<Layout> GatheredLayout(const Site& site, int dim, int index_dims)
   if (table.sliced()) return table.Over(table.dim < dim ? table.dim : table.dim + index_dims - 1);
   const bool local = table == Layout::Local() || indices == Layout::Local();
   if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
-  if (local) {
-    return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
-                      "ranks, ", site.HaveOperands());
-  }
   if (indices.dim != Layout::kFlat) return indices.Over(dim + indices.dim);
   if (site.type(0).shape.size() == 1) return indices;
   return site.Error("indices sliced flat take elements of a vector only, not rows, ",
@@ -126,9 +122,7 @@ absl::StatusOr<Layout> BagLayout(const Site& site, const BagOperands& operands) 
   if (table.sliced()) return table.dim == last ? table : Layout::Local();
   const bool local = table == Layout::Local() || indices == Layout::Local();
   if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
-  if (!local) return indices;
-  return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
-                    "ranks, ", site.HaveOperands());
+  return indices;
 }
 
 }  // namespace
@@ -150,6 +144,64 @@ absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBa
     return site.Error(extents.message());
   ASSIGN_OR_RETURN(const Layout layout, BagLayout(site, operands));
   return Normalized({DType::kF32, std::move(shape), layout});
+}
+
+namespace {
+
+/// The layout of a scatter's result: of updates that are sliced over a dimension of the indices
+/// each rank adds those that it has.
+absl::StatusOr<Layout> ScatteredLayout(const Site& site) {
+  const Layout updates = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
+  const int dims = static_cast<int>(site.type(1).shape.size());
+  for (size_t i = 2; i < site.operands().size(); ++i) {
+    if (ReadLayout(site.type(i)) != indices)
+      return site.Error("want indices and weights of one layout, ", site.HaveOperands());
+  }
+  if ((updates.sliced() && updates.dim == Layout::kFlat) ||
+      (indices.sliced() && indices.dim == Layout::kFlat))
+    return site.Error("an operand sliced flat has no whole rows, ", site.HaveOperands());
+  if (updates.sliced() && updates.dim >= dims) {
+    if (indices == Layout::Replicated()) return updates.Over(updates.dim - dims + 1);
+    return site.Error("updates that are sliced over columns take indices that are equal on all ",
+                      "ranks, ", site.HaveOperands(), "; use all_gather");
+  }
+  if (updates.sliced() || indices.sliced()) {
+    if (updates == indices) return Layout::Local();
+    return site.Error("want updates and indices that are sliced alike, ", site.HaveOperands(),
+                      "; use shard");
+  }
+  const bool local = updates == Layout::Local() || indices == Layout::Local();
+  return local ? Layout::Local() : Layout::Replicated();
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferScatterAdd(const Site& site, const ScatterAdd& op) {
+  const TensorType &updates = site.type(0), &indices = site.type(1);
+  const DType dtype = updates.dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
+    return site.Error("want updates in f32, f16 or bf16, have ", site.Operand(0), "; use cast");
+  if (indices.dtype != DType::kI32)
+    return site.Error("want i32 indices, have ", site.Operand(1), "; use cast");
+  for (size_t i = 0; i < site.operands().size(); ++i) RETURN_IF_ERROR(CheckNotByPlace(site, i));
+  if (site.operands().size() > 2 && site.type(2).dtype != DType::kF32)
+    return site.Error("want weights in f32, have ", site.Operand(2), "; use cast");
+  if (site.operands().size() > 2 && site.type(2).shape != indices.shape)
+    return site.Error("want weights of the shape of the indices, ", site.HaveOperands());
+  const size_t dims = indices.shape.size();
+  const bool indexed =
+      updates.shape.size() >= dims &&
+      std::equal(indices.shape.begin(), indices.shape.end(), updates.shape.begin());
+  if (!indexed || op.shape.empty() ||
+      !std::equal(updates.shape.begin() + dims, updates.shape.end(), op.shape.begin() + 1,
+                  op.shape.end())) {
+    return site.Error("want updates [I..., D...], indices [I...] and a shape [V, D...], ",
+                      site.HaveOperands(), " for ", Text(op.shape));
+  }
+  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+    return site.Error(extents.message());
+  ASSIGN_OR_RETURN(const Layout layout, ScatteredLayout(site));
+  return Normalized({DType::kF32, op.shape, layout});
 }
 
 }  // namespace coconet

@@ -36,8 +36,34 @@ absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
   return f;
 }
 
-/// The product's layout, where dimension r of the result counts its rows.
-absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Factor& b, int r) {
+/// The leading dimensions of a product, where those of the operands broadcast as in NumPy.
+absl::StatusOr<Shape> LeadOf(const Site& site, const Factor& a, const Factor& b) {
+  const Shape &longer = a.lead.size() >= b.lead.size() ? a.lead : b.lead,
+              &shorter = a.lead.size() >= b.lead.size() ? b.lead : a.lead;
+  Shape lead = longer;
+  const size_t more = longer.size() - shorter.size();
+  for (size_t d = 0; d < shorter.size(); ++d) {
+    Dim& extent = lead[more + d];
+    if (extent == Dim(1)) {
+      extent = shorter[d];
+    } else if (shorter[d] != Dim(1) && shorter[d] != extent) {
+      return site.Error("want equal leading dimensions, or 1 or none in one operand, ",
+                        site.HaveOperands());
+    }
+  }
+  return lead;
+}
+
+/// Whether the operand has a matrix of its own for each place along dimension `dim` of `lead`.
+bool Varies(const Factor& f, const Shape& lead, int dim) {
+  const int own = dim - static_cast<int>(lead.size() - f.lead.size());
+  return own >= 0 && f.lead[own] == lead[dim];
+}
+
+/// The product's layout, where `lead` are its leading dimensions.
+absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Factor& b,
+                                     const Shape& lead) {
+  const int r = static_cast<int>(lead.size());  // the dimension of the rows
   using Along = Factor::Along;
   if (!a.sliced && !b.sliced) return a.local || b.local ? Layout::Local() : Layout::Replicated();
   const bool a_contracts = a.sliced && a.along == Along::kColumns,
@@ -49,17 +75,24 @@ absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Fa
     return site.Error("the dimension that is summed over is sliced in one operand only, ",
                       site.HaveOperands());
   }
+  const auto of_lead = [&](const Factor& f) {
+    return f.layout.dim + r - static_cast<int>(f.lead.size());
+  };
   std::optional<int> dims[2];
-  if (a.sliced) dims[0] = a.along == Along::kRows ? r : a.layout.dim;
-  if (b.sliced) dims[1] = b.along == Along::kColumns ? r + 1 : b.layout.dim;
-  // A leading dimension that both have is sliced in both, or each rank would miss some of the
-  // other's matrices.
+  if (a.sliced) dims[0] = a.along == Along::kRows ? r : of_lead(a);
+  if (b.sliced) dims[1] = b.along == Along::kColumns ? r + 1 : of_lead(b);
+  // A leading dimension along which both vary is sliced in both, or each rank would miss some of
+  // the other's matrices; and one that is sliced is not broadcast.
   const bool a_leads = a.sliced && a.along == Along::kLead,
              b_leads = b.sliced && b.along == Along::kLead;
-  const bool missed = (a_leads && !b.lead.empty() && dims[0] != dims[1]) ||
-                      (b_leads && !a.lead.empty() && dims[0] != dims[1]);
+  const bool missed = (a_leads && Varies(b, lead, *dims[0]) && dims[0] != dims[1]) ||
+                      (b_leads && Varies(a, lead, *dims[1]) && dims[0] != dims[1]);
   if (missed || (dims[0] && dims[1] && dims[0] != dims[1])) {
     return site.Error("operands are sliced over different dimensions, ", site.HaveOperands());
+  }
+  if ((a_leads && !Varies(a, lead, *dims[0])) || (b_leads && !Varies(b, lead, *dims[1]))) {
+    return site.Error("an operand is sliced over a dimension that it is broadcast along, ",
+                      site.HaveOperands());
   }
   const int dim = dims[0] ? *dims[0] : *dims[1];
   if (a.sliced && b.sliced && a.layout.Over(dim) != b.layout.Over(dim))
@@ -82,12 +115,8 @@ absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op) {
     return site.Error("want as many columns of the first operand (", Text(a.columns),
                       ") as rows of the second (", Text(b.rows), "), ", site.HaveOperands());
   }
-  if (!a.lead.empty() && !b.lead.empty() && a.lead != b.lead) {
-    return site.Error("want equal leading dimensions, or none in one operand, ",
-                      site.HaveOperands());
-  }
-  Shape shape = a.lead.empty() ? b.lead : a.lead;
-  ASSIGN_OR_RETURN(const Layout layout, ProductLayout(site, a, b, static_cast<int>(shape.size())));
+  ASSIGN_OR_RETURN(Shape shape, LeadOf(site, a, b));
+  ASSIGN_OR_RETURN(const Layout layout, ProductLayout(site, a, b, shape));
   shape.push_back(a.rows);
   shape.push_back(b.columns);
   if (absl::Status extents = CheckExtents(shape); !extents.ok())

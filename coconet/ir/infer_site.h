@@ -59,6 +59,7 @@ absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op)
 // infer_lookups.cc
 absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op);
 absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBag& op);
+absl::StatusOr<TensorType> InferScatterAdd(const Site& site, const ScatterAdd& op);
 // infer_matmul.cc
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op);
 // infer_collectives.cc

@@ -256,9 +256,7 @@ TEST(InferGather, Layouts) {
   EXPECT_EQ(TypeOf("gather(cols, int.local, 1)"),
             "a sliced table takes indices that are equal on all ranks, have cols : f32[B, S, H] "
             "sliced(2) and int.local : i32[S, H] local; use all_gather");
-  EXPECT_EQ(TypeOf("gather(local, int.rows, 1)"),
-            "a local table does not meet sliced indices, whose other parts are on other ranks, "
-            "have local : f32[B, S, H] local and int.rows : i32[S, H] sliced(0)");
+  EXPECT_EQ(TypeOf("gather(local, int.rows, 1)"), "f32[B, S, H, H] sliced(1)");
   EXPECT_EQ(TypeOf("gather(w, int.flat, 0)"),
             "indices sliced flat take elements of a vector only, not rows, have w : f32[H, K] "
             "replicated and int.flat : i32[S, H] sliced(flat)");
@@ -315,9 +313,32 @@ TEST(InferEmbeddingBag, Layouts) {
   EXPECT_EQ(TypeOf("embedding_bag(w.rows, shard(bags, 0), sum)"),
             "a sliced table takes indices that are equal on all ranks, or sliced over the same "
             "leading dimension, have w.rows : f32[H, K] sliced(0) and %24 : i32[B, L] sliced(0)");
-  EXPECT_EQ(TypeOf("embedding_bag(local, shard(bags.lead, 1), sum)"),
-            "a local table does not meet sliced indices, whose other parts are on other ranks, "
-            "have local : f32[B, S, H] local and %24 : i32[B, T, L] sliced(1)");
+  EXPECT_EQ(TypeOf("embedding_bag(local, shard(bags.lead, 1), sum)"), "f32[B, T, H] sliced(1)");
+}
+
+TEST(InferScatterAdd, ShapesAndLayouts) {
+  EXPECT_EQ(TypeOf("scatter_add(cast(f16, int), int, [T])"), "f32[T] replicated");
+  EXPECT_EQ(TypeOf("scatter_add(cast(f32, int.local), int, [T])"), "f32[T] local");
+  EXPECT_EQ(TypeOf("scatter_add(cast(f32, int.rows), int.rows, [T])"), "f32[T] local");
+  EXPECT_EQ(TypeOf("scatter_add(cast(f32, int.rows), int, [T])"),
+            "want updates and indices that are sliced alike, have %24 : f32[S, H] sliced(0) and "
+            "int : i32[S, H] replicated; use shard");
+  EXPECT_EQ(TypeOf("scatter_add(w, ids, [T, K])"),
+            "want updates [I..., D...], indices [I...] and a shape [V, D...], have w : f32[H, K] "
+            "replicated and ids : i32[M] replicated for [T, K]");
+  EXPECT_EQ(TypeOf("scatter_add(weights, ids, offsets, [T])"),
+            "want weights in f32, have offsets : i32[T] replicated; use cast");
+  EXPECT_EQ(TypeOf("scatter_add(cast(f64, int), int, [T])"),
+            "want updates in f32, f16 or bf16, have %24 : f64[S, H] replicated; use cast");
+}
+
+TEST(InferMatMul, BroadcastsLeadingDimensions) {
+  EXPECT_EQ(TypeOf("matmul(heads, mean(heads, 1), transpose_b)"), "f32[B, S, 1] sliced(0)");
+  EXPECT_EQ(TypeOf("matmul(mean(rep, 0), rep, transpose_b)"), "f32[B, S, S] replicated");
+  EXPECT_EQ(TypeOf("matmul(mean(rep, 0), heads, transpose_b)"), "f32[B, S, S] sliced(0)");
+  EXPECT_EQ(TypeOf("matmul(rep, heads, transpose_b)"),
+            "operands are sliced over different dimensions, have rep : f32[B, S, H] replicated and "
+            "heads : f32[B, S, H] sliced(0)");
 }
 
 TEST(InferCommunication, Layouts) {

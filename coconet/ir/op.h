@@ -201,7 +201,7 @@ inline constexpr OpRow kRow<StochasticRound> = {
     .after = {Of<&StochasticRound::stream>(Written::kStream)}};
 
 /// (a[..., m, k], b[..., k, n]): [..., m, n]; a transposed operand has its last two dimensions
-/// swapped. Leading dimensions are equal, or one operand has none.
+/// swapped. Leading dimensions broadcast as in NumPy.
 struct MatMul {
   bool transpose_a = false, transpose_b = false;
   bool operator==(const MatMul&) const = default;
@@ -215,7 +215,7 @@ inline constexpr OpRow kRow<MatMul> = {
 
 using Op = std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
                         AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound,
-                        MatMul, Transpose, Reshape, SubTensor, Gather, EmbeddingBag, Shard,
-                        Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                        MatMul, Transpose, Reshape, SubTensor, Gather, EmbeddingBag, ScatterAdd,
+                        Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet

@@ -30,6 +30,7 @@ enum class Role : uint8_t {
   kTotal,        // reduces over the tensors of a list
   kProduct,      // is computed by a library
   kView,         // has the operand's elements in other places
+  kScatter,      // adds elements of its operands to places of its result
   kPooling,      // reduces elements of other places of its operands to one
   kShard,        // keeps each rank's own part
   kCollective,   // moves data between ranks, by a library or inside of a kernel

@@ -250,6 +250,7 @@ bool Communicates(const Op& op) {
     case Role::kProduct:
     case Role::kView:
     case Role::kPooling:
+    case Role::kScatter:
     case Role::kShard:
     case Role::kStore:
       return false;
@@ -268,6 +269,7 @@ bool IsKernelWork(const Op& op) {
     case Role::kTotal:
     case Role::kView:
     case Role::kPooling:
+    case Role::kScatter:
     case Role::kShard:
     case Role::kStore:
       return true;

@@ -95,6 +95,7 @@ IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {
     case Role::kConstant:
     case Role::kFold:
     case Role::kPooling:
+    case Role::kScatter:
     case Role::kProduct:
     case Role::kNone:
       break;
@@ -109,6 +110,18 @@ std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape
   indices.reserve(list.size());
   for (int64_t index : list) indices.push_back(map.Of(index));
   return indices;
+}
+
+int64_t MatrixOf(const Shape& product, const Shape& operand, int64_t index) {
+  int64_t matrix = 0, stride = 1;
+  const size_t more = product.size() - operand.size();
+  for (size_t d = product.size() - 2; d-- > more;) {
+    const int64_t extent = product[d].size;
+    if (operand[d - more].size == extent) matrix += index % extent * stride;
+    stride *= operand[d - more].size;
+    index /= extent;
+  }
+  return matrix;
 }
 
 }  // namespace coconet

@@ -21,4 +21,8 @@ IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to);
 std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape& to,
                                     absl::Span<const int64_t> list);
 
+/// The matrix of an operand that matrix `index` of a matrix product takes: leading dimensions
+/// broadcast. Both shapes are bound.
+int64_t MatrixOf(const Shape& product, const Shape& operand, int64_t index);
+
 }  // namespace coconet

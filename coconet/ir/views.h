@@ -89,4 +89,17 @@ inline constexpr OpRow kRow<EmbeddingBag> = {
     .role = Role::kPooling,
     .after = {Of<&EmbeddingBag::pooling>(Written::kPooling)}};
 
+/// (updates[I..., D...], indices[I...]): `shape` [V, D...] in f32, whose row v is the sum of the
+/// updates whose index is v, in f32; 0 where there are none. An index that is not in [0, V) adds to
+/// no row. The last operand may be weights, f32 in the shape of the indices, that the updates are
+/// multiplied by. The transpose of a Gather.
+struct ScatterAdd {
+  Shape shape;
+  bool operator==(const ScatterAdd&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<ScatterAdd> = {.spelling = {"scatter_add", 2, 3},
+                                           .role = Role::kScatter,
+                                           .after = {Of<&ScatterAdd::shape>(Written::kShape)}};
+
 }  // namespace coconet

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <utility>
+
 #include "coconet/language/language.h"
 
 namespace coconet {
+
+/// `a` with zeros in the rows that are not in use: `counts`, i32, has the first dimensions of a,
+/// and of the next dimension those from the count on are 0.
+Tensor KeepRows(Tensor a, Tensor counts);
 
 /// Bags of rows of `table` [..., V, D], reduced to one row each, in f32: bag b is the row b of
 /// `indices` [..., B, L], i32. Rows of a sum may be multiplied by `weights`, f32 in the shape of
@@ -18,6 +24,16 @@ inline Tensor EmbeddingBag(Tensor table, Tensor indices, Tensor more, Pooling po
 inline Tensor EmbeddingBag(Tensor table, Tensor indices, Tensor offsets, Tensor weights,
                            Pooling pooling) {
   return CallOf<struct EmbeddingBag>({table, indices, offsets, weights}, pooling);
+}
+
+/// A tensor of `shape` [V, D...] in f32 whose row v is the sum of those `updates` [I..., D...]
+/// whose index, of `indices` [I...], is v. Updates may be multiplied by `weights`, f32 in the shape
+/// of the indices. Of updates sliced over I each rank adds its own: AllReduce the sum.
+inline Tensor ScatterAdd(Tensor updates, Tensor indices, Shape shape) {
+  return CallOf<struct ScatterAdd>({updates, indices}, std::move(shape));
+}
+inline Tensor ScatterAdd(Tensor updates, Tensor indices, Tensor weights, Shape shape) {
+  return CallOf<struct ScatterAdd>({updates, indices, weights}, std::move(shape));
 }
 
 }  // namespace coconet

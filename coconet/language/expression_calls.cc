@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
+#include "coconet/language/bags.h"
 #include "coconet/language/expression_parser.h"
 
 namespace coconet {
@@ -24,6 +25,7 @@ struct ComposedCall {
 
 constexpr ComposedCall kComposed[] = {
     {"norm", 1, [](const std::vector<Tensor>& a) { return Norm(a[0]); }},
+    {"keep_rows", 2, [](const std::vector<Tensor>& a) { return KeepRows(a[0], a[1]); }},
     {"softmax", 1, [](const std::vector<Tensor>& a) { return Softmax(a[0]); }},
     {"layer_norm", 2, [](const std::vector<Tensor>& a) { return LayerNorm(a[0], a[1]); }},
     {"rms_norm", 2, [](const std::vector<Tensor>& a) { return RmsNorm(a[0], a[1]); }},
@@ -131,7 +133,9 @@ absl::StatusOr<std::vector<Tensor>> Expression::FirstOperands(size_t count) {
   return operands;
 }
 
-bool Expression::LastArgumentFollows() const { return words_.Peek(2).Is(")"); }
+bool Expression::LastArgumentFollows() const {
+  return words_.Peek(2).Is(")") || words_.Peek(1).Is("[");
+}
 
 absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& operands) {
   std::vector<const Attribute*> flags;

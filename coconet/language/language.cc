@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/language/bags.h"
 
 namespace coconet {
 namespace {
@@ -264,6 +265,17 @@ Tensor ArgMax(DType dtype, Tensor a, int dim) {
   if (a.id() < 0) return hit;
   if (IsFloat(a.type().dtype)) hit = Or(hit, NotEqual(a, a));  // a NaN, which then is the greatest
   return Whole(FoldKind::kMin, Select(hit, index, Extent(dtype, a, dim) - 1), {dim});
+}
+
+Tensor KeepRows(Tensor a, Tensor counts) {
+  if (a.id() < 0) return a;
+  if (counts.id() < 0) return counts;
+  const size_t lead = counts.type().shape.size(), dims = a.type().shape.size();
+  // Of a scalar, or of counts of all dimensions, Iota says that there is no such dimension.
+  const Tensor row = Iota(DType::kI32, a, static_cast<int>(lead));
+  Shape shape = counts.type().shape;
+  shape.resize(std::max(lead, dims), Dim(1));
+  return Select(row < Reshape(counts, std::move(shape)), a, 0);
 }
 
 Tensor Softmax(Tensor a) {

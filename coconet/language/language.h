@@ -196,7 +196,7 @@ inline Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0) {
 inline Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0) {
   return CallOf<StochasticRound>({a, seed}, stream);
 }
-/// Of the last two dimensions; leading ones are equal, or one operand has none.
+/// Of the last two dimensions; leading ones broadcast.
 inline Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false) {
   return CallOf<struct MatMul>({a, b}, transpose_a, transpose_b);
 }

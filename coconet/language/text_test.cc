@@ -304,16 +304,17 @@ TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = lrr * x"), "line 5: unknown name 'lrr' (did you mean 'lr'?)");
   EXPECT_EQ(ErrorOfLine("z = quantity * x"), "line 5: unknown name 'quantity'");
   EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
-  EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
-            "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
-            "world, count, rank, cast, iota, all_reduce, "
-            "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
-            "dropout, round_stochastic, matmul, "
-            "transpose, reshape, slice, gather, embedding_bag, shard, broadcast, reduce, "
-            "all_to_all, send, update, add, "
-            "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
-            "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
-            "norm, softmax, layer_norm, rms_norm, extent, argmax");
+  EXPECT_EQ(
+      ErrorOfLine("z = sqroot(x)"),
+      "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
+      "world, count, rank, cast, iota, all_reduce, "
+      "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
+      "dropout, round_stochastic, matmul, "
+      "transpose, reshape, slice, gather, embedding_bag, scatter_add, shard, broadcast, reduce, "
+      "all_to_all, send, update, add, "
+      "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
+      "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
+      "norm, keep_rows, softmax, layer_norm, rms_norm, extent, argmax");
 }
 
 TEST(Parse, MistakesOfTypeHaveTheirLine) {

@@ -144,6 +144,7 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const SubTensor&) { want(0); },
                  [&](const Gather&) { WantTaken(id, part); },
                  [&](const EmbeddingBag&) { WantPooled(id, part); },
+                 [&](const ScatterAdd&) { WantAdded(id, part); },
                  [&](const Shard&) { want(0); },
                  [&](const Broadcast& o) { want_of(first + o.root); },
                  [&](const ReduceTo& o) {
@@ -212,6 +213,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           [&](const SubTensor&) { return operand(0); },
           [&](const Gather&) { return Taken(id, part); },
           [&](const EmbeddingBag&) { return Pooled(id, part); },
+          [&](const ScatterAdd&) { return Added(id, part); },
           [&](const Shard&) { return operand(0); },
           [&](const Broadcast& op) {
             return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);

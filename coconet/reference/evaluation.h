@@ -152,12 +152,24 @@ class Evaluation {
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, const Part& part) const;
+  /// The rank whose table element `at` of a look-up on `rank` is of: where the result is sliced and
+  /// the table local, the element's owner.
+  int TableRankOf(NodeId id, int64_t at, int rank) const;
   /// Of a Gather: the rows that it takes, and before these the indices that say which.
   void WantTaken(NodeId id, const Part& part);
   Bounded Taken(NodeId id, const Part& part);
   /// Of an EmbeddingBag: the rows of its bags, and before these what says which.
   void WantPooled(NodeId id, const Part& part);
   Bounded Pooled(NodeId id, const Part& part);
+  /// Of a ScatterAdd: the updates of the rows, and before these the indices that say which.
+  struct Updates {
+    std::vector<int64_t> elements, indices;  // of these operands
+    std::vector<size_t> places;              // in the result
+    bool certain = true;                     // whether the indices are
+  };
+  Updates UpdatesOf(NodeId id, const Part& part);
+  void WantAdded(NodeId id, const Part& part);
+  Bounded Added(NodeId id, const Part& part);
   /// What the cache lacks of some elements of operand `i` becomes a missing job; false where that
   /// is anything.
   bool HasElements(NodeId id, size_t i, int list, int rank, const std::vector<int64_t>& elements);

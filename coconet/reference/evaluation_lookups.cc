@@ -122,26 +122,31 @@ class Bags {
 
 }  // namespace
 
+int Evaluation::TableRankOf(NodeId id, int64_t at, int rank) const {
+  return e_.TakesOwnValues(id, 0) ? e_.OwnerOf(id, at, rank) : rank;
+}
+
 void Evaluation::WantTaken(NodeId id, const Part& part) {
   const auto [list, rank] = part;
   const NodeId indices = e_.input(id, 1);
   const int holder = PartOf(indices, list, rank).second;
   const KnownElements& known = cache_.elements[{indices, holder}];
   const Rows rows(e_, id, rank);
-  std::vector<int64_t> unknown, elements;
+  std::vector<int64_t> unknown;
+  std::map<int, std::vector<int64_t>> elements;  // by the rank whose table it is
   for (int64_t at : *lists_[list]) {
     const auto index = known.find(rows.IndexOf(at));
     if (index == known.end()) {
       unknown.push_back(rows.IndexOf(at));
     } else if (rows.Has(index->second.value)) {
-      elements.push_back(rows.ElementOf(at, index->second.value));
+      elements[TableRankOf(id, at, rank)].push_back(rows.ElementOf(at, index->second.value));
     }
   }
   if (!unknown.empty()) {
     missing_.push_back(std::make_unique<ElementsJob>(cache_, indices, holder, std::move(unknown)));
-  } else if (!elements.empty()) {
-    Want(e_.input(id, 0), Listed(std::move(elements)), rank);
+    return;
   }
+  for (auto& [of, list_of] : elements) Want(e_.input(id, 0), Listed(std::move(list_of)), of);
 }
 
 Bounded Evaluation::Taken(NodeId id, const Part& part) {
@@ -149,8 +154,11 @@ Bounded Evaluation::Taken(NodeId id, const Part& part) {
   const NodeId indices = e_.input(id, 1);
   const KnownElements& known = cache_.elements.at({indices, PartOf(indices, list, rank).second});
   const Rows rows(e_, id, rank);
-  std::vector<int64_t> elements;
-  std::vector<size_t> places;  // of these in the result
+  struct Elements {
+    std::vector<int64_t> of_table;
+    std::vector<size_t> places;  // in the result
+  };
+  std::map<int, Elements> elements;  // by the rank whose table it is
   Bounded result;
   result.value.resize(lists_[list]->size());
   result.error.resize(lists_[list]->size());
@@ -159,15 +167,16 @@ Bounded Evaluation::Taken(NodeId id, const Part& part) {
     const BoundedValue& index = known.at(rows.IndexOf(at));
     if (index.error > 0) result.error[i] = kUndetermined;
     if (!rows.Has(index.value)) continue;
-    elements.push_back(rows.ElementOf(at, index.value));
-    places.push_back(i);
+    Elements& own = elements[TableRankOf(id, at, rank)];
+    own.of_table.push_back(rows.ElementOf(at, index.value));
+    own.places.push_back(i);
   }
-  if (!elements.empty()) {
-    const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(elements)), rank);
-    for (size_t k = 0; k < places.size(); ++k) {
+  for (auto& [of, own] : elements) {
+    const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(own.of_table)), of);
+    for (size_t k = 0; k < own.places.size(); ++k) {
       const size_t from = taken.size() == 1 ? 0 : k;
-      result.value[places[k]] = taken.value[from];
-      result.error[places[k]] += taken.error[from];
+      result.value[own.places[k]] = taken.value[from];
+      result.error[own.places[k]] += taken.error[from];
     }
   }
   result.exact = absl::c_all_of(result.error, [](double error) { return error == 0; });
@@ -196,7 +205,8 @@ void Evaluation::WantPooled(NodeId id, const Part& part) {
   const auto known = [&, list = list, rank = rank](size_t i) -> const KnownElements& {
     return cache_.elements[{e_.input(id, i), PartOf(e_.input(id, i), list, rank).second}];
   };
-  std::vector<int64_t> offsets, indices, rows;
+  std::vector<int64_t> offsets, indices;
+  std::map<int, std::vector<int64_t>> rows;  // by the rank whose table it is
   for (int64_t at : *lists_[list]) {
     for (int64_t offset : bags.OffsetsOf(bags.BagOf(at))) offsets.push_back(offset);
   }
@@ -214,10 +224,11 @@ void Evaluation::WantPooled(NodeId id, const Part& part) {
     const Bags::Bag bag = bags.At(bags.BagOf(at), ends);
     for (int64_t index = bag.begin; index < bag.end; ++index) {
       const double row = known(1).at(index).value;
-      if (bags.rows().Has(row)) rows.push_back(bags.rows().ElementOf(at, row));
+      if (bags.rows().Has(row))
+        rows[TableRankOf(id, at, rank)].push_back(bags.rows().ElementOf(at, row));
     }
   }
-  if (!rows.empty()) Want(e_.input(id, 0), Listed(std::move(rows)), rank);
+  for (auto& [of, elements] : rows) Want(e_.input(id, 0), Listed(std::move(elements)), of);
 }
 
 Bounded Evaluation::Pooled(NodeId id, const Part& part) {
@@ -234,8 +245,11 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     bool certain = true;
   };
   std::vector<Sum> sums(lists_[list]->size());
-  std::vector<int64_t> elements;
-  std::vector<size_t> owners;
+  struct Elements {
+    std::vector<int64_t> of_table;
+    std::vector<size_t> sums;
+  };
+  std::map<int, Elements> elements;  // by the rank whose table it is
   for (size_t i = 0; i < sums.size(); ++i) {
     const int64_t at = (*lists_[list])[i];
     const Bags::Bag bag = bags.At(bags.BagOf(at), ends);
@@ -249,16 +263,17 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
           bags.weights() < 0 ? BoundedValue{1, 0} : known(bags.weights()).at(index);
       sums[i].weights.value.push_back(weight.value);
       sums[i].weights.error.push_back(weight.error);
-      elements.push_back(bags.rows().ElementOf(at, row.value));
-      owners.push_back(i);
+      Elements& own = elements[TableRankOf(id, at, rank)];
+      own.of_table.push_back(bags.rows().ElementOf(at, row.value));
+      own.sums.push_back(i);
     }
   }
-  if (!elements.empty()) {
-    const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(elements)), rank);
-    for (size_t k = 0; k < owners.size(); ++k) {
+  for (auto& [of, own] : elements) {
+    const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(own.of_table)), of);
+    for (size_t k = 0; k < own.sums.size(); ++k) {
       const size_t from = taken.size() == 1 ? 0 : k;
-      sums[owners[k]].rows.value.push_back(taken.value[from]);
-      sums[owners[k]].rows.error.push_back(taken.error[from]);
+      sums[own.sums[k]].rows.value.push_back(taken.value[from]);
+      sums[own.sums[k]].rows.error.push_back(taken.error[from]);
     }
   }
   Bounded result;
@@ -273,6 +288,90 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     }
     result.value.push_back(pooled.value);
     result.error.push_back(sum.certain ? pooled.error : kUndetermined);
+  }
+  result.exact = absl::c_all_of(result.error, [](double error) { return error == 0; });
+  return result;
+}
+
+namespace {
+
+/// The elements of the indices of scatter `id` that `rank` adds by.
+std::vector<int64_t> IndicesOf(const Evaluated& e, NodeId id, int rank) {
+  const NodeId indices = e.input(id, 1);
+  const Shape& shape = e.type(indices).shape;
+  const int dim = e.type(indices).layout.sliced() ? e.type(indices).layout.dim : 0;
+  const Range own = shape.empty() ? Range{0, 1} : e.PartOfDim(indices, dim, rank);
+  const int64_t inner = shape.empty() ? 1 : SlicingOf(shape, dim, 1).inner;
+  std::vector<int64_t> elements;
+  for (int64_t at = 0; at < NumElements(shape); ++at) {
+    const int64_t along = shape.empty() ? 0 : at / inner % shape[dim].size;
+    if (along >= own.begin && along < own.end) elements.push_back(at);
+  }
+  return elements;
+}
+
+}  // namespace
+
+void Evaluation::WantAdded(NodeId id, const Part& part) {
+  const auto [list, rank] = part;
+  const std::vector<int64_t> indices = IndicesOf(e_, id, rank);
+  const bool weighted = e_.program.inputs(id).size() > 2;
+  const bool has_indices = HasElements(id, 1, list, rank, indices);
+  const bool has_weights = !weighted || HasElements(id, 2, list, rank, indices);
+  if (!has_indices || !has_weights) return;
+  std::vector<int64_t> updates = UpdatesOf(id, part).elements;
+  if (!updates.empty()) Want(e_.input(id, 0), Listed(std::move(updates)), rank);
+}
+
+Evaluation::Updates Evaluation::UpdatesOf(NodeId id, const Part& part) {
+  const auto [list, rank] = part;
+  const NodeId indices = e_.input(id, 1);
+  const KnownElements& known = cache_.elements.at({indices, PartOf(indices, list, rank).second});
+  Updates updates;
+  std::unordered_map<int64_t, std::vector<int64_t>> by_row;
+  for (int64_t at : IndicesOf(e_, id, rank)) {
+    const BoundedValue& index = known.at(at);
+    updates.certain &= index.error == 0;
+    by_row[static_cast<int64_t>(index.value)].push_back(at);
+  }
+  const int64_t columns = NumElements(type(id).shape) / type(id).shape[0].size;
+  for (size_t i = 0; i < lists_[list]->size(); ++i) {
+    const int64_t at = (*lists_[list])[i];
+    const auto row = by_row.find(at / columns);
+    if (row == by_row.end()) continue;
+    for (int64_t index : row->second) {
+      updates.elements.push_back(index * columns + at % columns);
+      updates.indices.push_back(index);
+      updates.places.push_back(i);
+    }
+  }
+  return updates;
+}
+
+Bounded Evaluation::Added(NodeId id, const Part& part) {
+  const auto [list, rank] = part;
+  Updates updates = UpdatesOf(id, part);
+  const bool weighted = e_.program.inputs(id).size() > 2;
+  const NodeId weights = weighted ? e_.input(id, 2) : -1;
+  const KnownElements* const known =
+      weighted ? &cache_.elements.at({weights, PartOf(weights, list, rank).second}) : nullptr;
+  std::vector<BoundedLine> rows(lists_[list]->size()), factors(lists_[list]->size());
+  if (!updates.elements.empty()) {
+    const Bounded& values = Get(e_.input(id, 0), Listed(std::move(updates.elements)), rank);
+    for (size_t k = 0; k < updates.places.size(); ++k) {
+      const size_t from = values.size() == 1 ? 0 : k, place = updates.places[k];
+      const BoundedValue factor = weighted ? known->at(updates.indices[k]) : BoundedValue{1, 0};
+      rows[place].value.push_back(values.value[from]);
+      rows[place].error.push_back(values.error[from]);
+      factors[place].value.push_back(factor.value);
+      factors[place].error.push_back(factor.error);
+    }
+  }
+  Bounded result;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const BoundedValue sum = BoundedDot(DType::kF32, rows[i], factors[i]);
+    result.value.push_back(sum.value);
+    result.error.push_back(updates.certain ? sum.error : kUndetermined);
   }
   result.exact = absl::c_all_of(result.error, [](double error) { return error == 0; });
   return result;

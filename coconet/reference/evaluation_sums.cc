@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/reference/evaluation.h"
 
 namespace coconet {
@@ -214,8 +215,7 @@ ProductLine LineOf(const Evaluated& e, NodeId id, int which, int rank, int64_t i
   // Lines of a sliced sum differ by rank.
   const bool by_rank = e.type(operand).layout.kind == Layout::Kind::kLocal ||
                        e.type(id).layout.kind == Layout::Kind::kLocal;
-  // Of an operand without leading dimensions there is one matrix.
-  const int64_t matrix = e.type(operand).shape.size() == 2 ? 0 : index / columns / rows;
+  const int64_t matrix = MatrixOf(shape, e.type(operand).shape, index / columns / rows);
   if (e.TakesOwnValues(id, which)) rank = e.OwnerOf(id, index, rank);
   return {.operand = operand,
           .rank = rank,

@@ -8,7 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/products.h"
+#include "coconet/schedule/prologue.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -21,11 +21,11 @@ class Candidate {
       : p_(program),
         g_(program.graph()),
         fuse_(fuse),
-        members_(WithoutProducts(g_, fuse.nodes)),
+        members_(WithoutPrologue(g_, fuse.nodes)),
         each_(program.each()) {}
 
   absl::Status Check() const {
-    for (NodeId id : ProductsOf(g_, fuse_.nodes)) RETURN_IF_ERROR(CheckProduct(id));
+    for (NodeId id : PrologueOf(g_, fuse_.nodes)) RETURN_IF_ERROR(CheckProduct(id));
     for (NodeId id : members_) RETURN_IF_ERROR(CheckMember(id));
     RETURN_IF_ERROR(CheckTensors());
     RETURN_IF_ERROR(CheckExchanges());
@@ -53,7 +53,7 @@ class Candidate {
 
   /// A kernel computes its products before all else.
   absl::Status CheckProduct(NodeId id) const {
-    if (!HasFewRows(p_, id) || each_[id]) {
+    if (!FitsPrologue(p_, id) || each_[id]) {
       return Refuse(Text(id), " is a launch of its own: kernels compute products of at most ",
                     kMostRows, " rows, of one matrix that is of no list");
     }

@@ -43,6 +43,7 @@ class Region {
       case Role::kProduct:
       case Role::kView:
       case Role::kPooling:
+      case Role::kScatter:
       case Role::kSend:
         return PlaceComputation(id);
       case Role::kCollective:

@@ -135,6 +135,8 @@ class Chain {
         return CheckOtherPlaces(id);
       case Role::kProduct:
         return CheckProduct(id);
+      case Role::kScatter:
+        return absl::StrCat(Text(id), " adds to rows of all chunks");
       case Role::kDeclaration:
       case Role::kConstant:
       case Role::kElementwise:

@@ -26,7 +26,7 @@ struct MoveKind {
   bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
   /// Made at every place where it fits, or nowhere, in every scope.
   bool everywhere() const {
-    return by_node() || (kind == Kind::kFuse && fuse == FuseKind::kProducts);
+    return by_node() || (kind == Kind::kFuse && fuse == FuseKind::kPrologue);
   }
 };
 

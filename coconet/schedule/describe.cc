@@ -9,6 +9,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 namespace {
@@ -18,6 +19,7 @@ using Kind = Work::Kind;
 /// What a kernel does, in its order.
 enum class Part : uint8_t {
   kProduct,
+  kScatter,
   kReduceScatter,
   kAllReduce,
   kArrival,  // an AllToAll of what is in memory
@@ -35,6 +37,8 @@ Kind KindOf(Part part) {
   switch (part) {
     case Part::kProduct:
       return Kind::kMatMul;
+    case Part::kScatter:
+      return Kind::kScatter;
     case Part::kReduceScatter:
       return Kind::kReduceScatter;
     case Part::kAllReduce:
@@ -63,6 +67,7 @@ Kind KindOf(const Graph& g, NodeId id) {
   if (As<AllReduce>(g, id)) return Kind::kAllReduce;
   if (As<AllGather>(g, id)) return Kind::kAllGather;
   if (As<MatMul>(g, id)) return Kind::kMatMul;
+  if (As<ScatterAdd>(g, id)) return Kind::kScatter;
   if (As<Send>(g, id)) return Kind::kSend;
   if (As<AllToAll>(g, id)) return Kind::kAllToAll;
   if (As<Broadcast>(g, id)) return Kind::kBroadcast;
@@ -91,6 +96,8 @@ const char* WordOf(Kind kind) {
       return "AG";
     case Kind::kMatMul:
       return "MM";
+    case Kind::kScatter:
+      return "scatter";
     case Kind::kSend:
       return "send";
     case Kind::kAllToAll:
@@ -235,7 +242,7 @@ class Outliner {
   /// Of the first phase that evaluates it.
   Part PartInKernel(NodeId id, const std::vector<NodeId>& nodes, const KernelPhases& phases,
                     bool has_gathers) const {
-    if (As<MatMul>(g_, id)) return Part::kProduct;
+    if (IsOfPrologue(g_, id)) return As<MatMul>(g_, id) ? Part::kProduct : Part::kScatter;
     if (p_.type(id).shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;

@@ -14,6 +14,7 @@ namespace coconet {
 struct Work {
   enum class Kind : uint8_t {
     kMatMul,
+    kScatter,
     kReduceScatter,
     kAllReduce,
     kCompute,

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/products.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 namespace {
@@ -293,8 +293,8 @@ class Moves {
         return WithFoldSums(core);
       case FuseKind::kAfterFolds:
         return WithAfterFolds(core, groups);
-      case FuseKind::kProducts:
-        return WithProducts(core);
+      case FuseKind::kPrologue:
+        return WithPrologue(core);
       case FuseKind::kGroup:
       case FuseKind::kPair:
         break;
@@ -348,11 +348,11 @@ class Moves {
     return nodes;
   }
 
-  NodeSet WithProducts(const std::vector<NodeId>& core) const {
+  NodeSet WithPrologue(const std::vector<NodeId>& core) const {
     NodeSet nodes(core.begin(), core.end());
     for (NodeId id : core) {
       for (NodeId operand : ValueOperands(g_, id)) {
-        if (IsFree(operand) && HasFewRows(p_, operand)) nodes.insert(operand);
+        if (IsFree(operand) && FitsPrologue(p_, operand)) nodes.insert(operand);
       }
     }
     return nodes;

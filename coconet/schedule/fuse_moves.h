@@ -28,13 +28,13 @@ enum class FuseKind : uint8_t {
   kConsumers,       // a core and the groups that its AllGathers or AllToAlls feed
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
-  kProducts,        // a core and all matrix products of few rows that feed it
+  kPrologue,        // a core and all matrix products of few rows that feed it
 };
 inline constexpr FuseKind kAllFuseKinds[] = {
     FuseKind::kGroup,     FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
     FuseKind::kPairs,     FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kArrivals,
     FuseKind::kExchanges, FuseKind::kConsumers, FuseKind::kFoldSums,       FuseKind::kAfterFolds,
-    FuseKind::kProducts};
+    FuseKind::kPrologue};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);

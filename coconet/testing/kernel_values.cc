@@ -12,9 +12,10 @@
 namespace coconet {
 namespace {
 
-/// Operations that no kernel computes.
+/// Operations that no kernel computes element by element.
 template <class T>
-concept WorkOfLibraries = kRow<T>.role == Role::kProduct || kRow<T>.role == Role::kTransfer;
+concept NoElement = kRow<T>.role == Role::kProduct || kRow<T>.role == Role::kScatter ||
+                    kRow<T>.role == Role::kTransfer;
 
 /// Floats are not rounded.
 double Converted(DType dtype, double value) {
@@ -97,7 +98,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const Send&) { return arg(0); },
           [&](const Update&) { return arg(1); },
           [&](const Output&) { return arg(0); },
-          [](const WorkOfLibraries auto&) -> double { CC_CHECK(false); },
+          [](const NoElement auto&) -> double { CC_CHECK(false); },
       },
       op);
 }

@@ -10,7 +10,7 @@ namespace {
 /// Operations that may be launches of their own.
 constexpr bool MayBeLone(Role role) {
   return role == Role::kCollective || role == Role::kTransfer || role == Role::kSend ||
-         role == Role::kProduct || role == Role::kFold;
+         role == Role::kProduct || role == Role::kScatter || role == Role::kFold;
 }
 template <class T>
 concept WorkOfKernels = !MayBeLone(kRow<T>.role);
@@ -42,6 +42,7 @@ class LoneOperation {
             },
             [&](const AllToAll&) { return received(first + owner()); },
             [&](const MatMul& o) { return Product(o, i); },
+            [&](const ScatterAdd&) { return Scattered(i); },
             [&](const Fold& o) { return Folded(o, i); },
             [](const WorkOfKernels auto&) -> double { CC_CHECK(false); },
         },
@@ -58,15 +59,31 @@ class LoneOperation {
     const int64_t matrix = i / (m * n);
     double sum = 0;
     for (int64_t k = 0; k < k_size; ++k) {
-      const int64_t at_a = (sa.size() > 2 ? matrix * m * k_size : 0) +
+      const int64_t at_a = MatrixOf(shape, sa, matrix) * m * k_size +
                            (op.transpose_a ? k * m + i / n % m : i / n % m * k_size + k);
-      const int64_t at_b = (sb.size() > 2 ? matrix * n * k_size : 0) +
+      const int64_t at_b = MatrixOf(shape, sb, matrix) * n * k_size +
                            (op.transpose_b ? i % n * k_size + k : k * n + i % n);
       const bool contracts_slices = ranks_.type(id_).layout.kind == Layout::Kind::kLocal;
       if (contracts_slices &&
           !(ranks_.Owns(rank_, at_a, ranks_.type(a)) && ranks_.Owns(rank_, at_b, ranks_.type(b))))
         continue;
       sum += ranks_.Cell(rank_, a, at_a) * ranks_.Cell(rank_, b, at_b);
+    }
+    return sum;
+  }
+
+  double Scattered(int64_t i) {
+    const NodeId updates = operand_, indices = ranks_.Operand(id_, 1);
+    const bool weighted = ranks_.program().inputs(id_).size() > 2;
+    const int64_t rows = ranks_.type(id_).shape[0].size,
+                  columns = NumElements(ranks_.type(id_).shape) / rows;
+    double sum = 0;
+    for (int64_t at = 0; at < NumElements(ranks_.type(indices).shape); ++at) {
+      if (!ranks_.Owns(rank_, at, ranks_.type(indices)) ||
+          ranks_.Cell(rank_, indices, at) != static_cast<double>(i / columns))
+        continue;
+      const double weight = weighted ? ranks_.Cell(rank_, ranks_.Operand(id_, 2), at) : 1;
+      sum += weight * ranks_.Cell(rank_, updates, at * columns + i % columns);
     }
     return sum;
   }

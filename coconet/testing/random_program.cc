@@ -179,6 +179,7 @@ class Generator : private TensorDraws {
         {&Generator::Dropped, {0, 0, 6}},     {&Generator::RoundedAtRandom, {0, 0, 3}},
         {&Generator::Indices, {0, 0, 4}},     {&Generator::Looked, {0, 0, 6}},
         {&Generator::Bagged, {0, 0, 5}},      {&Generator::Counted, {4, 2, 4}},
+        {&Generator::Added, {0, 0, 5}},
     };
     const auto weight = [this](const Row& row) {
       return row.weights[static_cast<size_t>(options_.kind)];

@@ -1,6 +1,7 @@
 #include "coconet/testing/simulated_ranks.h"
 
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/prologue.h"
 #include "coconet/testing/reductions.h"
 
 namespace coconet {
@@ -16,8 +17,8 @@ SimulatedRanks::SimulatedRanks(const Schedule& schedule, int ranks, int nodes, i
     if (!As<Update>(program().graph(), id)) continue;
     homes_[id] = program().inputs(id)[0];
     const NodeId value = program().value(id);
-    // A product is in memory before anything else of its kernel is stored.
-    if (LaunchOf(value) == LaunchOf(id) && !As<MatMul>(program().graph(), value))
+    // A prologue is in memory before anything else of its kernel is stored.
+    if (LaunchOf(value) == LaunchOf(id) && !IsOfPrologue(program().graph(), value))
       homes_[value] = homes_[id];
   }
 }

@@ -6,7 +6,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/products.h"
+#include "coconet/schedule/prologue.h"
 #include "coconet/testing/kernel_values.h"
 #include "coconet/testing/lone_operation.h"
 #include "coconet/testing/reductions.h"
@@ -80,7 +80,7 @@ class Simulation {
   };
 
   void RunKernel(const std::vector<NodeId>& nodes) {
-    for (NodeId product : ProductsOf(g_, nodes)) {
+    for (NodeId product : PrologueOf(g_, nodes)) {
       RunLone(product);
       kernel_.stored.insert(product);
     }

@@ -82,7 +82,11 @@ Shape TensorDraws::FactorFor(const MatMul& op, Drafted a, bool first) {
   const Dim summed = shape[shape.size() - (first != a_transposed ? 1 : 2)];
   const Dim other = Pick({1, 2, 3, 5, 8, 16, 17});
   Shape result;
-  if (Chance(40)) result.assign(shape.begin(), shape.end() - 2);
+  if (Chance(50)) result.assign(shape.begin(), shape.end() - 2);
+  for (Dim& extent : result) {
+    if (Chance(20)) extent = 1;
+  }
+  if (!result.empty() && Chance(10)) result.erase(result.begin());
   const bool summed_first = first != b_transposed;
   result.push_back(summed_first ? summed : other);
   result.push_back(summed_first ? other : summed);
@@ -192,6 +196,29 @@ Drafted TensorDraws::Bagged() {
     }
   }
   return {};
+}
+
+Drafted TensorDraws::Added() {
+  Drafted updates = Floats(AnyOf([](const TensorType& type) { return !type.shape.empty(); }));
+  if (!updates.there()) return updates;
+  if (draft_.type(updates).dtype == DType::kF64) updates = draft_.Cast(DType::kF32, updates);
+  const TensorType type = draft_.type(updates);
+  const int dims = 1 + Below(static_cast<int64_t>(type.shape.size()));
+  const Shape indexed(type.shape.begin(), type.shape.begin() + dims);
+  Shape shape = {Chance(70) ? type.shape[0] : Dim(Pick({1, 2, 5, 8}))};
+  shape.insert(shape.end(), type.shape.begin() + dims, type.shape.end());
+  const bool alike = type.layout.sliced() && type.layout.dim < dims && type.layout.dim >= 0;
+  const Layout layout =
+      alike ? type.layout : Pick({Layout::Replicated(), Layout::Replicated(), Layout::Local()});
+  std::vector<Drafted> operands = {updates, draft_.NewInput(DType::kI32, indexed, layout)};
+  if (Chance(40)) operands.push_back(draft_.NewInput(DType::kF32, indexed, layout));
+  const double bound =
+      updates.bound * static_cast<double>(std::max<int64_t>(1, NumElements(indexed)));
+  const Drafted added = draft_.Add(ScatterAdd{shape}, operands, bound);
+  for (size_t pop = 1; pop < operands.size() && !added.there(); ++pop) {
+    if (operands[pop].there()) draft_.Pop();
+  }
+  return added;
 }
 
 Drafted TensorDraws::LookedUp(Drafted table, Drafted indices, int dim) {

@@ -21,11 +21,13 @@ class TensorDraws : protected ElementwiseDraws {
   /// As many rows as the table has, mostly, so that the result meets other values; some of them out
   /// of range.
   Drafted Looked();
+  /// Bags of rows of a table, fixed or ragged, some of the rows out of range.
+  Drafted Bagged();
+  /// Sums of updates by index, mostly in their own shape.
+  Drafted Added();
 
   Shape shape_;   // that most tensors have
   Drafted seed_;  // of random words
-  /// Bags of rows of a table, fixed or ragged, some of the rows out of range.
-  Drafted Bagged();
 
  private:
   Drafted ProductOf(const MatMul& op, Drafted a, Drafted b, bool first);

@@ -131,6 +131,17 @@ std::vector<SizePreset> EmbeddingSizes() {
           {"micro", sizes(1'000'000, 64, 2048, std::vector<int64_t>(8, 100))}};
 }
 
+std::vector<SizePreset> MixtureSizes() {
+  const auto sizes = [](int64_t hidden, int64_t inner, int64_t experts, int64_t tokens,
+                        int64_t capacity) -> Sizes {
+    return {{"T", tokens}, {"H", hidden}, {"F", inner}, {"E", experts}, {"G", 8}, {"C", capacity}};
+  };
+  // Room for a quarter more than the mean of 512 tokens to 2 of 8 experts, and to 6 of 64.
+  return {{"small", sizes(256, 512, 8, 64, 8)},
+          {"mixtral", sizes(4096, 14336, 8, 512, 160)},
+          {"deepseek", sizes(2048, 1408, 64, 512, 60)}};
+}
+
 absl::StatusOr<Graph> Epilogue(DType dtype) {
   Program program("epilogue");
   const Tensor x = program.Input("x", dtype, {"B", "S", "K"}, Layout::Sliced(2));
@@ -177,6 +188,25 @@ absl::StatusOr<Graph> Embedding(DType dtype) {
   const Tensor tables = program.Input("tables", dtype, {"R", "D"}, Layout::SlicedBy("L", 1));
   const Tensor indices = program.Input("indices", DType::kI32, {"B", "L"}, Layout::Replicated());
   program.Output("pooled", AllToAll(EmbeddingBag(tables, indices, Pooling::kSum), 0));
+  return program.graph();
+}
+
+absl::StatusOr<Graph> MixtureOfExperts(DType dtype) {
+  Program program("moe");
+  const Tensor x = program.Input("x", dtype, {"T", "H"}, Layout::Local());
+  const Layout by_group = Layout::Sliced(1), by_expert = Layout::Sliced(0);
+  const Tensor token = program.Input("token", DType::kI32, {"E", "G", "C"}, by_group);
+  const Tensor count = program.Input("count", DType::kI32, {"E", "G"}, by_group);
+  const Tensor weight = program.Input("weight", DType::kF32, {"E", "G", "C"}, by_group);
+  const Tensor gate = program.Input("gate", dtype, {"E", 1, "F", "H"}, by_expert);
+  const Tensor up = program.Input("up", dtype, {"E", 1, "F", "H"}, by_expert);
+  const Tensor down = program.Input("down", dtype, {"E", 1, "H", "F"}, by_expert);
+  const auto times = [](Tensor rows, Tensor weights) {
+    return MatMul(rows, weights, /*transpose_a=*/false, /*transpose_b=*/true);
+  };
+  const Tensor n = AllToAll(KeepRows(Gather(x, token), count), 0);
+  const Tensor back = AllToAll(times(Silu(times(n, gate)) * times(n, up), down), 1);
+  program.Output("y", CastTo(dtype, ScatterAdd(back, token, weight, {"T", "H"})));
   return program.graph();
 }
 

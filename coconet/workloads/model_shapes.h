@@ -38,6 +38,13 @@ absl::StatusOr<Graph> Decode(DType dtype);
 /// Embedding tables [R, D], cut over columns by their look-ups L: the sums of bags of L rows, for
 /// each of B samples; each rank ends with those of all tables for its samples.
 absl::StatusOr<Graph> Embedding(DType dtype);
+/// A layer of E experts [F, H] sliced over E, for T tokens [T, H] of each rank, which `token`
+/// [E, G, C] and `count` [E, G], both sliced over G, route: of group g of places, the first
+/// count[e, g] of C are in use, and expert e takes row token[e, g, c] of the rank's tokens there.
+///   n = all_to_all(rows, 0)    rows: these rows [E, G, C, H], zeros in places not in use
+///   z = all_to_all((silu(n . gate) * (n . up)) . down, 1)
+///   y = for each token the sum of its places' rows of z, times weight [E, G, C]
+absl::StatusOr<Graph> MixtureOfExperts(DType dtype);
 /// x[B, S, H] local: y = send(dropout(all_reduce(x) + b, 0.1) + r, next).
 absl::StatusOr<Graph> PipelineBoundary(DType dtype);
 
@@ -48,6 +55,9 @@ std::vector<SizePreset> SequenceSizes();
 std::vector<SizePreset> DecodeSizes();
 /// "small"; "dlrm-v2", with the tables of DLRM v2, of 100,000 rows each; "micro", with 8 alike.
 std::vector<SizePreset> EmbeddingSizes();
+/// "small"; "mixtral", with the layers of Mixtral 8x7B (arXiv 2401.04088), "deepseek", with those
+/// of DeepSeekMoE 16B (arXiv 2401.06066), both for 512 tokens of each rank of up to 8.
+std::vector<SizePreset> MixtureSizes();
 std::vector<SizePreset> PipelineSizes();
 
 }  // namespace coconet

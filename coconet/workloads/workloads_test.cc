@@ -35,7 +35,7 @@ TEST(Workloads, AreListed) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip", "groups",
                                       "loss_scale", "stochastic", "attention", "mlp", "sequence",
-                                      "decode", "dlrm_embedding", "pipeline"}));
+                                      "decode", "dlrm_embedding", "moe", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
@@ -44,7 +44,7 @@ TEST(Workloads, UnknownOnesAreNotFound) {
                 "unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, "
                 "adam, adamw, lamb, "
                 "clip, groups, loss_scale, stochastic, attention, mlp, sequence, decode, "
-                "dlrm_embedding, pipeline"));
+                "dlrm_embedding, moe, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError(
                 "workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));

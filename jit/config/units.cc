@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 
@@ -21,7 +22,7 @@ bool Units::IsScalar(NodeId id) const {
 }
 
 bool Units::ComputesInPhases(int unit, NodeId id) const {
-  return unit_of[id] == unit && !Is<MatMul>(graph(), id);
+  return unit_of[id] == unit && !IsOfPrologue(graph(), id);
 }
 
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
@@ -118,6 +119,7 @@ bool WorksInPlace(const TypedGraph& program, NodeId id) {
     case Role::kTransfer:
       return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
     case Role::kPooling:
+    case Role::kScatter:
     case Role::kProduct:
     case Role::kSend:
     case Role::kNone:

@@ -14,7 +14,9 @@
 #include "lookups.h"
 #include "operands.h"
 #include "ring.h"
+#include "scatter.h"
 #include "tiles.h"
 
+#include "add_rows.h"
 #include "few_rows.h"
 #include "tile_product.h"

@@ -21,7 +21,7 @@ struct Product {
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column);
 
-/// As coconet/schedule/products.h has it.
+/// As coconet/schedule/prologue.h has it.
 constexpr int kMostProductRows = 64;
 
 /// Computes all of c, which has at most kMostProductRows rows, by all blocks of the rank:

@@ -8,7 +8,7 @@
 #include "jit/emit/chunk_loops.h"
 #include "jit/emit/launch_fields.h"
 #include "jit/emit/peer_copies.h"
-#include "jit/emit/products.h"
+#include "jit/emit/prologue.h"
 #include "jit/emit/rings.h"
 #include "jit/emit/rounds.h"
 #include "jit/emit/stores.h"
@@ -173,7 +173,7 @@ std::string Emitter::ExitText() const {
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(k_.Check());
   const std::string copies = copies_.empty() ? "" : copies_.Text(rings_);
-  const std::string products = absl::StrCat(ProductsText(k_), rounds_.AfterProductsText());
+  const std::string prologue = absl::StrCat(PrologueText(k_), rounds_.AfterPrologueText());
   const std::string before_work = rounds_.BeforeWorkText();
   std::string first;
   ASSIGN_OR_RETURN(const std::string work, WorkText(&first));
@@ -184,7 +184,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
     k_.args.LaunchInteger("tensors", k_.tensors);
     k_.args.LaunchMember("const Each* each", "each", {{Arg::Kind::kTable, -1, 0}});
   }
-  const std::string body = absl::StrCat(BeginText(first), products, before_work,
+  const std::string body = absl::StrCat(BeginText(first), prologue, before_work,
                                         copies_.AreMessages() ? "  bool lost = false;\n" : "",
                                         copies, EnterText(), work, ExitText());
   EmittedKernel kernel = KernelOf(k_.target.ranks_per_node(), k_.config.vec, k_.args,

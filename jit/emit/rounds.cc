@@ -13,7 +13,7 @@ Rounds::Rounds(KernelContext& k, Expressions& expressions) : k_(k), expressions_
     if (fold >= 0) sums_[fold].push_back(id);
   }
   for (const KernelPhase& phase : k.phases.phases) count_ += Meets(phase);
-  count_ += MeetsAfterProducts() + MeetsBeforeWork() + MeetsBeforeScalars();
+  count_ += MeetsAfterPrologue() + MeetsBeforeWork() + MeetsBeforeScalars();
 }
 
 const std::vector<NodeId>& Rounds::SumsOf(NodeId fold) const {
@@ -31,7 +31,7 @@ bool Rounds::Meets(const KernelPhase& phase) const {
   return !phase.folds.empty() && (k_.over_tensors || k_.config.blocks > 1 || MeetsAllRanks(phase));
 }
 
-bool Rounds::MeetsAfterProducts() const { return !k_.products.empty() && k_.config.blocks > 1; }
+bool Rounds::MeetsAfterPrologue() const { return !k_.prologue.empty() && k_.config.blocks > 1; }
 
 bool Rounds::MeetsBeforeWork() const {
   if (!k_.over_tensors || !k_.space.shape.empty() || k_.config.blocks == 1) return false;
@@ -50,9 +50,9 @@ std::string Rounds::MeetText(bool all_ranks) {
                       ")) return;\n");
 }
 
-std::string Rounds::AfterProductsText() {
-  if (k_.products.empty()) return "";
-  return MeetsAfterProducts() ? MeetText(false) : "  grid.Sync();\n";
+std::string Rounds::AfterPrologueText() {
+  if (k_.prologue.empty()) return "";
+  return MeetsAfterPrologue() ? MeetText(false) : "  grid.Sync();\n";
 }
 
 std::string Rounds::BeforeWorkText() { return MeetsBeforeWork() ? MeetText(false) : ""; }

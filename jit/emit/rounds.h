@@ -25,7 +25,7 @@ class Rounds {
   int count() const { return count_; }
 
   /// All blocks have computed their columns of the kernel's products.
-  std::string AfterProductsText();
+  std::string AfterPrologueText();
   /// What the phase's folds add up to, on this rank and on all.
   RoundText FoldsText(const KernelPhase& phase, const std::vector<std::string>& accumulators);
   /// Where the kernel's elements are scalar states that each tensor has: all blocks have totalled
@@ -39,7 +39,7 @@ class Rounds {
   const std::vector<NodeId>& SumsOf(NodeId fold) const;
   bool MeetsAllRanks(const KernelPhase& phase) const;
   bool Meets(const KernelPhase& phase) const;
-  bool MeetsAfterProducts() const;
+  bool MeetsAfterPrologue() const;
   bool MeetsBeforeWork() const;
   bool MeetsBeforeScalars() const;
   std::string MeetText(bool all_ranks);

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/emit/products.h"
+#include "jit/emit/prologue.h"
 #include "jit/storage/gemms.h"
 #include "runtime/kernel_abi.h"
 

@@ -2,7 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "coconet/schedule/products.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 
@@ -19,8 +19,8 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       tensors(at.tensors),
       list_chunks(at.list_chunks),
       table(table),
-      products(ProductsOf(g, u.units[unit].nodes)),
-      members(WithoutProducts(g, u.units[unit].nodes)),
+      prologue(PrologueOf(g, u.units[unit].nodes)),
+      members(WithoutPrologue(g, u.units[unit].nodes)),
       space(SpaceOf(u.program, nodes())),
       phases(PhasesOf(u.program, nodes())),
       over_tensors(absl::c_any_of(nodes(), [&](NodeId id) { return u.each[id]; })),

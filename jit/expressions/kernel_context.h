@@ -28,7 +28,7 @@ struct KernelContext {
   absl::Status Check() const;
 
   const TensorType& type(NodeId id) const { return u.type(id); }
-  /// What the phases compute: the unit without its matrix products.
+  /// What the phases compute: the unit without its prologue.
   const std::vector<NodeId>& nodes() const { return members; }
   bool InUnit(NodeId id) const { return u.ComputesInPhases(unit, id); }
   /// The kernel folds rows, and there is one of `id` per row.
@@ -74,7 +74,7 @@ struct KernelContext {
   const int tensors;                // in the table
   const int64_t list_chunks;
   BufferTable& table;
-  const std::vector<NodeId> products, members;
+  const std::vector<NodeId> prologue, members;
   const IterationSpace space;
   const KernelPhases phases;
   const bool over_tensors;  // its elements are those of each tensor of a list

@@ -41,6 +41,7 @@ constexpr bool ComputesElements(Role role) {
     case Role::kProduct:
     case Role::kView:
     case Role::kPooling:
+    case Role::kScatter:
     case Role::kCollective:
     case Role::kTransfer:
     case Role::kSend:

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 namespace {
@@ -34,8 +35,8 @@ std::vector<NodeId> OwnStores(const Units& u) {
     if (!IsStore(u.graph(), id) || u.unit_of[id] < 0) continue;
     const NodeId value = u.Value(StoredOperand(u.graph(), id));
     const bool is_own = u.unit_of[value] == u.unit_of[id] && u.each[value] == u.each[id];
-    // A kernel computes products before it has read the old values of states.
-    const bool is_early = Is<MatMul>(u.graph(), value) && !u.units[u.unit_of[id]].library;
+    // A kernel computes its prologue before it has read the old values of states.
+    const bool is_early = IsOfPrologue(u.graph(), value) && !u.units[u.unit_of[id]].library;
     if (is_early && Is<Update>(u.graph(), id)) continue;
     if (is_own && stores[value] < 0) stores[value] = id;
   }

@@ -1,6 +1,7 @@
 #include "jit/storage/gemms.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace coconet {
@@ -60,10 +61,43 @@ bool FoldLead(Stack& s) {
   return true;
 }
 
-GemmStep::Matrix MatrixOf(const Stack& s, int buffer, int64_t index, bool batched) {
-  return {buffer, s.lead.empty() ? 0 : index * s.matrix(), std::max<int64_t>(1, s.columns_stored),
-          batched && !s.lead.empty() ? s.matrix() : 0};
-}
+/// The matrices of an operand that those of a product take, whose leading dimensions broadcast.
+class Matrices {
+ public:
+  Matrices(const Stack& s, const Stack& product) : s_(s), strides_(product.lead.size()) {
+    const size_t more = product.lead.size() - s.lead.size();
+    int64_t stride = 1;
+    for (size_t d = product.lead.size(); d-- > more;) {
+      if (s.lead[d - more] == product.lead[d]) strides_[d] = stride;
+      stride *= s.lead_stored[d - more];
+    }
+    extents_ = product.lead_stored;
+  }
+
+  /// Whether those of the dimensions from `cut` on lie at one distance.
+  bool AreBatch(size_t cut) const {
+    std::optional<int64_t> next;
+    for (size_t d = extents_.size(); d-- > cut;) {
+      if (extents_[d] == 1) continue;
+      if (next.value_or(strides_[d]) != strides_[d]) return false;
+      next = strides_[d] * extents_[d];
+    }
+    return true;
+  }
+  /// Matrix `index` of the dimensions before `cut`, and behind it a batch of the others.
+  GemmStep::Matrix At(int buffer, int64_t index, size_t cut) const {
+    GemmStep::Matrix matrix{buffer, 0, std::max<int64_t>(1, s_.columns_stored), 0};
+    for (size_t d = cut; d-- > 0; index /= extents_[d])
+      matrix.offset += index % extents_[d] * strides_[d] * s_.matrix();
+    for (size_t d = extents_.size(); d-- > cut && matrix.batch_stride == 0;)
+      matrix.batch_stride = extents_[d] == 1 ? 0 : strides_[d] * s_.matrix();
+    return matrix;
+  }
+
+ private:
+  const Stack& s_;
+  std::vector<int64_t> extents_, strides_;  // of the product's; of the operand's in matrices
+};
 
 /// Some rows of a product.
 std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& ranges) {
@@ -86,6 +120,8 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
   Stack a = StackOf(u.program.types()[in[0]], ranks), b = StackOf(u.program.types()[in[1]], ranks),
         c = StackOf(u.type(id), ranks);
+  if (b.sliced_lead < 0 && Product(b.lead, 0, b.lead.size()) == 1)
+    b.lead.clear(), b.lead_stored.clear();
   Stack folded_a = a, folded_c = c;
   if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
     a = folded_a, c = folded_c;
@@ -98,24 +134,28 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   step.transpose_b = op.transpose_b;
   step.label = "MM";
   step.candidate = candidate;
+  const Matrices of_a(a, c), of_b(b, c), of_c(c, c);
+  const auto take = [&](int64_t i, size_t cut) {
+    step.a = of_a.At(table.of[in[0]], i, cut);
+    step.b = of_b.At(table.of[in[1]], i, cut);
+    step.c = of_c.At(table.of[id], i, cut);
+  };
   if (piece != nullptr) {
-    step.a = MatrixOf(a, table.of[in[0]], 0, false);
-    step.b = MatrixOf(b, table.of[in[1]], 0, false);
-    step.c = MatrixOf(c, table.of[id], 0, false);
+    take(0, c.lead.size());
     return RowsOf(step, piece->Whole(ranks));
   }
   // Leading dimensions up to the sliced one give a step per matrix, those after it a batch.
-  const size_t cut = static_cast<size_t>(c.sliced_lead + 1);
+  size_t cut = static_cast<size_t>(c.sliced_lead + 1);
+  while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut)) ++cut;
   const int64_t steps = Product(c.lead_stored, 0, cut);
   step.batch = Product(c.lead_stored, cut, c.lead_stored.size());
   std::vector<GemmStep> gemms;
   for (int64_t i = 0; i < steps; ++i) {
-    step.a = MatrixOf(a, table.of[in[0]], i * step.batch, true);
-    step.b = MatrixOf(b, table.of[in[1]], i * step.batch, true);
-    step.c = MatrixOf(c, table.of[id], i * step.batch, true);
+    take(i, cut);
     if (c.sliced_lead >= 0) {
       // Neighbouring ranks have a matrix j in their part.
-      const int64_t j = i % c.lead_stored[c.sliced_lead],
+      const int64_t j = i / Product(c.lead_stored, c.sliced_lead + 1, cut) %
+                        c.lead_stored[c.sliced_lead],
                     rows = step.m.per > 0 ? step.m.per : step.m.total;
       int64_t having = 0, first = 0;
       for (int64_t rank = ranks - 1; rank >= 0; --rank) {

@@ -1,11 +1,17 @@
-#include "coconet/schedule/products.h"
+#include "coconet/schedule/prologue.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace coconet {
 
-bool HasFewRows(const TypedGraph& program, NodeId id) {
+bool IsOfPrologue(const Graph& g, NodeId id) {
+  const Role role = RoleOf(g.nodes[id].op);
+  return role == Role::kProduct || role == Role::kScatter;
+}
+
+bool FitsPrologue(const TypedGraph& program, NodeId id) {
+  if (As<ScatterAdd>(program.graph(), id) != nullptr) return true;
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
@@ -19,17 +25,17 @@ bool HasFewRows(const TypedGraph& program, NodeId id) {
   return NumElements(rows) <= kMostRows;
 }
 
-std::vector<NodeId> ProductsOf(const Graph& g, const std::vector<NodeId>& kernel) {
-  std::vector<NodeId> products;
-  std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(products),
-               [&](NodeId id) { return As<MatMul>(g, id) != nullptr; });
-  return products;
+std::vector<NodeId> PrologueOf(const Graph& g, const std::vector<NodeId>& kernel) {
+  std::vector<NodeId> prologue;
+  std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(prologue),
+               [&](NodeId id) { return IsOfPrologue(g, id); });
+  return prologue;
 }
 
-std::vector<NodeId> WithoutProducts(const Graph& g, const std::vector<NodeId>& kernel) {
+std::vector<NodeId> WithoutPrologue(const Graph& g, const std::vector<NodeId>& kernel) {
   std::vector<NodeId> others;
   std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(others),
-               [&](NodeId id) { return As<MatMul>(g, id) == nullptr; });
+               [&](NodeId id) { return !IsOfPrologue(g, id); });
   return others;
 }
 

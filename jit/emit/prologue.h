@@ -14,8 +14,8 @@ namespace coconet {
 /// of several products of a kernel apart.
 std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix);
 
-/// What computes the matrix products of a kernel: all of its blocks do, each some columns. Before
-/// another block's columns are read, blocks have to meet.
-std::string ProductsText(KernelContext& k);
+/// What computes the prologue of a kernel: all of its blocks do, each some columns or rows. Before
+/// those of another block are read, blocks have to meet.
+std::string PrologueText(KernelContext& k);
 
 }  // namespace coconet

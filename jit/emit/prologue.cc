@@ -1,0 +1,114 @@
+#include "jit/emit/prologue.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "jit/storage/gemms.h"
+#include "jit/storage/literal.h"
+
+namespace coconet {
+namespace {
+
+std::string ExtentText(Arguments& args, const std::string& name, const RankExtent& extent) {
+  const std::string total = args.Integer(name, extent.total);
+  if (extent.per == 0) return total;
+  const std::string per = args.Integer(name + "_per", extent.per);
+  const std::string shift =
+      extent.shift == 0 ? "" : absl::StrCat(args.Integer(name + "_shift", extent.shift), ", ");
+  return absl::StrCat("OwnPart(", total, ", ", per, ", ", shift, "rank)");
+}
+
+}  // namespace
+
+std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix) {
+  std::vector<std::string> members;
+  for (const GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
+    members.push_back(args.Own(matrix->buffer, gemm.dtype));
+  for (const auto& [name, matrix] : {std::pair("lda", &gemm.a), {"ldb", &gemm.b}, {"ldc", &gemm.c}})
+    members.push_back(args.Integer(absl::StrCat(name, suffix), matrix->ld));
+  for (const auto& [name, extent] : {std::pair("m", &gemm.m), {"n", &gemm.n}, {"k", &gemm.k}})
+    members.push_back(ExtentText(args, absl::StrCat(name, suffix), *extent));
+  return absl::StrCat("  const Product<", KernelType(gemm.dtype), "> product", suffix, "{",
+                      absl::StrJoin(members, ", "), "};\n");
+}
+
+namespace {
+
+/// How the rows of a tensor lie in a rank's storage: `outer` times `length` of them, `pitch` apart.
+struct StoredRuns {
+  int64_t outer = 1, inner = 1;  // around the sliced dimension
+  RankExtent along;
+  int64_t pitch() const { return (along.per > 0 ? along.per : along.total) * inner; }
+};
+
+/// Of dimensions [begin, end) of a tensor.
+StoredRuns RunsOf(const TensorType& type, size_t begin, size_t end, int ranks) {
+  StoredRuns runs{.along = {1, 0}};
+  const int sliced = type.layout.sliced() ? type.layout.dim : -1;
+  for (size_t d = begin; d < end; ++d) {
+    if (static_cast<int>(d) == sliced) {
+      const Slicing cut = SlicingOf(type, ranks).slicing;
+      runs.outer = runs.inner;
+      runs.inner = 1;
+      runs.along = {cut.extent, cut.per, cut.shift};
+    } else {
+      runs.inner *= type.shape[d].size;
+    }
+  }
+  return runs;
+}
+
+std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
+  const TensorType &updates = k.type(k.Operand(id, 0)), &indices = k.type(k.Operand(id, 1));
+  const size_t dims = indices.shape.size();
+  const StoredRuns rows = RunsOf(indices, 0, dims, k.target.ranks),
+                   columns = RunsOf(updates, dims, updates.shape.size(), k.target.ranks);
+  const auto own = [&](NodeId operand) {
+    return k.args.Own(k.table.of[operand], k.type(operand).dtype);
+  };
+  const auto runs = [&](absl::string_view name, const StoredRuns& r) {
+    const auto integer = [&](absl::string_view what, int64_t value) {
+      return k.args.Integer(absl::StrCat(name, what, number), value);
+    };
+    return absl::StrCat("Runs{", integer("_runs", r.outer), ", ",
+                        ExtentText(k.args, absl::StrCat(name, number), r.along), " * ",
+                        integer("_inner", r.inner), ", ", integer("_pitch", r.pitch()), "}");
+  };
+  const bool weighted = k.g.nodes[id].inputs.size() > 2;
+  const int64_t row = columns.outer * columns.pitch(), count = rows.outer * rows.pitch();
+  k.bytes += count * (row * static_cast<int64_t>(SizeOf(updates.dtype)) + 4) +
+             k.type(id).shape[0].size * row * 4;
+  return absl::StrCat("  AddRows(grid, Scatter<", KernelType(updates.dtype), ">{",
+                      own(k.Operand(id, 0)), ", ", own(k.Operand(id, 1)), ", ",
+                      weighted ? own(k.Operand(id, 2)) : "nullptr", ", ",
+                      k.args.Own(k.table.of[id], DType::kF32), ", ",
+                      k.args.Integer(absl::StrCat("rows", number), k.type(id).shape[0].size), ", ",
+                      runs("of_rows", rows), ", ", runs("of_columns", columns), "});\n");
+}
+
+}  // namespace
+
+std::string PrologueText(KernelContext& k) {
+  std::string text;
+  for (size_t i = 0; i < k.prologue.size(); ++i) {
+    if (Is<ScatterAdd>(k.g, k.prologue[i])) {
+      absl::StrAppend(&text, ScatterText(k, k.prologue[i], i));
+      continue;
+    }
+    const std::vector<GemmStep> gemms =
+        GemmsOf(k.u, k.prologue[i], k.table, k.target.ranks, 0, nullptr);
+    CC_CHECK(gemms.size() == 1 && gemms[0].batch == 1);  // FitsPrologue
+    const GemmStep& gemm = gemms[0];
+    const auto flag = [](bool is) { return is ? "true" : "false"; };
+    absl::StrAppend(&text, ProductText(k.args, gemm, absl::StrCat(i)), "  MultiplyFewRows<",
+                    flag(gemm.transpose_a), ", ", flag(gemm.transpose_b), ">(grid, product", i,
+                    ");\n");
+    k.bytes += GemmBytes(gemm);
+  }
+  return text;
+}
+
+}  // namespace coconet
