@@ -19,9 +19,10 @@ shift
 for file in "$@"; do cp -L "$file" "$folder/gpu_check/programs/"; done
 chmod -R u+w "$folder"
 find "$folder/gpu_check" -maxdepth 1 -type f -size +1M -exec strip {} +
+# Tools that carry a folder to a machine with a GPU may take 64 MiB.
 mib=$(du -sm "$folder/gpu_check" | cut -f1)
-if ((mib > 60)); then
-  echo "pack.sh: gpu_check has $mib MiB, want at most 60" >&2
+if ((mib > 62)); then
+  echo "pack.sh: gpu_check has $mib MiB, want at most 62" >&2
   exit 1
 fi
 tar -C "$folder" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$out" gpu_check
