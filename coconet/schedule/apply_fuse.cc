@@ -51,7 +51,7 @@ class Candidate {
 
   bool IsScalar(NodeId id) const { return p_.type(id).shape.empty(); }
 
-  /// A kernel computes its products before all else.
+  /// A kernel computes its prologue before all else.
   absl::Status CheckProduct(NodeId id) const {
     if (!FitsPrologue(p_, id) || each_[id]) {
       return Refuse(Text(id), " is a launch of its own: kernels compute products of at most ",

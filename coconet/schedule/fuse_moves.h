@@ -28,7 +28,7 @@ enum class FuseKind : uint8_t {
   kConsumers,       // a core and the groups that its AllGathers or AllToAlls feed
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
-  kPrologue,        // a core and all matrix products of few rows that feed it
+  kPrologue,        // a core and all that feeds it and fits a prologue
 };
 inline constexpr FuseKind kAllFuseKinds[] = {
     FuseKind::kGroup,     FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,

@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-/// The iteration space of a kernel: the elements of its largest tensors, its products apart. A
+/// The iteration space of a kernel: the elements of its largest tensors, its prologue apart. A
 /// kernel that folds rows also iterates over rows: elements of tensors whose last `row_dims`
 /// extents are 1 instead.
 struct IterationSpace {
@@ -80,8 +80,8 @@ struct KernelPhases {
   }
 };
 
-/// The matrix products of a kernel are in no phase: it computes them first, into memory, and its
-/// phases load them. `kernel` is ascending: any set of nodes with one iteration space, legal or
+/// The prologue of a kernel is in no phase: it is computed first, into memory, and the phases load
+/// it. `kernel` is ascending: any set of nodes with one iteration space, legal or
 /// not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 

@@ -181,6 +181,14 @@ TEST(Fuse, RefusesABagOfWhatTheKernelComputes) {
             "abs(i), want that in memory");
 }
 
+TEST(Fuse, RefusesAScatterOfWhatTheKernelComputes) {
+  EXPECT_EQ(Transformed("input u : f32[8, 4] local\ninput i : i32[8] local\n"
+                        "output y = scatter_add(abs(u), i, [3, 4])\n",
+                        "fuse(%2 %3)"),
+            "fuse(%2 %3): %3 = scatter_add(%2, i, [3, 4]) takes elements of other places of %2 = "
+            "abs(u), want that in memory");
+}
+
 TEST(Fuse, RefusesViewsThatHaveTheShapeOfRows) {
   EXPECT_EQ(Transformed("input x : f32[3, 8] local\ninput v : f32[3] local\noutput y = sum(x, 1) + "
                         "reshape(v, [3, 1])\n",

@@ -24,7 +24,7 @@ class Rounds {
   /// In all of the kernel.
   int count() const { return count_; }
 
-  /// All blocks have computed their columns of the kernel's products.
+  /// All blocks have computed their parts of the kernel's prologue.
   std::string AfterPrologueText();
   /// What the phase's folds add up to, on this rank and on all.
   RoundText FoldsText(const KernelPhase& phase, const std::vector<std::string>& accumulators);
