@@ -56,37 +56,26 @@ std::vector<Tables> AllTables() {
   return all;
 }
 
-/// Measures with each MPI setting, of which the first are the defaults; the baseline's fastest
-/// counts. The first launch tunes ours, the others find it in the cache.
 absl::Status Measure(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
-  double best_us = 0;
-  const bool crowded = false;
-  for (const MpiSetting& setting : MpiSettings(crowded, /*quick=*/true)) {
-    const absl::StatusOr<std::vector<Finding>> found =
-        RunWorker({.processes = ranks,
-                   .parameters = setting.parameters,
-                   .arguments = Arguments(c),
-                   .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
-                   .scratch = scratch});
-    if (!found.ok() && (best_us == 0 || absl::IsCancelled(found.status()))) return found.status();
-    if (!found.ok()) continue;
-    const double baseline_us = FastestOf(*found, "baseline")->timing.median_us;
-    if (best_us != 0 && best_us <= baseline_us) continue;
-    best_us = baseline_us;
-    for (absl::string_view side : {"ours", "pooling", "baseline", "loop"})
-      SetTime(row, side, FastestOf(*found, side)->timing);
-    const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us");
-    row.Set("rounds", FastestOf(*found, "ours")->timing.samples);
-    row.Set("variant", FactOf(*found, "variant", "ours"));
-    row.Set("pooling_variant", FactOf(*found, "variant", "pooling"));
-    row.Set("imbalance", std::stod(FactOf(*found, "imbalance")));
-    row.Set("bound_us", row.Number("pooling_us"));
-    row.Set("of_bound", row.Number("bound_us") / ours_us);
-    row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
-    row.Set("of_ceiling", loop_us / ours_us)
-        .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
-    row.Set("mpi_setting", setting.name);
-  }
+  ASSIGN_OR_RETURN(
+      const SettingFindings best,
+      RunWithBestSetting(ranks, Arguments(c), scratch, [](const std::vector<Finding>& found) {
+        return FastestOf(found, "baseline")->timing.median_us;
+      }));
+  for (absl::string_view side : {"ours", "pooling", "baseline", "loop"})
+    SetTime(row, side, FastestOf(best.found, side)->timing);
+  const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us"),
+               baseline_us = row.Number("baseline_us");
+  row.Set("rounds", FastestOf(best.found, "ours")->timing.samples);
+  row.Set("variant", FactOf(best.found, "variant", "ours"));
+  row.Set("pooling_variant", FactOf(best.found, "variant", "pooling"));
+  row.Set("imbalance", std::stod(FactOf(best.found, "imbalance")));
+  row.Set("bound_us", row.Number("pooling_us"));
+  row.Set("of_bound", row.Number("bound_us") / ours_us);
+  row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
+  row.Set("of_ceiling", loop_us / ours_us)
+      .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
+  row.Set("mpi_setting", best.setting);
   return absl::OkStatus();
 }
 

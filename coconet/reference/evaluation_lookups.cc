@@ -133,7 +133,7 @@ void Evaluation::WantTaken(NodeId id, const Part& part) {
   const KnownElements& known = cache_.elements[{indices, holder}];
   const Rows rows(e_, id, rank);
   std::vector<int64_t> unknown;
-  std::map<int, std::vector<int64_t>> elements;  // by the rank whose table it is
+  std::map<int, std::vector<int64_t>> elements;  // key: the rank whose copy of the table is read
   for (int64_t at : *lists_[list]) {
     const auto index = known.find(rows.IndexOf(at));
     if (index == known.end()) {
@@ -158,7 +158,7 @@ Bounded Evaluation::Taken(NodeId id, const Part& part) {
     std::vector<int64_t> of_table;
     std::vector<size_t> places;  // in the result
   };
-  std::map<int, Elements> elements;  // by the rank whose table it is
+  std::map<int, Elements> elements;  // key: the rank whose copy of the table is read
   Bounded result;
   result.value.resize(lists_[list]->size());
   result.error.resize(lists_[list]->size());
@@ -206,7 +206,7 @@ void Evaluation::WantPooled(NodeId id, const Part& part) {
     return cache_.elements[{e_.input(id, i), PartOf(e_.input(id, i), list, rank).second}];
   };
   std::vector<int64_t> offsets, indices;
-  std::map<int, std::vector<int64_t>> rows;  // by the rank whose table it is
+  std::map<int, std::vector<int64_t>> rows;  // key: the rank whose copy of the table is read
   for (int64_t at : *lists_[list]) {
     for (int64_t offset : bags.OffsetsOf(bags.BagOf(at))) offsets.push_back(offset);
   }
@@ -249,7 +249,7 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     std::vector<int64_t> of_table;
     std::vector<size_t> sums;
   };
-  std::map<int, Elements> elements;  // by the rank whose table it is
+  std::map<int, Elements> elements;  // key: the rank whose copy of the table is read
   for (size_t i = 0; i < sums.size(); ++i) {
     const int64_t at = (*lists_[list])[i];
     const Bags::Bag bag = bags.At(bags.BagOf(at), ends);
