@@ -19,7 +19,7 @@ shift
 for file in "$@"; do cp -L "$file" "$folder/gpu_check/programs/"; done
 chmod -R u+w "$folder"
 find "$folder/gpu_check" -maxdepth 1 -type f -size +1M -exec strip {} +
-# Tools that carry a folder to a machine with a GPU may take 64 MiB.
+# The folder is copied to the machine with the GPU in each check: it should stay small. Most of it is oneDNN's library.
 mib=$(du -sm "$folder/gpu_check" | cut -f1)
 if ((mib > 62)); then
   echo "pack.sh: gpu_check has $mib MiB, want at most 62" >&2

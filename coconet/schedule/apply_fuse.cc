@@ -25,7 +25,7 @@ class Candidate {
         each_(program.each()) {}
 
   absl::Status Check() const {
-    for (NodeId id : PrologueOf(g_, fuse_.nodes)) RETURN_IF_ERROR(CheckProduct(id));
+    for (NodeId id : PrologueOf(g_, fuse_.nodes)) RETURN_IF_ERROR(CheckInPrologue(id));
     for (NodeId id : members_) RETURN_IF_ERROR(CheckMember(id));
     RETURN_IF_ERROR(CheckTensors());
     RETURN_IF_ERROR(CheckExchanges());
@@ -52,7 +52,7 @@ class Candidate {
   bool IsScalar(NodeId id) const { return p_.type(id).shape.empty(); }
 
   /// A kernel computes its prologue before all else.
-  absl::Status CheckProduct(NodeId id) const {
+  absl::Status CheckInPrologue(NodeId id) const {
     if (!FitsPrologue(p_, id) || each_[id]) {
       return Refuse(Text(id), " is a launch of its own: kernels compute products of at most ",
                     kMostRows, " rows, of one matrix that is of no list");

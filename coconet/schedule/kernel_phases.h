@@ -81,8 +81,7 @@ struct KernelPhases {
 };
 
 /// The prologue of a kernel is in no phase: it is computed first, into memory, and the phases load
-/// it. `kernel` is ascending: any set of nodes with one iteration space, legal or
-/// not.
+/// it. `kernel` is ascending: any set of nodes with one iteration space, legal or not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
 /// A cast to the type that kernels compute in anyway: of f16 and bf16 to f32, of u8 to i32.
