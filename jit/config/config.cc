@@ -1,12 +1,9 @@
 #include "jit/config/config.h"
 
 #include <algorithm>
-#include <array>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/kernel_phases.h"
@@ -18,9 +15,6 @@
 namespace coconet {
 namespace {
 
-constexpr absl::string_view kProtocols[] = {"library", "generated"};
-constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
-constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
 constexpr int kMaxPieces = 256;
@@ -34,12 +28,6 @@ constexpr int64_t kStagedBytes = 256 << 10;
 /// Up to here a wait takes longer than twice the bytes: other libraries' packets of data and flag
 /// serve up to 16 KiB to 64 KiB.
 constexpr int64_t kLLBytes = 64 << 10;
-
-template <size_t N>
-int Find(const absl::string_view (&names)[N], absl::string_view name) {
-  const auto* it = std::find(std::begin(names), std::end(names), name);
-  return it == std::end(names) ? -1 : static_cast<int>(it - std::begin(names));
-}
 
 /// What of a schedule its configs depend on.
 struct Traits {
@@ -227,87 +215,6 @@ bool Multiplies(const Schedule& s) {
 LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
   if (protocol == Protocol::kLibrary) return LibraryDoes::kAll;
   return nodes > 1 ? LibraryDoes::kOverAllRanks : LibraryDoes::kNone;
-}
-
-std::string Text(const Config& c) {
-  return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk,
-                      " blocks=", c.blocks, " stream=", kStreamings[static_cast<int>(c.streaming)],
-                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)],
-                      c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
-                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch),
-                      c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm),
-                      c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "",
-                      c.bulk ? " bulk=1" : "",
-                      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
-                      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles),
-                      c.remote_first ? " remote-first=1" : "");
-}
-
-absl::StatusOr<Config> ParseConfig(absl::string_view text) {
-  const auto error = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat("config \"", text, "\": ", what));
-  };
-  Config c;
-  const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error(
-      "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
-      "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
-      "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0, "
-      "remote-first=1");
-  const int protocol = Find(kProtocols, words[0]);
-  if (protocol < 0) return error("unknown protocol; there are library, generated");
-  c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec",    "chunk", "blocks",  "stream", "one-shot",
-                                          "pieces", "batch", "threads", "gemm",   "multicast",
-                                          "ring",   "bulk",  "beside",  "tiles",  "remote-first"};
-  constexpr size_t kAlways = 5;
-  std::array<std::string, std::size(kNames)> values;
-  size_t word = 1;
-  for (size_t at = 0; at < std::size(kNames); ++at) {
-    const std::vector<std::string> pair = word < words.size()
-                                              ? absl::StrSplit(words[word], absl::MaxSplits('=', 1))
-                                              : std::vector<std::string>();
-    const bool named = pair.size() == 2 && pair[0] == kNames[at];
-    if (!named && at < kAlways)
-      return word < words.size()
-                 ? error(absl::StrCat("want ", kNames[at], "=... as word ", word + 1))
-                 : want;
-    if (!named) continue;
-    values[at] = pair[1];
-    ++word;
-  }
-  if (word != words.size()) return want;
-  if (!absl::SimpleAtoi(values[0], &c.vec)) return error("vec is no number");
-  if (!absl::SimpleAtoi(values[1], &c.chunk)) return error("chunk is no number");
-  if (!absl::SimpleAtoi(values[2], &c.blocks)) return error("blocks is no number");
-  const int streaming = Find(kStreamings, values[3]);
-  if (streaming < 0) return error("unknown stream; there are none, shared, all");
-  c.streaming = static_cast<Streaming>(streaming);
-  const int one_shot = Find(kOneShots, values[4]);
-  if (one_shot < 0) return error("unknown one-shot; there are pull, staged, ll");
-  c.one_shot = static_cast<OneShot>(one_shot);
-  if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2))
-    return error("pieces is no number above 1");
-  if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1))
-    return error("batch is no number above 0");
-  if (!values[7].empty() && (!absl::SimpleAtoi(values[7], &c.threads) || c.threads < 2))
-    return error("threads is no number above 1");
-  if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1))
-    return error("gemm is no number above 0");
-  if (!values[9].empty() && values[9] != "1") return error("want multicast=1, or nothing");
-  c.multicast = !values[9].empty();
-  if (!values[10].empty() && values[10] != "1") return error("want ring=1, or nothing");
-  c.ring = !values[10].empty();
-  if (!values[11].empty() && values[11] != "1") return error("want bulk=1, or nothing");
-  c.bulk = !values[11].empty();
-  if (!values[12].empty() && (!absl::SimpleAtoi(values[12], &c.beside) || c.beside < 1))
-    return error("beside is no number above 0");
-  if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
-    return error("tiles is no number above 0");
-  if (!values[14].empty() && values[14] != "1") return error("want remote-first=1, or nothing");
-  c.remote_first = !values[14].empty();
-  return c;
 }
 
 /// Numbers of pieces worth trying: 1 where the schedule overlaps nothing; none where nothing would
