@@ -91,6 +91,67 @@ output o = z * z
   EXPECT_GT(tally.variants, 10 * Some());
 }
 
+/// Chains of launches with AllToAlls between dimensions, cut into pieces: rows for ranks of
+/// experts, that do not divide evenly or leave ranks without any; matrices that no rank has slices
+/// of; rows that a rank computes for all.
+TEST(Nodes, OverlapsExchangesChunkByChunk) {
+  constexpr absl::string_view kExperts = R"(coconet 1
+program experts
+input x : f32[9, H] local
+input token : i32[E, G, 3] sliced(1)
+input gate : f32[E, 1, H, F] sliced(0)
+input up : f32[E, 1, F, H] sliced(0)
+a = abs(gather(x, token, 0))
+b = all_to_all(a, 0)
+c = matmul(exp(matmul(b, gate)), up)
+output y = abs(all_to_all(c, 1))
+)";
+  constexpr absl::string_view kRows = R"(coconet 1
+program rows
+input x : f32[1, G, E, H] sliced(1)
+input w : f32[H, H] replicated
+a = all_to_all(matmul(abs(x), w), 2)
+b = exp(matmul(a, w, transpose_b))
+output y = abs(all_to_all(b, 1)) + x
+)";
+  constexpr absl::string_view kLayers = R"(coconet 1
+program layers
+input x : bf16[E, G, H] sliced(1)
+a = all_to_all(x * 0.5, 2)
+output y = abs(all_to_all(abs(a), 1)) + x
+)";
+  constexpr absl::string_view kBags = R"(coconet 1
+program bags
+input table : f32[7, H] sliced(1)
+input indices : i32[G, E] replicated
+input v : f32[G, H] sliced(0)
+output y = abs(all_to_all(embedding_bag(table, indices, sum), 0)) * v
+)";
+  const Tally tally = RunBatch([&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    for (absl::string_view text : {kExperts, kRows, kLayers, kBags}) {
+      ASSIGN_OR_RETURN(const Graph symbolic, Parse(text));
+      for (int64_t experts : {1, 5, 8}) {
+        Sizes sizes = {{"E", experts}, {"G", 7}, {"H", 12}};
+        if (text == kExperts) sizes.insert_or_assign("F", 20);
+        ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+        ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+        for (const Target& world : {Target(2, 2), Target(3, 3), Target(4, 2)}) {
+          for (const Schedule& schedule : schedules) {
+            if (schedule.overlaps().empty() || random() % 3 == 0) continue;
+            Config config = DrawArguments({.vec = 4}, schedule, random);
+            if (absl::IsInvalidArgument(
+                    Validate(config, schedule, {.ranks = world.ranks, .nodes = world.nodes})))
+              continue;  // fuses what crosses nodes
+            RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_GT(tally.variants, 40);
+}
+
 /// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most
 /// parts are empty.
 TEST(Nodes, SplitsByNodeWorkOnAnyMesh) {

@@ -1,6 +1,7 @@
 #include "coconet/schedule/chunks.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -30,6 +31,7 @@ class Chain {
   std::string Find() {
     if (std::string no = FindLaunches(); !no.empty()) return no;
     if (std::string no = CheckOrder(); !no.empty()) return no;
+    FindLead();
     for (size_t at = 0; at < chain_.size(); ++at) {
       for (NodeId id : nodes(at)) {
         if (std::string no = CheckNode(id); !no.empty()) return no;
@@ -38,7 +40,7 @@ class Chain {
     for (size_t at = 0; at < chain_.size(); ++at) {
       if (std::string no = CheckShapes(at); !no.empty()) return no;
     }
-    return CheckSlices();
+    return space_.lead ? CheckSlicesOfLead() : CheckSlices();
   }
 
   const std::vector<NodeId>& nodes(size_t at) const { return launches_[chain_[at]].nodes; }
@@ -73,13 +75,12 @@ class Chain {
     return false;
   }
 
-  /// Each launch takes what the one before it makes; and no other launch must run among them.
+  /// Each launch takes what one before it makes; and no other launch must run among them.
   std::string CheckOrder() const {
     for (size_t at = 1; at < chain_.size(); ++at) {
-      if (!Takes(chain_[at], chain_[at - 1])) {
-        return absl::StrCat(Text(nodes(at)[0]), " takes nothing that ", Text(nodes(at - 1)[0]),
-                            " makes");
-      }
+      if (std::none_of(chain_.begin(), chain_.begin() + at,
+                       [&](int earlier) { return Takes(chain_[at], earlier); }))
+        return absl::StrCat(Text(nodes(at)[0]), " takes nothing that the launches before it make");
     }
     const std::set<int> after = After();
     for (int launch : chain_) {
@@ -111,6 +112,38 @@ class Chain {
       }
     }
     return after;
+  }
+
+  /// The dimension that chunks are ranges of, where there is an AllToAll or a product of several
+  /// matrices: the first that has more than one index, or an earlier one that is exchanged.
+  void FindLead() {
+    int exchanged = std::numeric_limits<int>::max();
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        if (As<AllToAll>(g_, id)) {
+          space_.exchanges = true;
+          exchanged = std::min(exchanged, FirstExchanged(id));
+        }
+        space_.lead = space_.lead || space_.exchanges || MultipliesSeveral(id);
+      }
+    }
+    if (!space_.lead) return;
+    const Shape& shape = p_.type(nodes(0)[0]).shape;
+    const auto first = absl::c_find_if(shape, [](const Dim& dim) { return dim != Dim(1); });
+    if (first != shape.end()) space_.dim = static_cast<int>(first - shape.begin());
+    space_.dim = std::min(space_.dim, exchanged);
+  }
+
+  /// Of the dimensions that an AllToAll slices, the earlier one.
+  int FirstExchanged(NodeId id) const {
+    return std::min(p_.type(p_.inputs(id)[0]).layout.dim, p_.type(id).layout.dim);
+  }
+
+  /// A product whose second operand is several matrices.
+  bool MultipliesSeveral(NodeId id) const {
+    if (!As<MatMul>(g_, id)) return false;
+    const Shape& b = p_.type(p_.value(g_.nodes[id].inputs[1])).shape;
+    return std::any_of(b.begin(), b.end() - 2, [](const Dim& dim) { return dim != Dim(1); });
   }
 
   std::string CheckNode(NodeId id) {
@@ -146,8 +179,9 @@ class Chain {
       case Role::kSend:
         return "";
       case Role::kCollective:
-        return As<AllToAll>(g_, id) ? absl::StrCat(Text(id), " takes elements of other chunks")
-                                    : "";
+        return As<AllToAll>(g_, id) && IsInKernel(id)
+                   ? absl::StrCat(Text(id), " is exchanged by a kernel, which works on all of it")
+                   : "";
       case Role::kStore:
       case Role::kNone:
         break;
@@ -180,19 +214,24 @@ class Chain {
     return "";
   }
 
+  bool IsInKernel(NodeId id) const {
+    return absl::c_any_of(s_.kernels(),
+                          [&](const auto& kernel) { return absl::c_binary_search(kernel, id); });
+  }
+
   std::string CheckProduct(NodeId id) {
-    if (launches_[launches_.of[id]].nodes.size() > 1 &&
-        absl::c_any_of(s_.kernels(),
-                       [&](const auto& kernel) { return absl::c_binary_search(kernel, id); }))
+    if (launches_[launches_.of[id]].nodes.size() > 1 && IsInKernel(id))
       return absl::StrCat(Text(id), " is computed at once by the kernel that takes it");
     space_.rows = space_.has_product = true;
+    // Chunks of matrices: each has all that its products need.
+    const int rows = static_cast<int>(p_.type(id).shape.size()) - 2;
+    if (space_.lead && space_.dim < rows) return "";
     const auto& op = *As<MatMul>(g_, id);
     const NodeId a = p_.value(g_.nodes[id].inputs[0]), b = p_.value(g_.nodes[id].inputs[1]);
     if (InChain(b)) return absl::StrCat(Text(id), " needs all of ", Text(b), " for its first rows");
     if (InChain(a) && op.transpose_a)
       return absl::StrCat(Text(id), " sums over the rows of ", Text(a), ", which the chunks cut");
-    if (p_.type(b).shape.size() > 2)
-      return absl::StrCat(Text(id), " has a second operand for each of several matrices; want one");
+    if (space_.lead) return "";
     if (op.transpose_a && p_.type(a).shape.size() > 2)
       return absl::StrCat(Text(id), " transposes several matrices; want one");
     const bool rows_sliced =
@@ -225,6 +264,33 @@ class Chain {
     if (!space_.rows) return shape == space_.shape;
     return shape.size() == space_.shape.size() &&
            std::equal(shape.begin(), shape.end() - 1, space_.shape.begin());
+  }
+
+  /// Slices are over the dimension that chunks are ranges of, or, of what is not reduced, gathered
+  /// or sent, over later ones.
+  std::string CheckSlicesOfLead() {
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        const Layout& layout =
+            p_.type(As<AllGather>(g_, id) ? p_.value(g_.nodes[id].inputs[0]) : id).layout;
+        if (!layout.sliced()) continue;
+        if (layout.by_place()) return absl::StrCat(Text(id), " has parts of places, want slices");
+        const bool moves = Communicates(g_, id) && !As<AllToAll>(g_, id);
+        if (layout.dim < space_.dim || (moves && layout.dim != space_.dim))
+          return absl::StrCat(Text(id), " is sliced over another dimension than ",
+                              DimText(space_.dim));
+        space_.slices = space_.slices || layout.dim == space_.dim ||
+                        (As<AllToAll>(g_, id) && FirstExchanged(id) == space_.dim);
+      }
+    }
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        if (space_.slices && As<AllToAll>(g_, id) && FirstExchanged(id) != space_.dim)
+          return absl::StrCat(Text(id), " exchanges slices of other dimensions than ",
+                              DimText(space_.dim), ", which is sliced");
+      }
+    }
+    return "";
   }
 
   /// All slices are over the same dimension. Columns of a product may be sliced, since a rank then

@@ -16,8 +16,13 @@ struct ChunkSpace {
                       // product, or a fold of rows
   bool slices =
       false;    // a chunk has the same part of every rank's slice; else it is a part of the whole
-  int dim = 0;  // slices: over this dimension
+  int dim = 0;  // slices: over this dimension; and where `lead`
+  /// A chunk is a range of indices of dimension `dim`, before which all extents are 1: there is an
+  /// AllToAll, whose tensors are sliced over `dim` or later dimensions, or a product of several
+  /// matrices. Else it is a range of elements, or of rows.
+  bool lead = false;
   bool has_product = false;
+  bool exchanges = false;  // there is an AllToAll
 };
 
 /// How a chain of launches is cut into chunks, or why it cannot be.

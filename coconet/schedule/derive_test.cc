@@ -291,7 +291,8 @@ TEST(Derive, ComputesBeforeAndBehindAnExchange) {
     words.push_back(Describe(s));
   EXPECT_THAT(words, testing::UnorderedElementsAre("C; A2A; C", "C; A2A; fuse(C)",
                                                    "fuse(C, A2A); C", "fuse(C, A2A); fuse(C)",
-                                                   "C; fuse(A2A, C)", "fuse(C, A2A, C)"));
+                                                   "C; fuse(A2A, C)", "fuse(C, A2A, C)",
+                                                   "ol(C, A2A); C", "ol(C, A2A, fuse(C))"));
 }
 
 TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
@@ -322,6 +323,7 @@ TEST(Derive, OverlapsProductsAndSends) {
                      "fuse(RS[1], C, send[1]); AG y", "ol(RS[1], fuse(C, send[1]), AG y)",
                      "ol(AR, fuse(C, send))"});
   finds("adam", {"ol(RS, fuse(C), AG p); slice m v"});
+  finds("moe", {"C; ol(fuse(C), A2A, MM, MM, fuse(C), MM, A2A); fuse(scatter, C)"});
 }
 
 /// One gradient and momentum a layer.

@@ -62,6 +62,7 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
     return s.launch(first).nodes;
   };
   return absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
+    if (ChunksOf(s, overlap).space.lead) return false;  // tiles are of one matrix
     for (size_t at = 0; at + 1 < overlap.size(); ++at) {
       const bool multiplies = As<MatMul>(s.graph(), overlap[at]) != nullptr;
       if (multiplies &&

@@ -228,7 +228,8 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
     size_t most = 0;
     for (const std::vector<NodeId>& overlap : s.overlaps()) {
       const absl::StatusOr<std::vector<Piece>> pieces = PiecesOf(s, overlap, space.ranks, count);
-      const bool pays = library || ChunksOf(s, overlap).space.has_product;
+      const ChunkSpace space_of = ChunksOf(s, overlap).space;
+      const bool pays = space_of.exchanges ? space.nodes > 1 : library || space_of.has_product;
       if (!pieces.ok() || !pays) return {};
       most = std::max(most, pieces->size());
     }
@@ -363,6 +364,9 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (!s.overlaps().empty() && c.one_shot != OneShot::kPull)
     return error("an overlap has no one-shot but by pull");
   for (const std::vector<NodeId>& overlap : s.overlaps()) {
+    if (LeftToLibrary(c.protocol, space.nodes) == LibraryDoes::kNone &&
+        ChunksOf(s, overlap).space.exchanges)
+      return error("a kernel does an AllToAll at once; want a library in an overlap of one");
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status();
         c.tiles == 0 && !fit.ok())
       return error(fit.message());

@@ -46,6 +46,31 @@ absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& o
   return per;
 }
 
+/// Indices of dimension `dim` in a rank's slice: the same of all tensors that are sliced over it.
+absl::StatusOr<int64_t> IndicesPerSlice(const Schedule& s, const std::vector<NodeId>& overlap,
+                                        int dim, int ranks) {
+  int64_t per = -1;
+  for (NodeId first : overlap) {
+    for (NodeId id : s.launch(first).nodes) {
+      const NodeId inputs[] = {id, As<AllGather>(s.graph(), id) || As<AllToAll>(s.graph(), id)
+                                       ? s.program().inputs(id)[0]
+                                       : id};
+      for (NodeId sliced : inputs) {
+        const TensorType& type = s.type(sliced);
+        if (!type.layout.sliced() || type.layout.dim != dim) continue;
+        const Slicing slicing = SlicingOf(type, ranks).slicing;
+        if (slicing.shift != 0)
+          return absl::FailedPreconditionError(
+              absl::StrCat("slices of ", Text(type), " are of unequal weights"));
+        CC_CHECK(per < 0 || per == slicing.per);  // of one extent
+        per = slicing.per;
+      }
+    }
+  }
+  CC_CHECK(per >= 0);
+  return per;
+}
+
 }  // namespace
 
 std::vector<Range> Piece::Whole(int ranks) const {
@@ -62,16 +87,20 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector
   const Chunks cut = ChunksOf(s, overlap);
   CC_CHECK(cut.refusal.empty());
   const ChunkSpace& space = cut.space;
-  Piece piece{.rows = space.rows, .slices = space.slices, .dim = space.dim};
+  Piece piece{.rows = space.rows, .lead = space.lead, .slices = space.slices, .dim = space.dim};
   piece.total = NumElements(space.shape);
-  if (space.rows) {
+  if (space.lead) {
+    piece.total = space.shape[space.dim].size;
+  } else if (space.rows) {
     piece.total = NumElements({space.shape.begin(), space.shape.end() - 1});
   }
   piece.per = piece.total;
-  if (space.slices) {
+  if (space.slices && space.lead) {
+    ASSIGN_OR_RETURN(piece.per, IndicesPerSlice(s, overlap, space.dim, ranks));
+  } else if (space.slices) {
     ASSIGN_OR_RETURN(piece.per, PerSlice(s, overlap, space.rows, ranks));
   }
-  const int64_t align = space.rows ? 1 : kElements;
+  const int64_t align = space.rows || space.lead ? 1 : kElements;
   const int64_t step =
       std::max<int64_t>(1, ((piece.per + chunks - 1) / chunks + align - 1) / align * align);
   std::vector<Piece> pieces;

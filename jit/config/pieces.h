@@ -9,19 +9,23 @@
 
 namespace coconet {
 
-/// One chunk of the tensors that go through an overlap. Ranges are in rows along the last dimension
-/// where `rows`, else in elements.
+/// One chunk of the tensors that go through an overlap. Ranges are in indices of dimension `dim`
+/// where `lead`; else in rows along the last dimension where `rows`; else in elements.
 struct Piece {
   bool rows = false;
+  bool lead = false;    // before `dim` all extents are 1
   bool slices = false;  // [begin, end) of every rank's slice; else of the whole
-  int dim = 0;          // slices: over this dimension
+  int dim = 0;          // slices: over this dimension; and where `lead`
   int64_t begin = 0, end = 0;
   int64_t per = 0;    // in a slice, padding included; without `slices` in the whole
   int64_t total = 0;  // in the whole
   int of = 1;         // the number of pieces
 
-  /// Elements of one row, or 1, of a tensor of the overlap.
-  int64_t unit(const Shape& shape) const { return rows ? shape.back().size : 1; }
+  /// Elements of one index or row, or 1, of a tensor of the overlap.
+  int64_t unit(const Shape& shape) const {
+    if (lead) return NumElements({shape.begin() + dim + 1, shape.end()});
+    return rows ? shape.back().size : 1;
+  }
   /// The piece's ranges in the whole: one per rank's slice, empty ones left out.
   std::vector<Range> Whole(int ranks) const;
 };

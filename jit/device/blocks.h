@@ -15,6 +15,9 @@ struct Blocks {
   Index outer, middle, inner;
   BlockedDim low, high;
   Index keeps_low;
+  /// What is moved: of outer the indices from `first_outer` on, and of each rank's part of low so
+  /// many from `first_low` on.
+  Index first_outer, first_low, lows;
 };
 
 /// Copies from a rank's storage to blocks (kPack: before the all-to-all) or from blocks to storage
@@ -25,11 +28,11 @@ CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks&
                           int rank, bool packed) {
   const Index low_stored = g.keeps_low ? g.low.per : g.low.extent,
               high_stored = g.keeps_low ? g.high.extent : g.high.per;
-  const Index rows = g.outer * g.low.per * g.middle, block = rows * g.high.per * g.inner;
+  const Index rows = g.outer * g.lows * g.middle, block = rows * g.high.per * g.inner;
   for (Index row = grid.BlockId(); row < ranks * rows; row += grid.GridSize()) {
     const int k = int(row / rows);
-    const Index m = row % g.middle, l = row / g.middle % g.low.per,
-                o = row % rows / (g.middle * g.low.per);
+    const Index m = row % g.middle, l = g.first_low + row / g.middle % g.lows,
+                o = g.first_outer + row % rows / (g.middle * g.lows);
     if (l >= OwnPart(g.low.extent, g.low.per, g.low.shift, g.keeps_low ? rank : k)) continue;
     const Index run =
         OwnPart(g.high.extent, g.high.per, g.high.shift, g.keeps_low ? k : rank) * g.inner;

@@ -13,6 +13,7 @@
 #include "folds.h"
 #include "lookups.h"
 #include "operands.h"
+#include "parts.h"
 #include "ring.h"
 #include "scatter.h"
 #include "tiles.h"

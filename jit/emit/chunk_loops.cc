@@ -147,7 +147,11 @@ std::string ChunksText(const KernelContext& k, const Rings& rings, const PhaseTe
   if (phase.reads_gathered || k.PiecesOfSlices()) return AllSlicesText(k, rings, phase, body);
   const std::string awaits = AwaitTilesText(k, phase, "    ");
   return absl::StrCat(awaits.empty() ? "  " : "  if (!",
-                      ForChunksText(k, k.over_tensors ? "cut" : "Cut{1, p.n, p.n}", "0", ""),
+                      ForChunksText(k,
+                                    k.over_tensors     ? "cut"
+                                    : k.PiecesOfRows() ? "Cut{part.extent, p.index, p.index}"
+                                                       : "Cut{1, p.n, p.n}",
+                                    "0", ""),
                       awaits, body, "    return true;\n  })",
                       awaits.empty() ? ";\n" : ") return;\n");
 }

@@ -105,8 +105,11 @@ absl::StatusOr<std::string> Emitter::WorkOf(int number, std::string* of_launch) 
   k_.bytes +=
       phase.bytes_per_element * ElementsOf(planned) / (k_.piece == nullptr ? 1 : k_.piece->of);
   if (loop.empty()) return "";
-  if (!phase.on_slices && !phase.reads_gathered && !k_.PiecesOfSlices())
+  if (!phase.on_slices && k_.PiecesOfRows()) {
+    k_.args.Integer("index", k_.piece->unit(k_.space.shape));
+  } else if (!phase.on_slices && !phase.reads_gathered && !k_.PiecesOfSlices()) {
     k_.args.Integer("n", NumElements(k_.space.shape));
+  }
   RoundText round = rounds_.FoldsText(planned, accumulators);
   if (copies_.AreMessages())
     round.after = absl::StrCat("  if (!grid.SyncAnd(!lost)) return;\n", round.after);
@@ -135,7 +138,9 @@ std::string Emitter::BeginText(absl::string_view first) const {
       k_.cuts && !k_.over_tensors && !k_.exchange.has_value()
           ? absl::StrCat("  const Cut cut", CutText(k_), ";\n")
           : "",
-      k_.piece != nullptr ? "  const Part part{p.part_begin, p.part_end};\n" : "",
+      k_.piece == nullptr ? ""
+      : k_.PiecesOfRows() ? "  const PartOfRows& part = p.part;\n"
+                          : "  const Part part{p.part_begin, p.part_end};\n",
       !Synchronizes()
           ? ""
           : absl::StrCat("  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs,",

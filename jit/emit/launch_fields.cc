@@ -65,8 +65,15 @@ int64_t CountParcels(const ExchangeExtents& e, int64_t chunk) {
 void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
   k.args.LaunchMember("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   k.args.Integer("chunk", e.chunk);
-  const int64_t unit = k.piece == nullptr ? 0 : k.piece->unit(k.space.shape);
-  if (k.piece != nullptr) {
+  if (k.PiecesOfRows()) {
+    const Piece& piece = *k.piece;
+    std::vector<Arg> words;
+    for (int64_t word : {piece.slices ? int64_t{k.target.ranks} : 1, piece.total, piece.per,
+                         piece.begin, piece.end})
+      words.push_back({Arg::Kind::kInt, -1, word});
+    k.args.Member("PartOfRows part", "part", std::move(words));
+  } else if (k.piece != nullptr) {
+    const int64_t unit = k.piece->unit(k.space.shape);
     k.args.Integer("part_begin", k.piece->begin * unit);
     k.args.Integer("part_end", k.piece->end * unit);
   }

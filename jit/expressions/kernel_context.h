@@ -51,7 +51,9 @@ struct KernelContext {
   absl::string_view Place() const { return NeedsPlace() ? "place" : "rank"; }
   bool Sends() const { return sends_next || sends_previous; }
   /// The work is cut by slices that the overlap's pieces are of.
-  bool PiecesOfSlices() const { return piece != nullptr && piece->slices; }
+  bool PiecesOfSlices() const { return piece != nullptr && piece->slices && !PiecesOfRows(); }
+  /// The work is cut by slices of a later dimension than the one that pieces are ranges of.
+  bool PiecesOfRows() const { return piece != nullptr && piece->lead && slices.dim > piece->dim; }
 
   /// Whether packs may begin at the multiples of their size in chunk `c`.
   absl::string_view PacksFitText() const {

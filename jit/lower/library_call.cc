@@ -16,35 +16,66 @@ int64_t Stored(const TensorType& type, int ranks) {
   return type.layout.sliced() ? SlicingOf(type, ranks).slice_elements() : NumElements(type.shape);
 }
 
+/// What of an exchanged tensor is moved: of the dimensions before the two that it is sliced over,
+/// as one; and of each rank's part of the first of these two.
+struct Moved {
+  Range outer, low;
+};
+
+Moved MovedOf(const Shape& shape, int low, int64_t per_low, const Piece* piece) {
+  Moved moved{{0, NumElements({shape.begin(), shape.begin() + low})}, {0, per_low}};
+  if (piece == nullptr) return moved;
+  const bool of_slices = piece->dim == low;
+  const int64_t rows =
+      of_slices ? 1 : NumElements({shape.begin() + piece->dim + 1, shape.begin() + low});
+  (of_slices ? moved.low : moved.outer) = {piece->begin * rows, piece->end * rows};
+  return moved;
+}
+
+/// The two layouts between which an AllToAll exchanges: of the tensor in memory, and of its blocks.
+struct Exchange {
+  Layout kept, cut;
+  Exchange Back() const { return {cut, kept}; }
+  int low() const { return std::min(kept.dim, cut.dim); }
+  int high() const { return std::max(kept.dim, cut.dim); }
+  Slicing SlicingOfDim(const Shape& shape, int dim, int ranks) const {
+    return SlicingOf(shape, dim == kept.dim ? kept : cut, ranks).slicing;
+  }
+  Moved MovedOf(const Shape& shape, int ranks, const Piece* piece) const {
+    return coconet::MovedOf(shape, low(), SlicingOfDim(shape, low(), ranks).per, piece);
+  }
+};
+
 /// The words of the dialect's Blocks: the part of a tensor that the layout `kept` gives a rank, in
 /// blocks that `cut` gives.
-std::vector<Arg> BlockWords(const Shape& shape, const Layout& kept, const Layout& cut, int ranks) {
-  const int low = std::min(kept.dim, cut.dim), high = std::max(kept.dim, cut.dim);
-  int64_t outer = 1, middle = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
-    if (d < low) outer *= shape[d].size;
-    if (d > low && d < high) middle *= shape[d].size;
-    if (d > high) inner *= shape[d].size;
-  }
+std::vector<Arg> BlockWords(const Shape& shape, const Exchange& exchange, int ranks,
+                            const Piece* piece) {
+  const int low = exchange.low(), high = exchange.high();
+  const Moved moved = exchange.MovedOf(shape, ranks, piece);
   std::vector<Arg> words;
   const auto add = [&](int64_t value) { words.push_back({Arg::Kind::kInt, -1, value}); };
-  for (int64_t value : {outer, middle, inner}) add(value);
+  add(moved.outer.size());
+  add(NumElements({shape.begin() + low + 1, shape.begin() + high}));
+  add(NumElements({shape.begin() + high + 1, shape.end()}));
   for (int d : {low, high}) {
-    const Slicing slicing = SlicingOf(shape, d == kept.dim ? kept : cut, ranks).slicing;
+    const Slicing slicing = exchange.SlicingOfDim(shape, d, ranks);
     for (int64_t value : {slicing.extent, slicing.per, slicing.shift}) add(value);
   }
-  add(kept.dim == low);
+  for (int64_t value :
+       {int64_t{exchange.kept.dim == low}, moved.outer.begin, moved.low.begin, moved.low.size()})
+    add(value);
   return words;
 }
 
 /// The kernel that moves between `storage`, the rank's part along `kept`, and `blocks`, one for
 /// each rank's part along `cut`.
-EmittedKernel BlocksKernel(const TensorType& type, const Layout& kept, const Layout& cut, bool pack,
-                           int storage, int blocks, const Config& config, int ranks) {
+EmittedKernel BlocksKernel(const TensorType& type, const Exchange& exchange, bool pack, int storage,
+                           int blocks, const Config& config, int ranks, const Piece* piece) {
   Arguments args;
   args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   const std::string shape =
-      args.Member("Blocks shape", "shape", BlockWords(type.shape, kept, cut, ranks));
+      args.Member("Blocks shape", "shape", BlockWords(type.shape, exchange, ranks, piece));
+  const Layout &kept = exchange.kept, &cut = exchange.cut;
   const TensorSlicing s = SlicingOf(type.shape, kept.dim > cut.dim ? kept : cut, ranks);
   const bool packed = s.inner * s.slicing.extent % config.vec == 0 &&
                       s.inner * s.slicing.per % config.vec == 0 &&
@@ -56,7 +87,8 @@ EmittedKernel BlocksKernel(const TensorType& type, const Layout& kept, const Lay
                    pack ? "true" : "false", ">(grid, ", own, ", ", other, ", ", shape,
                    ", kRanks, rank, ", whole, " != 0);\n");
   return KernelOf(ranks, config.vec, args, body,
-                  2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)));
+                  2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)) /
+                      (piece == nullptr ? 1 : piece->of));
 }
 
 Group GroupOf(Span span) {
@@ -100,32 +132,40 @@ CollectiveStep StepOf(const Op& op) {
   return step;
 }
 
+/// The number of a buffer of node `id`, which its calls share: they run one after the other.
+int SharedBuffer(absl::string_view name, NodeId id, const TensorType& type, int64_t elements,
+                 const Units& u, BufferTable& table) {
+  const std::string full = absl::StrCat(name, id);
+  for (int buffer = 0; buffer < static_cast<int>(table.buffers.size()); ++buffer) {
+    if (table.buffers[buffer].name != full) continue;
+    table.buffers[buffer].elements = std::max(table.buffers[buffer].elements, elements);
+    return buffer;
+  }
+  return AddBuffer(table, {full, BufferRole::kTemp, type.dtype, std::max<int64_t>(1, elements)},
+                   u.each[id]);
+}
+
 LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
-                       BufferTable& table) {
+                       const Piece* piece, BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType& type = u.type(id);
-  const Layout &from = u.type(operand).layout, &to = type.layout;
-  int64_t block = 1;
-  for (int d = 0; d < static_cast<int>(type.shape.size()); ++d) {
-    block *= d == from.dim ? SlicingOf(type.shape, from, ranks).slicing.per
-             : d == to.dim ? SlicingOf(type.shape, to, ranks).slicing.per
-                           : type.shape[d].size;
-  }
-  const auto add = [&](absl::string_view name) {
-    return AddBuffer(table,
-                     {absl::StrCat(name, id), BufferRole::kTemp, type.dtype,
-                      std::max<int64_t>(1, ranks * block)},
-                     u.each[id]);
-  };
+  const Exchange leaving{u.type(operand).layout, type.layout};
+  const Moved moved = leaving.MovedOf(type.shape, ranks, piece);
+  const int low = leaving.low(), high = leaving.high();
+  const int64_t block = moved.outer.size() * moved.low.size() *
+                        NumElements({type.shape.begin() + low + 1, type.shape.begin() + high}) *
+                        leaving.SlicingOfDim(type.shape, high, ranks).per *
+                        NumElements({type.shape.begin() + high + 1, type.shape.end()});
   CollectiveStep step = StepOf(u.graph().nodes[id].op);
   step.dtype = type.dtype;
-  step.in = add("leaving");
-  step.out = add("arriving");
+  step.in = SharedBuffer("leaving", id, type, ranks * block, u, table);
+  step.out = SharedBuffer("arriving", id, type, ranks * block, u, table);
   step.count = block;
   LibraryCall call{{step}};
   call.before =
-      BlocksKernel(type, from, to, /*pack=*/true, table.of[operand], step.in, config, ranks);
-  call.after = BlocksKernel(type, to, from, /*pack=*/false, table.of[id], step.out, config, ranks);
+      BlocksKernel(type, leaving, /*pack=*/true, table.of[operand], step.in, config, ranks, piece);
+  call.after = BlocksKernel(type, leaving.Back(), /*pack=*/false, table.of[id], step.out, config,
+                            ranks, piece);
   return call;
 }
 
@@ -177,7 +217,7 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
                                        [&](NodeId id) { return Communicates(g, id); });
   CC_CHECK(collective != unit.nodes.end());
   const NodeId id = *collective;
-  if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, table);
+  if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, piece, table);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);
   CollectiveStep step = StepOf(g.nodes[id].op);
   step.dtype = u.type(id).dtype;

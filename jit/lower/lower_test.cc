@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
@@ -111,6 +112,38 @@ TEST(Lower, PutsCollectivesBesideTheProductThatTheyOverlap) {
   EXPECT_EQ(Lanes(Lower(Find(kEpilogue, "ol(MM, AR, fuse(C))"), generated, 1)->plan),
             "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 0: C blocks=6 after 1; 1: AR "
             "blocks=3 after 2; 0: C blocks=6 after 4");
+}
+
+constexpr absl::string_view kExperts =
+    "input x : f32[5, 3, 8, 4] sliced(1)\ninput w : f32[5, 1, 4, 4] sliced(0)\n"
+    "output y = abs(all_to_all(matmul(all_to_all(abs(x), 0), w), 1))\n";
+
+TEST(Lower, ExchangesPiecesBesideTheProductsOfOthers) {
+  const Schedule s = Find(kExperts, "ol(C, A2A, MM, A2A, fuse(C))");
+  const Plan plan = Lower(s, {.pieces = 2}, {2, 2})->plan;
+  // Ranks have 3 and 2 experts: pieces are of 2 and 1, one product each.
+  const std::string send =
+      "1: pack A2A blocks=1 after %; 1: A2A after %; 1: unpack A2A blocks=1 after %; ";
+  EXPECT_EQ(
+      Lanes(plan),
+      absl::StrCat("0: C blocks=1; ", absl::StrReplaceAll(send, {{"%", "0"}}),
+                   "0: C blocks=1; 0: MM after 3; 0: MM after 3; ",
+                   absl::StrReplaceAll(send, {{"%", "4"}}), absl::StrReplaceAll(send, {{"%", "6"}}),
+                   "0: MM after 9; ", "0: C blocks=1 after 12; ",
+                   absl::StrReplaceAll(send, {{"%", "13"}}), "0: C blocks=1 after 17"));
+  std::vector<int64_t> counts;
+  for (const Step& step : plan.steps) {
+    if (const auto* exchange = std::get_if<CollectiveStep>(&step))
+      counts.push_back(exchange->count);
+  }
+  EXPECT_EQ(counts, (std::vector<int64_t>{2 * 2 * 32, 32 * 2, 2 * 2 * 32, 2 * 32}));
+}
+
+TEST(Lower, RefusesPiecesOfWhatAKernelExchanges) {
+  const Schedule s = Find(kExperts, "ol(C, A2A, MM, A2A, fuse(C))");
+  EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated, .pieces = 2}, 2).status().message(),
+            "config \"generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=2\": a "
+            "kernel does an AllToAll at once; want a library in an overlap of one");
 }
 
 TEST(Lower, StartsWhatTakesTilesWithTheProductThatMakesThem) {

@@ -51,9 +51,11 @@ void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
     for (GemmStep& gemm :
          GemmsOf(program.units, product, program.table, target_.ranks, config_.gemm, part.piece)) {
       if (part.piece != nullptr) {
-        // Pieces are of rows: each takes all of b, which no launch of the overlap writes.
-        const auto [first, is_new] = first_piece_.try_emplace(product, draft_.size());
-        gemm.weights_of = is_new ? -1 : first->second;
+        // Pieces of rows take all of the same b, which no launch of the overlap writes.
+        const auto [first, is_new] =
+            first_piece_.try_emplace(product, std::pair(draft_.size(), gemm.b));
+        const bool shares = !is_new && gemm.batch == 1 && first->second.second == gemm.b;
+        gemm.weights_of = shares ? first->second.first : -1;
       }
       gemm.beside = beside_;
       const int64_t bytes = GemmBytes(gemm);

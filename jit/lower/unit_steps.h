@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -68,7 +69,8 @@ class UnitSteps {
   Programs& programs_;
   Draft& draft_;
   int beside_ = 0;
-  std::map<NodeId, int> first_piece_;  // of products in overlaps: their first step
+  /// Of products in overlaps: their first step, and its second operand.
+  std::map<NodeId, std::pair<int, GemmStep::Matrix>> first_piece_;
 };
 
 }  // namespace coconet

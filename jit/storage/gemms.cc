@@ -99,6 +99,21 @@ class Matrices {
   std::vector<int64_t> extents_, strides_;  // of the product's; of the operand's in matrices
 };
 
+/// Of a rank's part of an extent, those in [begin, end) of it.
+RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
+  const int64_t size = end - begin, full = extent.total / extent.per;  // ranks that have `per`
+  const int64_t rest = std::clamp<int64_t>(extent.total - full * extent.per - begin, 0, size);
+  return {full * size + rest, size};
+}
+
+/// Rows [begin, end) of each rank's slice of a product's rows.
+GemmStep RowsOfSlice(GemmStep part, int64_t begin, int64_t end) {
+  part.m = PartOf(part.m, begin, end);
+  part.a.offset += begin * (part.transpose_a ? 1 : part.a.ld);
+  part.c.offset += begin * part.c.ld;
+  return part;
+}
+
 /// Some rows of a product.
 std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& ranges) {
   std::vector<GemmStep> gemms;
@@ -109,6 +124,11 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
     part.c.offset += rows.begin * all.c.ld;
   }
   return gemms;
+}
+
+/// Rows of a product per index of dimension `dim`, before which all extents are 1.
+int64_t RowsPerIndex(const Shape& shape, int dim) {
+  return NumElements({shape.begin() + dim + 1, shape.end() - 1});
 }
 
 }  // namespace
@@ -140,17 +160,31 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
     step.b = of_b.At(table.of[in[1]], i, cut);
     step.c = of_c.At(table.of[id], i, cut);
   };
-  if (piece != nullptr) {
+  // Chunks of the dimension that matrices lie along, one after the other; else of rows.
+  const bool of_matrices =
+      piece != nullptr && piece->lead && piece->dim < static_cast<int>(c.lead.size());
+  if (piece != nullptr && !of_matrices) {
     take(0, c.lead.size());
-    return RowsOf(step, piece->Whole(ranks));
+    const int64_t rows = piece->lead ? RowsPerIndex(u.type(id).shape, piece->dim) : 1;
+    if (piece->lead && step.m.per > 0)
+      return {RowsOfSlice(step, piece->begin * rows, piece->end * rows)};
+    std::vector<Range> ranges = piece->Whole(ranks);
+    for (Range& range : ranges) range = {range.begin * rows, range.end * rows};
+    return RowsOf(step, ranges);
   }
   // Leading dimensions up to the sliced one give a step per matrix, those after it a batch.
   size_t cut = static_cast<size_t>(c.sliced_lead + 1);
+  if (of_matrices) cut = std::max(cut, static_cast<size_t>(piece->dim + 1));
   while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut)) ++cut;
   const int64_t steps = Product(c.lead_stored, 0, cut);
   step.batch = Product(c.lead_stored, cut, c.lead_stored.size());
   std::vector<GemmStep> gemms;
   for (int64_t i = 0; i < steps; ++i) {
+    if (of_matrices) {
+      const int64_t index = i / Product(c.lead_stored, piece->dim + 1, cut);
+      const int64_t at = piece->slices ? index % piece->per : index;
+      if (at < piece->begin || at >= piece->end) continue;
+    }
     take(i, cut);
     if (c.sliced_lead >= 0) {
       // Neighbouring ranks have a matrix j in their part.

@@ -1,0 +1,134 @@
+// Which chains of launches work chunk by chunk, and the words for those that do not.
+
+#include "coconet/schedule/chunks.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/testing/transformed.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+/// Rows that a rank has for every expert, sent to the experts' ranks, multiplied there, sent back.
+constexpr absl::string_view kExperts = R"(input x : f32[E, G, C, H] sliced(1)
+input w : f32[E, 1, H, H] sliced(0)
+a = abs(x)
+b = all_to_all(a, 0)
+c = matmul(b, w)
+d = all_to_all(c, 1)
+output y = exp(d)
+)";
+
+ChunkSpace SpaceOf(absl::string_view program, const std::string& launches) {
+  const Schedule s = ScheduleOf(program, absl::StrCat("overlap(", launches, ")"));
+  return ChunksOf(s, s.overlaps()[0]).space;
+}
+
+/// What follows the colon of a refusal.
+std::string Refused(absl::string_view program, const std::string& launches,
+                    const std::string& fusions = "") {
+  const std::string overlap = absl::StrCat("overlap(", launches, "): "),
+                    text = Transformed(program, absl::StrCat(fusions, overlap.substr(
+                                                                          0, overlap.size() - 2)));
+  EXPECT_TRUE(absl::StartsWith(text, overlap)) << text;
+  return text.substr(overlap.size());
+}
+
+TEST(Chunks, OfExchangedTensorsAreOfTheFirstDimension) {
+  const ChunkSpace experts = SpaceOf(kExperts, "%2 %3 %4 %5 %6");
+  EXPECT_TRUE(experts.lead && experts.slices && experts.exchanges && experts.has_product);
+  EXPECT_EQ(experts.dim, 0);
+  // A dimension that no rank has slices of.
+  const ChunkSpace layers = SpaceOf(
+      "input x : f32[L, R, C] sliced(1)\noutput y = exp(all_to_all(abs(x), 2))\n", "%1 %2 %3");
+  EXPECT_TRUE(layers.lead && !layers.slices);
+  EXPECT_EQ(layers.dim, 0);
+  // Behind dimensions of one index.
+  const ChunkSpace samples = SpaceOf(
+      "input x : f32[1, 1, R, C] sliced(3)\noutput y = exp(all_to_all(abs(x), 2))\n", "%1 %2 %3");
+  EXPECT_TRUE(samples.lead && samples.slices);
+  EXPECT_EQ(samples.dim, 2);
+}
+
+TEST(Chunks, OfSeveralMatricesAreMatrices) {
+  const ChunkSpace space = SpaceOf(
+      "input x : f32[E, C, H] local\ninput w : f32[E, H, K] local\n"
+      "output y = all_reduce(sum, matmul(x, w))\n",
+      "%2 %3");
+  EXPECT_TRUE(space.lead && space.has_product && !space.slices && !space.exchanges);
+}
+
+TEST(Chunks, MayGoPastALaunch) {
+  // Both products take what comes; neither takes the other's result.
+  constexpr absl::string_view kTwoProducts = R"(input x : f32[E, C, H] sliced(1)
+input w : f32[E, H, H] sliced(0)
+input v : f32[E, H, H] sliced(0)
+b = all_to_all(x, 0)
+output y = matmul(b, w)
+output z = matmul(b, v)
+)";
+  EXPECT_EQ(ScheduleOf(kTwoProducts, "overlap(%3 %4 %6)").overlaps().size(), 1u);
+}
+
+TEST(Chunks, RefusesLaunchesThatShareNothing) {
+  EXPECT_EQ(Refused("input x : f32[8] local\ninput z : f32[8] local\n"
+                    "output a = all_reduce(sum, x)\noutput b = abs(z)\n",
+                    "%2 %4"),
+            "%4 = abs(z) takes nothing that the launches before it make");
+}
+
+TEST(Chunks, RefusesWhatAKernelExchanges) {
+  EXPECT_EQ(Refused("input x : f32[8, 8] sliced(0)\ninput w : f32[8, 8] replicated\n"
+                    "output y = all_to_all(abs(matmul(x, w)), 1)\n",
+                    "%2 %3", "fuse(%3 %4); "),
+            "%4 = all_to_all(%3, 1) is exchanged by a kernel, which works on all of it");
+}
+
+TEST(Chunks, RefusesSumsByIndexOfWhatComes) {
+  EXPECT_EQ(Refused("input x : f32[4, 6, H] sliced(0)\ninput t : i32[4, 6] sliced(1)\n"
+                    "output y = scatter_add(all_to_all(x, 1), t, [5, H])\n",
+                    "%2 %3"),
+            "%3 = scatter_add(%2, t, [5, H]) adds to rows of all chunks");
+}
+
+TEST(Chunks, RefusesViewsOfWhatComes) {
+  EXPECT_EQ(Refused("input x : f32[8, 6] sliced(0)\n"
+                    "output y = transpose(all_to_all(x, 1), 1, 0)\n",
+                    "%1 %2"),
+            "%2 = transpose(%1, 1, 0) takes elements of other chunks of %1 = all_to_all(x, 1)");
+}
+
+TEST(Chunks, RefusesOtherSlicesThanExchanged) {
+  EXPECT_EQ(Refused("input x : f32[8, 6, 4] sliced(1)\n"
+                    "output y = all_to_all(all_to_all(all_to_all(x, 0), 1), 2)\n",
+                    "%1 %2 %3"),
+            "%3 = all_to_all(%2, 2) exchanges slices of other dimensions than 0, which is sliced");
+}
+
+TEST(Chunks, RefusesPartsOfPlaces) {
+  EXPECT_EQ(Refused("input x : f32[4, 6, 8] local\ninput w : f32[4, 8, 8] local\n"
+                    "output y = all_reduce(sum, matmul(x, w))\n",
+                    "%2 %3", "split_by_node(%3, 0); "),
+            "%3 = reduce_scatter(sum, %2, 0, node) has parts of places, want slices");
+}
+
+TEST(Chunks, RefusesScattersOfOtherDimensions) {
+  EXPECT_EQ(Refused("input x : f32[8, 6, 4] local\n"
+                    "output y = all_to_all(reduce_scatter(sum, x, 1), 0)\n",
+                    "%1 %2"),
+            "%1 = reduce_scatter(sum, x, 1) is sliced over another dimension than 0");
+}
+
+TEST(Chunks, RefusesProductsThatSumOverTheChunks) {
+  EXPECT_EQ(Refused("input x : f32[K, M] sliced(0)\ninput w : f32[K, N] replicated\n"
+                    "output y = matmul(all_to_all(x, 1), w, transpose_a)\n",
+                    "%2 %3"),
+            "%3 = matmul(%2, w, transpose_a) sums over the rows of %2 = all_to_all(x, 1), which "
+            "the chunks cut");
+}
+
+}  // namespace
+}  // namespace coconet
