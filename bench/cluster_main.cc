@@ -9,6 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/cluster_link.h"
 #include "bench/launch.h"
 #include "bench/model_cases.h"
 #include "bench/model_table.h"
@@ -52,10 +53,7 @@ std::vector<ClusterCase> Cases() {
 
 Launch OnCluster(const ClusterCase& c, const std::string& scratch) {
   return {.processes = kNodes * c.ranks_per_node,
-          .launcher = {"bench/cluster/run.sh", absl::StrCat("--nodes=", kNodes),
-                       absl::StrCat("--ranks-per-node=", c.ranks_per_node),
-                       absl::StrCat("--rate=", absl::GetFlag(FLAGS_rate)), "--mpirun=--timeout",
-                       "--mpirun=900", "--"},
+          .launcher = ClusterLauncher(kNodes, c.ranks_per_node, absl::GetFlag(FLAGS_rate)),
           .arguments = Arguments(c.what),
           .scratch = scratch};
 }

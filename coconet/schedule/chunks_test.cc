@@ -31,8 +31,8 @@ ChunkSpace SpaceOf(absl::string_view program, const std::string& launches) {
 std::string Refused(absl::string_view program, const std::string& launches,
                     const std::string& fusions = "") {
   const std::string overlap = absl::StrCat("overlap(", launches, "): "),
-                    text = Transformed(program, absl::StrCat(fusions, overlap.substr(
-                                                                          0, overlap.size() - 2)));
+                    text = Transformed(
+                        program, absl::StrCat(fusions, overlap.substr(0, overlap.size() - 2)));
   EXPECT_TRUE(absl::StartsWith(text, overlap)) << text;
   return text.substr(overlap.size());
 }
