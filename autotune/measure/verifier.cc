@@ -9,20 +9,19 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/measure/arena.h"
+#include "autotune/measure/poison.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
 namespace {
 
-constexpr int kPoison = 0xFF;  // a NaN in every float type
-
 /// Bytes of a buffer, and kGuardBytes behind them where its memory is so long.
 int64_t GuardedBytes(const Memory& memory, const Buffer& buffer) {
   return std::min(memory.bytes(), BytesOf(buffer) + kGuardBytes);
 }
 
-/// Writes the rank's elements of an input or state, and NaNs behind them.
+/// Writes the rank's elements of an input or state, and poison behind them.
 absl::Status WriteTensor(const Rank& rank, Instance& instance, const PlacedTensor& t,
                          const TestData& data) {
   const Plan& plan = *instance.plan;
@@ -32,23 +31,25 @@ absl::Status WriteTensor(const Rank& rank, Instance& instance, const PlacedTenso
   Memory& memory = *instance.buffers[t.buffer];
   const int64_t bytes = GuardedBytes(memory, plan.buffers[t.buffer]);
   HostView view = HostView::Blank(memory, bytes);
-  std::memset(view.data() + data_bytes, kPoison, bytes - data_bytes);
+  Poison(t.type.dtype, data_bytes,
+         {view.data() + data_bytes, static_cast<size_t>(bytes - data_bytes)});
   data.Fill(t.name, rank.rank(), part, view.data());
   return view.Store();
 }
 
-absl::Status Poison(Instance& instance, size_t buffer) {
-  const int64_t bytes = GuardedBytes(*instance.buffers[buffer], instance.plan->buffers[buffer]);
-  HostView view = HostView::Blank(*instance.buffers[buffer], bytes);
-  std::memset(view.data(), kPoison, bytes);
+absl::Status PoisonAll(Instance& instance, size_t number) {
+  const Buffer& buffer = instance.plan->buffers[number];
+  const int64_t bytes = GuardedBytes(*instance.buffers[number], buffer);
+  HostView view = HostView::Blank(*instance.buffers[number], bytes);
+  Poison(buffer.dtype, 0, {view.data(), static_cast<size_t>(bytes)});
   return view.Store();
 }
 
-/// Writes what the program's caller may write between steps: test data to inputs and states, NaNs
+/// Writes what the program's caller may write between steps: test data to inputs and states, poison
 /// to outputs.
 absl::Status WriteForStep(const Rank& rank, Instance& instance, const PlacedTensor& t,
                           const TestData& data) {
-  return t.role == BufferRole::kOutput ? Poison(instance, t.buffer)
+  return t.role == BufferRole::kOutput ? PoisonAll(instance, t.buffer)
                                        : WriteTensor(rank, instance, t, data);
 }
 absl::Status WriteTensors(const Rank& rank, Instance& instance, const TestData& data) {
@@ -57,12 +58,13 @@ absl::Status WriteTensors(const Rank& rank, Instance& instance, const TestData& 
   return absl::OkStatus();
 }
 
-/// WriteTensors before the first step, and NaNs in temporaries. Cancelled where the reference has
+/// WriteTensors before the first step, and poison in temporaries. Cancelled where the reference has
 /// to stop.
 absl::Status Prepare(const Rank& rank, Instance& instance, const Reference& reference) {
   for (size_t i = 0; i < instance.plan->buffers.size(); ++i) {
     RETURN_IF_ERROR(reference.GoOn());
-    if (instance.plan->buffers[i].role == BufferRole::kTemp) RETURN_IF_ERROR(Poison(instance, i));
+    if (instance.plan->buffers[i].role == BufferRole::kTemp)
+      RETURN_IF_ERROR(PoisonAll(instance, i));
   }
   const TestData& data = reference.data();
   for (const PlacedTensor& t : instance.tensors) {
@@ -261,12 +263,12 @@ absl::Status CheckGuards(const Rank& rank, const Instance& instance) {
       } else {
         RETURN_IF_ERROR(memory.Read(begin, bytes, guard));
       }
-      const char* const changed = std::find_if(
-          guard, guard + bytes, [](char byte) { return byte != static_cast<char>(kPoison); });
-      if (changed == guard + bytes) continue;
+      const int64_t changed =
+          FirstUnpoisoned(buffer.dtype, begin, {guard, static_cast<size_t>(bytes)});
+      if (changed == bytes) continue;
       return absl::InvalidArgumentError(absl::StrCat(buffer.name, ": byte ",
-                                                     begin + (changed - guard) - writable[i],
-                                                     " behind its ", writable[i], " was written"));
+                                                     begin + changed - writable[i], " behind its ",
+                                                     writable[i], " was written"));
     }
   }
   return absl::OkStatus();

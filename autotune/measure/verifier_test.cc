@@ -162,6 +162,8 @@ TEST(Verifier, SeesWhatIsWrittenBehindABuffer) {
   }
   EXPECT_EQ(Verify([](int, int, float*, float*, float*, float* o) { o[501] = 0; }),
             "wrong answer: rank 0: o: byte 4 behind its 2000 was written");
+  EXPECT_EQ(Verify([](int, int, float*, float*, float*, float* o) { o[502] += 0.25f; }),
+            "wrong answer: rank 0: o: byte 10 behind its 2000 was written");
   EXPECT_EQ(Verify([](int, int, float* g, float*, float*, float*) { g[512 + 1023] = 0; }),
             "wrong answer: rank 0: g: byte 4140 behind its 2000 was written");
 }
