@@ -40,6 +40,9 @@ struct MutationCase {
 };
 const std::vector<MutationCase>& MutationCases();  // on simulated GPUs
 const std::vector<MutationCase>& HostCases();      // on CPUs; `steps` does not count there
+// Those of each that take rows by index, add to them, multiply few rows, or exchange slices.
+std::vector<MutationCase> RowCases();
+std::vector<MutationCase> HostRowCases();
 /// One of either. InvalidArgument, with all names, where there is none of that name.
 absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name);
 

@@ -49,15 +49,16 @@ static std::vector<Mutation> Joined(std::initializer_list<std::vector<Mutation>>
 }
 
 const std::vector<Mutation>& Mutations() {
-  static const auto& mutations = *new std::vector<Mutation>(
-      Joined({FlagMutations(), OperandMutations(), ElementMutations(), ProductMutations()}));
+  static const auto& mutations =
+      *new std::vector<Mutation>(Joined({FlagMutations(), OperandMutations(), ElementMutations(),
+                                         ProductMutations(), RowMutations()}));
   return mutations;
 }
 
 const std::vector<Mutation>& HostMutations() {
-  static const auto& mutations =
-      *new std::vector<Mutation>(Joined({HostHeaderMutations(), HostKernelMutations(),
-                                         LoweringMutations(), VerificationMutations()}));
+  static const auto& mutations = *new std::vector<Mutation>(
+      Joined({HostHeaderMutations(), HostRowMutations(), HostKernelMutations(), LoweringMutations(),
+              VerificationMutations()}));
   return mutations;
 }
 

@@ -86,8 +86,10 @@ std::vector<Mutation> FlagMutations();     // sync.h, ring.h, kernel_abi.h, the 
 std::vector<Mutation> OperandMutations();  // operands.h, folds.h
 std::vector<Mutation> ElementMutations();  // elementwise.h, blocks.h, the text of generated kernels
 std::vector<Mutation> ProductMutations();  // bulk.h, tiles.h, tile_product.h
+std::vector<Mutation> RowMutations();  // scatter.h, add_rows.h, few_rows.h, lookups.h, exchange.h
 // The same on CPUs.
 std::vector<Mutation> HostHeaderMutations();    // device headers, kernel_abi.h
+std::vector<Mutation> HostRowMutations();       // of these, those for rows and exchanges
 std::vector<Mutation> HostKernelMutations();    // the text of generated kernels
 std::vector<Mutation> LoweringMutations();      // jit: emission, lowering, storage
 std::vector<Mutation> VerificationMutations();  // autotune/measure, coconet/reference
