@@ -1,28 +1,34 @@
 // Kernels of every workload, schedule and way of its collectives, on simulated GPUs, thread for
 // thread, in two interleavings that are drawn, against the interpreter. Types, sizes, and numbers
 // of ranks, blocks and threads are drawn anew in each run, and so are about a dozen of the
-// schedules in all their ways. //tests:long has all kernels of all types in all orders; for a
-// thousand interleavings of each: --test_arg=--one_in=1 --test_arg=--every_type
-// --test_arg=--interleavings=1000 --test_timeout=-1.
+// schedules in all their ways. Kernels that compute before their phases, or that exchange slices,
+// run in more interleavings, the latter in both orders of destinations. //tests:long has all
+// kernels of all types in all orders; for a thousand interleavings of each:
+// --test_arg=--one_in=1 --test_arg=--every_type --test_arg=--interleavings=1000 --test_timeout=-1.
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <ostream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
+#include "tests/program_texts.h"
 #include "tests/random_config.h"
 #include "tests/sample.h"
 #include "tests/test_data.h"
@@ -73,11 +79,35 @@ std::vector<Case> AllCases() {
   return all;
 }
 
-class InterleavingsTest : public testing::TestWithParam<Case> {
+/// What is drawn, by the seed of the run and the number of the case.
+class Drawn {
+ public:
+  explicit Drawn(uint64_t number) : random_(Mix(seed_, number)), first_(random_() / 2) {}
+
  protected:
   int64_t Draw(int64_t least, int64_t most) {
     return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1));
   }
+
+  /// One after the other they have all orders; now and then a device has room for one block at a
+  /// time.
+  Machine DrawMachine() {
+    SimtOptions options = SimtOptions::Of(first_ + made_++);
+    if ((first_ + made_) % 5 == 0) options.resident_blocks = 1;
+    return SimulatedMachine(options);
+  }
+
+  const uint64_t seed_ = FreshSeed();
+  std::mt19937_64 random_;
+
+ private:
+  const uint64_t first_;
+  uint64_t made_ = 0;
+};
+
+class InterleavingsTest : public testing::TestWithParam<Case>, protected Drawn {
+ protected:
+  InterleavingsTest() : Drawn(GetParam().number) {}
 
   Sizes DrawSizes() {
     if (GetParam().form == Form::kList) return {{"N", {Draw(1, 200), Draw(1, 20)}}};
@@ -135,14 +165,6 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
     return absl::OkStatus();
   }
 
-  /// One after the other they have all orders; now and then a device has room for one block at a
-  /// time.
-  Machine DrawMachine() {
-    SimtOptions options = SimtOptions::Of(first_ + made_++);
-    if ((first_ + made_) % 5 == 0) options.resident_blocks = 1;
-    return SimulatedMachine(options);
-  }
-
   void RunKernels(DType dtype) {
     VariantBatch batch;
     const absl::Status added = AddKernels(dtype, batch);
@@ -154,11 +176,6 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
     std::cout << batch.kernels() << " kernels in " << Name(dtype) << ", " << batch.tally().variants
               << " variants run, COCONET_SEED=" << seed_ << "\n";
   }
-
-  const uint64_t seed_ = FreshSeed();
-  std::mt19937_64 random_{Mix(seed_, GetParam().number)};
-  const uint64_t first_ = random_() / 2;
-  uint64_t made_ = 0;
 };
 
 TEST_P(InterleavingsTest, OfEveryKernelComputeWhatTheProgramSays) {
@@ -171,6 +188,107 @@ TEST_P(InterleavingsTest, OfEveryKernelComputeWhatTheProgramSays) {
 INSTANTIATE_TEST_SUITE_P(, InterleavingsTest, testing::ValuesIn(AllCases()), [](const auto& info) {
   return absl::StrCat(info.param.workload.name, "_", kForms[static_cast<int>(info.param.form)]);
 });
+
+/// A program whose kernels compute before their phases, or exchange slices.
+struct OrderedProgram {
+  const char* name;
+  const char* text;
+  const char* kernel;                                 // a part of the name of each that is tried
+  std::vector<std::pair<const char*, int64_t>> most;  // of each symbol
+  const char* list = nullptr;                         // a symbol that has several sizes
+};
+std::ostream& operator<<(std::ostream& out, const OrderedProgram& p) { return out << p.name; }
+
+const OrderedProgram kOrdered[] = {
+    {"scatter", kScatterProgram, "fuse(scatter", {{"E", 3}, {"C", 90}, {"D", 70}, {"V", 20}}},
+    {"scatter_columns",
+     kScatterColumnsProgram,
+     "fuse(scatter",
+     {{"C", 90}, {"D", 3}, {"H", 40}, {"V", 20}}},
+    {"few_rows", kFewRowsProgram, "fuse(MM", {{"T", 20}, {"K", 90}, {"N", 90}}},
+    {"few_rows_transposed",
+     kFewRowsTransposedProgram,
+     "fuse(MM",
+     {{"T", 20}, {"K", 300}, {"N", 40}}},
+    {"exchange", kExchangeProgram, "A2A", {{"B", 3}, {"S", 12}, {"H", 200}}},
+    {"exchange_list", kExchangeListProgram, "A2A", {{"B", 20}, {"N", 150}}, "N"},
+    {"exchanged_bags",
+     kExchangedBagsProgram,
+     "A2A",
+     {{"T", 6}, {"V", 9}, {"D", 40}, {"B", 12}, {"L", 3}}},
+};
+
+/// Of a program's schedules in all their ways about so many are tried, without --one_in.
+constexpr size_t kUsualOrdered = 6;
+/// So many times more interleavings than of other kernels.
+constexpr int kMoreOrders = 8;
+
+class OrdersTest : public testing::TestWithParam<OrderedProgram>, protected Drawn {
+ protected:
+  OrdersTest() : Drawn(std::hash<std::string>()(GetParam().name)) {}
+
+  Sizes DrawSizes() {
+    Sizes sizes;
+    for (const auto& [symbol, most] : GetParam().most) {
+      sizes.insert_or_assign(symbol, Draw(1, most));
+      if (GetParam().list != nullptr && symbol == absl::string_view(GetParam().list))
+        sizes.insert_or_assign(symbol,
+                               std::vector<int64_t>{Draw(1, most), Draw(1, 3), Draw(1, most)});
+    }
+    return sizes;
+  }
+
+  /// In the ways that `sample` takes, and where slices are exchanged in both orders.
+  absl::Status AddWays(const Graph& program, const Schedule& schedule, int ranks, OneIn& sample,
+                       VariantBatch& batch) {
+    for (const Config& way : kWays) {
+      if (way.protocol == Protocol::kLibrary || !sample.Takes()) continue;
+      Config config = way;
+      config.vec = 4;
+      config = DrawArguments(config, schedule, random_);
+      for (bool remote_first : {false, true}) {
+        if (remote_first && !Exchanges(schedule)) continue;
+        config.remote_first = remote_first;
+        RETURN_IF_ERROR(batch.Add(program, schedule, config, ranks));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddKernels(int ranks, VariantBatch& batch) {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(GetParam().text));
+    ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, DrawSizes()));
+    const Graph program = Canonicalize(bound).graph;
+    ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program, {}));
+    std::erase_if(schedules, [](const Schedule& s) {
+      return !absl::StrContains(Describe(s), GetParam().kernel);
+    });
+    if (schedules.empty()) return absl::NotFoundError(absl::StrCat("no ", GetParam().kernel));
+    OneIn sample(OneInFlag(schedules.size() * std::size(kWays) / kUsualOrdered + 1), random_);
+    for (const Schedule& schedule : schedules)
+      RETURN_IF_ERROR(AddWays(program, schedule, ranks, sample, batch));
+    return absl::OkStatus();
+  }
+};
+
+TEST_P(OrdersTest, OfBlocksAndRanksComputeWhatTheProgramSays) {
+  VariantBatch batch;
+  const int drawn = static_cast<int>(Draw(2, 4));
+  for (int ranks : {2, 3, 4}) {
+    if (!absl::GetFlag(FLAGS_every_type) && ranks != drawn) continue;
+    const absl::Status added = AddKernels(ranks, batch);
+    ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed_;
+  }
+  for (int i = 0; i < kMoreOrders * absl::GetFlag(FLAGS_interleavings); ++i) {
+    ASSERT_EQ(batch.RunOn(DrawMachine(), seed_, kSteps), "")
+        << "interleaving " << i << ", COCONET_SEED=" << seed_;
+  }
+  std::cout << batch.kernels() << " kernels, " << batch.tally().variants
+            << " variants run, COCONET_SEED=" << seed_ << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(, OrdersTest, testing::ValuesIn(kOrdered),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace coconet

@@ -13,6 +13,7 @@
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
+#include "tests/program_texts.h"
 
 namespace coconet {
 namespace {

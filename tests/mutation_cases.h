@@ -19,11 +19,6 @@ state p : f32[N] replicated
 G = all_reduce(sum, g)
 update(p, p - G / (1 + norm(G)))
 )";
-inline constexpr char kExchangeProgram[] = R"(coconet 1
-program exchange
-input x : f32[B, S, H] sliced(1)
-output y = all_to_all(2 * x, 2) + 1
-)";
 
 /// A variant that mistakes are planted in (mutations.h), on a small world. Together the cases use
 /// every way in which kernels exchange tensors. Each runs several steps, so that epochs move on and

@@ -4,57 +4,10 @@
 #include <vector>
 
 #include "tests/mutation_cases.h"
+#include "tests/program_texts.h"
 
 namespace coconet {
 namespace {
-
-constexpr char kScatter[] = R"(coconet 1
-program scatter
-input u : bf16[E, C, D] sliced(1)
-input i : i32[E, C] sliced(1)
-input w : f32[E, C] sliced(1)
-state s : f32[V, D] replicated
-update(s, s * 0.5 + all_reduce(sum, scatter_add(u, i, w, [V, D])))
-)";
-constexpr char kScatterColumns[] = R"(coconet 1
-program scatter_columns
-input u : f32[C, D, H] sliced(2)
-input i : i32[C] replicated
-output y = all_gather(scatter_add(u, i, [V, D, H]) + 1)
-)";
-constexpr char kFewRows[] = R"(coconet 1
-program few_rows
-input x : f32[T, K] sliced(1)
-input w : f32[K, N] sliced(0)
-input r : f32[T, N] replicated
-output y = abs(all_reduce(sum, matmul(x, w)) + r)
-)";
-constexpr char kFewRowsTransposed[] = R"(coconet 1
-program few_rows_transposed
-input x : bf16[T, K] sliced(1)
-input w : bf16[N, K] sliced(1)
-input r : bf16[T, N] replicated
-output y = abs(all_reduce(sum, matmul(x, w, transpose_b)) + r)
-)";
-constexpr char kBags[] = R"(coconet 1
-program bags
-input t : f32[V, D] sliced(0)
-input i : i32[B, L] replicated
-input w : f32[B, L] replicated
-output y = all_reduce(sum, embedding_bag(t, i, w, sum))
-)";
-constexpr char kMeans[] = R"(coconet 1
-program means
-input t : f32[V, D] sliced(0)
-input i : i32[M] replicated
-input o : i32[B] replicated
-output y = all_reduce(sum, embedding_bag(t, i, o, mean))
-)";
-constexpr char kBoth[] = R"(coconet 1
-program both
-input x : f32[B, N] sliced(0)
-output y = all_to_all(2 * x, 1) + 1
-)";
 
 constexpr char kGpu[] = "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64";
 constexpr char kGpuRemoteFirst[] =
@@ -77,33 +30,38 @@ Sizes Tables(int64_t rows, int64_t columns, int64_t bags) {
 std::vector<MutationCase> RowCases() {
   return {
       {"scatter",
-       kScatter,
+       kScatterProgram,
        {{"E", 2}, {"C", 201}, {"D", 37}, {"V", 11}},
        "fuse(scatter, AR, C)",
        kGpu,
        2},
       {"scatter-columns",
-       kScatterColumns,
+       kScatterColumnsProgram,
        {{"C", 70}, {"D", 3}, {"H", 13}, {"V", 7}},
        "fuse(scatter, C, AG)",
        kGpu,
        2},
-      {"few-rows", kFewRows, {{"T", 11}, {"K", 70}, {"N", 67}}, "fuse(MM, AR, C)", kGpuWarps, 2},
+      {"few-rows",
+       kFewRowsProgram,
+       {{"T", 11}, {"K", 70}, {"N", 67}},
+       "fuse(MM, AR, C)",
+       kGpuWarps,
+       2},
       {"few-rows-transposed",
-       kFewRowsTransposed,
+       kFewRowsTransposedProgram,
        {{"T", 11}, {"K", 534}, {"N", 37}},
        "fuse(MM, AR, C)",
        kGpuWarps,
        2},
-      {"bags", kBags, {{"V", 9}, {"D", 21}, {"B", 13}, {"L", 3}}, "C; AR", kGpu, 2},
-      {"means", kMeans, {{"V", 9}, {"D", 21}, {"B", 13}, {"M", 29}}, "C; AR", kGpu, 2},
+      {"bags", kBagsProgram, {{"V", 9}, {"D", 21}, {"B", 13}, {"L", 3}}, "C; AR", kGpu, 2},
+      {"means", kMeansProgram, {{"V", 9}, {"D", 21}, {"B", 13}, {"M", 29}}, "C; AR", kGpu, 2},
       {"exchange",
        kExchangeProgram,
        {{"B", 2}, {"S", 7}, {"H", 500}},
        "fuse(C, A2A, C)",
        kGpuRemoteFirst,
        3},
-      {"exchange-list", kBoth, Columns(5, {30, 70, 3}), "fuse(C, A2A, C)", kGpu, 2},
+      {"exchange-list", kExchangeListProgram, Columns(5, {30, 70, 3}), "fuse(C, A2A, C)", kGpu, 2},
       {"tables", "dlrm_embedding", Tables(9, 21, 13), "fuse(C, A2A)", kGpuRemoteFirst, 2},
   };
 }
@@ -111,26 +69,36 @@ std::vector<MutationCase> RowCases() {
 std::vector<MutationCase> HostRowCases() {
   return {
       {"host-scatter",
-       kScatter,
+       kScatterProgram,
        {{"E", 5}, {"C", 67}, {"D", 70}, {"V", 31}},
        "fuse(scatter, AR, C)",
        kCpu,
        3},
       {"host-scatter-columns",
-       kScatterColumns,
+       kScatterColumnsProgram,
        {{"C", 70}, {"D", 3}, {"H", 53}, {"V", 17}},
        "fuse(scatter, C, AG)",
        kCpu,
        2},
-      {"host-few-rows", kFewRows, {{"T", 13}, {"K", 150}, {"N", 197}}, "fuse(MM, AR, C)", kCpu, 2},
+      {"host-few-rows",
+       kFewRowsProgram,
+       {{"T", 13}, {"K", 150}, {"N", 197}},
+       "fuse(MM, AR, C)",
+       kCpu,
+       2},
       {"host-few-rows-transposed",
-       kFewRowsTransposed,
+       kFewRowsTransposedProgram,
        {{"T", 13}, {"K", 150}, {"N", 131}},
        "fuse(MM, AR, C)",
        kCpu,
        2},
-      {"host-bags", kBags, {{"V", 53}, {"D", 100}, {"B", 67}, {"L", 5}}, "C; AR", kCpu, 3},
-      {"host-means", kMeans, {{"V", 53}, {"D", 70}, {"B", 67}, {"M", 300}}, "C; AR", kCpu, 3},
+      {"host-bags", kBagsProgram, {{"V", 53}, {"D", 100}, {"B", 67}, {"L", 5}}, "C; AR", kCpu, 3},
+      {"host-means",
+       kMeansProgram,
+       {{"V", 53}, {"D", 70}, {"B", 67}, {"M", 300}},
+       "C; AR",
+       kCpu,
+       3},
       {"host-exchange",
        kExchangeProgram,
        {{"B", 3}, {"S", 33}, {"H", 70}},
@@ -143,7 +111,8 @@ std::vector<MutationCase> HostRowCases() {
        "fuse(C, A2A, C)",
        "generated vec=8 chunk=1048576 blocks=1 stream=none one-shot=pull remote-first=1",
        2},
-      {"host-exchange-list", kBoth, Columns(7, {37, 1100, 3, 65}), "fuse(C, A2A, C)", kCpu, 2},
+      {"host-exchange-list", kExchangeListProgram, Columns(7, {37, 1100, 3, 65}), "fuse(C, A2A, C)",
+       kCpu, 2},
       {"host-tables", "dlrm_embedding", Tables(53, 70, 37), "fuse(C, A2A)", kCpuRemoteFirst, 3},
   };
 }
