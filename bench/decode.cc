@@ -17,6 +17,7 @@
 #include "bench/gemm.h"
 #include "bench/kernels.h"
 #include "bench/mpi.h"
+#include "bench/peer_reduce.h"
 #include "bench/rounds.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
@@ -25,6 +26,8 @@
 
 ABSL_FLAG(std::string, worker_decode, "",
           "for this program's own use: DTYPE,TOKENS,HIDDEN,FROM_MEMORY,SECONDS,BUDGET");
+ABSL_FLAG(std::string, peer, "",
+          "of decode: a shared object with an AllReduce, as bench/peer_reduce.h describes it");
 ABSL_DECLARE_FLAG(std::string, out);
 
 namespace coconet::bench {
@@ -51,12 +54,38 @@ absl::StatusOr<Graph> ReduceAlone(int64_t elements) {
   return program.graph();
 }
 
-/// So many copies of a rank's weights that those of all ranks exceed the last cache four times.
+/// What a side's copies of the weights may take on all ranks: six sides of these, packed copies
+/// included, fit in 8 GiB. A virtual machine may report the last cache of a whole socket.
+constexpr int64_t kMostRotated = int64_t{1} << 30;
+
+/// So many copies of a rank's weights that those of all ranks exceed the last cache four times, or
+/// take kMostRotated.
 int64_t CopiesOf(const DecodeCase& c) {
   if (!c.from_memory) return 1;
   const int64_t all = c.hidden * c.hidden * static_cast<int64_t>(SizeOf(c.dtype)),
                 cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 8 << 20);
-  return std::max<int64_t>(2, (4 * cache + all - 1) / all);
+  return std::max<int64_t>(2, (std::min(4 * cache, kMostRotated) + all - 1) / all);
+}
+
+/// Collective. The peer's AllReduce, which has added up what it should; null if none is given.
+absl::StatusOr<std::unique_ptr<PeerReduce>> OpenPeer(Rank& rank, const std::string& path) {
+  if (path.empty()) return nullptr;
+  ASSIGN_OR_RETURN(const std::string name,
+                   rank.exchange().Broadcast(absl::StrCat("coconet_peer_", getpid())));
+  absl::StatusOr<std::unique_ptr<PeerReduce>> peer =
+      PeerReduce::Open(path, rank.rank(), rank.size(), name);
+  RETURN_IF_ERROR(rank.exchange().Agree(peer.status()));
+  std::vector<float> data(2048, static_cast<float>(rank.rank() + 1));
+  const float sum = static_cast<float>(rank.size() * (rank.size() + 1) / 2);
+  absl::Status alike = (*peer)->Run(data.data(), static_cast<int64_t>(data.size()));
+  for (size_t i = 0; i < data.size() && alike.ok(); ++i) {
+    if (data[i] != sum) {
+      alike = absl::InternalError(
+          absl::StrCat("--peer: ", path, ": element ", i, " is ", data[i], ", want ", sum));
+    }
+  }
+  RETURN_IF_ERROR(rank.exchange().Agree(alike));
+  return peer;
 }
 
 /// How a careful user multiplies, and in which type he sums over ranks.
@@ -240,6 +269,14 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
                             RETURN_IF_ERROR(MpiAllReduce(data.as<float>(), c.tokens * c.hidden));
                           return absl::OkStatus();
                         }});
+  ASSIGN_OR_RETURN(const std::unique_ptr<PeerReduce> peer, OpenPeer(rank, c.peer));
+  if (peer != nullptr) {
+    contenders.push_back({"peer_reduce", [&](int64_t steps) -> absl::Status {
+                            for (int64_t i = 0; i < steps; ++i)
+                              RETURN_IF_ERROR(peer->Run(data.as<float>(), c.tokens * c.hidden));
+                            return absl::OkStatus();
+                          }});
+  }
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 1e4}));
   std::vector<Finding> findings;
@@ -256,7 +293,8 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
 
 std::vector<std::string> Arguments(const DecodeCase& c) {
   return {absl::StrCat("--worker_decode=", Name(c.dtype), ",", c.tokens, ",", c.hidden, ",",
-                       c.from_memory, ",", c.seconds, ",", c.budget_s)};
+                       c.from_memory, ",", c.seconds, ",", c.budget_s),
+          absl::StrCat("--peer=", c.peer)};
 }
 
 absl::StatusOr<std::optional<DecodeCase>> DecodeCaseFromFlags() {
@@ -274,6 +312,7 @@ absl::StatusOr<std::optional<DecodeCase>> DecodeCaseFromFlags() {
   }
   c.dtype = *dtype;
   c.from_memory = from_memory != 0;
+  c.peer = absl::GetFlag(FLAGS_peer);
   return c;
 }
 

@@ -22,6 +22,7 @@ struct DecodeCase {
   bool from_memory = true;  // steps take turns with weights that together exceed the caches
   double seconds = 5;       // of the rounds
   double budget_s = 20;     // of tuning
+  std::string peer;         // path of peer_reduce.h's shared object; "": none
 };
 
 /// Collective, for processes. Findings by side:
@@ -30,7 +31,8 @@ struct DecodeCase {
 ///   peak      as many multiplications and additions as a rank's product has
 ///   as_lies, packed, packed_f32   a careful user's: oneDNN with weights as stored, or rearranged
 ///             once, MPI_Allreduce, one vectorised loop; packed_f32 sums over ranks in f32
-///   reduce    an AllReduce of ours of x's rows' size in f32 alone; mpi_reduce the same by MPI
+///   reduce    an AllReduce of ours of x's rows' size in f32 alone; mpi_reduce the same by MPI,
+///             peer_reduce by the peer, where one is given
 /// Facts "variant", "copies" of the weights, and "form": what oneDNN multiplies. Internal when ours
 /// and a baseline differ by more than roundings.
 absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase& c);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "bench/launch.h"
 #include "bench/machine.h"
@@ -10,6 +12,8 @@
 #include "bench/user.h"
 #include "bench/worker.h"
 #include "coconet/base/status.h"
+
+ABSL_DECLARE_FLAG(std::string, peer);
 
 namespace coconet::bench {
 namespace {
@@ -42,9 +46,20 @@ absl::Status Measure(const DecodeCase& c, int ranks, const std::string& scratch,
                bound_us = std::max(row.Number("stream_us"), row.Number("peak_us"));
   row.Set("rounds", FastestOf(best.found, "ours")->timing.samples);
   row.Set("variant", FactOf(best.found, "variant")).Set("copies", CountOf(best.found, "copies"));
+  if (c.from_memory) {
+    const double bytes = static_cast<double>(c.hidden * c.hidden) * SizeOf(c.dtype);
+    row.Set("rotated_mib", bytes * row.Number("copies") / (1 << 20));
+  }
   row.Set("bound_us", bound_us).Set("of_bound", bound_us / ours_us);
   row.Set("ratio", baseline.timing.median_us / ours_us);
   row.Set("reduce_ratio", row.Number("mpi_reduce_us") / row.Number("reduce_us"));
+  if (c.peer.empty()) {
+    row.Set("peer", "absent");
+  } else {
+    SetTime(row, "peer_reduce", FastestOf(best.found, "peer_reduce")->timing);
+    row.Set("peer", c.peer);
+    row.Set("peer_ratio", row.Number("peer_reduce_us") / row.Number("reduce_us"));
+  }
   row.Set("mpi_setting", best.setting);
   return absl::OkStatus();
 }
@@ -61,7 +76,8 @@ std::vector<DecodeCase> DecodeCases(DType dtype) {
                        .hidden = hidden,
                        .from_memory = from_memory && !IsQuick(),
                        .seconds = IsQuick() ? 0.2 : 3,
-                       .budget_s = TuningBudget(/*usual=*/12, /*quick=*/3)});
+                       .budget_s = TuningBudget(/*usual=*/12, /*quick=*/3),
+                       .peer = Resolve(absl::GetFlag(FLAGS_peer))});
     }
   }
   return cases;
@@ -80,8 +96,10 @@ absl::StatusOr<Row> DecodeRow(const DecodeCase& c, int ranks, const std::string&
   if (!status.ok()) row.Set("error", std::string(status.message()));
   std::vector<Bar> bars = {{"ratio", Bar::Side::kAtLeast, c.from_memory ? 1 : 1.2}};
   if (c.from_memory) bars.push_back({"of_bound", Bar::Side::kAtLeast, 0.85});
-  if (c.tokens * c.hidden * 4 == 8192 && ranks == 2)
+  if (c.tokens * c.hidden * 4 == 8192 && ranks == 2) {
     bars.push_back({"reduce_ratio", Bar::Side::kAtLeast, 1.5});
+    if (!c.peer.empty()) bars.push_back({"peer_ratio", Bar::Side::kAtLeast, 1});
+  }
   if (!IsQuick()) row.SetBars(bars);
   return row;
 }

@@ -119,6 +119,11 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
 /// Asks for the cache line of `p`, which may be any address.
 constexpr bool kPrefetches = true;
 CC_DEVICE void Prefetch(const void* p) { __builtin_prefetch(p); }
+/// The same, into the second cache.
+CC_DEVICE void PrefetchFar(const void* p) { __builtin_prefetch(p, 0, 2); }
+
+/// Keeps the compiler from moving loads, stores and prefetches past this place.
+CC_DEVICE void KeepOrder() { __asm__ volatile("" ::: "memory"); }
 
 /// 32-bit words per register. g++ splits operations on longer vectors, some into single lanes.
 #if defined(__AVX512F__)

@@ -1,0 +1,119 @@
+#pragma once
+
+// A matrix product of few rows whose b is as it is (few_rows.h): rows of b, each times an element
+// of a, add up to rows of c.
+
+namespace coconet {
+
+/// Rows of c whose sums fill the registers, and rows of b that are added to them at once: of few
+/// rows of c as many as memory delivers at the same time, of more so many that loading the sums
+/// takes less time than adding.
+constexpr int kOuterRows = 6, kOuterDepth = 32, kStreams = 8;
+
+/// sums[i][j] += a[k][i] * b[k][j], for kPacks packs of columns. kKeep: stores b as floats at
+/// `kept`.
+template <int kRows, int kPacks, bool kKeep, class T>
+CC_DEVICE void AddOuter(const float* a, Index lda, const T* b, Index ldb, int depths, float* sums,
+                        float* kept) {
+  constexpr int V = kRegisterWords, W = V * kPacks;
+  Pack<float, V> x[kRows][kPacks];
+  CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] =
+      LoadLanes<V>(sums + i * W + j * V);
+  for (int k = 0; k < depths; ++k) {
+    Pack<float, V> of_b[kPacks];
+    if constexpr (kKeep) Prefetch(b + k * ldb + 2 * W);
+    CC_UNROLL for (int j = 0; j < kPacks; ++j) {
+      of_b[j] = LoadAnywhere<V>(b + k * ldb + j * V);
+      if constexpr (kRows > 1) KeepInRegister(of_b[j]);
+      if constexpr (kKeep) StoreLanes<V>(kept + k * W + j * V, of_b[j]);
+    }
+    CC_UNROLL for (int i = 0; i < kRows; ++i) {
+      Pack<float, V> of_a = Splat<V>(a[k * lda + i]);
+      if constexpr (kPacks > 1) KeepInRegister(of_a);
+      CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] = MultiplyAdd(of_a, of_b[j], x[i][j]);
+    }
+  }
+  CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kPacks; ++j)
+      StoreLanes<V>(sums + i * W + j * V, x[i][j]);
+}
+/// The same for up to kRows rows.
+template <int kRows, int kPacks, bool kKeep, class T>
+CC_DEVICE void AddOuterOf(int rows, const float* a, Index lda, const T* b, Index ldb, int depths,
+                          float* sums, float* kept) {
+  if constexpr (kRows > 0) {
+    if (rows == kRows)
+      AddOuter<kRows, kPacks, kKeep>(a, lda, b, ldb, depths, sums, kept);
+    else
+      AddOuterOf<kRows - 1, kPacks, kKeep>(rows, a, lda, b, ldb, depths, sums, kept);
+  }
+}
+
+/// The factors op(a)[i][k + d] at a[d][i].
+template <bool kTransposeA, class T>
+CC_DEVICE void TakeFactors(const Product<T>& p, Index k, Index depths, float* a) {
+  const int rows = int(p.m);
+  for (Index d = 0; d < depths; ++d) {
+    for (int i = 0; i < rows; ++i) a[d * rows + i] = ElementOfA<kTransposeA>(p, i, k + d);
+  }
+}
+
+/// Adds to the sums of all rows of c, of W columns, what W columns of b have at `kept`.
+template <int W>
+CC_DEVICE void AddKept(int rows, const float* a, const float* kept, int depths, int first_group,
+                       float* sums) {
+  const int groups = (rows + kOuterRows - 1) / kOuterRows;
+  for (int g = first_group; g < groups; ++g) {
+    const RowGroup group = RowGroupOf(rows, groups, g);
+    AddOuterOf<kOuterRows, W / kRegisterWords, false>(group.rows, a + group.first, rows, kept, W,
+                                                      depths, sums + group.first * W, nullptr);
+  }
+}
+
+/// Stores sums [columns / W][rows][W] of columns from `first` on.
+template <int W, class T>
+CC_DEVICE void StoreOuterSums(const Product<T>& p, Index first, Index count, const float* sums) {
+  for (Index j = 0; j < count; j += W) {
+    for (Index i = 0; i < p.m; ++i)
+      StoreSums(p, i, first + j, sums + j * p.m + i * W, count - j < W ? count - j : W);
+  }
+}
+
+/// b as it is, in packs of kPacks times V columns. Where there are more than kRows rows, the first
+/// of them keep b for the others.
+template <bool kTransposeA, int kRows, int kPacks, class T>
+CC_DEVICE void MultiplyByColumnsOfB(const ColumnRange& columns, const Product<T>& p) {
+  constexpr int W = kRegisterWords * kPacks;
+  const int rows = int(p.m), groups = (rows + kRows - 1) / kRows;
+  const int depth = groups == 1 ? kStreams : kOuterDepth;
+  alignas(64) float sums[2 * kSumFloats], kept[kOuterDepth * W], a[kOuterDepth * kMostProductRows];
+  const Index wide = 2 * kSumFloats / rows / W * W;
+  for (Index first = columns.begin; first < columns.end; first += wide) {
+    const Index count = columns.end - first < wide ? columns.end - first : wide;
+    for (Index i = 0; i < (count + W - 1) / W * W * rows; ++i) sums[i] = 0;
+    for (Index k = 0; k < p.k; k += depth) {
+      const int depths = int(p.k - k < depth ? p.k - k : depth);
+      TakeFactors<kTransposeA>(p, k, depths, a);
+      const T* const b = p.b + k * p.ldb + first;
+      for (Index j = 0; j < count; j += W) {
+        float* const of_columns = sums + j * rows;
+        if (count - j < W) {
+          for (int d = 0; d < depths; ++d) {
+            for (int i = 0; i < W; ++i)
+              kept[d * W + i] = j + i < count ? Get(Load<1>(b + d * p.ldb + j + i), 0) : 0.0f;
+          }
+          AddKept<W>(rows, a, kept, depths, 0, of_columns);
+        } else if (groups == 1) {
+          AddOuterOf<kRows, kPacks, false>(rows, a, rows, b + j, p.ldb, depths, of_columns,
+                                           nullptr);
+        } else {
+          AddOuterOf<kRows, kPacks, true>(RowGroupOf(rows, groups, 0).rows, a, rows, b + j, p.ldb,
+                                          depths, of_columns, kept);
+          AddKept<W>(rows, a, kept, depths, 1, of_columns);
+        }
+      }
+    }
+    StoreOuterSums<W>(p, first, count, sums);
+  }
+}
+
+}  // namespace coconet
