@@ -222,6 +222,7 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
                                                    " columns on each of ", rank.size(),
                                                    " ranks, have ", c.hidden));
   }
+  ASSIGN_OR_RETURN(const std::unique_ptr<PeerReduce> peer, OpenPeer(rank, c.peer));
   const int64_t copies = CopiesOf(c), k = c.hidden / rank.size();
   ASSIGN_OR_RETURN(Rotated ours, Rotated::Make(rank, c, copies));
   std::vector<std::unique_ptr<Baseline>> baselines;
@@ -269,7 +270,6 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
                             RETURN_IF_ERROR(MpiAllReduce(data.as<float>(), c.tokens * c.hidden));
                           return absl::OkStatus();
                         }});
-  ASSIGN_OR_RETURN(const std::unique_ptr<PeerReduce> peer, OpenPeer(rank, c.peer));
   if (peer != nullptr) {
     contenders.push_back({"peer_reduce", [&](int64_t steps) -> absl::Status {
                             for (int64_t i = 0; i < steps; ++i)

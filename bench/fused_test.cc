@@ -38,8 +38,21 @@ TEST(Fused, WritesRowsOfDecode) {
       " AND json_extract(value, '$.error') IS NULL AND json_extract(value, '$.ours_us') > 0"
       " AND json_extract(value, '$.baseline_us') > 0 AND json_extract(value, '$.reduce_us') > 0"
       " AND json_extract(value, '$.bound_us') >= json_extract(value, '$.peak_us')"
-      " AND json_extract(value, '$.copies') = 1";
+      " AND json_extract(value, '$.copies') = 1 AND json_extract(value, '$.peer') = 'absent'";
   EXPECT_EQ(json.Ask(rows), 6) << run->output;  // 1, 4 and 16 tokens, twice
+}
+
+TEST(Fused, SaysThatAPeerIsNotThere) {
+  const absl::StatusOr<Finished> run =
+      RunBenchmark("fused", {"--quick", "--case=decode", "--ranks=2", "--dtype=f32",
+                             "--peer=/none/peer.so", "--json=peer.json"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->code, 1) << run->output;
+  EXPECT_EQ(JsonReader::OfFile("peer.json")
+                .Ask("SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.error') LIKE "
+                     "'%--peer: /none/peer.so: %'"),
+            6)
+      << run->output;
 }
 
 TEST(Fused, NamesWhatItDoesNotKnow) {
