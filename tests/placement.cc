@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 namespace coconet {
 
@@ -11,6 +12,16 @@ Placement::Placement(const TensorType& type, int ranks, int rank) : type_(type) 
   for (const Dim& dim : type.shape) elements *= dim.size;
   if (!type.layout.sliced()) {
     run_ = stride_ = row_ = elements;
+    return;
+  }
+  if (type.layout.owned()) {
+    std::vector<int64_t> loads(ranks);
+    const auto least = [&] { return std::min_element(loads.begin(), loads.end()); };
+    for (int64_t weight : type.layout.turn.before()) *least() += weight;
+    const int64_t owner = least() - loads.begin();
+    run_ = rank == owner ? elements : 0;
+    stride_ = row_ = elements;
+    shift_ = owner * elements;
     return;
   }
   // Dimension `dim` of [outer, extent, inner]; all of it, as a vector, when flat.

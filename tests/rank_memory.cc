@@ -24,8 +24,8 @@ class Part final : public Memory {
       : Memory(rank, bytes, whole.symmetric(), std::move(peers), whole.space()) {}
 };
 
-std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, int rank,
-                            int ranks) {
+std::unique_ptr<Memory> WindowOf(const Memory& whole, int64_t begin, int64_t bytes, int rank,
+                                 int ranks) {
   std::vector<void*> peers;
   for (int r = 0; r < ranks; ++r) {
     char* base = static_cast<char*>(whole.peer(r));
@@ -68,8 +68,8 @@ absl::Status RankMemory::AllocateBuffers(Rank& rank) {
     const Buffer& buffer = plan_->buffers[i];
     buffers_.emplace_back();
     if (buffer.role == BufferRole::kSync) continue;
-    buffers_.back() = Cut(buffer.symmetric ? *symmetric_ : *local_, begins_[i], BytesOf(i),
-                          rank.rank(), rank.size());
+    buffers_.back() = WindowOf(buffer.symmetric ? *symmetric_ : *local_, begins_[i], BytesOf(i),
+                               rank.rank(), rank.size());
   }
   return absl::OkStatus();
 }

@@ -149,9 +149,7 @@ std::set<std::string> SymbolsOf(const Graph& program) {
         if (!dim.bound()) symbols.insert(dim.symbol);
       }
     }
-    const Declared declared = DeclaredIn(op);
-    if (declared.type != nullptr && !declared.type->layout.by.empty())
-      symbols.insert(declared.type->layout.by);
+    if (const std::string* by = WeightsIn(op); by != nullptr && !by->empty()) symbols.insert(*by);
   }
   return symbols;
 }

@@ -33,7 +33,7 @@ Schedules SchedulesOf(const std::string& shape, int ranks) {
 MATCHER_P(Slices, dim, "") {
   for (const Node& node : arg.graph().nodes) {
     const auto* scatter = std::get_if<ReduceScatter>(&node.op);
-    if (scatter != nullptr && scatter->dim == dim) return true;
+    if (scatter != nullptr && scatter->to.dim == dim) return true;
   }
   return false;
 }

@@ -1,5 +1,10 @@
 #include "coconet/base/slices.h"
 
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
 #include <vector>
 
 namespace coconet {
@@ -39,6 +44,41 @@ Slicing SliceShare(int64_t extent, int ranks, const Share& share) {
   per = std::max({per, (first_cut + first - 1) / first,
                   (extent - first_cut + ranks - first - 1) / (ranks - first)});
   return {extent, per, ranks, first * per - first_cut};
+}
+
+std::vector<int64_t> Turn::before() const {
+  if (weights_ == nullptr) return {};
+  return {weights_->begin(), weights_->begin() + static_cast<std::ptrdiff_t>(count_)};
+}
+
+int Turn::RankOf(int ranks) const {
+  using Load = std::pair<int64_t, int>;  // weight, rank
+  std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
+  for (int rank = 0; rank < ranks; ++rank) loads.push({0, rank});
+  for (size_t i = 0; i < count_; ++i) {
+    const Load least = loads.top();
+    loads.pop();
+    loads.push({least.first + (*weights_)[i], least.second});
+  }
+  return loads.top().second;
+}
+
+bool Turn::operator==(const Turn& other) const {
+  if (count_ != other.count_) return false;
+  return weights_ == other.weights_ || before() == other.before();
+}
+
+std::vector<Turn> Turn::Of(const std::vector<int64_t>& weights) {
+  std::vector<size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  std::vector<int64_t> sorted;
+  for (size_t tensor : order) sorted.push_back(weights[tensor]);
+  const Turn all(std::move(sorted));
+  std::vector<Turn> turns(weights.size(), all);
+  for (size_t i = 0; i < order.size(); ++i) turns[order[i]].count_ = i;
+  return turns;
 }
 
 }  // namespace coconet

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace coconet {
 
@@ -62,5 +65,37 @@ inline Slicing SliceExtent(int64_t extent, int ranks) {
 /// GranuleOf(extent). A tensor of no weight is on one rank. Requires 0 <= before, own and
 /// before + own <= of <= kMostWeight.
 Slicing SliceShare(int64_t extent, int ranks, const Share& share);
+
+/// When one of several tensors, each of which goes whole to one rank, is given to its rank: the
+/// weights of the tensors that are given before it. Copies share them.
+class Turn {
+ public:
+  /// The first turn: nothing is given before.
+  Turn() = default;
+  explicit Turn(std::vector<int64_t> before)
+      : weights_(std::make_shared<const std::vector<int64_t>>(std::move(before))),
+        count_(weights_->size()) {}
+
+  /// The weights given before, in their order.
+  std::vector<int64_t> before() const;
+  /// The rank that gets the tensor. Each goes to the rank that has the least weight so far, of
+  /// equal ones the lowest.
+  int RankOf(int ranks) const;
+  bool operator==(const Turn& other) const;
+
+  /// By tensor: its turn, longest processing time first (Graham, 1969): heavier tensors before
+  /// lighter ones, equal ones by number. The greatest load is then at most 4/3 - 1/(3 ranks) of
+  /// the least possible.
+  static std::vector<Turn> Of(const std::vector<int64_t>& weights);
+
+ private:
+  std::shared_ptr<const std::vector<int64_t>> weights_;  // null: none
+  size_t count_ = 0;                                     // of these
+};
+
+/// Gives the whole extent to one rank.
+inline Slicing SliceWhole(int64_t extent, int ranks, int owner) {
+  return {extent, extent, ranks, owner * extent};
+}
 
 }  // namespace coconet

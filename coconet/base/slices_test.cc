@@ -1,5 +1,6 @@
 #include "coconet/base/slices.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -105,6 +106,39 @@ TEST(Slices, SharesOfWeightsCoverTheExtentAndAreNearlyEqual) {
     }
     ASSERT_EQ(end, extent);
     ASSERT_LE(slicing.per, std::max<int64_t>(extent, SliceExtent(extent, ranks).per));
+  }
+}
+
+/// The greatest load of a rank, where each tensor lies on the rank that its turn says.
+int64_t GreatestLoad(const std::vector<int64_t>& weights, int ranks) {
+  std::vector<int64_t> loads(ranks);
+  const std::vector<Turn> turns = Turn::Of(weights);
+  for (size_t tensor = 0; tensor < weights.size(); ++tensor)
+    loads.at(turns[tensor].RankOf(ranks)) += weights[tensor];
+  return *std::max_element(loads.begin(), loads.end());
+}
+
+TEST(Slices, HeavyTensorsAreGivenFirstToTheLeastLoadedRank) {
+  const std::vector<int64_t> weights = {2, 3, 2, 7, 0, 3};
+  std::vector<int> ranks;
+  for (const Turn& turn : Turn::Of(weights)) ranks.push_back(turn.RankOf(3));
+  EXPECT_EQ(ranks, (std::vector<int>{1, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(Turn::Of(weights)[0].before(), (std::vector<int64_t>{7, 3, 3}));
+  EXPECT_EQ(Turn::Of(weights)[3], Turn());
+  EXPECT_EQ(Turn::Of(weights)[1], Turn({7}));
+  EXPECT_FALSE(Turn({7}) == Turn({6}));
+  EXPECT_EQ(Turn({7}).RankOf(1), 0);
+  EXPECT_EQ(GreatestLoad({5, 5, 4, 4, 3, 3, 3}, 3), 11);  // 4/3 - 1/9 of 9, the worst case
+}
+
+TEST(Slices, OwnersHaveTheirTensorWhole) {
+  for (int ranks = 1; ranks < 6; ++ranks) {
+    for (int owner = 0; owner < ranks; ++owner) {
+      const Slicing whole = SliceWhole(7, ranks, owner);
+      for (int rank = 0; rank < ranks; ++rank)
+        EXPECT_EQ(whole.Of(rank).size(), rank == owner ? 7 : 0);
+      EXPECT_EQ(whole.OwnerOf(6), owner);
+    }
   }
 }
 

@@ -19,10 +19,10 @@ inline constexpr OpRow kRow<AllReduce> = {.spelling = {"all_reduce", 1},
                                           .before = {Of<&AllReduce::kind>(Written::kReduceKind)},
                                           .after = {Of<&AllReduce::span>(Written::kSpan)}};
 
-/// (local) -> sliced(dim)
+/// (local) -> sliced(dim) or owned
 struct ReduceScatter {
   ReduceKind kind{};
-  int dim = 0;
+  Cut to;
   Span span{};
   bool operator==(const ReduceScatter&) const = default;
 };
@@ -31,9 +31,9 @@ inline constexpr OpRow kRow<ReduceScatter> = {
     .spelling = {"reduce_scatter", 1},
     .role = Role::kCollective,
     .before = {Of<&ReduceScatter::kind>(Written::kReduceKind)},
-    .after = {Of<&ReduceScatter::dim>(Written::kDim), Of<&ReduceScatter::span>(Written::kSpan)}};
+    .after = {Of<&ReduceScatter::to>(Written::kCut), Of<&ReduceScatter::span>(Written::kSpan)}};
 
-/// (sliced) -> replicated
+/// (sliced or owned) -> replicated
 struct AllGather {
   Span span{};
   bool operator==(const AllGather&) const = default;
@@ -43,14 +43,14 @@ inline constexpr OpRow kRow<AllGather> = {.spelling = {"all_gather", 1},
                                           .role = Role::kCollective,
                                           .after = {Of<&AllGather::span>(Written::kSpan)}};
 
-/// (replicated) -> sliced(dim): each rank's own part, nothing moves.
+/// (replicated) -> sliced(dim) or owned: each rank's own part, nothing moves.
 struct Shard {
-  int dim = 0;
+  Cut to;
   bool operator==(const Shard&) const = default;
 };
 template <>
 inline constexpr OpRow kRow<Shard> = {
-    .spelling = {"shard", 1}, .role = Role::kShard, .after = {Of<&Shard::dim>(Written::kDim)}};
+    .spelling = {"shard", 1}, .role = Role::kShard, .after = {Of<&Shard::to>(Written::kCut)}};
 
 /// (local) -> replicated: the values of rank `root`.
 struct Broadcast {
@@ -74,15 +74,15 @@ inline constexpr OpRow kRow<ReduceTo> = {.spelling = {"reduce", 1},
                                          .before = {Of<&ReduceTo::kind>(Written::kReduceKind)},
                                          .after = {Of<&ReduceTo::root>(Written::kRank)}};
 
-/// (sliced) -> sliced(dim)
+/// (sliced or owned) -> sliced(dim) or owned
 struct AllToAll {
-  int dim = 0;
+  Cut to;
   bool operator==(const AllToAll&) const = default;
 };
 template <>
 inline constexpr OpRow kRow<AllToAll> = {.spelling = {"all_to_all", 1},
                                          .role = Role::kCollective,
-                                         .after = {Of<&AllToAll::dim>(Written::kDim)}};
+                                         .after = {Of<&AllToAll::to>(Written::kCut)}};
 
 /// (a): the value of the pipeline stage `shift` (1 or -1) before this one; 0 where there is none.
 struct Send {

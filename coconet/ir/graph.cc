@@ -87,12 +87,11 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
   std::set<std::string> symbols;
   Graph bound = g;
   for (Node& node : bound.nodes) {
-    if (const Declared declared = DeclaredIn(node.op); declared.type != nullptr) {
-      std::string& by = declared.type->layout.by;
-      if (!by.empty()) symbols.insert(by);
-      const auto size = sizes.find(by);
+    if (std::string* by = WeightsIn(node.op); by != nullptr && !by->empty()) {
+      symbols.insert(*by);
+      const auto size = sizes.find(*by);
       // Of a program without lists every tensor is alone.
-      if (size != sizes.end() && !size->second.is_list) by.clear();
+      if (size != sizes.end() && !size->second.is_list) by->clear();
     }
     Shape* shape = DeclaredShape(node.op);
     if (shape == nullptr) continue;

@@ -15,7 +15,18 @@
 namespace coconet {
 namespace {
 
+absl::Status CheckTurn(const Site& site, const Turn& turn) {
+  int64_t room = kMostWeight;
+  for (int64_t weight : turn.before()) {
+    if (weight < 0 || weight > room)
+      return site.Error("want weights of at most 2^52 together, all 0 or more");
+    room -= weight;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckWeights(const Site& site, const Layout& layout) {
+  if (layout.owned()) RETURN_IF_ERROR(CheckTurn(site, layout.turn));
   if (!layout.by.empty() && !IsIdentifier(layout.by))
     return site.Error("'", layout.by, "' is not a name for a list of weights");
   const auto& [before, own, of] = layout.share;
@@ -321,10 +332,18 @@ absl::Status CheckNotByPlace(const Site& site, size_t i) {
 
 absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape) {
   const int rank = static_cast<int>(shape.size());
+  if (rank == 0 && dim == Layout::kOwned)
+    return site.Error("a scalar has no owner; want it local or replicated");
   if (rank == 0) return site.Error("a scalar has no dimension to slice");
-  if (dim == Layout::kFlat || (dim >= 0 && dim < rank)) return absl::OkStatus();
+  if (dim == Layout::kFlat || dim == Layout::kOwned || (dim >= 0 && dim < rank))
+    return absl::OkStatus();
   return site.Error("want flat or a dimension from 0 to ", rank - 1, " of ", Text(shape), ", have ",
                     dim);
+}
+
+absl::Status CheckCut(const Site& site, const Cut& to, const Shape& shape) {
+  RETURN_IF_ERROR(CheckSlicedDim(site, to.dim, shape));
+  return CheckWeights(site, Layout::Sliced(to));
 }
 
 TensorType Read(TensorType type) {
@@ -344,10 +363,10 @@ bool IsReserved(absl::string_view word) {
   return word == "world" || word == "and" || word == "or" || word == "not";
 }
 
-absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
-                                     const std::vector<TensorType>& types_before) {
-  const Site site{g, id, types_before};
-  RETURN_IF_ERROR(CheckOperands(site));
+namespace {
+
+/// The rules by operation.
+absl::StatusOr<TensorType> InferAt(const Site& site) {
   using Result = absl::StatusOr<TensorType>;
   return std::visit(
       Match{
@@ -384,7 +403,19 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const Update&) { return InferUpdate(site); },
           [&](const Output&) { return InferOutput(site); },
       },
-      g.nodes[id].op);
+      site.g.nodes[site.id].op);
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
+                                     const std::vector<TensorType>& types_before) {
+  const Site site{g, id, types_before};
+  RETURN_IF_ERROR(CheckOperands(site));
+  if (!HasOwner(site)) return InferAt(site);
+  ASSIGN_OR_RETURN(const Site owners, AsItsOwner(site));
+  ASSIGN_OR_RETURN(TensorType type, InferAt(owners));
+  return OfItsOwner(site, std::move(type));
 }
 
 absl::Status TypeChecker::CheckNext(const Graph& g) {

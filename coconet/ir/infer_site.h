@@ -16,9 +16,11 @@ struct Site {
   const Graph& g;
   NodeId id;
   const std::vector<TensorType>& types;
+  /// Of its operands, where the rules see others than those of `types` (AsItsOwner).
+  std::vector<TensorType> seen = {};
 
   const std::vector<NodeId>& operands() const { return g.nodes[id].inputs; }
-  const TensorType& type(size_t i) const { return types[operands()[i]]; }
+  const TensorType& type(size_t i) const { return seen.empty() ? types[operands()[i]] : seen[i]; }
 
   template <class... Parts>
   absl::Status Error(const Parts&... parts) const {
@@ -26,7 +28,7 @@ struct Site {
   }
   /// "g, f32[N] local"
   std::string Operand(size_t i) const {
-    return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(type(i)));
+    return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(types[operands()[i]]));
   }
   /// "have a : f32[N] local and b : f16[N] local"
   std::string HaveOperands() const {
@@ -52,7 +54,19 @@ absl::Status CheckNotByPlace(const Site& site, size_t i);
 /// A tensor of `shape` can be sliced over `dim`.
 absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 
+/// `to` is a place for the elements of a tensor of `shape`.
+absl::Status CheckCut(const Site& site, const Cut& to, const Shape& shape);
+
 // Rules in files of their own; all others are in infer.cc.
+
+// infer_collectives.cc, which has what lies on one rank, too
+/// One of the operands of what computes is owned.
+bool HasOwner(const Site& site);
+/// The same operation as its owner sees it: owned operands are whole. An error where the operands
+/// have different owners, or one is in no rank whole.
+absl::StatusOr<Site> AsItsOwner(const Site& site);
+/// What the owner computes, from the type that it sees.
+absl::StatusOr<TensorType> OfItsOwner(const Site& site, TensorType seen);
 
 // infer_elementwise.cc
 absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op);

@@ -356,8 +356,9 @@ TEST(InferCommunication, Layouts) {
             "want a local operand, have rep : f32[B, S, H] replicated");
   EXPECT_EQ(TypeOf("all_to_all(rows, 1)"),
             "the operand is sliced so already, have rows : f32[B, S, H] sliced(1)");
-  EXPECT_EQ(TypeOf("all_to_all(rep, 1)"),
-            "want an operand sliced over a dimension, have rep : f32[B, S, H] replicated");
+  EXPECT_EQ(
+      TypeOf("all_to_all(rep, 1)"),
+      "want an operand sliced over a dimension, or owned, have rep : f32[B, S, H] replicated");
 }
 
 TEST(Infer, IndicesFitTheirDType) {

@@ -111,11 +111,80 @@ TEST(Infer, PartsByWeightStayAsTheyAreCut) {
             "%6 = matmul(y, r): operands are sliced over different parts, have y : f32[M, N] "
             "sliced(1, by W) and r : f32[N, M] sliced(0, by L)");
   EXPECT_EQ(WeightedTypeOf("all_gather(x, across)"),
-            "%6 = all_gather(x, across): parts by weight are gathered over all ranks at once, have "
-            "x : f32[M, N] sliced(1, by L)");
+            "%6 = all_gather(x, across): parts by weight, and owned tensors, are gathered over all "
+            "ranks at once, have x : f32[M, N] sliced(1, by L)");
   EXPECT_EQ(Parse("coconet 1\ninput x : f32[4] sliced(0, by 2+3/4)\n").status().message(),
             "line 2: input x : f32[4] sliced(0, by 2+3/4): want weights BEFORE+OWN/ALL of at most "
             "2^52 together, have 2+3/4");
+}
+
+std::string OwnedTypeOf(const std::string& expression) {
+  absl::StatusOr<Graph> g = Parse(absl::StrCat(R"(coconet 1
+input x : f32[M, N] owned(by L)
+input y : f32[M, N] owned(by W)
+input z : f32[M, N] sliced(1)
+input r : f32[N, 1] owned(by L)
+input t : f32[M, N] replicated
+input l : f32[M, N] local
+input i : i32[M] replicated
+output o = )",
+                                               expression, "\n"));
+  if (!g.ok()) return std::string(absl::StripPrefix(g.status().message(), "line 9: "));
+  return Text(InferTypes(*g)->back());
+}
+
+TEST(Infer, WhatAnOwnerComputesItOwns) {
+  EXPECT_EQ(OwnedTypeOf("x * 2 + t"), "f32[M, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("l + x"), "f32[M, N] owned(by L)");  // the owner's own values
+  EXPECT_EQ(OwnedTypeOf("x * r[0:1]"), "f32[M, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("sum(x, 0)"), "f32[1, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("softmax(x)"), "f32[M, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("argmax(i32, x, 1)"), "i32[M, 1] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("matmul(x, x, transpose_b)"), "f32[M, M] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("matmul(x, t, transpose_a)"), "f32[N, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("transpose(x, 1, 0)"), "f32[N, M] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("reshape(x, [N, M])"), "f32[N, M] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("gather(x, i, 1)"), "f32[M, M] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("scatter_add(x, i, [8, N])"), "f32[8, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("sum(x)"), "f32[] local");  // 0 on the others
+  EXPECT_EQ(OwnedTypeOf("x / norm(x)"), "f32[M, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("all_reduce(sum, sum(x))"), "f32[] replicated");
+  EXPECT_EQ(OwnedTypeOf("x + y"),
+            "%7 = add(x, y): operands have different owners, x : f32[M, N] owned(by L) and "
+            "y : f32[M, N] owned(by W); use all_gather");
+  EXPECT_EQ(OwnedTypeOf("z + x"),
+            "%7 = add(z, x): no rank has both x : f32[M, N] owned(by L) and z : f32[M, N] "
+            "sliced(1) whole; use all_gather or all_to_all");
+  EXPECT_EQ(OwnedTypeOf("matmul(x, l, transpose_b)"),
+            "%7 = matmul(x, l, transpose_b): want operands of the same owner, or equal on all "
+            "ranks, have x : f32[M, N] owned(by L) and l : f32[M, N] local");
+  EXPECT_EQ(OwnedTypeOf("reshape(x[0:1, 0:1], [])"),
+            "%9 = reshape(%8, []): a scalar has no owner, have %8 : f32[1, 1] owned(by L); use "
+            "sum, which gives a local one, or all_gather");
+}
+
+TEST(Infer, OwnersGetAndGiveWholeTensors) {
+  EXPECT_EQ(OwnedTypeOf("all_gather(x)"), "f32[M, N] replicated");
+  EXPECT_EQ(OwnedTypeOf("reduce_scatter(sum, l, owned(by W))"), "f32[M, N] owned(by W)");
+  EXPECT_EQ(OwnedTypeOf("shard(t, owned(after 2, 1))"), "f32[M, N] owned(after 2, 1)");
+  EXPECT_EQ(OwnedTypeOf("all_to_all(x, 1)"), "f32[M, N] sliced(1)");
+  EXPECT_EQ(OwnedTypeOf("all_to_all(z, owned)"), "f32[M, N] owned");
+  EXPECT_EQ(OwnedTypeOf("all_to_all(x, owned(by W))"),
+            "%7 = all_to_all(x, owned(by W)): the operand is owned already, have x : f32[M, N] "
+            "owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("reduce_scatter(sum, l, owned, node)"),
+            "%7 = reduce_scatter(sum, l, owned, node): an owner gets its tensor from all ranks at "
+            "once; leave node out");
+  EXPECT_EQ(OwnedTypeOf("all_gather(x, across)"),
+            "%7 = all_gather(x, across): parts by weight, and owned tensors, are gathered over all "
+            "ranks at once, have x : f32[M, N] owned(by L)");
+  EXPECT_EQ(OwnedTypeOf("send(x, next)"),
+            "%7 = send(x, next): want what each rank has, have x : f32[M, N] owned(by L); use "
+            "all_gather");
+  EXPECT_EQ(OwnedTypeOf("shard(sum(t), owned)"),
+            "%8 = shard(%7, owned): a scalar has no owner; want it local or replicated");
+  EXPECT_EQ(Parse("coconet 1\nstate s : f32[] owned\nupdate(s, s * 2)\n").status().message(),
+            "line 2: state s : f32[] owned: a scalar has no owner; want it local or replicated");
 }
 
 TEST(Infer, SlicedOperandsHoldTheResultsPart) {

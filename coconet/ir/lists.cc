@@ -27,9 +27,10 @@ bool IsDeclaredEach(const Graph& g, NodeId id) {
     const Shape* shape = DeclaredShape(op);
     return shape != nullptr && Mentions(*shape, g.lists);
   }
+  const std::string* weights = WeightsIn(op);
+  if (weights != nullptr && g.lists.contains(*weights)) return true;
   const Declared declared = DeclaredIn(op);
-  return declared.type != nullptr && (*declared.each || Mentions(declared.type->shape, g.lists) ||
-                                      g.lists.contains(declared.type->layout.by));
+  return declared.type != nullptr && (*declared.each || Mentions(declared.type->shape, g.lists));
 }
 
 absl::Status CheckSizes(const Graph& g) {
@@ -39,8 +40,7 @@ absl::Status CheckSizes(const Graph& g) {
     if (const Shape* shape = DeclaredShape(op)) {
       for (const Dim& dim : *shape) symbols.insert(dim.symbol);
     }
-    if (const Declared declared = DeclaredIn(op); declared.type != nullptr)
-      weights.insert(declared.type->layout.by);
+    if (const std::string* by = WeightsIn(op)) weights.insert(*by);
   }
   const auto& [first, of_first] = *g.lists.begin();
   for (const auto& [symbol, sizes] : g.lists) {
@@ -112,13 +112,28 @@ Share ShareOf(const std::vector<int64_t>& weights, int tensor) {
 bool HasWeights(const Graph& g) {
   return absl::c_any_of(g.nodes, [&](const Node& node) {
     Op op = node.op;
-    const Declared declared = DeclaredIn(op);
-    return declared.type != nullptr && !declared.type->layout.by.empty();
+    const std::string* by = WeightsIn(op);
+    return by != nullptr && !by->empty();
   });
 }
 
-/// An operation as one tensor has it: its sizes, its share of weights, its names.
-Op OpOfTensor(Op op, const SizeLists& lists, int tensor) {
+/// By list of weights: the turns of its tensors.
+using Turns = std::map<std::string, std::vector<Turn>>;
+
+Turns TurnsOf(const Graph& g) {
+  Turns turns;
+  for (const Node& node : g.nodes) {
+    Op op = node.op;
+    const std::string* by = WeightsIn(op);
+    if (by == nullptr || turns.contains(*by)) continue;
+    if (const auto list = g.lists.find(*by); list != g.lists.end())
+      turns[*by] = Turn::Of(list->second);
+  }
+  return turns;
+}
+
+/// An operation as one tensor has it: its sizes, its share of weights or its turn, its names.
+Op OpOfTensor(Op op, const SizeLists& lists, const Turns& turns, int tensor) {
   if (Shape* shape = DeclaredShape(op)) {
     for (Dim& dim : *shape) {
       const auto list = dim.bound() ? lists.end() : lists.find(dim.symbol);
@@ -128,9 +143,17 @@ Op OpOfTensor(Op op, const SizeLists& lists, int tensor) {
   if (const Declared declared = DeclaredIn(op); declared.type != nullptr) {
     Layout& layout = declared.type->layout;
     if (const auto list = lists.find(layout.by); list != lists.end()) {
-      layout.share = ShareOf(list->second, tensor);
+      if (layout.owned()) {
+        layout.turn = turns.at(layout.by)[tensor];
+      } else {
+        layout.share = ShareOf(list->second, tensor);
+      }
       layout.by.clear();
     }
+  }
+  if (Cut* to = CutIn(op); to != nullptr && turns.contains(to->by)) {
+    to->turn = turns.at(to->by)[tensor];
+    to->by.clear();
   }
   return op;
 }
@@ -180,7 +203,8 @@ absl::Status CheckLists(const Graph& g) {
 
 Graph ProgramOf(const Graph& g, int tensor) {
   Graph program{g.name, g.nodes};
-  for (Node& node : program.nodes) node.op = OpOfTensor(std::move(node.op), g.lists, tensor);
+  const Turns turns = TurnsOf(g);
+  for (Node& node : program.nodes) node.op = OpOfTensor(std::move(node.op), g.lists, turns, tensor);
   return program;
 }
 
@@ -212,6 +236,7 @@ Graph Expand(const Graph& g) {
   if (g.lists.empty()) return g;
   const int tensors = TensorCount(g);
   const std::vector<bool> each = EachNodes(g);
+  const Turns turns = TurnsOf(g);
   Graph out{g.name, {}};
   std::vector<std::vector<NodeId>> copies(g.nodes.size());  // by node: one, or one per tensor
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -223,8 +248,8 @@ Graph Expand(const Graph& g) {
       std::vector<NodeId> inputs;
       for (NodeId input : g.nodes[id].inputs)
         inputs.push_back(copies[input][each[input] ? tensor : 0]);
-      Op op =
-          each[id] ? Renamed(OpOfTensor(g.nodes[id].op, g.lists, tensor), tensor) : g.nodes[id].op;
+      Op op = each[id] ? Renamed(OpOfTensor(g.nodes[id].op, g.lists, turns, tensor), tensor)
+                       : g.nodes[id].op;
       copies[id].push_back(out.Add(std::move(op), std::move(inputs)));
     }
   }

@@ -103,6 +103,35 @@ output o.2 = %6
   EXPECT_EQ(BindSizes(*Parse(kTables), {}).status().message(), "size of L: no value is given");
 }
 
+TEST(Lists, GiveEachTensorToARankByWeight) {
+  constexpr char kTables[] =
+      "coconet 1\ninput t : f32[9] owned(by L)\ninput x : f32[9] replicated\n"
+      "output o = t + shard(x, owned(by L))\n";
+  const Graph g = Bound(kTables, {{"L", {3, 0, 4}}});
+  EXPECT_EQ(KindsOf(g).first, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(Print(Expand(g)), R"(coconet 1
+input t.0 : f32[9] owned(after 4)
+input t.1 : f32[9] owned(after 4, 3)
+input t.2 : f32[9] owned
+input x : f32[9] replicated
+%4 = shard(x, owned(after 4))
+%5 = shard(x, owned(after 4, 3))
+%6 = shard(x, owned)
+%7 = add(t.0, %4)
+%8 = add(t.1, %5)
+%9 = add(t.2, %6)
+output o.0 = %7
+output o.1 = %8
+output o.2 = %9
+)");
+  EXPECT_EQ(*Parse(Print(Expand(g))), Expand(g));
+  // A tensor that is alone is rank 0's.
+  EXPECT_EQ(Print(Bound(kTables, {{"L", 5}})),
+            "coconet 1\ninput t : f32[9] owned\ninput x : f32[9] replicated\n"
+            "%2 = shard(x, owned)\n%3 = add(t, %2)\noutput o = %3\n");
+  EXPECT_EQ(BindSizes(*Parse(kTables), {}).status().message(), "size of L: no value is given");
+}
+
 TEST(Lists, SayWhatDoesNotFit) {
   const Graph clip = *Parse(kClip);
   const auto words = [](const absl::StatusOr<Graph>& g) {

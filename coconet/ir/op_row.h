@@ -60,6 +60,7 @@ enum class Written : uint8_t {
   kRank,        // int: "0"
   kStream,      // int64_t, of an operation that draws at random; left out: 0
   kDim,         // int: "0", "flat"
+  kCut,         // Cut: "0", "flat", "owned(by L)"
   kDims,        // vector of int: "1, 0", one argument each; dimensions may be named by symbol
   kShape,       // Shape: "[N, 4]"
   kDType,       // DType: "f32"
@@ -71,7 +72,7 @@ enum class Written : uint8_t {
 };
 
 using AttributeField = std::variant<double*, int64_t*, int*, bool*, DType*, ReduceKind*, Span*,
-                                    std::vector<int>*, Shape*, Pooling*>;
+                                    std::vector<int>*, Shape*, Pooling*, Cut*>;
 
 /// One attribute of an operation.
 struct Attribute {

@@ -93,6 +93,8 @@ void AppendArgument(const Op& op, const Attribute& a, std::vector<std::string>& 
       return;
     case Written::kDim:
       return add(DimText(Get<int>(op, a)));
+    case Written::kCut:
+      return add(Text(Get<Cut>(op, a)));
     case Written::kDims:
       for (int dim : Get<std::vector<int>>(op, a)) add(dim);
       return;
@@ -160,6 +162,18 @@ Shape* DeclaredShape(Op& op) {
     return &declared.type->shape;
   const Attribute* shape = FindAttribute(RowOf(op), Written::kShape);
   return shape == nullptr ? nullptr : &Get<Shape>(op, *shape);
+}
+
+std::string* WeightsIn(Op& op) {
+  if (const Declared declared = DeclaredOf(op); declared.type != nullptr)
+    return &declared.type->layout.by;
+  Cut* to = CutIn(op);
+  return to == nullptr ? nullptr : &to->by;
+}
+
+Cut* CutIn(Op& op) {
+  const Attribute* to = FindAttribute(RowOf(op), Written::kCut);
+  return to == nullptr ? nullptr : &Get<Cut>(op, *to);
 }
 
 absl::string_view Name(Span span) {

@@ -49,6 +49,11 @@ const std::string* DeclaredName(const Op& op);
 Declared DeclaredIn(Op& op);
 /// The shape that an operation holds; null for most.
 Shape* DeclaredShape(Op& op);
+/// Where the elements of a ReduceScatter, Shard or AllToAll go; null of others.
+Cut* CutIn(Op& op);
+/// The name of the list of weights that its layout has, empty where that has none; null where it
+/// has no layout.
+std::string* WeightsIn(Op& op);
 
 /// Of an AllReduce, ReduceScatter or AllGather; kAll of others.
 Span SpanOf(const Op& op);

@@ -14,6 +14,12 @@ int64_t Product(const Shape& shape, size_t begin, size_t end) {
   return product;
 }
 
+std::string OwnedText(const std::string& by, const Turn& turn) {
+  if (!by.empty()) return absl::StrCat("owned(by ", by, ")");
+  const std::vector<int64_t> before = turn.before();
+  return before.empty() ? "owned" : absl::StrCat("owned(after ", absl::StrJoin(before, ", "), ")");
+}
+
 }  // namespace
 
 std::string Text(const Dim& dim) { return dim.bound() ? absl::StrCat(dim.size) : dim.symbol; }
@@ -35,6 +41,7 @@ std::string Text(const Layout& layout) {
     case Layout::Kind::kReplicated:
       return "replicated";
     case Layout::Kind::kSliced: {
+      if (layout.owned()) return OwnedText(layout.by, layout.turn);
       const char* parts = layout.parts == Layout::Parts::kPlace ? ", place"
                           : layout.by_place()                   ? ", partial"
                                                                 : "";
@@ -55,7 +62,14 @@ std::string Text(const TensorType& type) {
   return absl::StrCat(Name(type.dtype), Text(type.shape), " ", Text(type.layout));
 }
 
-std::string DimText(int dim) { return dim == Layout::kFlat ? "flat" : absl::StrCat(dim); }
+std::string Text(const Cut& to) {
+  return to.dim == Layout::kOwned ? OwnedText(to.by, to.turn) : DimText(to.dim);
+}
+
+std::string DimText(int dim) {
+  if (dim == Layout::kOwned) return "owned";
+  return dim == Layout::kFlat ? "flat" : absl::StrCat(dim);
+}
 
 bool IsBound(const Shape& shape) {
   for (const Dim& dim : shape) {
@@ -98,6 +112,7 @@ TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks) {
 
 TensorSlicing SlicingOf(const Shape& shape, const Layout& layout, int ranks) {
   CC_CHECK(layout.by.empty());
+  if (layout.owned()) return {SliceWhole(NumElements(shape), ranks, layout.turn.RankOf(ranks))};
   TensorSlicing cut = SlicingOf(shape, layout.dim, ranks);
   if (layout.weighted()) cut.slicing = SliceShare(cut.slicing.extent, ranks, layout.share);
   return cut;

@@ -48,6 +48,9 @@ using Sizes = std::map<std::string, BoundSize>;
 /// The lists that symbols are bound to.
 using SizeLists = std::map<std::string, std::vector<int64_t>>;
 
+/// Where the elements of a result go: slices of a dimension to the ranks, or all to one of them.
+struct Cut;
+
 /// How a tensor lies over the ranks.
 struct Layout {
   enum class Kind : uint8_t {
@@ -56,7 +59,8 @@ struct Layout {
     kSliced,      // rank i holds part i of dimension `dim`
     kAuto,        // states only: Replicated, unless a schedule slices it
   };
-  static constexpr int kFlat = -1;  // dim: all dimensions merged into one (row-major)
+  static constexpr int kFlat = -1;   // dim: all dimensions merged into one (row-major)
+  static constexpr int kOwned = -2;  // dim: none is cut, one rank has the whole tensor
   /// kSliced: which parts a rank holds. Those of a place are the parts of all ranks that have this
   /// rank's number in their node: one per node, one after the other in memory.
   enum class Parts : uint8_t {
@@ -72,20 +76,28 @@ struct Layout {
   /// kSliced only: the tensors of a list lie side by side along `dim`, and each rank has an equal
   /// part of their weights (SliceShare), instead of an equal part of each tensor. `by` names the
   /// list of the weights until a tensor of the list is chosen (lists.h), `share` is then that
-  /// tensor's.
+  /// tensor's. Of an owned tensor the weights say which rank has it, by its `turn`.
   std::string by = {};
   Share share = {};
+  Turn turn = {};
 
   static Layout Local() { return {Kind::kLocal}; }
   static Layout Replicated() { return {Kind::kReplicated}; }
   static Layout Sliced(int dim, Parts parts = Parts::kOwn) { return {Kind::kSliced, dim, parts}; }
+  static Layout Sliced(const Cut& to, Parts parts = Parts::kOwn);
   static Layout SlicedBy(std::string weights, int dim) {
     return {Kind::kSliced, dim, Parts::kOwn, std::move(weights)};
   }
+  /// Each tensor of a list whole on one rank, balanced by weights; without these on rank 0.
+  static Layout Owned(std::string weights = "") { return SlicedBy(std::move(weights), kOwned); }
   static Layout Auto() { return {Kind::kAuto}; }
+  /// A rank has a part: of an owned tensor its owner all, the others nothing.
   bool sliced() const { return kind == Kind::kSliced; }
-  /// Cut by weights, not in equal parts.
-  bool weighted() const { return !by.empty() || share.of > 0; }
+  bool owned() const { return sliced() && dim == kOwned; }
+  /// A rank has a part of some dimension, or of all as one.
+  bool cut() const { return sliced() && dim != kOwned; }
+  /// Not cut in equal parts: by weights, or owned.
+  bool weighted() const { return !by.empty() || share.of > 0 || owned(); }
   /// Parts cut alike, over another dimension.
   Layout Over(int other_dim) const {
     Layout other = *this;
@@ -97,6 +109,28 @@ struct Layout {
   bool by_place() const { return parts != Parts::kOwn; }
   bool operator==(const Layout&) const = default;
 };
+
+struct Cut {
+  int dim = 0;  // also Layout::kFlat and kOwned
+  // kOwned only, as in Layout.
+  std::string by = {};
+  Turn turn = {};
+
+  Cut(int dim = 0) : dim(dim) {}  // NOLINT: ReduceScatter{kind, 0}
+  static Cut Owned(std::string weights = "") {
+    Cut to(Layout::kOwned);
+    to.by = std::move(weights);
+    return to;
+  }
+  bool operator==(const Cut&) const = default;
+};
+
+inline Layout Layout::Sliced(const Cut& to, Parts parts) {
+  Layout layout = SlicedBy(to.by, to.dim);
+  layout.parts = parts;
+  layout.turn = to.turn;
+  return layout;
+}
 
 /// dtype, global shape and layout of a tensor. A Sliced tensor keeps its global shape here.
 struct TensorType {
@@ -110,10 +144,12 @@ std::string Text(const Dim& dim);          // "N", "1024"
 std::string Text(const Shape& shape);      // "[N, 1024]"; a scalar prints as "[]"
 std::string Text(const Layout& layout);    // "local", "replicated", "sliced(0)", "sliced(flat)",
                                            // "sliced(0, place)", "sliced(0, partial)",
-                                           // "sliced(1, by L)", "sliced(1, by 3+2/214)", "auto"
+                                           // "sliced(1, by L)", "sliced(1, by 3+2/214)",
+                                           // "owned(by L)", "owned(after 5, 3)", "owned", "auto"
+std::string Text(const Cut& to);           // "0", "flat", "owned(by L)"
 std::string Text(const TensorType& type);  // "f32[N] sliced(0)"
 std::string Text(const BoundSize& size);   // "1024", "1024,4096"
-std::string DimText(int dim);              // of a slicing: "0", "flat"
+std::string DimText(int dim);              // of a slicing: "0", "flat", "owned"
 
 bool IsBound(const Shape& shape);
 
@@ -128,7 +164,8 @@ absl::Status CheckExtents(const Shape& shape);
 int64_t NumElements(const Shape& shape);
 
 /// How a Sliced tensor of a bound shape is cut. For a flat slicing (or dim 0 of a vector) `inner`
-/// is 1; for dim d `outer` and `inner` are the products of the extents before and after d.
+/// is 1, and an owned tensor is sliced flat with an extent that is its owner's; for dim d `outer`
+/// and `inner` are the products of the extents before and after d.
 struct TensorSlicing {
   Slicing slicing;
   int64_t outer = 1, inner = 1;

@@ -23,6 +23,7 @@ TEST(Documented, ExamplesParseAndBind) {
   for (const auto& [file, sizes] : {std::pair<const char*, Sizes>{"adam", {{"N", 1000}}},
                                     {"adamw_mixed", {{"N", 1000}}},
                                     {"clip_example", {{"N", {1000, 7}}}},
+                                    {"muon", {{"R", {8, 5}}, {"C", 9}, {"W", {3, 2}}}},
                                     {"sgd_momentum", {{"M", 10}, {"N", 100}}}}) {
     absl::StatusOr<Graph> g = Parse(Contents(absl::StrCat("examples/", file, ".coco")));
     ASSERT_TRUE(g.ok()) << file << ": " << g.status();

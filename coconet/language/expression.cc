@@ -198,6 +198,25 @@ absl::StatusOr<Shape> ParseShape(Words& words) {
   return shape;
 }
 
+absl::StatusOr<Cut> ParseCut(Words& words) {
+  if (!words.Accept("owned")) return ParseSlicedDim(words);
+  if (!words.Accept("(")) return Cut::Owned();
+  Cut to = Cut::Owned();
+  if (words.Accept("by")) {
+    ASSIGN_OR_RETURN(to.by, words.Name("the name of a list of weights"));
+  } else {
+    if (!words.Accept("after")) return words.Expected("by and a list of weights, or after");
+    std::vector<int64_t> before;
+    do {
+      ASSIGN_OR_RETURN(const int64_t weight, words.Integer<int64_t>("a weight"));
+      before.push_back(weight);
+    } while (words.Accept(","));
+    to.turn = Turn(std::move(before));
+  }
+  RETURN_IF_ERROR(words.Expect(")"));
+  return to;
+}
+
 absl::StatusOr<int> ParseSlicedDim(Words& words) {
   if (words.Accept("flat")) return Layout::kFlat;
   return words.Integer<int>("flat or the number of a dimension");

@@ -25,5 +25,7 @@ absl::StatusOr<DType> ParseDTypeWord(Words& words);
 absl::StatusOr<Shape> ParseShape(Words& words);
 /// "flat" or a number.
 absl::StatusOr<int> ParseSlicedDim(Words& words);
+/// "0", "flat", "owned", "owned(by L)", "owned(after 5, 3)".
+absl::StatusOr<Cut> ParseCut(Words& words);
 
 }  // namespace coconet

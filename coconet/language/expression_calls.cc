@@ -155,6 +155,7 @@ absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& opera
       case Written::kInteger:
       case Written::kRank:
       case Written::kDim:
+      case Written::kCut:
       case Written::kShape:
       case Written::kDType:
       case Written::kReduceKind:
@@ -191,6 +192,8 @@ absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<
       return ReadInto(Get<int64_t>(op, a), words_.Integer<int64_t>("the number of a stream"));
     case Written::kDim:
       return ReadInto(Get<int>(op, a), ParseSlicedDim(words_));
+    case Written::kCut:
+      return ReadInto(Get<Cut>(op, a), ParseCut(words_));
     case Written::kDims: {
       ASSIGN_OR_RETURN(const int dim, NamedDim(operands[0]));
       Get<std::vector<int>>(op, a).push_back(dim);

@@ -21,7 +21,7 @@ size_t FirstOfOneDType(Pw fn) { return fn == Pw::kSelect ? 1 : 0; }
 /// What all ranks' parts of `a` fold to.
 Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
   const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
-  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() &&
+  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.cut() &&
                        folded.type().layout == Layout::Local();
   return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
 }

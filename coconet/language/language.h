@@ -225,23 +225,23 @@ inline Tensor Gather(Tensor table, Tensor indices, int dim = 0) {
 inline Tensor AllReduce(ReduceKind kind, Tensor local, Span span = Span::kAll) {
   return CallOf<struct AllReduce>({local}, kind, span);
 }
-inline Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0, Span span = Span::kAll) {
-  return CallOf<struct ReduceScatter>({local}, kind, dim, span);
+inline Tensor ReduceScatter(ReduceKind kind, Tensor local, Cut to = 0, Span span = Span::kAll) {
+  return CallOf<struct ReduceScatter>({local}, kind, std::move(to), span);
 }
 inline Tensor AllGather(Tensor sliced, Span span = Span::kAll) {
   return CallOf<struct AllGather>({sliced}, span);
 }
 /// Each rank's part of what all have; nothing moves.
-inline Tensor Shard(Tensor replicated, int dim = 0) {
-  return CallOf<struct Shard>({replicated}, dim);
+inline Tensor Shard(Tensor replicated, Cut to = 0) {
+  return CallOf<struct Shard>({replicated}, std::move(to));
 }
 inline Tensor Broadcast(Tensor local, int root) { return CallOf<struct Broadcast>({local}, root); }
 /// The reduction on rank `root`; 0 elsewhere.
 inline Tensor Reduce(ReduceKind kind, Tensor local, int root) {
   return CallOf<ReduceTo>({local}, kind, root);
 }
-/// The same tensor, sliced over another dimension.
-inline Tensor AllToAll(Tensor sliced, int dim) { return CallOf<struct AllToAll>({sliced}, dim); }
+/// The same tensor, sliced over another dimension, or owned by one rank.
+inline Tensor AllToAll(Tensor sliced, Cut to) { return CallOf<struct AllToAll>({sliced}, to); }
 /// The value that the stage `shift` (1 or -1) before this one has; 0 in the first (last) stage.
 inline Tensor Send(Tensor a, int shift = 1) { return CallOf<struct Send>({a}, shift); }
 /// Assigns `value` to `state` in place at the end of the step, and yields it.

@@ -168,8 +168,12 @@ absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
   if (words_.Accept("local")) return Layout::Local();
   if (words_.Accept("replicated")) return Layout::Replicated();
   if (words_.Accept("auto")) return Layout::Auto();
+  if (words_.Peek().Is("owned")) {
+    ASSIGN_OR_RETURN(const Cut to, ParseCut(words_));
+    return Layout::Sliced(to);
+  }
   if (!words_.Accept("sliced"))
-    return words_.Expected("a layout (local, replicated, sliced(...) or auto)");
+    return words_.Expected("a layout (local, replicated, sliced(...), owned or auto)");
   RETURN_IF_ERROR(words_.Expect("("));
   Layout layout = Layout::Sliced(0);
   ASSIGN_OR_RETURN(layout.dim, ParseSlicedDim(words_));

@@ -118,6 +118,9 @@ TEST(Parse, LayoutsAndDefaults) {
                         "state e:bool[N]\r\n"
                         "input f:f32[2,N] sliced(1,by L)\r\n"
                         "input h:f32[N] sliced(flat, by 3+2/214)\r\n"
+                        "input i:f32[N] owned\r\n"
+                        "input j:f32[N] owned ( by L )\r\n"
+                        "state k:f32[N] owned(after 3,2) each\r\n"
                         "update(e, e)"),
             R"(coconet 1
 input a : f32[] replicated
@@ -127,7 +130,10 @@ state d : u8[] local
 state e : bool[N] auto
 input f : f32[2, N] sliced(1, by L)
 input h : f32[N] sliced(flat, by 3+2/214)
-%7 = update(e, e)
+input i : f32[N] owned
+input j : f32[N] owned(by L)
+state k : f32[N] owned(after 3, 2) each
+%10 = update(e, e)
 )");
 }
 
@@ -257,9 +263,9 @@ TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("input z : f32[99999999999999999999] local"),
             "line 5: expected a size, found '99999999999999999999'");
   EXPECT_EQ(ErrorOfLine("input z : f32[-1] local"), "line 5: expected a size, found '-'");
-  EXPECT_EQ(
-      ErrorOfLine("input z : f32[N]"),
-      "line 5: expected a layout (local, replicated, sliced(...) or auto), found end of line");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N]"),
+            "line 5: expected a layout (local, replicated, sliced(...), owned or auto), found end "
+            "of line");
   EXPECT_EQ(ErrorOfLine("input z : f32[N] sliced(x)"),
             "line 5: expected flat or the number of a dimension, found 'x'");
   EXPECT_EQ(ErrorOfLine("input z : f32[N] local local"),

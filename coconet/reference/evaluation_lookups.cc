@@ -299,7 +299,7 @@ namespace {
 std::vector<int64_t> IndicesOf(const Evaluated& e, NodeId id, int rank) {
   const NodeId indices = e.input(id, 1);
   const Shape& shape = e.type(indices).shape;
-  const int dim = e.type(indices).layout.sliced() ? e.type(indices).layout.dim : 0;
+  const int dim = e.type(indices).layout.cut() ? e.type(indices).layout.dim : 0;
   const Range own = shape.empty() ? Range{0, 1} : e.PartOfDim(indices, dim, rank);
   const int64_t inner = shape.empty() ? 1 : SlicingOf(shape, dim, 1).inner;
   std::vector<int64_t> elements;

@@ -55,7 +55,8 @@ class FoldJob : public EvaluationJob {
         id_(id),
         op_(std::get<Fold>(e.program.graph().nodes[id].op)),
         from_(e.type(node())),
-        is_flat_(from_.layout.sliced() && from_.layout.dim == Layout::kFlat),
+        is_flat_(from_.layout.sliced() &&
+                 (from_.layout.dim == Layout::kFlat || (from_.layout.owned() && FoldsAll()))),
         outputs_(std::move(outputs)),
         shape_(from_.shape) {
     if (is_flat_) shape_ = {NumElements(from_.shape)};

@@ -9,6 +9,10 @@ namespace {
 
 absl::Status CheckDim(const Graph& g, const SplitByNode& split, const TensorType& operand,
                       const TensorType& result) {
+  const Layout& slices = As<AllGather>(g, split.node) ? operand.layout : result.layout;
+  if (slices.owned())
+    return Refused(split, NodeText(g, split.node),
+                   " is of a tensor that one rank owns, want slices");
   const int rank = static_cast<int>(operand.shape.size());
   if (rank == 0)
     return Refused(split, NodeText(g, split.node), " is a scalar: there is nothing to scatter");
@@ -16,7 +20,6 @@ absl::Status CheckDim(const Graph& g, const SplitByNode& split, const TensorType
     return Refused(split, "want flat or a dimension from 0 to ", rank - 1, " of ",
                    Text(operand.shape), ", have ", split.dim);
   }
-  const Layout& slices = As<AllGather>(g, split.node) ? operand.layout : result.layout;
   if (slices.weighted())
     return Refused(split, NodeText(g, split.node), " gathers parts by weight, want equal ones");
   if (As<AllReduce>(g, split.node) || slices.dim == split.dim) return absl::OkStatus();

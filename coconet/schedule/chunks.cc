@@ -31,6 +31,7 @@ class Chain {
   std::string Find() {
     if (std::string no = FindLaunches(); !no.empty()) return no;
     if (std::string no = CheckOrder(); !no.empty()) return no;
+    if (std::string no = CheckOwners(); !no.empty()) return no;
     FindLead();
     for (size_t at = 0; at < chain_.size(); ++at) {
       for (NodeId id : nodes(at)) {
@@ -112,6 +113,18 @@ class Chain {
       }
     }
     return after;
+  }
+
+  /// An owner has nothing to do beside what the other ranks do with a chunk.
+  std::string CheckOwners() const {
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        const auto owned = [&](NodeId value) { return p_.type(value).layout.owned(); };
+        if (owned(id) || absl::c_any_of(p_.inputs(id), owned))
+          return absl::StrCat(Text(id), " is of a tensor that one rank owns, want slices");
+      }
+    }
+    return "";
   }
 
   /// The dimension that chunks are ranges of, where there is an AllToAll or a product of several

@@ -18,6 +18,7 @@ bool FitsPrologue(const TypedGraph& program, NodeId id) {
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
   const Layout& layout = program.type(id).layout;
+  if (layout.owned()) return false;
   const bool cuts_columns = layout.dim + 1 == static_cast<int>(a.size());
   if (layout.sliced() && !cuts_columns && a.size() != 2) return false;
   Shape rows = program.type(id).shape;

@@ -1,5 +1,6 @@
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,11 +13,12 @@
 namespace coconet {
 namespace {
 
-/// Writes values anew on slices along one dim, next to the graph that is being rebuilt.
+/// Writes values anew on slices along one dim, or of one owner, next to the graph that is being
+/// rebuilt.
 class Sharder {
  public:
-  Sharder(const TypedGraph& program, int dim)
-      : g_(program.graph()), types_(program.types()), dim_(dim) {}
+  Sharder(const TypedGraph& program, Cut to)
+      : g_(program.graph()), types_(program.types()), to_(std::move(to)) {}
 
   /// `id` on slices, from the slices of the same shape that it is computed from; -1 for none. Its
   /// operands are in `out` as `renamed`. One operand on slices is enough: the others are then used
@@ -60,7 +62,7 @@ class Sharder {
     const auto& inputs = g_.nodes[id].inputs;
     if (As<Update>(g_, id)) return *Known(inputs[1], shape);
     if (As<AllGather>(g_, id)) {
-      const bool alike = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape));
+      const bool alike = types_[inputs[0]].layout == SlicesOf(shape);
       return alike ? renamed[inputs[0]] : -1;
     }
     if (!IsElementwise(g_.nodes[id].op)) return -1;
@@ -74,13 +76,13 @@ class Sharder {
     return has_slices ? out.Add(g_.nodes[id].op, std::move(operands)) : -1;
   }
 
-  int SlicedDim(const Shape& shape) const {
-    return dim_ == Layout::kFlat && shape.size() == 1 ? 0 : dim_;
+  Layout SlicesOf(const Shape& shape) const {
+    return to_.dim == Layout::kFlat && shape.size() == 1 ? Layout::Sliced(0) : Layout::Sliced(to_);
   }
 
   const Graph& g_;
   const std::vector<TensorType>& types_;
-  const int dim_;
+  const Cut to_;
   std::map<NodeId, NodeId> known_;
 };
 
@@ -97,13 +99,13 @@ NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype) {
 absl::StatusOr<Graph> TakeSlicesAtHand(Graph graph) {
   ASSIGN_OR_RETURN(const TypedGraph program, TypedGraph::Of(std::move(graph)));
   const Graph& g = program.graph();
-  std::map<int, Sharder> sharders;
+  std::map<std::string, Sharder> sharders;  // by where the slices go
   std::vector<NodeId> renamed;
   Graph out{g.name, {}, g.lists};
   for (NodeId id = 0; id < g.size(); ++id) {
     const NodeId operand = g.nodes[id].inputs.empty() ? -1 : g.nodes[id].inputs[0];
     if (const auto* shard = As<Shard>(g, id)) {
-      Sharder& sharder = sharders.try_emplace(shard->dim, program, shard->dim).first->second;
+      Sharder& sharder = sharders.try_emplace(Text(shard->to), program, shard->to).first->second;
       renamed.push_back(sharder.Of(out, renamed, operand, program.type(operand).shape));
       if (renamed.back() >= 0) continue;
       renamed.pop_back();

@@ -96,7 +96,7 @@ Drafted ProgramDraft::Whole(FoldKind kind, Drafted a, std::vector<int> dims) {
       kind == FoldKind::kSum ? a.bound * static_cast<double>(Folded(a, dims)) : a.bound;
   const Drafted folded = Add(Fold{kind, std::move(dims)}, {a}, bound);
   const bool is_part =
-      folded.there() && type(a).layout.sliced() && type(folded).layout == Layout::Local();
+      folded.there() && type(a).layout.cut() && type(folded).layout == Layout::Local();
   return is_part ? Add(AllReduce{AcrossRanks(kind)}, {folded}, bound) : folded;
 }
 

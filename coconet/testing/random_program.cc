@@ -1,6 +1,7 @@
 #include "coconet/testing/random_program.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,12 @@ class Generator : private TensorDraws {
       share_.before = Below(6);
       share_.own = Below(6);
       share_.of = share_.before + share_.own + Below(6);
+    }
+    if (Chance(25)) {
+      std::vector<int64_t> before(Below(4));
+      for (int64_t& weight : before) weight = Below(6);
+      owner_ = Cut::Owned();
+      owner_->turn = Turn(std::move(before));
     }
     switch (options_.kind) {
       case ProgramKind::kSymbolic:
@@ -144,6 +151,7 @@ class Generator : private TensorDraws {
     const int kind = Below(10);
     if (kind < 5) return Layout::Local();
     if (kind < 8) return Layout::Replicated();
+    if (owner_.has_value() && Chance(60)) return Layout::Sliced(*owner_);
     Layout sliced = Layout::Sliced(dim_);
     sliced.share = share_;
     return sliced;
@@ -193,8 +201,9 @@ class Generator : private TensorDraws {
     return {};
   }
 
-  int AnyDim(Drafted v) {
+  Cut AnyCut(Drafted v) {
     const int dims = static_cast<int>(draft_.type(v).shape.size());
+    if (owner_.has_value() && Chance(60)) return *owner_;
     return Chance(25) ? Layout::kFlat : dim_ >= 0 && dim_ < dims && Chance(60) ? dim_ : Below(dims);
   }
 
@@ -234,7 +243,7 @@ class Generator : private TensorDraws {
     const Drafted a = AnyLocal();
     if (!a.there() || draft_.type(a).shape.empty()) return {};
     const ReduceKind kind = AnyReduceKind();
-    return Communicated(ReduceScatter{kind, AnyDim(a)}, a, BoundOf(kind, a));
+    return Communicated(ReduceScatter{kind, AnyCut(a)}, a, BoundOf(kind, a));
   }
 
   Drafted Gathered() {
@@ -244,7 +253,7 @@ class Generator : private TensorDraws {
 
   Drafted Sharded() {
     const Drafted a = AnyWhole();
-    return a.there() ? draft_.Add(Shard{AnyDim(a)}, {a}, a.bound) : a;
+    return a.there() ? draft_.Add(Shard{AnyCut(a)}, {a}, a.bound) : a;
   }
 
   Drafted Rooted() {
@@ -257,8 +266,10 @@ class Generator : private TensorDraws {
     const Drafted a =
         AnyOf([](const TensorType& type) { return type.layout.sliced() && type.shape.size() > 1; });
     if (!a.there()) return a;
-    const int dim = Below(static_cast<int64_t>(draft_.type(a).shape.size()));
-    return Communicated(AllToAll{dim}, a, a.bound);
+    const Cut other = Below(static_cast<int64_t>(draft_.type(a).shape.size())),
+              to =
+                  owner_.has_value() && draft_.type(a).layout.cut() && Chance(50) ? *owner_ : other;
+    return Communicated(AllToAll{to}, a, a.bound);
   }
 
   Drafted Sent() {
@@ -302,8 +313,9 @@ class Generator : private TensorDraws {
     }
   }
 
-  int dim_ = 0;  // over which most slices are
-  Share share_;  // and by which weights
+  int dim_ = 0;               // over which most slices are
+  Share share_;               // and by which weights
+  std::optional<Cut> owner_;  // of some tensors
   int communications_ = 0;
   std::vector<Drafted> states_;  // to be updated
 };

@@ -148,7 +148,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     if (Is<AllToAll>(s.graph(), id)) continue;  // laid out for the library by kernels
     const TensorType& sliced =
         Is<AllGather>(s.graph(), id) ? s.type(s.program().inputs(id)[0]) : type;
-    if (sliced.layout.sliced()) {
+    if (sliced.layout.cut()) {
       const bool contiguous = SlicingOf(sliced, ranks).contiguous();
       t.library_possible = t.library_possible && contiguous;
       t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);

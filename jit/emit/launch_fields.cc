@@ -1,11 +1,11 @@
 #include "jit/emit/launch_fields.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "jit/emit/tiled_product.h"
+#include "jit/storage/exchanged_dims.h"
 #include "runtime/kernel_abi.h"
 
 namespace coconet {
@@ -37,20 +37,23 @@ struct ExchangeExtents {
 };
 
 ExchangeExtents ExchangeOf(const KernelContext& k) {
-  Layout first = k.exchange->from, second = k.exchange->to;
-  if (first.dim > second.dim) std::swap(first, second);
-  const TensorSlicing cut = SlicingOf(k.space.shape, first, k.target.ranks),
-                      within = SlicingOf(k.space.shape, second, k.target.ranks);
-  ExchangeExtents e{.outer = cut.outer,
-                    .first = cut.slicing.extent,
+  const ExchangedDims x =
+      ExchangedDimsOf(k.space.shape, k.exchange->from, k.exchange->to, k.target.ranks);
+  const bool from_first = x.from < x.to;
+  const int low = std::min(x.from, x.to), high = std::max(x.from, x.to);
+  const Slicing &first = from_first ? x.of_from : x.of_to,
+                &second = from_first ? x.of_to : x.of_from;
+  ExchangeExtents e{.outer = 1,
+                    .first = first.extent,
                     .middle = 1,
-                    .second = within.slicing.extent,
-                    .inner = within.inner,
-                    .per_first = cut.slicing.per,
-                    .per_second = within.slicing.per,
-                    .shift_first = cut.slicing.shift,
-                    .shift_second = within.slicing.shift};
-  for (int d = first.dim + 1; d < second.dim; ++d) e.middle *= k.space.shape[d].size;
+                    .second = second.extent,
+                    .inner = x.inner(),
+                    .per_first = first.per,
+                    .per_second = second.per,
+                    .shift_first = first.shift,
+                    .shift_second = second.shift};
+  for (int d = 0; d < low; ++d) e.outer *= x.shape[d].size;
+  for (int d = low + 1; d < high; ++d) e.middle *= x.shape[d].size;
   return e;
 }
 

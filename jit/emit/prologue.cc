@@ -78,6 +78,13 @@ std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
                         integer("_inner", r.inner), ", ", integer("_pitch", r.pitch()), "}");
   };
   const bool weighted = k.g.nodes[id].inputs.size() > 2;
+  // Only the owner of the sums adds; the others have no rows.
+  RankExtent sums{k.type(id).shape[0].size, 0};
+  if (const Layout& layout = k.type(id).layout; layout.owned()) {
+    const Slicing whole =
+        SliceWhole(sums.total, k.target.ranks, layout.turn.RankOf(k.target.ranks));
+    sums = {whole.extent, whole.per, whole.shift};
+  }
   const int64_t row = columns.outer * columns.pitch(), count = rows.outer * rows.pitch();
   k.bytes += count * (row * static_cast<int64_t>(SizeOf(updates.dtype)) + 4) +
              k.type(id).shape[0].size * row * 4;
@@ -85,7 +92,7 @@ std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
                       own(k.Operand(id, 0)), ", ", own(k.Operand(id, 1)), ", ",
                       weighted ? own(k.Operand(id, 2)) : "nullptr", ", ",
                       k.args.Own(k.table.of[id], DType::kF32), ", ",
-                      k.args.Integer(absl::StrCat("rows", number), k.type(id).shape[0].size), ", ",
+                      ExtentText(k.args, absl::StrCat("rows", number), sums), ", ",
                       runs("of_rows", rows), ", ", runs("of_columns", columns), "});\n");
 }
 

@@ -29,7 +29,7 @@ Axes AxesOf(const TensorType& type, int ranks, Wanted wanted) {
   Axes axes;
   std::vector<int64_t> stored;
   for (const Dim& dim : type.shape) stored.push_back(dim.size);
-  const bool sliced = type.layout.sliced();
+  const bool sliced = type.layout.cut();
   if (sliced) stored[type.layout.dim] = SlicingOf(type, ranks).slicing.per;
   std::vector<int64_t> strides(stored.size());
   int64_t stride = 1;
@@ -116,11 +116,13 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
   args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   std::string body = "  const int rank = int(p.rank);\n";
   if (from.layout.sliced()) {
-    const TensorSlicing cut = SlicingOf(from, ranks);
-    const std::string per = args.Integer("per", cut.slicing.per),
-                      extent = args.Integer("extent", cut.slicing.extent);
+    // An owner has all results, others none.
+    const Slicing cut = from.layout.owned() ? SliceWhole(1, ranks, from.layout.turn.RankOf(ranks))
+                                            : SlicingOf(from, ranks).slicing;
+    const std::string per = args.Integer("per", cut.per),
+                      extent = args.Integer("extent", cut.extent);
     const std::string shift =
-        from.layout.weighted() ? absl::StrCat(args.Integer("shift", cut.slicing.shift), ", ") : "";
+        from.layout.weighted() ? absl::StrCat(args.Integer("shift", cut.shift), ", ") : "";
     absl::StrAppend(&body, "  const Index own_part = OwnPart(", extent, ", ", per, ", ", shift,
                     "rank);\n");
   }
@@ -135,7 +137,8 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
   args.Integer("aligned", IsAligned(in, config.vec));
   args.Integer("chunk", config.chunk);
   absl::StrAppend(
-      &body, args.LocalsText(), "  const Index n = CountOf(in), folded = CountOf(over);\n",
+      &body, args.LocalsText(), "  const Index n = CountOf(in)",
+      from.layout.owned() ? " * own_part" : "", ", folded = CountOf(over);\n",
       "  ForChunks(grid, Cut{1, n, n}, 0, p.chunk, [&](const Chunk& c) {\n",
       "    const bool packed = p.packed != 0 && (kPacksAnywhere || p.aligned != 0);\n",
       "    ForEachInRows<kV>(grid, c.begin, c.end, in, packed, [&](auto lanes, Index o) {\n",

@@ -57,7 +57,8 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
         u.Value(u.graph().nodes[node].inputs[0]) != at.product)
       continue;
     const TensorSlicing cut = SlicingOf(u.type(node), target.ranks);
-    if (cut.contiguous()) tiles.slices = target.ranks, tiles.slice = cut.slice_elements();
+    if (cut.contiguous() && !u.type(node).layout.owned())
+      tiles.slices = target.ranks, tiles.slice = cut.slice_elements();
   }
   return tiles;
 }

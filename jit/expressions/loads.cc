@@ -21,7 +21,7 @@ TableRows RowsOf(const Gather& op, const TensorType& table, const Shape& result,
   TableRows rows;
   Shape stored = table.shape;
   TensorSlicing cut;
-  if (table.layout.sliced()) {
+  if (table.layout.cut()) {
     cut = SlicingOf(table, ranks);
     stored[table.layout.dim] = cut.slicing.per;
   }
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> Loads::Misplaced(NodeId id, absl::string_view where)
 std::string Loads::MapField(const StoredMap& map, const TensorType& stored, std::string* base) {
   const int number = k_.named++;
   const std::string field = k_.args.Map(absl::StrCat("map", number), map.dims, map.strides);
-  if (stored.layout.sliced()) {
+  if (stored.layout.cut()) {
     const bool by_place = stored.layout.by_place();
     const std::string skip = k_.args.Integer(absl::StrCat("skip", number), map.elements_per_rank);
     if (stored.layout.weighted()) {
@@ -108,6 +108,8 @@ absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId i
   // The parts of both lie alike, wherever they begin.
   if (!MovesElements(view, k_.type(id).shape, t.shape))
     return absl::StrCat("Load<V>(", base, " + (i - c.shift))");
+  if (t.layout.owned())
+    return Mapped(ViewMapOf(view, t.shape, k_.type(id).shape), t, std::move(base));
   const TensorSlicing cut = SlicingOf(t, k_.target.ranks);
   Shape stored = t.shape;
   stored[t.layout.dim] = cut.slicing.per;
@@ -192,7 +194,7 @@ std::string Loads::Pooled(NodeId id, const EmbeddingBag& bag) {
     const std::string length = integer("length", chosen.shape.back().size);
     std::string at = absl::StrCat("bag * ", length);
     int64_t end = NumElements(chosen.shape);
-    if (chosen.layout.sliced()) {
+    if (chosen.layout.cut()) {
       std::string skip;
       at = absl::StrCat("At(", MapField(stored, chosen, &skip), ", ", at, ")", skip);
       end = SlicingOf(chosen, k_.target.ranks).slice_elements();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "jit/storage/arguments.h"
+#include "jit/storage/exchanged_dims.h"
 
 namespace coconet {
 namespace {
@@ -22,8 +23,10 @@ struct Moved {
   Range outer, low;
 };
 
-Moved MovedOf(const Shape& shape, int low, int64_t per_low, const Piece* piece) {
-  Moved moved{{0, NumElements({shape.begin(), shape.begin() + low})}, {0, per_low}};
+Moved MovedOf(const ExchangedDims& x, const Piece* piece) {
+  const Shape& shape = x.shape;
+  const int low = x.low();
+  Moved moved{{0, NumElements({shape.begin(), shape.begin() + low})}, {0, x.Of(low).per}};
   if (piece == nullptr) return moved;
   const bool of_slices = piece->dim == low;
   const int64_t rows =
@@ -32,54 +35,39 @@ Moved MovedOf(const Shape& shape, int low, int64_t per_low, const Piece* piece) 
   return moved;
 }
 
-/// The two layouts between which an AllToAll exchanges: of the tensor in memory, and of its blocks.
-struct Exchange {
-  Layout kept, cut;
-  Exchange Back() const { return {cut, kept}; }
-  int low() const { return std::min(kept.dim, cut.dim); }
-  int high() const { return std::max(kept.dim, cut.dim); }
-  Slicing SlicingOfDim(const Shape& shape, int dim, int ranks) const {
-    return SlicingOf(shape, dim == kept.dim ? kept : cut, ranks).slicing;
-  }
-  Moved MovedOf(const Shape& shape, int ranks, const Piece* piece) const {
-    return coconet::MovedOf(shape, low(), SlicingOfDim(shape, low(), ranks).per, piece);
-  }
-};
-
-/// The words of the dialect's Blocks: the part of a tensor that the layout `kept` gives a rank, in
-/// blocks that `cut` gives.
-std::vector<Arg> BlockWords(const Shape& shape, const Exchange& exchange, int ranks,
-                            const Piece* piece) {
-  const int low = exchange.low(), high = exchange.high();
-  const Moved moved = exchange.MovedOf(shape, ranks, piece);
+/// The words of the dialect's Blocks: the part of a tensor that a rank has before an exchange, or
+/// else after it, in blocks that the other cut gives.
+std::vector<Arg> BlockWords(const ExchangedDims& x, bool keeps_from, const Piece* piece) {
+  const int low = x.low(), high = x.high();
+  const Shape& shape = x.shape;
+  const Moved moved = MovedOf(x, piece);
   std::vector<Arg> words;
   const auto add = [&](int64_t value) { words.push_back({Arg::Kind::kInt, -1, value}); };
   add(moved.outer.size());
   add(NumElements({shape.begin() + low + 1, shape.begin() + high}));
   add(NumElements({shape.begin() + high + 1, shape.end()}));
   for (int d : {low, high}) {
-    const Slicing slicing = exchange.SlicingOfDim(shape, d, ranks);
+    const Slicing& slicing = x.Of(d);
     for (int64_t value : {slicing.extent, slicing.per, slicing.shift}) add(value);
   }
-  for (int64_t value :
-       {int64_t{exchange.kept.dim == low}, moved.outer.begin, moved.low.begin, moved.low.size()})
+  for (int64_t value : {int64_t{(keeps_from ? x.from : x.to) == low}, moved.outer.begin,
+                        moved.low.begin, moved.low.size()})
     add(value);
   return words;
 }
 
-/// The kernel that moves between `storage`, the rank's part along `kept`, and `blocks`, one for
-/// each rank's part along `cut`.
-EmittedKernel BlocksKernel(const TensorType& type, const Exchange& exchange, bool pack, int storage,
+/// The kernel that moves between `storage`, the rank's part before the exchange where it packs,
+/// else after it, and `blocks`, one for each rank.
+EmittedKernel BlocksKernel(const TensorType& type, const ExchangedDims& x, bool pack, int storage,
                            int blocks, const Config& config, int ranks, const Piece* piece) {
   Arguments args;
   args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   const std::string shape =
-      args.Member("Blocks shape", "shape", BlockWords(type.shape, exchange, ranks, piece));
-  const Layout &kept = exchange.kept, &cut = exchange.cut;
-  const TensorSlicing s = SlicingOf(type.shape, kept.dim > cut.dim ? kept : cut, ranks);
-  const bool packed = s.inner * s.slicing.extent % config.vec == 0 &&
-                      s.inner * s.slicing.per % config.vec == 0 &&
-                      s.inner * s.slicing.shift % config.vec == 0;
+      args.Member("Blocks shape", "shape", BlockWords(x, /*keeps_from=*/pack, piece));
+  const Slicing& high = x.Of(x.high());
+  const bool packed = x.inner() * high.extent % config.vec == 0 &&
+                      x.inner() * high.per % config.vec == 0 &&
+                      x.inner() * high.shift % config.vec == 0;
   const std::string whole = args.Integer("packed", packed);
   const std::string own = args.Own(storage, type.dtype), other = args.Own(blocks, type.dtype);
   const std::string body =
@@ -149,13 +137,11 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
                        const Piece* piece, BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType& type = u.type(id);
-  const Exchange leaving{u.type(operand).layout, type.layout};
-  const Moved moved = leaving.MovedOf(type.shape, ranks, piece);
-  const int low = leaving.low(), high = leaving.high();
+  const ExchangedDims x = ExchangedDimsOf(type.shape, u.type(operand).layout, type.layout, ranks);
+  const Moved moved = MovedOf(x, piece);
   const int64_t block = moved.outer.size() * moved.low.size() *
-                        NumElements({type.shape.begin() + low + 1, type.shape.begin() + high}) *
-                        leaving.SlicingOfDim(type.shape, high, ranks).per *
-                        NumElements({type.shape.begin() + high + 1, type.shape.end()});
+                        NumElements({x.shape.begin() + x.low() + 1, x.shape.begin() + x.high()}) *
+                        x.Of(x.high()).per * x.inner();
   CollectiveStep step = StepOf(u.graph().nodes[id].op);
   step.dtype = type.dtype;
   step.in = SharedBuffer("leaving", id, type, ranks * block, u, table);
@@ -163,10 +149,17 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
   step.count = block;
   LibraryCall call{{step}};
   call.before =
-      BlocksKernel(type, leaving, /*pack=*/true, table.of[operand], step.in, config, ranks, piece);
-  call.after = BlocksKernel(type, leaving.Back(), /*pack=*/false, table.of[id], step.out, config,
-                            ranks, piece);
+      BlocksKernel(type, x, /*pack=*/true, table.of[operand], step.in, config, ranks, piece);
+  call.after = BlocksKernel(type, x, /*pack=*/false, table.of[id], step.out, config, ranks, piece);
   return call;
+}
+
+/// What one rank owns whole is gathered from there, or scattered to there.
+void FromOrToOwner(CollectiveStep& step, const Layout& layout, int ranks) {
+  if (!layout.owned()) return;
+  if (step.kind == Kind::kAllGather) step.kind = Kind::kBroadcast;
+  if (step.kind == Kind::kReduceScatter) step.kind = Kind::kReduce;
+  step.root = layout.turn.RankOf(ranks);
 }
 
 /// The part of a collective that moves a piece.
@@ -224,6 +217,7 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   step.in = table.of[operand];
   step.out = table.of[id];
   step.count = Stored(u.type(Is<AllGather>(g, id) ? operand : id), ranks);
+  FromOrToOwner(step, (Is<AllGather>(g, id) ? u.type(operand) : u.type(id)).layout, ranks);
   std::vector<CollectiveStep> steps = {step};
   if (piece != nullptr) steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
   if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};

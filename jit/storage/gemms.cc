@@ -23,7 +23,7 @@ Stack StackOf(const TensorType& type, int ranks) {
   const int dims = static_cast<int>(type.shape.size());
   for (int d = 0; d < dims; ++d) {
     const int64_t extent = type.shape[d].size;
-    const bool sliced = type.layout.sliced() && type.layout.dim == d;
+    const bool sliced = type.layout.cut() && type.layout.dim == d;
     const Slicing cut = sliced ? SlicingOf(type, ranks).slicing : Slicing{};
     const int64_t stored = sliced ? cut.per : extent;
     if (d == dims - 2) s.rows = {extent, cut.per, cut.shift}, s.rows_stored = stored;
@@ -150,6 +150,10 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   step.m = op.transpose_a ? a.columns : a.rows;
   step.k = op.transpose_a ? a.rows : a.columns;
   step.n = op.transpose_b ? b.rows : b.columns;
+  if (const Layout& layout = u.type(id).layout; layout.owned()) {
+    const Slicing rows = SliceWhole(step.m.total, ranks, layout.turn.RankOf(ranks));
+    step.m = {rows.extent, rows.per, rows.shift};
+  }
   step.transpose_a = op.transpose_a;
   step.transpose_b = op.transpose_b;
   step.label = "MM";

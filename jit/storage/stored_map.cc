@@ -36,7 +36,7 @@ StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks) 
   StoredMap b;
   std::vector<int64_t> stored(space.size(), 1);
   for (size_t k = 0; k < operand.shape.size(); ++k) stored[lead + k] = operand.shape[k].size;
-  if (operand.layout.sliced()) {
+  if (operand.layout.cut()) {
     // A flat-sliced operand has the result's shape, so it is never broadcast (infer.h).
     CC_CHECK(operand.layout.dim != Layout::kFlat);
     const TensorSlicing cut = SlicingOf(operand, ranks);
@@ -52,7 +52,7 @@ StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks) 
     stride *= stored[k];
   }
   Merge(space, strides, &b);
-  b.identity = b.dims.size() == 1 && b.strides[0] == 1 && !operand.layout.sliced();
+  b.identity = b.dims.size() == 1 && b.strides[0] == 1 && !operand.layout.cut();
   return b;
 }
 

@@ -42,7 +42,7 @@ double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::string Cut(absl::string_view text) {
+std::string Shortened(absl::string_view text) {
   const std::string line = absl::StrJoin(absl::StrSplit(text, '\n', absl::SkipEmpty()), "; ");
   return line.size() < 600
              ? line
@@ -187,8 +187,8 @@ class CaseRun {
       const std::unique_ptr<Job> job = scene_->Start(Usual());
       const Ended ended = job->command().Wait(kUsualLimit);
       if (ended.code != 0) {
-        Find(FindingOfCase::kUnusableKey,
-             absl::StrCat("before any fault: ", ended.code, ": ", Cut(ended.out), Cut(ended.err)));
+        Find(FindingOfCase::kUnusableKey, absl::StrCat("before any fault: ", ended.code, ": ",
+                                                       Shortened(ended.out), Shortened(ended.err)));
         return false;
       }
       warm_.Keep(name, scene_->caches(), scene_->CacheFolders());
@@ -233,12 +233,12 @@ class CaseRun {
                             job->Processes() == std::vector{job->command().pid()});
     if (!all_gone)
       Find(FindingOfCase::kHang,
-           absl::StrCat("the job goes on after ", limit, " s: ", Cut(job->command().out()),
-                        Cut(job->command().err())));
+           absl::StrCat("the job goes on after ", limit, " s: ", Shortened(job->command().out()),
+                        Shortened(job->command().err())));
     if (!job->HasEnded()) End(*job);
     const Ended ended = job->command().Wait(10);
     said_ += ended.out + ended.err;
-    report_.end_of_job = absl::StrCat(ended.code, ": ", Cut(ended.out));
+    report_.end_of_job = absl::StrCat(ended.code, ": ", Shortened(ended.out));
     for (const auto& fault : faults_) {
       for (const Ended& other : fault->OtherJobs()) {
         if (other.code == kTookTooLong) Find(FindingOfCase::kHang, "a job beside it goes on");
@@ -276,8 +276,8 @@ class CaseRun {
                         absl::StrContains(ended.err, "check failed") ||
                         absl::StrContains(ended.err, "terminate called");
     if (!ours || broken)
-      Find(FindingOfCase::kCrash,
-           absl::StrCat(who, ": signal ", signal, ": ", Cut(ended.out), Cut(ended.err)));
+      Find(FindingOfCase::kCrash, absl::StrCat(who, ": signal ", signal, ": ", Shortened(ended.out),
+                                               Shortened(ended.err)));
   }
 
   /// A job whose fault kills no process prints a result on every rank; where one rank prints an
@@ -292,7 +292,7 @@ class CaseRun {
     if (said < want)
       Find(FindingOfCase::kNoResult,
            absl::StrCat("the job: ", said, " of ", want, " ranks say how they ended: code ",
-                        ended.code, ": ", Cut(ended.out), Cut(ended.err)));
+                        ended.code, ": ", Shortened(ended.out), Shortened(ended.err)));
   }
 
   void RunUsual() {
@@ -303,18 +303,19 @@ class CaseRun {
     CheckOutput(ended, "the next job");
     if (ended.code == kTookTooLong)
       Find(FindingOfCase::kHang,
-           absl::StrCat("the next job goes on: ", Cut(ended.out), Cut(ended.err)));
+           absl::StrCat("the next job goes on: ", Shortened(ended.out), Shortened(ended.err)));
     else if (ended.code != 0 || lines.right != scene_->ranks())
       return Find(FindingOfCase::kUnusableKey,
-                  absl::StrCat("the next job: ", ended.code, ": ", Cut(ended.out), Cut(ended.err)));
+                  absl::StrCat("the next job: ", ended.code, ": ", Shortened(ended.out),
+                               Shortened(ended.err)));
     if (!lines.complete) return;
     JobSetting setting = Usual();
     setting.environment["COCONET_ASSERT_CACHED"] = "1";
     const Ended again = scene_->Start(setting)->command().Wait(kUsualLimit);
     CheckOutput(again, "the job after the next");
     if (again.code != 0)
-      Find(FindingOfCase::kUnusableKey,
-           absl::StrCat("what the next job stored is not found: ", Cut(again.out), Cut(again.err)));
+      Find(FindingOfCase::kUnusableKey, absl::StrCat("what the next job stored is not found: ",
+                                                     Shortened(again.out), Shortened(again.err)));
   }
 
   void CheckRecords() {
@@ -330,7 +331,7 @@ class CaseRun {
            absl::StrCat(key == Fingerprint(kBystanderKey) ? "another job's record" : "the record",
                         found == after.end() ? " is gone" : " is incomplete",
                         damaged ? ", of a damaged file, and nothing was said" : "", ": ",
-                        Cut(said_)));
+                        Shortened(said_)));
     }
   }
 
