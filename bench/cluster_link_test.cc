@@ -33,9 +33,8 @@ TEST(ClusterLink, ChoosesTheRateAtWhichSendingTakesItsShare) {
       EXPECT_EQ(rates.back(), chosen->rate);
     }
   }
-  const auto exact = ChooseLinkRate(100000, {}, [](const std::string& rate) {
-    return OnLink(rate, 1e5, 0, 1);
-  });
+  const auto exact =
+      ChooseLinkRate(100000, {}, [](const std::string& rate) { return OnLink(rate, 1e5, 0, 1); });
   EXPECT_EQ(exact->rate, "1000mbit");  // 8e5 bits in 800 us
 }
 

@@ -152,6 +152,29 @@ output y = abs(all_to_all(embedding_bag(table, indices, sum), 0)) * v
   EXPECT_GT(tally.variants, 40);
 }
 
+/// The same of lists of tables, batch by batch, where one table has most of the look-ups, some have
+/// none, and ranks have columns of several tables or of a part of one.
+TEST(Nodes, OverlapsExchangesOfTensorsBatchByBatch) {
+  const Tally tally = RunBatch([&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    for (const std::vector<int64_t>& lookups :
+         std::vector<std::vector<int64_t>>{{1, 2, 40, 0, 3, 1, 5}, {3, 1}, {0, 0, 7}}) {
+      ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("dlrm_embedding", {}));
+      ASSIGN_OR_RETURN(const Graph program,
+                       BindSizes(symbolic, {{"B", 7}, {"R", 11}, {"D", 20}, {"L", lookups}}));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+      for (const Target& world : {Target(2, 2), Target(3, 3), Target(4, 2)}) {
+        for (const Schedule& schedule : schedules) {
+          if (schedule.overlaps().empty()) continue;
+          const Config config = DrawArguments({.vec = 4}, schedule, random);
+          RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
+        }
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_GE(tally.variants, 9);
+}
+
 /// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most
 /// parts are empty.
 TEST(Nodes, SplitsByNodeWorkOnAnyMesh) {

@@ -32,6 +32,7 @@ class Chain {
     if (std::string no = FindLaunches(); !no.empty()) return no;
     if (std::string no = CheckOrder(); !no.empty()) return no;
     if (std::string no = CheckOwners(); !no.empty()) return no;
+    if (!g_.lists.empty()) return CheckTensors();
     FindLead();
     for (size_t at = 0; at < chain_.size(); ++at) {
       for (NodeId id : nodes(at)) {
@@ -127,6 +128,30 @@ class Chain {
     return "";
   }
 
+  /// All launches are of each tensor of a list, and none needs all tensors.
+  std::string CheckTensors() {
+    space_.tensors = true;
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        if (!p_.each()[id])
+          return absl::StrCat(Text(id), " is of what all tensors of the list share");
+        if (p_.type(id).shape.empty() || FoldsAll(p_, id))
+          return absl::StrCat(Text(id), " is a scalar, of which other launches may need the total");
+        if (std::string no = CheckState(id); !no.empty()) return no;
+        if (std::string no = CheckExchange(id); !no.empty()) return no;
+        space_.exchanges = space_.exchanges || As<AllToAll>(g_, id);
+        space_.has_product = space_.has_product || As<MatMul>(g_, id);
+      }
+    }
+    return "";
+  }
+
+  std::string CheckExchange(NodeId id) const {
+    return As<AllToAll>(g_, id) && IsInKernel(id)
+               ? absl::StrCat(Text(id), " is exchanged by a kernel, which works on all of it")
+               : "";
+  }
+
   /// The dimension that chunks are ranges of, where there is an AllToAll or a product of several
   /// matrices: the first that has more than one index, or an earlier one that is exchanged.
   void FindLead() {
@@ -192,9 +217,7 @@ class Chain {
       case Role::kSend:
         return "";
       case Role::kCollective:
-        return As<AllToAll>(g_, id) && IsInKernel(id)
-                   ? absl::StrCat(Text(id), " is exchanged by a kernel, which works on all of it")
-                   : "";
+        return CheckExchange(id);
       case Role::kStore:
       case Role::kNone:
         break;
@@ -341,8 +364,6 @@ class Chain {
 }  // namespace
 
 Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain) {
-  if (!s.graph().lists.empty())
-    return {{}, "the program is over a list of tensors, whose launches are cut as they are"};
   return Chain(s, chain).Check();
 }
 

@@ -23,6 +23,7 @@ struct ChunkSpace {
   bool lead = false;
   bool has_product = false;
   bool exchanges = false;  // there is an AllToAll
+  bool tensors = false;    // a chunk is some of the list's tensors, whole: nothing of the above
 };
 
 /// How a chain of launches is cut into chunks, or why it cannot be.

@@ -130,5 +130,27 @@ TEST(Chunks, RefusesProductsThatSumOverTheChunks) {
             "the chunks cut");
 }
 
+TEST(Chunks, OfListsAreTensors) {
+  const ChunkSpace space = SpaceOf(
+      "sizes N = 4, 70\ninput t : f32[5, N] sliced(1)\ninput i : i32[8, 3] replicated\n"
+      "output y = all_to_all(embedding_bag(t, i, sum), 0)\n",
+      "%2 %3");
+  EXPECT_TRUE(space.tensors && space.exchanges && !space.lead && !space.slices);
+}
+
+TEST(Chunks, RefusesTotalsOfTensors) {
+  EXPECT_EQ(Refused("sizes N = 4, 70\ninput g : f32[N] local\nb = abs(all_reduce(sum, g))\n"
+                    "output z = b * total(sum(b))\n",
+                    "%1 %2 %3"),
+            "%3 = sum(%2) is a scalar, of which other launches may need the total");
+}
+
+TEST(Chunks, RefusesWhatTensorsShare) {
+  EXPECT_EQ(Refused("sizes N = 4, 70\ninput g : f32[N] local\ninput s : f32[8, 9] sliced(0)\n"
+                    "output v = abs(all_to_all(s, 1))\noutput y = abs(g)\n",
+                    "%2 %3"),
+            "%2 = all_to_all(s, 1) is of what all tensors of the list share");
+}
+
 }  // namespace
 }  // namespace coconet

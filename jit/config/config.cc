@@ -225,15 +225,16 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;
   for (int count : {2, 4, 8, 12, 16}) {
-    size_t most = 0;
+    int most = 0;
     for (const std::vector<NodeId>& overlap : s.overlaps()) {
-      const absl::StatusOr<std::vector<Piece>> pieces = PiecesOf(s, overlap, space.ranks, count);
+      const absl::StatusOr<int> pieces = CountPieces(s, overlap, space.ranks, count);
       const ChunkSpace space_of = ChunksOf(s, overlap).space;
-      const bool pays = space_of.exchanges ? space.nodes > 1 : library || space_of.has_product;
+      const bool pays = space_of.exchanges ? space.nodes > 1
+                                           : library || (space_of.has_product && !space_of.tensors);
       if (!pieces.ok() || !pays) return {};
-      most = std::max(most, pieces->size());
+      most = std::max(most, *pieces);
     }
-    if (static_cast<int>(most) > count / 2) counts.push_back(count);
+    if (most > count / 2) counts.push_back(count);
   }
   return counts;
 }
@@ -367,7 +368,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     if (LeftToLibrary(c.protocol, space.nodes) == LibraryDoes::kNone &&
         ChunksOf(s, overlap).space.exchanges)
       return error("a kernel does an AllToAll at once; want a library in an overlap of one");
-    if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status();
+    if (absl::Status fit = CountPieces(s, overlap, space.ranks, c.pieces).status();
         c.tiles == 0 && !fit.ok())
       return error(fit.message());
   }

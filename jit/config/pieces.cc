@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
 #include "coconet/schedule/chunks.h"
 
 namespace coconet {
@@ -111,6 +112,16 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector
   } while (piece.begin < piece.per);
   for (Piece& p : pieces) p.of = static_cast<int>(pieces.size());
   return pieces;
+}
+
+absl::StatusOr<int> CountPieces(const Schedule& s, const std::vector<NodeId>& overlap, int ranks,
+                                int chunks) {
+  if (const int tensors = TensorCount(s.graph()); tensors > 0) {
+    if (tensors > 1) return std::min(chunks, tensors);
+    return absl::FailedPreconditionError("a list of one tensor has no batches of tensors");
+  }
+  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(s, overlap, ranks, chunks));
+  return static_cast<int>(pieces.size());
 }
 
 }  // namespace coconet

@@ -31,8 +31,14 @@ struct Piece {
 };
 
 /// Cuts a bound schedule's overlap into `chunks` pieces, or fewer where there is less to cut.
-/// FailedPrecondition where slices are not contiguous, or end within a row.
+/// FailedPrecondition where slices are not contiguous, or end within a row. Requires that pieces
+/// are of tensors, not batches of these (ChunkSpace::tensors).
 absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
                                             int ranks, int chunks);
+
+/// The number of pieces, or of batches (BatchesOf). FailedPrecondition also where a list has fewer
+/// than two tensors.
+absl::StatusOr<int> CountPieces(const Schedule& s, const std::vector<NodeId>& overlap, int ranks,
+                                int chunks);
 
 }  // namespace coconet

@@ -12,7 +12,9 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
 #include "coconet/schedule/describe.h"
+#include "jit/config/batches.h"
 #include "jit/lower/draft.h"
 #include "jit/lower/programs.h"
 #include "jit/lower/protocol.h"
@@ -24,8 +26,8 @@ namespace {
 using LastSteps = std::array<int, kLanes>;  // by lane; -1: none
 
 /// Piece k of a launch comes when piece k + 1 of the launch before it has begun.
-absl::Status AddPieces(const std::vector<Piece>& pieces, const Units& u, const Units::Chain& chain,
-                       UnitSteps& steps, Draft& draft) {
+absl::Status AddPieces(const std::vector<UnitPart>& pieces, const Units& u,
+                       const Units::Chain& chain, UnitSteps& steps, Draft& draft) {
   const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
   std::vector<LastSteps> last(count, {draft.size() - 1, draft.LastStepOn(1)});  // of each piece
   for (int time = 0; time < count + units - 1; ++time) {
@@ -36,7 +38,9 @@ absl::Status AddPieces(const std::vector<Piece>& pieces, const Units& u, const U
       if (k < 0 || k >= count) continue;
       const int lane = steps.LaneOf(u.units[unit]), before = draft.size();
       draft.Continue(lane, last[k][1 - lane]);
-      RETURN_IF_ERROR(steps.Add({.unit = unit, .piece = &pieces[k]}));
+      UnitPart part = pieces[k];
+      part.unit = unit;
+      RETURN_IF_ERROR(steps.Add(part));
       if (draft.size() > before) last[k][lane] = draft.size() - 1;
     }
   }
@@ -73,12 +77,20 @@ absl::Status AddOverlap(const Schedule& schedule, const Units& u, const Units::C
     steps.set_beside(config.beside);
     RETURN_IF_ERROR(AddTiled(u, chain, steps, draft));
   } else {
-    ASSIGN_OR_RETURN(const std::vector<Piece> pieces,
-                     PiecesOf(schedule, chain.overlap, target.ranks, config.pieces));
+    std::vector<Piece> pieces;
+    std::vector<std::vector<int>> batches;
+    if (TensorCount(schedule.graph()) > 0) {
+      batches = BatchesOf(schedule, chain.overlap, target.ranks, config.pieces);
+    } else {
+      ASSIGN_OR_RETURN(pieces, PiecesOf(schedule, chain.overlap, target.ranks, config.pieces));
+    }
+    std::vector<UnitPart> parts;
+    for (const Piece& piece : pieces) parts.push_back({.unit = -1, .piece = &piece});
+    for (const std::vector<int>& batch : batches) parts.push_back({.unit = -1, .batch = &batch});
     const auto units = absl::MakeSpan(u.units).subspan(chain.first, chain.last - chain.first + 1);
     if (absl::c_any_of(units, [&](const Unit& unit) { return ProductOf(u.graph(), unit) >= 0; }))
       steps.set_beside(config.beside);
-    RETURN_IF_ERROR(AddPieces(pieces, u, chain, steps, draft));
+    RETURN_IF_ERROR(AddPieces(parts, u, chain, steps, draft));
   }
   steps.set_beside(0);
   draft.Continue(0, draft.LastStepOn(1));

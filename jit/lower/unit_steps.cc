@@ -1,6 +1,7 @@
 #include "jit/lower/unit_steps.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -44,9 +45,15 @@ absl::Status UnitSteps::Add(const UnitPart& part) {
   return absl::OkStatus();
 }
 
+std::vector<int> UnitSteps::TensorsOf(const UnitPart& part) const {
+  if (part.batch != nullptr) return *part.batch;
+  std::vector<int> tensors(programs_.IsOfTensors(part.unit) ? programs_.tensors() : 1);
+  absl::c_iota(tensors, 0);
+  return tensors;
+}
+
 void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
-  for (int tensor = 0; tensor < (programs_.IsOfTensors(part.unit) ? programs_.tensors() : 1);
-       ++tensor) {
+  for (int tensor : TensorsOf(part)) {
     const SizedProgram& program = programs_[programs_.of(tensor)];
     for (GemmStep& gemm :
          GemmsOf(program.units, product, program.table, target_.ranks, config_.gemm, part.piece)) {
@@ -74,7 +81,7 @@ void UnitSteps::AddLibraryCalls(const UnitPart& part) {
     calls.push_back(LibraryCallOf(units, units.units[part.unit], config_, target_, part.piece,
                                   programs_[program].table));
   }
-  for (int tensor = 0; tensor < (of_tensors ? programs_.tensors() : 1); ++tensor) {
+  for (int tensor : TensorsOf(part)) {
     const LibraryCall& call = calls[programs_.of(tensor)];
     if (absl::c_all_of(call.steps, [](const CollectiveStep& step) { return step.count == 0; }))
       continue;  // an empty tensor
@@ -134,8 +141,11 @@ absl::Status UnitSteps::AddKernels(const UnitPart& part) {
         " needs another kernel than tensor 0, and one must add something up over all"));
   }
   for (const std::string& text : texts) {
-    for (const std::vector<int>& tensors :
+    for (std::vector<int>& tensors :
          Batches(part.unit, programs_of_text[text], of_tensors && rounds && !totals)) {
+      if (part.batch != nullptr)
+        std::erase_if(tensors, [&](int t) { return !absl::c_linear_search(*part.batch, t); });
+      if (tensors.empty()) continue;
       RETURN_IF_ERROR(AddKernel(part, tensors, chunks));
     }
   }

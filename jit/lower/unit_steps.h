@@ -17,11 +17,12 @@
 
 namespace coconet {
 
-/// What is added of a unit: all, or one piece of an overlap's tensors; its kernel may take the
-/// tiles of a product beside it.
+/// What is added of a unit: all, or one piece of an overlap's tensors, or some tensors of a list;
+/// its kernel may take the tiles of a product beside it.
 struct UnitPart {
   int unit;
   const Piece* piece = nullptr;
+  const std::vector<int>* batch = nullptr;  // null: all tensors
   const TiledProduct* tiles = nullptr;
 };
 
@@ -48,6 +49,8 @@ class UnitSteps {
   absl::StatusOr<TiledProduct> AddTiledProduct(int unit);
 
  private:
+  /// The tensors that steps of the part are of, one by one; one where it is of no tensor of a list.
+  std::vector<int> TensorsOf(const UnitPart& part) const;
   void AddGemms(const UnitPart& part, NodeId product);
   void AddLibraryCalls(const UnitPart& part);
   void AddMove(const std::optional<EmittedKernel>& kernel, const std::string& label, int tensor);
