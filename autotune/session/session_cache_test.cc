@@ -14,6 +14,8 @@
 #include "autotune/store/tuning_cache.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "jit/compile/compiler.h"
@@ -197,6 +199,44 @@ TEST_F(TamperedRecordTest, WhatWasNotVerifiedHereIsVerifiedFirst) {
   EXPECT_TRUE(absl::c_any_of(records[0].trust, [&](const Trust& t) {
     return t.fingerprint == trust[0].fingerprint && t.machine == trust[0].machine;
   }));
+}
+
+TEST_F(TamperedRecordTest, ALongOneIsComparedWithThePlainSchedule) {
+  const Graph program = Parse(R"(coconet 1
+program exchange
+input x : f32[2100, 2000] sliced(0)
+output y = all_to_all(2 * x, 1)
+)")
+                            .value();
+  SessionOptions hasty = Options();
+  hasty.budget_s = 0;
+  bool hits = false;
+  const auto run = [&] {
+    return RunRanks(
+        2,
+        [&](Session& session) -> absl::Status {
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program));
+          if (session.rank() == 0) hits = tuned.from_cache();
+          return absl::OkStatus();
+        },
+        hasty);
+  };
+  absl::Status status = run();
+  ASSERT_TRUE(status.ok()) << status;
+  const std::vector<Schedule> schedules = Derive(program).value();
+  const auto fused = absl::c_find_if(
+      schedules, [](const Schedule& schedule) { return Describe(schedule) == "fuse(C, A2A)"; });
+  ASSERT_NE(fused, schedules.end());
+  Store([&](TuningRecord& r) {
+    ASSERT_EQ(r.best.schedule, "C; A2A") << "whose operand is a temporary";
+    r.best.trace = TraceText(fused->trace());
+    r.best.schedule = Describe(*fused);
+    r.complete = true;
+  });
+  status = run();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(hits);
+  EXPECT_THAT(warnings_, IsEmpty());
 }
 
 /// Kernels that read their peers' data give wrong results from BreakKernels on, under the same

@@ -30,6 +30,7 @@ std::vector<Variant> PlainToCompareWith(const Loading& loading, const Variant& w
   if (!set.ok()) return {};
   Variant& plain = set->variants[set->baseline];
   if (TraceOf(plain) == TraceOf(winner) && plain.config == winner.config) return {};
+  plain.group = winner.group + 1;  // those of one group need the same memory
   return {std::move(plain)};
 }
 

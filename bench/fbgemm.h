@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coconet/base/dtype.h"
+
+namespace coconet::bench {
+
+/// FBGEMM's sums of bags, as the wheels of fbgemm-gpu-cpu and torch have them: loaded while the
+/// program runs, and nothing of them is needed to build it.
+class Fbgemm {
+ public:
+  /// Sums of `bags` bags: the rows `indices` of a table of `rows` rows; bag b has the indices from
+  /// offsets[b] up to offsets[b + 1]. False where an index is not of the table.
+  using Pool =
+      std::function<bool(int64_t bags, int64_t indices_count, int64_t rows, const void* table,
+                         const int32_t* indices, const int32_t* offsets, float* sums)>;
+
+  /// From a folder that has `torch` and `fbgemm_gpu` in it, as `site-packages` of a virtual
+  /// environment. NotFound, with the loader's words, where one of them cannot be loaded or lacks
+  /// what is needed.
+  static absl::StatusOr<Fbgemm> Load(const std::string& site_packages);
+
+  /// What GenerateEmbeddingSpMDM makes for rows of `columns` columns in f32 or bf16, which
+  /// prefetches 16 rows ahead.
+  Pool MakePool(DType dtype, int64_t columns) const;
+
+ private:
+  void* f32_ = nullptr;
+  void* bf16_ = nullptr;
+};
+
+}  // namespace coconet::bench

@@ -1,0 +1,111 @@
+#include "bench/pooling.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "bench/array.h"
+#include "bench/embedding_baseline.h"
+#include "bench/embedding_contender.h"
+#include "bench/fbgemm.h"
+#include "bench/rounds.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet::bench {
+namespace {
+
+/// FBGEMM's kernel on the baseline's tables and indices.
+class FbgemmSide {
+ public:
+  static absl::StatusOr<std::unique_ptr<FbgemmSide>> Make(const EmbeddingCase& c,
+                                                          EmbeddingBaseline& memory,
+                                                          IndexSets& sets) {
+    ASSIGN_OR_RETURN(const Fbgemm fbgemm, Fbgemm::Load(c.fbgemm));
+    auto made = std::make_unique<FbgemmSide>();
+    made->c_ = c;
+    made->memory_ = &memory;
+    made->sets_ = &sets;
+    made->pool_ = fbgemm.MakePool(c.dtype, c.columns);
+    for (int64_t lookups : c.lookups) {
+      ASSIGN_OR_RETURN(Array offsets, Array::Allocate((c.samples + 1) * 4));
+      for (int64_t b = 0; b <= c.samples; ++b)
+        offsets.as<int32_t>()[b] = static_cast<int32_t>(b * lookups);
+      made->offsets_.push_back(std::move(offsets));
+      ASSIGN_OR_RETURN(made->sums_.emplace_back(), Array::Allocate(c.samples * c.columns * 4));
+    }
+    return made;
+  }
+
+  absl::Status Run(int64_t steps) {
+    for (int64_t i = 0; i < steps; ++i) {
+      memory_->Take(sets_->Next());
+      RETURN_IF_ERROR(RunOnce());
+    }
+    return absl::OkStatus();
+  }
+  absl::Status RunOnce() {
+    for (size_t t = 0; t < c_.lookups.size(); ++t) {
+      const bool fine = pool_(c_.samples, c_.samples * c_.lookups[t], c_.rows,
+                              memory_->tables()[t].as<void>(), memory_->indices()[t].as<int32_t>(),
+                              offsets_[t].as<int32_t>(), sums_[t].as<float>());
+      if (!fine) return absl::InternalError("fbgemm: an index is not of the table");
+    }
+    return absl::OkStatus();
+  }
+  float At(int table, int64_t sample, int64_t column) const {
+    return sums_[table].as<float>()[sample * c_.columns + column];
+  }
+
+ private:
+  EmbeddingCase c_;
+  EmbeddingBaseline* memory_ = nullptr;
+  IndexSets* sets_ = nullptr;
+  Fbgemm::Pool pool_;
+  std::vector<Array> offsets_, sums_;  // by table
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingCase& c) {
+  ASSIGN_OR_RETURN(const Graph program, PoolingAlone(c));
+  ASSIGN_OR_RETURN(const ColumnCut cut, CutColumns(c, program, 0, 1));
+  IndexSets sets(c, cut.mine);
+  SessionOptions options;
+  options.budget_s = c.budget_s;
+  ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingContender> ours,
+                   EmbeddingContender::Make(rank, options, program, c, cut, sets));
+  ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
+                   EmbeddingBaseline::Make(c, cut, sets, 0, 1));
+  RETURN_IF_ERROR(ours->CheckAlike(rank, *baseline));
+  std::vector<Contender> contenders = {
+      {"ours", [&](int64_t steps) { return ours->Run(steps); }},
+      {"loop", [&](int64_t steps) { return baseline->Pool(steps); }}};
+  const absl::StatusOr<std::unique_ptr<FbgemmSide>> fbgemm =
+      c.fbgemm.empty() ? absl::NotFoundError("no --fbgemm=DIR")
+                       : FbgemmSide::Make(c, *baseline, sets);
+  if (!fbgemm.ok() && !absl::IsNotFound(fbgemm.status())) return fbgemm.status();
+  if (fbgemm.ok()) {
+    RETURN_IF_ERROR((*fbgemm)->RunOnce());
+    RETURN_IF_ERROR(CheckSums(c, *baseline, "fbgemm", [&](int table, int64_t sample, int64_t j) {
+      return (*fbgemm)->At(table, sample, j);
+    }));
+    contenders.push_back({"fbgemm", [&](int64_t steps) { return (*fbgemm)->Run(steps); }});
+  }
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                   MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
+  std::vector<Finding> findings;
+  for (const Measured& m : measured) {
+    findings.push_back(
+        {.side = m.name, .timing = m.timing, .steps = m.steps, .preempted = m.preempted});
+  }
+  findings.push_back({.side = "variant", .detail = Words(ours->record().best)});
+  findings.push_back({.side = "sets", .detail = absl::StrCat(sets.size())});
+  findings.push_back(
+      {.side = "fbgemm_is",
+       .detail = fbgemm.ok() ? "present" : absl::StrCat("absent: ", fbgemm.status().message())});
+  return findings;
+}
+
+}  // namespace coconet::bench
