@@ -12,21 +12,21 @@
 #include "absl/strings/str_format.h"
 #include "bench/decode_rows.h"
 #include "bench/embedding.h"
+#include "bench/embedding_rows.h"
 #include "bench/launch.h"
-#include "bench/machine.h"
-#include "bench/mpi_settings.h"
-#include "bench/summary.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/model_shapes.h"
 #include "jit/compile/temp_dir.h"
 
-ABSL_FLAG(std::vector<std::string>, case, {}, "dlrm, low, micro, decode; default: all");
+ABSL_FLAG(std::vector<std::string>, case, {}, "dlrm, low, micro, pooling, decode; default: all");
 ABSL_FLAG(std::vector<std::string>, ranks, {}, "processes; default: 2 and 4, of decode 2");
 ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf16"}),
           "of rows and weights");
 ABSL_FLAG(std::vector<std::string>, indices, (std::vector<std::string>{"uniform", "zipf"}),
           "distributions of the indices");
+ABSL_FLAG(std::string, fbgemm, "",
+          "of pooling: the site-packages folder of a Python that has torch and fbgemm-gpu-cpu");
 ABSL_FLAG(int64_t, local_batch, 512, "samples of a rank");
 
 namespace coconet::bench {
@@ -56,35 +56,13 @@ std::vector<Tables> AllTables() {
   return all;
 }
 
-absl::Status Measure(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
-  ASSIGN_OR_RETURN(
-      const SettingFindings best,
-      RunWithBestSetting(ranks, Arguments(c), scratch, [](const std::vector<Finding>& found) {
-        return FastestOf(found, "baseline")->timing.median_us;
-      }));
-  for (absl::string_view side : {"ours", "pooling", "baseline", "loop"})
-    SetTime(row, side, FastestOf(best.found, side)->timing);
-  const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us"),
-               baseline_us = row.Number("baseline_us");
-  row.Set("rounds", FastestOf(best.found, "ours")->timing.samples);
-  row.Set("variant", FactOf(best.found, "variant", "ours"));
-  row.Set("pooling_variant", FactOf(best.found, "variant", "pooling"));
-  row.Set("imbalance", std::stod(FactOf(best.found, "imbalance")));
-  row.Set("bound_us", row.Number("pooling_us"));
-  row.Set("of_bound", row.Number("bound_us") / ours_us);
-  row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
-  row.Set("of_ceiling", loop_us / ours_us)
-      .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
-  row.Set("mpi_setting", best.setting);
-  return absl::OkStatus();
-}
-
 /// A row's choices.
 struct Wanted {
   Tables tables;
   int ranks = 0;
   DType dtype = DType::kF32;
   std::string indices;
+  bool alone = false;                               // pooling by one rank
   std::optional<DecodeCase> decode = std::nullopt;  // instead of tables
 };
 
@@ -110,25 +88,34 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
   const std::vector<Tables> all = AllTables();
   for (const std::string& name : names) {
-    if (name != "decode" &&
+    if (name != "decode" && name != "pooling" &&
         absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--case: want dlrm, low, micro or decode, have ", name));
+          absl::StrCat("--case: want dlrm, low, micro, pooling or decode, have ", name));
     }
   }
+  const auto is_named = [&](absl::string_view name) {
+    return names.empty() || absl::c_linear_search(names, name);
+  };
   ASSIGN_OR_RETURN(const auto worlds, Worlds({"2", "4"}));
   std::vector<Wanted> wanted;
+  for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
+    if (indices != "uniform" && indices != "zipf")
+      return absl::InvalidArgumentError("want --indices uniform or zipf");
+  }
   for (const Tables& tables : all) {
-    if (!names.empty() && !absl::c_linear_search(names, tables.name)) continue;
+    if (!is_named(tables.name)) continue;
     for (const auto& [ranks, dtype] : worlds) {
-      for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
-        if (indices != "uniform" && indices != "zipf")
-          return absl::InvalidArgumentError("want --indices uniform or zipf");
+      for (const std::string& indices : absl::GetFlag(FLAGS_indices))
         wanted.push_back({tables, ranks, dtype, indices});
-      }
     }
   }
-  if (!names.empty() && !absl::c_linear_search(names, "decode")) return wanted;
+  for (const auto& [ranks, dtype] : worlds) {
+    if (!is_named("pooling") || ranks != worlds[0].first) continue;  // once per type
+    for (const std::string& indices : absl::GetFlag(FLAGS_indices))
+      wanted.push_back({all[0], 1, dtype, indices, /*alone=*/true});
+  }
+  if (!is_named("decode")) return wanted;
   ASSIGN_OR_RETURN(const auto decode_worlds, Worlds({"2"}));
   for (const auto& [ranks, dtype] : decode_worlds) {
     for (const DecodeCase& c : DecodeCases(dtype))
@@ -141,35 +128,21 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   return wanted;
 }
 
-/// A row whose error, if any, is in it; other errors end the benchmark.
 absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch) {
   if (wanted.decode.has_value()) return DecodeRow(*wanted.decode, wanted.ranks, scratch);
   const Tables& tables = wanted.tables;
-  const EmbeddingCase c{
-      .dtype = wanted.dtype,
-      .lookups = tables.lookups,
-      .rows = IsQuick() ? 100 : tables.rows,
-      .columns = tables.columns,
-      .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * wanted.ranks,
-      .zipf = wanted.indices == "zipf" ? 1.05 : 0,
-      .seconds = IsQuick() ? 0.2 : 5,
-      .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3)};
-  Row row;
-  row.Set("case", std::string(tables.name)).Set("ranks", int64_t{wanted.ranks});
-  row.Set("dtype", std::string(Name(c.dtype))).Set("indices", wanted.indices);
-  row.Set("what", wanted.indices);
-  row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
-  row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
-  row.Set("load_before", LoadAverage());
-  AddMachine(row);
-  const absl::Status status = Measure(c, wanted.ranks, scratch, row);
-  if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
-  if (!status.ok()) row.Set("error", std::string(status.message()));
-  std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
-                           {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
-  if (tables.name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
-  if (!IsQuick()) row.SetBars(bars);
-  return row;
+  return EmbeddingRow(wanted.alone ? "pooling" : tables.name,
+                      {.dtype = wanted.dtype,
+                       .lookups = tables.lookups,
+                       .rows = IsQuick() ? 100 : tables.rows,
+                       .columns = tables.columns,
+                       .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * wanted.ranks,
+                       .zipf = wanted.indices == "zipf" ? 1.05 : 0,
+                       .seconds = IsQuick() ? 0.2 : 5,
+                       .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3),
+                       .alone = wanted.alone,
+                       .fbgemm = wanted.alone ? Resolve(absl::GetFlag(FLAGS_fbgemm)) : ""},
+                      wanted.ranks, scratch);
 }
 
 absl::Status Run() {
@@ -177,11 +150,11 @@ absl::Status Run() {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   for (const Wanted& wanted : all) {
-    absl::FPrintF(
-        stderr, "%s, %d ranks, %s%s\n", wanted.tables.name, wanted.ranks, Name(wanted.dtype),
-        wanted.decode.has_value()
-            ? absl::StrCat(", ", wanted.decode->tokens, " tokens of ", wanted.decode->hidden)
-            : absl::StrCat(", ", wanted.indices));
+    absl::FPrintF(stderr, "%s, %d ranks, %s%s\n", wanted.alone ? "pooling" : wanted.tables.name,
+                  wanted.ranks, Name(wanted.dtype),
+                  wanted.decode.has_value() ? absl::StrCat(", ", wanted.decode->tokens,
+                                                           " tokens of ", wanted.decode->hidden)
+                                            : absl::StrCat(", ", wanted.indices));
     ASSIGN_OR_RETURN(rows.emplace_back(), MeasuredRow(wanted, scratch->path()));
   }
   return Show(rows,
@@ -206,10 +179,10 @@ absl::Status Run() {
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT
   const auto run = [&]() -> absl::Status {
-    RETURN_IF_ERROR(
-        ParseFlags(argc, argv,
-                   "see bench/README.md\n\n  fused [--case=dlrm,low,micro,decode] [--ranks=2,4] "
-                   "[--json=FILE] [--quick]"));
+    RETURN_IF_ERROR(ParseFlags(
+        argc, argv,
+        "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,decode] [--ranks=2,4] "
+        "[--fbgemm=DIR] [--json=FILE] [--quick]"));
     ASSIGN_OR_RETURN(const std::optional<DecodeCase> decode, DecodeCaseFromFlags());
     if (decode.has_value()) return WorkOn(*decode);
     ASSIGN_OR_RETURN(const std::optional<EmbeddingCase> worker, EmbeddingCaseFromFlags());

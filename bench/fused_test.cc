@@ -24,6 +24,33 @@ TEST(Fused, WritesRowsOfTheAgreedForm) {
       " AND abs(json_extract(value, '$.baseline_us') / json_extract(value, '$.ours_us')"
       " / json_extract(value, '$.ratio') - 1) < 1e-3";
   EXPECT_EQ(json.Ask(rows), 2) << run->output;  // f32 and bf16
+  const std::string orders =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.remote_first_us') > 0"
+      " AND abs(json_extract(value, '$.plain_order_us') / json_extract(value, '$.remote_first_us')"
+      " / json_extract(value, '$.order_ratio') - 1) < 1e-3"
+      " AND json_extract(value, '$.ours_us') = CASE json_extract(value, '$.order_picked')"
+      " WHEN 'plain' THEN json_extract(value, '$.plain_order_us')"
+      " WHEN 'remote first' THEN json_extract(value, '$.remote_first_us') END";
+  const std::string fused =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.variant') LIKE "
+      "'fuse(C, A2A)%'";
+  EXPECT_EQ(json.Ask(orders), json.Ask(fused)) << run->output;
+}
+
+TEST(Fused, WritesRowsOfPoolingWithoutFbgemm) {
+  const absl::StatusOr<Finished> run =
+      RunBenchmark("fused", {"--quick", "--case=pooling", "--indices=zipf", "--budget=1",
+                             "--fbgemm=/nowhere", "--json=pooling.json"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->code, 0) << run->output;
+  const JsonReader json = JsonReader::OfFile("pooling.json");
+  const std::string rows =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'pooling'"
+      " AND json_extract(value, '$.error') IS NULL AND json_extract(value, '$.ours_us') > 0"
+      " AND json_extract(value, '$.loop_us') > 0 AND json_extract(value, '$.ranks') = 1"
+      " AND json_extract(value, '$.fbgemm') LIKE 'absent: %/nowhere/torch/lib/libc10.so%'"
+      " AND json_extract(value, '$.fbgemm_ratio') IS NULL";
+  EXPECT_EQ(json.Ask(rows), 2) << run->output;  // f32 and bf16
 }
 
 TEST(Fused, WritesRowsOfDecode) {
@@ -59,7 +86,7 @@ TEST(Fused, NamesWhatItDoesNotKnow) {
   const absl::StatusOr<Finished> run = RunBenchmark("fused", {"--case=dlrn"});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 2);
-  EXPECT_EQ(run->output, "fused: --case: want dlrm, low, micro or decode, have dlrn\n");
+  EXPECT_EQ(run->output, "fused: --case: want dlrm, low, micro, pooling or decode, have dlrn\n");
 }
 
 }  // namespace

@@ -17,15 +17,21 @@ double NumberAt(absl::string_view tensor, int64_t index, int rank) {
   return static_cast<double>(word >> 40) * 0x1p-23 - 1;
 }
 
-absl::StatusOr<std::unique_ptr<TunedContender>> TunedContender::Make(Rank& rank,
-                                                                     const SessionOptions& options,
-                                                                     const Graph& program,
-                                                                     const Numbers& numbers) {
+absl::StatusOr<std::unique_ptr<TunedContender>> TunedContender::Make(
+    Rank& rank, const SessionOptions& options, const Graph& program, const Numbers& numbers,
+    const std::vector<std::string>& written) {
   auto session = std::make_unique<Session>(rank, options);
   ASSIGN_OR_RETURN(TunedProgram tuned, session->Compile(program));
-  ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
-  std::unique_ptr<TunedContender> made(
-      new TunedContender(std::move(session), std::move(tuned), std::move(bound)));
+  std::vector<DeviceBuffer> buffers;
+  buffers.reserve(written.size());
+  std::vector<Binding> bindings;
+  for (const std::string& name : written) {
+    ASSIGN_OR_RETURN(buffers.emplace_back(), tuned.Allocate(name));
+    bindings.emplace_back(name, buffers.back());
+  }
+  ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind(bindings));
+  std::unique_ptr<TunedContender> made(new TunedContender(std::move(session), std::move(tuned),
+                                                          std::move(buffers), std::move(bound)));
   RETURN_IF_ERROR(made->Fill(numbers));
   return made;
 }

@@ -26,11 +26,11 @@ using Numbers = std::function<double(absl::string_view tensor, int64_t index, in
 /// are 1.
 class TunedContender {
  public:
-  /// Collective. `program` must be bound. `options.admits` may restrict its schedules.
-  static absl::StatusOr<std::unique_ptr<TunedContender>> Make(Rank& rank,
-                                                              const SessionOptions& options,
-                                                              const Graph& program,
-                                                              const Numbers& numbers = NumberAt);
+  /// Collective. `program` must be bound. `options.admits` may restrict its schedules. `written`:
+  /// inputs, by their names in the program written out, in memory that `Written` reaches, too.
+  static absl::StatusOr<std::unique_ptr<TunedContender>> Make(
+      Rank& rank, const SessionOptions& options, const Graph& program,
+      const Numbers& numbers = NumberAt, const std::vector<std::string>& written = {});
 
   absl::Status Run(int64_t steps);
 
@@ -38,15 +38,22 @@ class TunedContender {
   /// Collective: all elements of an output, by its name in the program written out without lists.
   absl::StatusOr<std::vector<float>> Read(absl::string_view output) const;
   const TunedProgram& program() const { return program_; }
+  /// This rank's elements of the k-th of the inputs that Make was told of.
+  void* Written(size_t k) const { return written_[k].data(); }
 
  private:
-  TunedContender(std::unique_ptr<Session> session, TunedProgram program, BoundProgram bound)
-      : session_(std::move(session)), program_(std::move(program)), bound_(std::move(bound)) {}
+  TunedContender(std::unique_ptr<Session> session, TunedProgram program,
+                 std::vector<DeviceBuffer> written, BoundProgram bound)
+      : session_(std::move(session)),
+        program_(std::move(program)),
+        written_(std::move(written)),
+        bound_(std::move(bound)) {}
   absl::Status Fill(const Numbers& numbers);
 
   std::unique_ptr<Session> session_;
   TunedProgram program_;
-  BoundProgram bound_;  // destroyed before its Session
+  std::vector<DeviceBuffer> written_;
+  BoundProgram bound_;  // destroyed before its buffers and its Session
 };
 
 }  // namespace coconet::bench
