@@ -14,12 +14,14 @@
 #include "bench/embedding.h"
 #include "bench/embedding_rows.h"
 #include "bench/launch.h"
+#include "bench/moe_rows.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/model_shapes.h"
 #include "jit/compile/temp_dir.h"
 
-ABSL_FLAG(std::vector<std::string>, case, {}, "dlrm, low, micro, pooling, decode; default: all");
+ABSL_FLAG(std::vector<std::string>, case, {},
+          "dlrm, low, micro, pooling, decode, moe; default: all");
 ABSL_FLAG(std::vector<std::string>, ranks, {}, "processes; default: 2 and 4, of decode 2");
 ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf16"}),
           "of rows and weights");
@@ -63,7 +65,8 @@ struct Wanted {
   DType dtype = DType::kF32;
   std::string indices;
   bool alone = false;                               // pooling by one rank
-  std::optional<DecodeCase> decode = std::nullopt;  // instead of tables
+  std::optional<DecodeCase> decode = std::nullopt;  // instead of tables, as the next
+  std::optional<MoeCase> moe = std::nullopt;
 };
 
 /// Numbers of ranks and types that the flags name; `usual` where they name no ranks.
@@ -88,10 +91,10 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
   const std::vector<Tables> all = AllTables();
   for (const std::string& name : names) {
-    if (name != "decode" && name != "pooling" &&
+    if (name != "decode" && name != "pooling" && name != "moe" &&
         absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--case: want dlrm, low, micro, pooling or decode, have ", name));
+          absl::StrCat("--case: want dlrm, low, micro, pooling, decode or moe, have ", name));
     }
   }
   const auto is_named = [&](absl::string_view name) {
@@ -115,9 +118,9 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
     for (const std::string& indices : absl::GetFlag(FLAGS_indices))
       wanted.push_back({all[0], 1, dtype, indices, /*alone=*/true});
   }
-  if (!is_named("decode")) return wanted;
-  ASSIGN_OR_RETURN(const auto decode_worlds, Worlds({"2"}));
-  for (const auto& [ranks, dtype] : decode_worlds) {
+  ASSIGN_OR_RETURN(const auto pairs, Worlds({"2"}));
+  for (const auto& [ranks, dtype] : pairs) {
+    if (!is_named("decode")) break;
     for (const DecodeCase& c : DecodeCases(dtype))
       wanted.push_back({.tables = {.name = "decode", .lookups = {}},
                         .ranks = ranks,
@@ -125,11 +128,21 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
                         .indices = "",
                         .decode = c});
   }
+  for (const auto& [ranks, dtype] : pairs) {
+    if (!is_named("moe") || ranks != 2) continue;
+    for (const MoeCase& c : MoeCases(dtype))
+      wanted.push_back({.tables = {.name = "moe", .lookups = {}},
+                        .ranks = ranks,
+                        .dtype = dtype,
+                        .indices = "",
+                        .moe = c});
+  }
   return wanted;
 }
 
 absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch) {
   if (wanted.decode.has_value()) return DecodeRow(*wanted.decode, wanted.ranks, scratch);
+  if (wanted.moe.has_value()) return MoeRow(*wanted.moe, scratch);
   const Tables& tables = wanted.tables;
   return EmbeddingRow(wanted.alone ? "pooling" : tables.name,
                       {.dtype = wanted.dtype,
@@ -181,10 +194,12 @@ int main(int argc, char** argv) {
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(ParseFlags(
         argc, argv,
-        "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,decode] [--ranks=2,4] "
+        "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,decode,moe] [--ranks=2,4] "
         "[--fbgemm=DIR] [--json=FILE] [--quick]"));
     ASSIGN_OR_RETURN(const std::optional<DecodeCase> decode, DecodeCaseFromFlags());
     if (decode.has_value()) return WorkOn(*decode);
+    ASSIGN_OR_RETURN(const std::optional<MoeCase> moe, MoeCaseFromFlags());
+    if (moe.has_value()) return WorkOn(*moe);
     ASSIGN_OR_RETURN(const std::optional<EmbeddingCase> worker, EmbeddingCaseFromFlags());
     return worker.has_value() ? WorkOn(*worker) : Run();
   };

@@ -116,6 +116,17 @@ std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
                       ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
 }
 
+std::string Print(const CollectiveStep::Rows& rows) {
+  if (rows.leaving < 0) return "";
+  return absl::StrCat(" rows=", rows.capacity, "x", rows.row, " in use %", rows.leaving, " -> %",
+                      rows.arriving, "+", rows.first, "(", rows.stride, ")");
+}
+
+std::string Print(const GemmStep::Rows& rows) {
+  if (rows.counts < 0) return "";
+  return absl::StrCat(" rows=", rows.capacity, " from ", rows.first, " in use %", rows.counts);
+}
+
 std::string PrintBody(const Step& step) {
   return std::visit(
       Match{[](const KernelStep& s) {
@@ -133,8 +144,8 @@ std::string PrintBody(const Step& step) {
               };
               return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] ",
                                   place(s.in, s.in_offset), " -> ", place(s.out, s.out_offset),
-                                  s.stride == 0 ? "" : absl::StrCat(" stride=", s.stride), " \"",
-                                  s.label, "\"");
+                                  s.stride == 0 ? "" : absl::StrCat(" stride=", s.stride),
+                                  Print(s.rows), " \"", s.label, "\"");
             },
             [](const GemmStep& s) {
               return absl::StrCat(
@@ -144,7 +155,8 @@ std::string PrintBody(const Step& step) {
                   s.weights_of < 0 ? "" : absl::StrCat(" weights of step ", s.weights_of),
                   s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
                   s.candidate == 0 ? "" : absl::StrCat(" candidate=", s.candidate),
-                  s.beside == 0 ? "" : absl::StrCat(" beside=", s.beside), " \"", s.label, "\"");
+                  s.beside == 0 ? "" : absl::StrCat(" beside=", s.beside), Print(s.rows), " \"",
+                  s.label, "\"");
             }},
       step);
 }

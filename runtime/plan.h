@@ -116,6 +116,18 @@ struct CollectiveStep {
   /// Elements between consecutive blocks of kReduceScatter's input or kAllGather's
   /// output; 0: `count`.
   int64_t stride = 0;
+  /// kAllToAll of blocks of rows, not all of which are in use: a block is groups of `capacity`
+  /// rows, `count / (capacity * row)` of them. Rows not in use need not be moved; what they are
+  /// afterwards is undefined. A library that cannot know the counts moves all.
+  struct Rows {
+    /// Buffers of i32, per block and group the number of rows in use: of those that leave, and of
+    /// those that arrive, which equals what their sender has as leaving. -1: all rows are in use.
+    int leaving = -1, arriving = -1;
+    int64_t first = 0, stride = 0;  // of block 0's counts in both buffers; from block to block
+    int64_t capacity = 0, row = 0;  // rows per group, elements per row
+    bool operator==(const Rows&) const = default;
+  };
+  Rows rows = {};
   int lane = 0;
   std::vector<int> after = {};
   int64_t Stride() const { return stride == 0 ? count : stride; }
@@ -144,6 +156,10 @@ inline constexpr int kMostGemmCandidates = 16;
 /// dimensions or is the identity. f32, f16 or bf16, the same for all three; summed in f32 and
 /// rounded once; zeros when k is 0. No other element of c's buffer is written. Each of the
 /// `threads` computes a part of c, on a core of its own if the rank has as many cores.
+///
+/// With `rows`, nobody reads all rows of c: they are groups of `capacity` rows, one after the other
+/// through all batches, of which the first ones are in use, as many as the group's count says. The
+/// others may be left as they are or be overwritten.
 struct GemmStep {
   struct Matrix {
     int buffer = -1;
@@ -166,6 +182,13 @@ struct GemmStep {
   int candidate = 0;
   /// GPUs: multiprocessors of the rank that are left to concurrent kernels.
   int beside = 0;
+  struct Rows {
+    int counts = -1;       // a buffer of i32, a number per group; -1: all rows are in use
+    int64_t first = 0;     // the number of row 0 of batch 0, counted from the first group's
+    int64_t capacity = 0;  // rows per group
+    bool operator==(const Rows&) const = default;
+  };
+  Rows rows = {};
   std::string label;
   int lane = 0;
   std::vector<int> after = {};

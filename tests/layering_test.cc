@@ -62,7 +62,8 @@ const std::vector<Room>& Rooms() {
       {"runtime/simt_options.h", {}},
       {"runtime/plan", {"runtime/plan.h"}},
       {"runtime/mesh", {"runtime/mesh.h", "runtime/plan.h"}},
-      {"runtime/rank", {"runtime/mesh.h", "runtime/plan.h", "runtime/rank.h"}},
+      {"runtime/memory", {"runtime/memory.h"}},
+      {"runtime/rank", {"runtime/memory.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h"}},
       {"runtime/arguments",
        {"runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h"}},
       // The one place that knows the backends.

@@ -213,6 +213,7 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind
 void TestData::FindIndices(const TypedGraph& program, NodeId id) {
   const std::vector<NodeId>& inputs = program.inputs(id);
   if (inputs.size() < 2) return;
+  if (inputs.size() == 2 && IsElementwise(program.op(id))) return FindCounts(program, id);
   const Shape& table = program.type(inputs[0]).shape;
   const auto* scatter = As<ScatterAdd>(program.graph(), id);
   const std::optional<int> dim = RowDimOf(program.op(id), table.size());
@@ -232,6 +233,19 @@ void TestData::FindIndices(const TypedGraph& program, NodeId id) {
     if (offsets == nullptr || offsets->are_indices) continue;
     offsets->bags = type.shape[0].size;
     offsets->rows = program.type(inputs[1]).shape[0].size;
+  }
+}
+
+void TestData::FindCounts(const TypedGraph& program, NodeId id) {
+  for (int operand : {0, 1}) {
+    const NodeId index = program.inputs(id)[1 - operand];
+    const auto* iota = As<Iota>(program.graph(), index);
+    const NodeId origin = Origin(program.graph(), program.inputs(id)[operand], /*casts=*/false);
+    if (iota == nullptr || origin < 0) continue;
+    Stream& counts = streams_.at(*DeclaredName(program.op(origin)));
+    if (counts.dtype != DType::kI32 || counts.are_indices) continue;
+    counts.are_indices = true;
+    counts.rows = program.type(index).shape[iota->dim].size + 1;  // none to all
   }
 }
 

@@ -89,6 +89,9 @@ class TestData {
             void* elements) const;
   /// Finds what takes rows by index, and marks what it takes them by.
   void FindIndices(const TypedGraph& program, NodeId id);
+  /// The same of what is compared with the index along a dimension: mostly numbers from 0 to its
+  /// extent, as numbers of rows in use are.
+  void FindCounts(const TypedGraph& program, NodeId id);
   /// Picks the tensor and the place of the one element of kLoneInfinity and kLoneNaN.
   void PickLone(const Graph& program, uint64_t seed);
 

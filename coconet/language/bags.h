@@ -10,6 +10,11 @@ namespace coconet {
 /// and of the next dimension those from the count on are 0.
 Tensor KeepRows(Tensor a, Tensor counts);
 
+/// An AllToAll of parts of unequal sizes: `sliced` has room for a capacity of rows, of which those
+/// before the count of `counts`, i32 with its first dimensions, sliced like it, are in use. The
+/// result has zeros in the others, which need not cross.
+Tensor AllToAll(Tensor sliced, Tensor counts, Cut to);
+
 /// Bags of rows of `table` [..., V, D], reduced to one row each, in f32: bag b is the row b of
 /// `indices` [..., B, L], i32. Rows of a sum may be multiplied by `weights`, f32 in the shape of
 /// the indices. What a table sliced over V gives is summed over the ranks by an AllReduce.

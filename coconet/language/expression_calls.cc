@@ -69,6 +69,7 @@ Result Expression::Call(absl::string_view name) {
   for (const IndexedCall& call : kIndexed) {
     if (call.name == name) return Indexed(call.make);
   }
+  if (name == "all_to_all") return AllToAllCall();
   std::optional<Op> op = FindCall(name);
   if (!op.has_value()) return UnknownCall(name);
   return OpCall(*std::move(op));
@@ -81,6 +82,21 @@ Result Expression::Indexed(Tensor (*make)(DType, Tensor, int)) {
   RETURN_IF_ERROR(words_.Expect(","));
   ASSIGN_OR_RETURN(const int dim, NamedDim(of));
   return make(dtype, of, dim);
+}
+
+Result Expression::AllToAllCall() {
+  ASSIGN_OR_RETURN(std::vector<Tensor> operands, FirstOperands(1));
+  if (words_.Peek().Is(",") && !LastArgumentFollows()) {
+    RETURN_IF_ERROR(words_.Expect(","));
+    ASSIGN_OR_RETURN(const Tensor counts, Whole());
+    operands.push_back(counts);
+  }
+  struct AllToAll all_to_all;
+  Op op = all_to_all;
+  RETURN_IF_ERROR(ArgumentsAfter(op, operands));
+  if (operands.size() == 2)
+    return AllToAll(operands[0], operands[1], std::get<struct AllToAll>(op).to);
+  return program_.Add(std::move(op), std::move(operands));
 }
 
 Result Expression::OpCall(Op op) {

@@ -39,6 +39,8 @@ class Expression {
   Result Call(absl::string_view name);
   Result OpCall(Op op);
   Result Indexed(Tensor (*make)(DType, Tensor, int));
+  /// With counts, it stands for several operations.
+  Result AllToAllCall();
   /// All arguments up to ')'; fails unless there are `count`.
   absl::StatusOr<std::vector<Tensor>> Operands(absl::string_view name, size_t count);
   /// The next `count` arguments.

@@ -267,6 +267,10 @@ Tensor ArgMax(DType dtype, Tensor a, int dim) {
   return Whole(FoldKind::kMin, Select(hit, index, Extent(dtype, a, dim) - 1), {dim});
 }
 
+Tensor AllToAll(Tensor sliced, Tensor counts, Cut to) {
+  return KeepRows(AllToAll(sliced, to), AllToAll(counts, to));
+}
+
 Tensor KeepRows(Tensor a, Tensor counts) {
   if (a.id() < 0) return a;
   if (counts.id() < 0) return counts;
@@ -275,7 +279,8 @@ Tensor KeepRows(Tensor a, Tensor counts) {
   const Tensor row = Iota(DType::kI32, a, static_cast<int>(lead));
   Shape shape = counts.type().shape;
   shape.resize(std::max(lead, dims), Dim(1));
-  return Select(row < Reshape(counts, std::move(shape)), a, 0);
+  // The counts come first, so that they are there when what they count is computed (RowsInUse).
+  return Select(Reshape(counts, std::move(shape)) > row, a, 0);
 }
 
 Tensor Softmax(Tensor a) {

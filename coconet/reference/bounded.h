@@ -70,7 +70,8 @@ class BoundedFold {
 struct BoundedLine {
   std::vector<double> value, error;  // no errors: all 0
 };
-/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`. The
+/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`. Of
+/// bf16, subnormal operands and sums may be taken as 0, as processors' instructions do. The
 /// bound of the accumulation is statistical where that is less than the worst case: of random
 /// operands, one element in 10^13 may lie beyond it.
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);

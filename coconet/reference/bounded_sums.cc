@@ -110,6 +110,8 @@ namespace {
 /// most |s_i| + |sum|. Errors of one sign, as of equal terms, show in a sum that is made that way.
 class DotRounding {
  public:
+  /// `least`: the greatest error of a sum or product that is almost 0.
+  explicit DotRounding(double least) : least_(least) {}
   void Add(double a, double b) {
     const double term = a * b;
     sum_ += term;
@@ -126,14 +128,19 @@ class DotRounding {
                           kBias * std::fabs(static_cast<double>(plain_) - sum_);
     magnitude += spread;
     return std::min(likely, n * u * magnitude) + n * UnitRoundoff(DType::kF64) * magnitude +
-           n * MinSubnormal(DType::kF32);
+           n * least_;
   }
 
  private:
+  double least_;
   int64_t terms_ = 0;
   double sum_ = 0, squares_ = 0;  // of partial sums
   float plain_ = 0;               // the sum in single precision, from the first term to the last
 };
+
+/// The least f32 that is not subnormal. Processors' dot products of bf16 (VDPBF16PS, TDPBF16PS)
+/// take smaller operands, and give smaller results, as 0.
+constexpr double kLeastNormal = 0x1p-126;
 
 /// Whether a term that is infinite or NaN stays what it is wherever its factors are within their
 /// bounds.
@@ -153,17 +160,21 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
   };
   double sum = 0, magnitude = 0, spread = 0;
   bool special = false;
-  DotRounding rounding;
+  const bool flushes = dtype == DType::kBF16;
+  const auto may_be_0 = [&](double x) { return flushes && x != 0 && std::fabs(x) < kLeastNormal; };
+  DotRounding rounding(flushes ? kLeastNormal : MinSubnormal(DType::kF32));
   for (size_t i = 0; i < a.value.size(); ++i) {
     const double x = a.value[i], y = b.value[i], term = x * y;
     sum += term;
     if (!std::isfinite(term)) {
       special = true;
-      if (!IsCertain(x, error_of(a, i), y, error_of(b, i))) spread = kUndetermined;
+      if (!IsCertain(x, error_of(a, i), y, error_of(b, i)) || may_be_0(x) || may_be_0(y))
+        spread = kUndetermined;
       continue;
     }
     rounding.Add(x, y);
     magnitude += std::fabs(term);
+    if (may_be_0(x) || may_be_0(y)) spread += std::fabs(term);
     spread += error_of(a, i) * std::fabs(y) + error_of(b, i) * (std::fabs(x) + error_of(a, i));
   }
   // Whether a partial sum overflows depends on the order, so the magnitudes count.

@@ -354,6 +354,16 @@ TEST(BoundedDot, HasABoundWhereOnlyTheMagnitudesExceedTheTypeOfTheResult) {
   EXPECT_EQ(error(1e20, 1e20), kInfinity);  // beyond f32: a partial sum may overflow
 }
 
+TEST(BoundedDot, TakesSubnormalNumbersOfBf16AsZeroOrAsTheyAre) {
+  const double subnormal = 0x1p-130, greatest = 0x1p127;
+  const BoundedLine small{{subnormal, 1}, {}}, great{{greatest, 1}, {}},
+      infinite{{kInfinity, 1}, {}};
+  EXPECT_EQ(BoundedDot(DType::kBF16, small, infinite).error, kInfinity);  // 0 * inf is NaN
+  EXPECT_GE(BoundedDot(DType::kBF16, small, great).error, 0.125);
+  EXPECT_EQ(BoundedDot(DType::kF32, small, infinite).error, 0);
+  EXPECT_LT(BoundedDot(DType::kF32, small, great).error, 1e-5);
+}
+
 TEST(BoundedDot, KnowsWhatFollowsFromInfinitiesAndNaNs) {
   const auto dot = [](BoundedLine a, BoundedLine b) { return BoundedDot(DType::kF32, a, b); };
   EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{2, 1}, {}}).value, kInfinity);

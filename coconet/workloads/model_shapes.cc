@@ -204,9 +204,9 @@ absl::StatusOr<Graph> MixtureOfExperts(DType dtype) {
   const auto times = [](Tensor rows, Tensor weights) {
     return MatMul(rows, weights, /*transpose_a=*/false, /*transpose_b=*/true);
   };
-  const Tensor n = AllToAll(KeepRows(Gather(x, token), count), 0);
-  const Tensor back = AllToAll(times(Silu(times(n, gate)) * times(n, up), down), 1);
-  program.Output("y", CastTo(dtype, ScatterAdd(back, token, weight, {"T", "H"})));
+  const Tensor n = AllToAll(Gather(x, token), count, 0);
+  const Tensor z = AllToAll(times(Silu(times(n, gate)) * times(n, up), down), 1);
+  program.Output("y", CastTo(dtype, ScatterAdd(KeepRows(z, count), token, weight, {"T", "H"})));
   return program.graph();
 }
 

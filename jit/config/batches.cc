@@ -47,7 +47,9 @@ double WorkPerElement(const TypedGraph& program, NodeId id) {
     const NodeId a = program.inputs(id)[0];
     const double results = static_cast<double>(NumElements(program.type(id).shape));
     const double columns = static_cast<double>(program.type(id).shape.back().size);
-    return results == 0 ? 0 : static_cast<double>(NumElements(program.type(a).shape)) * columns / results;
+    return results == 0
+               ? 0
+               : static_cast<double>(NumElements(program.type(a).shape)) * columns / results;
   }
   if (As<EmbeddingBag>(program.graph(), id)) {
     const double bags = static_cast<double>(program.type(id).shape[0].size);
@@ -63,8 +65,8 @@ Load LoadOf(const Schedule& s, const std::vector<NodeId>& overlap, int ranks) {
     for (NodeId id : s.launch(first).nodes) {
       const bool moves = Communicates(s.graph(), id);
       const TensorType& type = s.type(moves ? s.program().inputs(id)[0] : id);
-      const double each = moves ? static_cast<double>(SizeOf(type.dtype))
-                                : WorkPerElement(s.program(), id);
+      const double each =
+          moves ? static_cast<double>(SizeOf(type.dtype)) : WorkPerElement(s.program(), id);
       for (int r = 0; r < ranks; ++r)
         (moves ? load.moved : load.work)[r] += each * ElementsOn(type, r, ranks);
     }
@@ -123,8 +125,8 @@ std::vector<std::vector<int>> BatchesOf(const Schedule& s, const std::vector<Nod
     best->first += load;
     best->second.push_back(order[i]);
   }
-  absl::c_stable_sort(
-      filled, [](const auto& a, const auto& b) { return ComesBefore(a.first, b.first); });
+  absl::c_stable_sort(filled,
+                      [](const auto& a, const auto& b) { return ComesBefore(a.first, b.first); });
   std::vector<std::vector<int>> result;
   for (auto& [load, its] : filled) {
     absl::c_sort(its);

@@ -25,6 +25,20 @@ bool Units::ComputesInPhases(int unit, NodeId id) const {
   return unit_of[id] == unit && !IsOfPrologue(graph(), id);
 }
 
+bool Units::IsThere(NodeId id, int unit) const {
+  if (Is<Input>(graph(), id)) return true;
+  const auto chain =
+      absl::c_find_if(chains, [&](const Chain& c) { return c.first <= unit && unit <= c.last; });
+  const int before = chain == chains.end() ? unit : chain->first;
+  return unit_of[id] >= 0 && unit_of[id] < before;
+}
+
+RowsInUse Units::RowsOfProduct(NodeId product, int unit) const {
+  const RowsInUse& in_use = rows[product];
+  return !in_use.all() && units[unit].library && IsThere(in_use.counts, unit) ? in_use
+                                                                              : RowsInUse{};
+}
+
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;
   std::set<NodeId> seen;
@@ -254,6 +268,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   u.tensors = tensors;
   u.each = std::move(each);
   u.each.resize(g.size());
+  u.rows = FindRowsInUse(u.program);
   std::vector<bool> fused(g.size());
   for (const std::vector<NodeId>& kernel : schedule.kernels()) {
     for (NodeId id : kernel) fused[id] = true;

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "coconet/schedule/schedule.h"
+#include "jit/config/rows_in_use.h"
 
 namespace coconet {
 
@@ -33,6 +34,7 @@ struct Units {
     std::vector<NodeId> overlap;  // first nodes, as in the schedule
   };
   std::vector<Chain> chains;
+  std::vector<RowsInUse> rows;  // by node
 
   const Graph& graph() const { return program.graph(); }
   const TensorType& type(NodeId id) const { return program.type(id); }
@@ -45,6 +47,12 @@ struct Units {
   /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other
   /// units, seen through scalars. Ascending.
   std::set<NodeId> Reads(NodeId id, int unit) const;
+  /// Whether the value of `id` is in memory, for the whole step, when `unit` begins: an input, or
+  /// what an earlier unit computes out of the chain of `unit`.
+  bool IsThere(NodeId id, int unit) const;
+  /// The counts of the rows in use of a matrix product that a library computes in `unit`, where
+  /// they are there; else none.
+  RowsInUse RowsOfProduct(NodeId product, int unit) const;
 };
 
 /// Which of the collectives that a kernel could do alone are left to a library: none; those over

@@ -96,10 +96,14 @@ Lowered Draft::Finish(const Programs& programs) && {
                      [&](CollectiveStep& collective) {
                        places.Place(collective.in, entry.tensor);
                        places.Place(collective.out, entry.tensor);
+                       for (int* counts : {&collective.rows.leaving, &collective.rows.arriving}) {
+                         if (*counts >= 0) places.Place(*counts, entry.tensor);
+                       }
                      },
                      [&](GemmStep& gemm) {
                        for (GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
                          places.Place(matrix->buffer, entry.tensor);
+                       if (gemm.rows.counts >= 0) places.Place(gemm.rows.counts, entry.tensor);
                      }},
                entry.step);
     lowered_.plan.steps.push_back(std::move(entry.step));

@@ -78,6 +78,10 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     for (NodeId id : u.units[unit].nodes) {
       for (NodeId read : u.Reads(id, unit)) add(read, unit);
+      if (Is<MatMul>(u.graph(), id)) {
+        const RowsInUse rows = u.RowsOfProduct(id, unit);
+        if (!rows.all()) add(rows.counts, unit);
+      }
       const bool by_library = u.units[unit].library && !IsStore(u.graph(), id);
       if (by_library || IsPushed(u, id)) add(id, unit);
     }

@@ -106,11 +106,17 @@ RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
   return {full * size + rest, size};
 }
 
+/// Makes row `rows` the first one.
+void Advance(GemmStep& step, int64_t rows) {
+  step.a.offset += rows * (step.transpose_a ? 1 : step.a.ld);
+  step.c.offset += rows * step.c.ld;
+  if (step.rows.counts >= 0) step.rows.first += rows;
+}
+
 /// Rows [begin, end) of each rank's slice of a product's rows.
 GemmStep RowsOfSlice(GemmStep part, int64_t begin, int64_t end) {
   part.m = PartOf(part.m, begin, end);
-  part.a.offset += begin * (part.transpose_a ? 1 : part.a.ld);
-  part.c.offset += begin * part.c.ld;
+  Advance(part, begin);
   return part;
 }
 
@@ -120,8 +126,7 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
   for (const Range& rows : ranges) {
     GemmStep& part = gemms.emplace_back(all);
     part.m = {rows.size(), 0};
-    part.a.offset += rows.begin * (all.transpose_a ? 1 : all.a.ld);
-    part.c.offset += rows.begin * all.c.ld;
+    Advance(part, rows.begin);
   }
   return gemms;
 }
@@ -158,6 +163,10 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   step.transpose_b = op.transpose_b;
   step.label = "MM";
   step.candidate = candidate;
+  const RowsInUse in_use = u.RowsOfProduct(id, u.unit_of[id]);
+  const int64_t capacity = u.type(id).shape[u.type(id).shape.size() - 2].size;
+  if (!in_use.all() && capacity > 0)
+    step.rows = {.counts = table.of[in_use.counts], .capacity = capacity};
   const Matrices of_a(a, c), of_b(b, c), of_c(c, c);
   const auto take = [&](int64_t i, size_t cut) {
     step.a = of_a.At(table.of[in[0]], i, cut);
@@ -190,6 +199,7 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
       if (at < piece->begin || at >= piece->end) continue;
     }
     take(i, cut);
+    step.rows.first = i * step.batch * step.rows.capacity;
     if (c.sliced_lead >= 0) {
       // Neighbouring ranks have a matrix j in their part.
       const int64_t j = i / Product(c.lead_stored, c.sliced_lead + 1, cut) %

@@ -45,7 +45,10 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const absl::Status status = call.library->Run(call.step, call.in, call.out);
+  const absl::Status status =
+      call.leaving == nullptr
+          ? call.library->Run(call.step, call.in, call.out)
+          : call.library->RunOfRows(call.step, call.in, call.out, call.leaving, call.arriving);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 

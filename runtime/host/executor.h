@@ -27,7 +27,8 @@ struct CollectiveCall {
   CollectiveStep step;
   const void* in;
   void* out;
-  Communicator* library;  // of the step's lane and group
+  Communicator* library;                                  // of the step's lane and group
+  const int32_t *leaving = nullptr, *arriving = nullptr;  // with step.rows
 };
 struct GemmCall {
   std::unique_ptr<Gemm> gemm;

@@ -1,5 +1,6 @@
 #include "runtime/host/gemm.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "coconet/base/status.h"
@@ -65,12 +66,20 @@ absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
 }
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a,
-                                                   const void* b, void* c, const Weights& weights) {
+                                                   const void* b, void* c, const int32_t* counts,
+                                                   const Weights& weights) {
   RETURN_IF_ERROR(CheckCandidate(step, /*count=*/1));
   std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
-  for (const GemmProblem& problem : Cut(ProblemOf(step, rank), step.threads)) {
+  gemm->rows_ = step.rows;
+  gemm->counts_ = counts;
+  const GemmProblem whole = ProblemOf(step, rank);
+  for (const GemmProblem& problem :
+       counts == nullptr ? Cut(whole, step.threads) : CutColumns(whole, step.threads)) {
     Part part{problem, nullptr};
-    if (problem.m > 0 && problem.k > 0) {
+    if (counts != nullptr && problem.m > 0 && problem.k > 0) {
+      ASSIGN_OR_RETURN(part.of_rows, RowsMatmul::Create(ShapeOf(problem, step.dtype), MakeBest));
+      part.ranges.reserve(problem.m / step.rows.capacity + 2);
+    } else if (problem.m > 0 && problem.k > 0) {
       RETURN_IF_ERROR(
           WithContext(gemm->MakeMatmul(part, weights), absl::StrCat("Bind: ", step.label)));
     }
@@ -80,11 +89,38 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int ran
 }
 
 void Gemm::Run(const void* gemm, int block, int /*blocks*/) {
-  const Gemm& self = *static_cast<const Gemm*>(gemm);
+  Gemm& self = *static_cast<Gemm*>(const_cast<void*>(gemm));  // a HostKernel's parameter
   if (!self.RunPart(self.parts_[block])) self.failed_.store(true, std::memory_order_relaxed);
 }
 
-bool Gemm::RunPart(const Part& part) const {
+bool Gemm::RunRowsInUse(Part& part) {
+  const GemmProblem& p = part.problem;
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype_)), capacity = rows_.capacity;
+  for (int64_t t = 0; t < p.batch; ++t) {
+    part.ranges.clear();
+    // Rows of this matrix, counted from the first group's.
+    const int64_t begin = rows_.first + t * p.m, end = begin + p.m;
+    for (int64_t group = begin / capacity; group * capacity < end; ++group) {
+      const int64_t in_use = std::clamp<int64_t>(counts_[group], 0, capacity);
+      const Range rows{std::max(group * capacity, begin) - begin,
+                       std::min(group * capacity + in_use, end) - begin};
+      if (rows.begin >= rows.end) continue;
+      if (!part.ranges.empty() && part.ranges.back().end == rows.begin) {
+        part.ranges.back().end = rows.end;
+      } else {
+        part.ranges.push_back(rows);
+      }
+    }
+    if (!part.of_rows->Run(a_ + p.a.At(t, 0, 0).begin * element,
+                           b_ + p.b.At(t, 0, 0).begin * element,
+                           c_ + p.c.At(t, 0, 0).begin * element, part.ranges))
+      return false;
+  }
+  return true;
+}
+
+bool Gemm::RunPart(Part& part) {
+  if (part.of_rows != nullptr) return RunRowsInUse(part);
   const GemmProblem& p = part.problem;
   if (part.matmul == nullptr) {
     FillWithZeros(p);

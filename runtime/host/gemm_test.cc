@@ -13,7 +13,7 @@ namespace {
 
 absl::Status Multiply(const GemmCase& c, GemmOperands& operands) {
   absl::StatusOr<std::unique_ptr<Gemm>> gemm =
-      Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), {});
+      Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), nullptr, {});
   if (!gemm.ok()) return gemm.status();
   std::vector<std::thread> threads;
   for (int block = 1; block < c.step.threads; ++block) {
@@ -66,7 +66,7 @@ TEST_P(GemmOf, HasOneWayToGo) {
 TEST_P(GemmOf, RunsAgainWithNewValues) {
   const GemmStep step = DenseGemm(GetParam(), 1, 20, 30, 40);
   std::vector<char> a(20 * 40 * 4), b(40 * 30 * 4), c(20 * 30 * 4);
-  auto gemm = Gemm::Create(step, 0, a.data(), b.data(), c.data(), {});
+  auto gemm = Gemm::Create(step, 0, a.data(), b.data(), c.data(), nullptr, {});
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   for (int value : {1, 2}) {
     for (int64_t i = 0; i < 20 * 40; ++i) StoreElement(GetParam(), a.data(), i, value);
@@ -89,7 +89,7 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
       piece.a.offset = begin * whole.a.ld;
       piece.c.offset = begin * whole.c.ld;
       auto made = Gemm::Create(
-          piece, 0, a.data(), b.data(), c.data(),
+          piece, 0, a.data(), b.data(), c.data(), nullptr,
           {.shares = pieces.empty(), .first = pieces.empty() ? nullptr : pieces[0].get()});
       ASSERT_TRUE(made.ok()) << made.status();
       pieces.push_back(*std::move(made));
@@ -109,6 +109,87 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
             << i << " of value " << value << ", " << threads << " threads";
       }
     }
+  }
+}
+
+/// Products of groups of 20 rows, some rows of which are in use, in `threads` parts.
+class RowsInUse {
+ public:
+  static constexpr int64_t kBatch = 3, kGroups = 4, kCapacity = 20, kColumns = 70, kInner = 33;
+  static constexpr int64_t kRows = kGroups * kCapacity;
+
+  RowsInUse(DType dtype, int threads, bool one_matrix)
+      : step_(DenseGemm(dtype, kBatch, kRows, kColumns, kInner, false, /*transpose_b=*/true)),
+        a_(kBatch * kRows * kInner * 4),
+        b_(kBatch * kInner * kColumns * 4),
+        c_(kBatch * kRows * kColumns * 4) {
+    step_.threads = threads;
+    step_.rows = {.counts = 3, .capacity = kCapacity};
+    if (one_matrix) step_.b.batch_stride = 0;
+    for (int64_t i = 0; i < kBatch * kRows * kInner; ++i) StoreElement(dtype, a_.data(), i, A(i));
+    for (int64_t i = 0; i < kBatch * kInner * kColumns; ++i)
+      StoreElement(dtype, b_.data(), i, B(i));
+  }
+
+  /// The first element in use that is wrong after a run with `counts`; -1: none.
+  int64_t FirstWrong(const std::vector<int32_t>& counts) {
+    if (gemm_ == nullptr) {
+      counts_ = counts;
+      auto made = Gemm::Create(step_, 0, a_.data(), b_.data(), c_.data(), counts_.data(), {});
+      if (!made.ok()) return -2;
+      gemm_ = *std::move(made);
+    }
+    std::copy(counts.begin(), counts.end(), counts_.begin());
+    const int64_t elements = kBatch * kRows * kColumns;
+    for (int64_t i = 0; i < elements; ++i) StoreElement(step_.dtype, c_.data(), i, -1);
+    for (int block = 0; block < step_.threads; ++block)
+      Gemm::Run(gemm_.get(), block, step_.threads);
+    if (gemm_->failed()) return -2;
+    for (int64_t i = 0; i < elements; ++i) {
+      const int64_t row = i / kColumns;
+      if (row % kCapacity >= counts[row / kCapacity]) continue;
+      double sum = 0;
+      const int64_t batch = step_.b.batch_stride == 0 ? 0 : row / kRows;
+      for (int64_t k = 0; k < kInner; ++k)
+        sum += A(row * kInner + k) * B((batch * kColumns + i % kColumns) * kInner + k);
+      if (LoadElement(step_.dtype, c_.data(), i) != sum) return i;
+    }
+    return -1;
+  }
+
+ private:
+  // Sums of these have few bits.
+  static double A(int64_t i) { return i % 7 == 0 ? static_cast<double>(i % 3) : 0; }
+  static double B(int64_t i) { return static_cast<double>(i % 5) - 2; }
+
+  GemmStep step_;
+  std::vector<char> a_, b_, c_;
+  std::vector<int32_t> counts_;
+  std::unique_ptr<Gemm> gemm_;
+};
+
+TEST_P(GemmOf, RowsInUseAreMultiplied) {
+  for (int threads : {1, 3}) {
+    for (bool one_matrix : {false, true}) {
+      RowsInUse product(GetParam(), threads, one_matrix);
+      for (const std::vector<int32_t>& counts : std::vector<std::vector<int32_t>>{
+               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},                 // packed
+               {0, 0, 7, 0, 20, 0, 0, 0, 0, 0, 0, 1},                   // one range
+               {20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20},        // all
+               {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},                    // none
+               {-5, 21, 1 << 30, 19, 3, -1, 20, 20, 20, 20, 0, 13}}) {  // out of range
+        EXPECT_EQ(product.FirstWrong(counts), -1)
+            << threads << " threads, " << (one_matrix ? "one matrix" : "several");
+      }
+    }
+  }
+}
+
+TEST(RowsMatmul, MultipliesFewMoreRowsThanAreInUse) {
+  for (int64_t rows = 1; rows < 5000; ++rows) {
+    const int64_t step = RowsMatmul::StepOf(rows);
+    ASSERT_GE(step, rows);
+    ASSERT_LE(step, std::max(rows + 15, rows + rows / 16));
   }
 }
 

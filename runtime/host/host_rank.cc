@@ -44,9 +44,12 @@ struct CallMaker {
   }
   absl::StatusOr<Call> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
-    return CollectiveCall{step, addresses.Of(step.in, parts.rank) + step.in_offset * element,
+    return CollectiveCall{step,
+                          addresses.Of(step.in, parts.rank) + step.in_offset * element,
                           addresses.Of(step.out, parts.rank) + step.out_offset * element,
-                          parts.libraries[step.lane][static_cast<size_t>(step.group)]};
+                          parts.libraries[step.lane][static_cast<size_t>(step.group)],
+                          Counts(step.rows.leaving),
+                          Counts(step.rows.arriving)};
   }
   absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
     const auto own = [&](const GemmStep::Matrix& matrix) {
@@ -59,10 +62,18 @@ struct CallMaker {
     });
     const Gemm* first =
         step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
-    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
-                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b),
-                                  own(step.c), {.shares = shares, .first = first}));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Gemm> gemm,
+        Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c),
+                     Counts(step.rows.counts), {.shares = shares, .first = first}));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
+  }
+
+ private:
+  /// This rank's numbers of rows in use; null for no buffer.
+  const int32_t* Counts(int buffer) const {
+    return buffer < 0 ? nullptr
+                      : reinterpret_cast<const int32_t*>(addresses.Of(buffer, parts.rank));
   }
 };
 

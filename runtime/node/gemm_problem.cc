@@ -126,6 +126,29 @@ Grid BestGrid(const GemmProblem& whole, int parts) {
 
 bool IsEmpty(const GemmProblem& p) { return p.batch == 0 || p.m == 0 || p.n == 0; }
 
+std::vector<GemmProblem> CutBy(const GemmProblem& whole, const Grid& grid) {
+  const int64_t parts = grid.batches * grid.rows * grid.cols;
+  const int64_t batches = PerPart(whole.batch, grid.batches, 1);
+  const int64_t rows = PerPart(whole.m, grid.rows, kTileRows),
+                cols = PerPart(whole.n, grid.cols, kTileCols);
+  std::vector<GemmProblem> cut;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t t = part / (grid.rows * grid.cols) * batches;
+    const int64_t i = part / grid.cols % grid.rows * rows;
+    const int64_t j = part % grid.cols * cols;
+    const bool idle = t >= whole.batch || i >= whole.m || j >= whole.n;
+    cut.push_back(idle ? GemmProblem{}
+                       : GemmProblem{.batch = std::min(batches, whole.batch - t),
+                                     .m = std::min(rows, whole.m - i),
+                                     .n = std::min(cols, whole.n - j),
+                                     .k = whole.k,
+                                     .a = whole.a.At(t, i, 0),
+                                     .b = whole.b.At(t, 0, j),
+                                     .c = whole.c.At(t, i, j)});
+  }
+  return cut;
+}
+
 }  // namespace
 
 absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
@@ -183,26 +206,11 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
 }
 
 std::vector<GemmProblem> Cut(const GemmProblem& whole, int parts) {
-  const Grid grid = BestGrid(whole, parts);
-  const int64_t batches = PerPart(whole.batch, grid.batches, 1);
-  const int64_t rows = PerPart(whole.m, grid.rows, kTileRows),
-                cols = PerPart(whole.n, grid.cols, kTileCols);
-  std::vector<GemmProblem> cut;
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t t = part / (grid.rows * grid.cols) * batches;
-    const int64_t i = part / grid.cols % grid.rows * rows;
-    const int64_t j = part % grid.cols * cols;
-    const bool idle = t >= whole.batch || i >= whole.m || j >= whole.n;
-    cut.push_back(idle ? GemmProblem{}
-                       : GemmProblem{.batch = std::min(batches, whole.batch - t),
-                                     .m = std::min(rows, whole.m - i),
-                                     .n = std::min(cols, whole.n - j),
-                                     .k = whole.k,
-                                     .a = whole.a.At(t, i, 0),
-                                     .b = whole.b.At(t, 0, j),
-                                     .c = whole.c.At(t, i, j)});
-  }
-  return cut;
+  return CutBy(whole, BestGrid(whole, parts));
+}
+
+std::vector<GemmProblem> CutColumns(const GemmProblem& whole, int parts) {
+  return CutBy(whole, {.cols = parts});
 }
 
 }  // namespace coconet

@@ -126,6 +126,35 @@ absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buff
   return absl::OkStatus();
 }
 
+/// OK when `numbers` numbers of i32 from `first` on are in `buffer`.
+absl::Status CheckCounts(const Plan& plan, absl::string_view label, int buffer, int64_t first,
+                         int64_t numbers) {
+  if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size()) ||
+      plan.buffers[buffer].dtype != DType::kI32)
+    return Bad(label, "counts in a buffer of i32", absl::StrCat("%", buffer));
+  if (first < 0 || numbers < 0 || plan.buffers[buffer].elements - first < numbers) {
+    return Bad(label, absl::StrCat(numbers, " counts from ", first, " on in %", buffer),
+               absl::StrCat(plan.buffers[buffer].elements));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRows(const Plan& plan, const CollectiveStep& step, int group) {
+  const CollectiveStep::Rows& rows = step.rows;
+  if (rows.leaving < 0 && rows.arriving < 0) return absl::OkStatus();
+  int64_t of_group = 0;
+  if (step.kind != CollectiveStep::Kind::kAllToAll || rows.capacity < 1 || rows.row < 1 ||
+      __builtin_mul_overflow(rows.capacity, rows.row, &of_group) || step.count % of_group != 0)
+    return Bad(step.label, "blocks of groups of rows of an all-to-all", "others");
+  const int64_t groups = step.count / of_group;
+  int64_t numbers = 0;
+  if (rows.stride < groups || __builtin_mul_overflow(rows.stride, int64_t{group - 1}, &numbers) ||
+      __builtin_add_overflow(numbers, groups, &numbers))
+    return Bad(step.label, absl::StrCat(groups, " counts per block"), absl::StrCat(rows.stride));
+  RETURN_IF_ERROR(CheckCounts(plan, step.label, rows.leaving, rows.first, numbers));
+  return CheckCounts(plan, step.label, rows.arriving, rows.first, numbers);
+}
+
 /// Checks the fields that only some kinds use.
 absl::Status CheckRoute(const CollectiveStep& step, int group) {
   if (step.kind == CollectiveStep::Kind::kSend) {
@@ -145,6 +174,7 @@ absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
   RETURN_IF_ERROR(CheckOperand(plan, step, step.in, step.in_offset, blocks.in));
   RETURN_IF_ERROR(CheckOperand(plan, step, step.out, step.out_offset, blocks.out));
   RETURN_IF_ERROR(CheckRoute(step, group));
+  RETURN_IF_ERROR(CheckRows(plan, step, group));
   const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce ||
                         step.kind == CollectiveStep::Kind::kBroadcast;
   if (step.in == step.out && !in_place) return Bad(step.label, "two buffers", "one");
@@ -153,6 +183,15 @@ absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
 
 absl::Status CheckStep(const Plan& plan, const GemmStep& step) {
   RETURN_IF_ERROR(CheckGemm(step, plan.buffers));
+  if (step.rows.counts >= 0) {
+    if (step.rows.capacity < 1 || step.rows.first < 0 || step.transpose_a) {
+      return Bad(step.label, "groups of rows, of an operand as it is",
+                 absl::StrCat(step.rows.capacity, " rows from ", step.rows.first, " on"));
+    }
+    const int64_t rows = step.rows.first + step.batch * step.m.Most();  // fit: CheckGemm
+    RETURN_IF_ERROR(CheckCounts(plan, step.label, step.rows.counts, 0,
+                                (rows + step.rows.capacity - 1) / step.rows.capacity));
+  }
   if (step.weights_of < 0) return absl::OkStatus();
   const GemmStep* first = step.weights_of < static_cast<int>(plan.steps.size())
                               ? std::get_if<GemmStep>(&plan.steps[step.weights_of])

@@ -4,6 +4,7 @@
 
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
+#include "runtime/node/groups_of_rows.h"
 #include "runtime/node/reduce.h"
 
 namespace coconet {
@@ -37,6 +38,19 @@ absl::Status ThreadCommunicator::Run(const CollectiveStep& step, const void* in,
   }
   RETURN_IF_ERROR(Begin(in, out, step.Call()));
   Compute(step, out);
+  return End(step.Call());
+}
+
+absl::Status ThreadCommunicator::RunOfRows(const CollectiveStep& step, const void* in, void* out,
+                                           const int32_t* /*leaving*/, const int32_t* arriving) {
+  RETURN_IF_ERROR(Begin(in, out, step.Call()));
+  const int64_t stride = step.Stride() * static_cast<int64_t>(SizeOf(step.dtype));
+  for (int peer = 0; peer < size_; ++peer) {
+    const GroupsOfRows rows = GroupsOfBlock(step, arriving, peer);
+    rows.ForEach(0, rows.BytesInUse(), [&](int64_t offset, int64_t bytes) {
+      std::memcpy(At(out, peer * stride + offset), At(ins_[peer], index_ * stride + offset), bytes);
+    });
+  }
   return End(step.Call());
 }
 

@@ -373,13 +373,25 @@ def cast(type_, x):
     return Interval(type_, nearest(type_, x.low), nearest(type_, x.high))
 
 
+def or_zero(x, least):
+    """The same, or 0 where that is nearer to 0 than `least`."""
+    low = np.where(np.abs(x.low) < least, np.minimum(x.low, 0), x.low)
+    high = np.where(np.abs(x.high) < least, np.maximum(x.high, 0), x.high)
+    return Interval(x.type, low, high)
+
+
 def matmul(x, y, parts=1):
     """Products of the last two dimensions, summed in f32 in any order, with or without a rounding
-    of each product; the summed dimension may be cut in parts, whose sums are rounded and added."""
+    of each product; the summed dimension may be cut in parts, whose sums are rounded and added. Of
+    bf16, numbers below the normal ones may be taken as 0, as processors' instructions do."""
+    least = F32.least
+    if x.type is BF16:
+        least = 2.0**-126
+        x, y = or_zero(x, least), or_zero(y, least)
     columns = Interval(F32, x.low[..., :, :, None], x.high[..., :, :, None])
     rows = Interval(F32, y.low[..., None, :, :], y.high[..., None, :, :])
     products = Interval(F32, *ends(np.multiply, columns, rows))
     count = x.shape[-1]
     relative = (count + parts - 1) * (F32.roundoff + F64.roundoff)
-    product = products.total(-2, relative, True, absolute=count * F32.least)
+    product = products.total(-2, relative, True, absolute=count * least)
     return product if x.type is F32 else rounded(x.type, product.low, product.high, 0)

@@ -202,7 +202,9 @@ def bags(t, ranks):
         if weight is not None:
             found = found * weight
         found = select(there[..., None], found, constant(F32, 0))
-        return found.sum(1, parts=ranks), there.sum(1)
+        # Bags are added up in f32; ranks add what they have.
+        most = there.sum(1).max() + ranks - 1
+        return found.total(1, most * (F32.roundoff + F64.roundoff), True), there.sum(1)
 
     sums, counts = pooled(t["index"])
     # One bag has one row of indices; -1 is no row.

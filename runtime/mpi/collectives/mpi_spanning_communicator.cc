@@ -91,6 +91,37 @@ absl::Status MpiSpanningCommunicator::AllToAll(const Call& call) {
   return Trade(call, group_, call.in, block, call.out, block);
 }
 
+absl::Status MpiSpanningCommunicator::RunOfRows(const CollectiveStep& step, const void* in,
+                                                void* out, const int32_t* leaving,
+                                                const int32_t* arriving) {
+  const int64_t stride = step.Stride() * static_cast<int64_t>(SizeOf(step.dtype));
+  const auto sent = [&](int peer) { return static_cast<const char*>(in) + peer * stride; };
+  const auto received = [&](int peer) { return static_cast<char*>(out) + peer * stride; };
+  const GroupsOfRows own = GroupsOfBlock(step, leaving, group_.index);
+  own.ForEach(0, own.BytesInUse(), [&](int64_t offset, int64_t bytes) {
+    std::memcpy(received(group_.index) + offset, sent(group_.index) + offset, bytes);
+  });
+  streams_.Clear(group_.members.size - 1);
+  for (int peer = 0; peer < group_.members.size; ++peer) {
+    if (peer == group_.index) continue;
+    const GroupsOfRows there = GroupsOfBlock(step, leaving, peer),
+                       here = GroupsOfBlock(step, arriving, peer);
+    streams_.outs.push_back({group_.members.Rank(peer), sent(peer), there.BytesInUse(), there});
+    streams_.ins.push_back({group_.members.Rank(peer), here.BytesInUse()});
+  }
+  return traffic_->Move(step.Call(), streams_, [&](int64_t begin, Pieces pieces) {
+    for (int peer = 0, i = 0; peer < group_.members.size; ++peer) {
+      if (peer == group_.index) continue;
+      const char* from = pieces[i].data();
+      const int64_t end = begin + static_cast<int64_t>(pieces[i++].size());
+      GroupsOfBlock(step, arriving, peer).ForEach(begin, end, [&](int64_t offset, int64_t bytes) {
+        std::memcpy(received(peer) + offset, from, bytes);
+        from += bytes;
+      });
+    }
+  });
+}
+
 absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,
                                             PartOf sent, char* out, PartOf received) {
   Pair(call, line, in, sent, [&](int peer) { return received(peer).size(); });

@@ -21,6 +21,9 @@ class MpiSpanningCommunicator final : public MpiSender {
                           std::unique_ptr<MpiTraffic> traffic);
 
   absl::string_view name() const override { return "mpi"; }
+  /// Sends the rows in use only.
+  absl::Status RunOfRows(const CollectiveStep& step, const void* in, void* out,
+                         const int32_t* leaving, const int32_t* arriving) override;
 
  private:
   /// Ranks that exchange messages directly, and this rank's index among them.

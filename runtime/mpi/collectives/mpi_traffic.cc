@@ -23,6 +23,18 @@ int64_t PieceBytes(int width) {
                     kMostBytes);
 }
 
+/// Bytes [begin, begin + bytes) of a stream.
+void Copy(const Streams::Out& out, int64_t begin, int64_t bytes, char* to) {
+  if (out.rows.counts.empty()) {
+    std::memcpy(to, out.data + begin, bytes);
+    return;
+  }
+  out.rows.ForEach(begin, begin + bytes, [&](int64_t offset, int64_t run) {
+    std::memcpy(to, out.data + offset, run);
+    to += run;
+  });
+}
+
 }  // namespace
 
 struct MpiTraffic::Depot {
@@ -88,7 +100,7 @@ absl::Status MpiTraffic::Course::Post() {
     const int bytes = static_cast<int>(BytesOf(out.bytes, posted));
     if (bytes == 0) continue;
     char* place = Place(posted, ins() + i);
-    std::memcpy(place, out.data + posted * piece_bytes, bytes);
+    Copy(out, posted * piece_bytes, bytes, place);
     RETURN_IF_MPI(Isend, place, bytes, MPI_BYTE, out.peer, traffic.tag_, traffic.comm_,
                   &Sends(posted)[i]);
   }

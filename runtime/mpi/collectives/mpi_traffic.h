@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "runtime/mpi/collectives/mpi_farewells.h"
 #include "runtime/node/board.h"
+#include "runtime/node/groups_of_rows.h"
 
 namespace coconet {
 
@@ -21,6 +22,9 @@ struct Streams {
     int peer;
     const char* data;
     int64_t bytes;
+    /// The stream has the rows in use, one after the other, of these groups, which begin at
+    /// `data`; without counts, the bytes at `data`.
+    GroupsOfRows rows = {};
   };
   struct In {
     int peer;

@@ -1,0 +1,42 @@
+#include "runtime/memory.h"
+
+#include <cstring>
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+absl::Status Memory::Read(int64_t offset, int64_t bytes, void* to) const {
+  CC_CHECK(0 <= offset && offset + bytes <= bytes_);
+  const char* from = static_cast<const char*>(own()) + offset;
+  if (space_ != nullptr) return space_->Copy(from, bytes, to);
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status Memory::Write(int64_t offset, int64_t bytes, const void* from) {
+  CC_CHECK(0 <= offset && offset + bytes <= bytes_);
+  char* to = static_cast<char*>(own()) + offset;
+  if (space_ != nullptr) return space_->Copy(from, bytes, to);
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+HostView HostView::Blank(Memory& memory, int64_t bytes) {
+  CC_CHECK(bytes <= memory.bytes());
+  return HostView(
+      memory, bytes,
+      memory.space() == nullptr ? nullptr : std::make_unique<char[]>(static_cast<size_t>(bytes)));
+}
+
+absl::StatusOr<HostView> HostView::Of(Memory& memory, int64_t bytes) {
+  HostView view = Blank(memory, bytes);
+  if (view.copy_ != nullptr) RETURN_IF_ERROR(memory.Read(0, bytes, view.data()));
+  return view;
+}
+
+absl::Status HostView::Store() {
+  return copy_ == nullptr ? absl::OkStatus() : memory_->Write(0, bytes_, copy_.get());
+}
+
+}  // namespace coconet
