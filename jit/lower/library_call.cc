@@ -136,21 +136,21 @@ int SharedBuffer(absl::string_view name, NodeId id, const TensorType& type, int6
 
 /// The rows in use of the blocks of AllToAll `id`, where a library has done the AllToAll of their
 /// counts before: its blocks have a count per group of rows.
-CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const Exchange& exchange, const Moved& moved,
-                            int ranks, const BufferTable& table) {
+CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const ExchangedDims& x, const Moved& moved,
+                            const BufferTable& table) {
   const RowsInUse& in_use = u.rows[id];
-  const Shape& shape = u.type(id).shape;
+  const Shape& shape = x.shape;
   if (in_use.all() || NumElements(shape) == 0) return {};
   const CountsMoved counts = CountsMovedWith(u.program, id, in_use.counts);
   const auto blocks = table.blocks.find(counts.all_to_all);
   if (blocks == table.blocks.end() || !u.IsThere(counts.all_to_all, u.unit_of[id])) return {};
-  const int low = exchange.low(), high = exchange.high(), dim = in_use.dim;
+  const int low = x.low(), high = x.high(), dim = in_use.dim;
   const auto extents = [&](int begin, int end) {
     return NumElements({shape.begin() + begin, shape.begin() + end});
   };
-  const int64_t per_low = exchange.SlicingOfDim(shape, low, ranks).per,
-                groups = extents(low + 1, high) * exchange.SlicingOfDim(shape, high, ranks).per *
-                         extents(high + 1, dim);  // per index of the first two dimensions
+  const int64_t per_low = x.Of(low).per,
+                groups = extents(low + 1, high) * x.Of(high).per *
+                         extents(high + 1, dim);  // per index of dimension `low`
   if (moved.outer.size() > 1 && moved.low.size() < per_low) return {};  // counts with gaps
   CollectiveStep::Rows rows{.leaving = blocks->second.leaving,
                             .arriving = blocks->second.arriving,
@@ -176,7 +176,7 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
   step.in = SharedBuffer("leaving", id, type, ranks * block, u, table);
   step.out = SharedBuffer("arriving", id, type, ranks * block, u, table);
   step.count = block;
-  step.rows = RowsOf(u, id, leaving, moved, ranks, table);
+  step.rows = RowsOf(u, id, x, moved, table);
   if (piece == nullptr) table.blocks[id] = {step.in, step.out};
   LibraryCall call{{step}};
   call.before =
