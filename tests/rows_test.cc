@@ -130,6 +130,54 @@ output d = scatter_add(cast(f32, j), j, [V])
       {{"V", 70}, {"D", 21}, {"E", 9}, {"C", 5}},
       {{"V", 5}, {"D", 0}, {"E", 2}, {"C", 5}},
       {{"V", 5}, {"D", 8}, {"E", 0}, {"C", 3}}}},
+    {"joined",
+     R"(input a : f16[B, N] local
+input b : f16[B, M] replicated
+state s : f32[B, N + M]
+state t : f32[2*B, N] replicated
+x = all_reduce(sum, cast(f32, a))
+update(s, s * 0.5 + concat(x, cast(f32, b), 1))
+update(t, t + concat(x, x * x, 0))
+output c = all_reduce(max, concat(b, a * 2, b, 1))
+)",
+     {{{"B", 1}, {"N", 1}, {"M", 1}},
+      {{"B", 3}, {"N", 32}, {"M", 17}},
+      {{"B", 17}, {"N", 7}, {"M", 0}},
+      {{"B", 4}, {"N", 0}, {"M", 3}}}},
+    {"joined_slices",
+     R"(input x : bf16[B, N] replicated
+input u : f32[B, N, D] sliced(0)
+input v : f32[B, M, D] sliced(0)
+input w : f32[B, N, D] sliced(2)
+input l : f32[B, M, D] local
+output d = concat(u, v, u + 1, 1) * 0.5
+output e = all_gather(concat(l, w, w * 2, 1))
+output f = all_gather(softmax(concat(v, u, 1)))
+output g = concat(reshape(x, [N, B]), transpose(x, 1, 0), 1)
+output h = norm(concat(x, x, x * 2, x, x, 0))
+output k = all_to_all(concat(u, v, 1), 1)
+)",
+     {{{"B", 1}, {"N", 1}, {"M", 1}, {"D", 1}},
+      {{"B", 3}, {"N", 32}, {"M", 17}, {"D", 16}},
+      {{"B", 17}, {"N", 7}, {"M", 0}, {"D", 65}},
+      {{"B", 4}, {"N", 0}, {"M", 3}, {"D", 33}}}},
+    {"tables_joined",
+     R"(input t : f32[V, D] sliced(1)
+input h : bf16[R, D] sliced(1)
+input e : f32[R, 8] replicated
+input i : i32[B, L] replicated
+input j : i32[B, K] replicated
+input k : i32[B, K] sliced(0)
+input dense : f32[B, 5] sliced(0)
+x = all_to_all(embedding_bag(t, i, sum), 0)
+y = all_to_all(embedding_bag(h, j, mean), 0)
+output pooled = concat(dense, x, y, embedding_bag(e, k, sum), 1)
+output both = all_to_all(concat(embedding_bag(t, i, sum), embedding_bag(h, j, sum), 0), 0)
+output columns = all_to_all(concat(x * 0.5, dense, 1), 1)
+)",
+     {{{"V", 1}, {"R", 2}, {"D", 3}, {"B", 1}, {"L", 1}, {"K", 2}},
+      {{"V", 9}, {"R", 33}, {"D", 64}, {"B", 7}, {"L", 3}, {"K", 1}},
+      {{"V", 33}, {"R", 5}, {"D", 21}, {"B", 33}, {"L", 2}, {"K", 5}}}},
     {"groups",
      R"(input x : bf16[T, H] local
 input token : i32[E, G, C] sliced(1)

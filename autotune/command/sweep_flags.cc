@@ -146,7 +146,7 @@ std::set<std::string> SymbolsOf(const Graph& program) {
     Op op = node.op;
     if (const Shape* shape = DeclaredShape(op)) {
       for (const Dim& dim : *shape) {
-        if (!dim.bound()) symbols.insert(dim.symbol);
+        for (const std::string& symbol : SymbolsOf(dim)) symbols.insert(symbol);
       }
     }
     if (const std::string* by = WeightsIn(op); by != nullptr && !by->empty()) symbols.insert(*by);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -97,9 +98,12 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
     if (shape == nullptr) continue;
     for (Dim& dim : *shape) {
       if (dim.bound()) continue;
-      symbols.insert(dim.symbol);
-      if (auto size = sizes.find(dim.symbol); size != sizes.end() && !size->second.is_list)
-        dim = Dim(size->second.sizes[0]);
+      for (const std::string& symbol : SymbolsOf(dim)) symbols.insert(symbol);
+      dim = WithSizes(dim, [&](const std::string& symbol) -> std::optional<int64_t> {
+        const auto size = sizes.find(symbol);
+        if (size == sizes.end() || size->second.is_list) return std::nullopt;
+        return size->second.sizes[0];
+      });
     }
   }
   RETURN_IF_ERROR(CheckGiven(g, symbols, sizes));

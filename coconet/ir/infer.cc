@@ -39,8 +39,9 @@ absl::Status CheckWeights(const Site& site, const Layout& layout) {
 
 absl::StatusOr<TensorType> InferDeclared(const Site& site, const TensorType& type, bool is_state) {
   for (const Dim& dim : type.shape) {
-    if (!dim.bound() && !IsIdentifier(dim.symbol))
-      return site.Error("'", dim.symbol, "' is not a name for a size");
+    for (const std::string& symbol : SymbolsOf(dim)) {
+      if (!IsIdentifier(symbol)) return site.Error("'", symbol, "' is not a name for a size");
+    }
   }
   if (absl::Status extents = CheckExtents(type.shape); !extents.ok())
     return site.Error(extents.message());
@@ -197,96 +198,6 @@ absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const Stochast
   return type;
 }
 
-absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op) {
-  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
-  TensorType type = Read(site.type(0));
-  std::vector<int> sorted = op.order, all(type.shape.size());
-  absl::c_sort(sorted);
-  absl::c_iota(all, 0);
-  if (sorted != all) return site.Error("want each dimension of ", site.Operand(0), " once");
-  for (size_t d = 0; d < op.order.size(); ++d) type.shape[d] = site.type(0).shape[op.order[d]];
-  if (!type.layout.sliced() || op.order == all) return type;
-  if (type.layout.dim == Layout::kFlat) {
-    return site.Error("parts of an operand sliced flat lie in no parts of the result, ",
-                      site.HaveOperands(), "; use all_gather");
-  }
-  type.layout.dim = static_cast<int>(absl::c_find(op.order, type.layout.dim) - op.order.begin());
-  return type;
-}
-
-/// A product of extents: before sizes are bound the symbols are the same, in any order.
-using Product = std::pair<uint64_t, std::vector<std::string>>;
-Product ProductOf(absl::Span<const Dim> extents) {
-  Product product{1, {}};
-  for (const Dim& dim : extents)
-    dim.bound() ? void(product.first *= static_cast<uint64_t>(dim.size))
-                : product.second.push_back(dim.symbol);
-  absl::c_sort(product.second);
-  return product;
-}
-
-/// The layout of a reshape of the operand to shape `to`. Of an operand sliced over d the result is
-/// sliced over the dimension that has d's extent and as many elements before it, so that each rank
-/// keeps its part. An operand sliced flat, or a sliced vector, gives a result sliced flat.
-absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to) {
-  const absl::Span<const Dim> from = site.type(0).shape;
-  const Layout layout = ReadLayout(site.type(0));
-  if (!layout.sliced()) return layout;
-  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
-  if (layout.dim != Layout::kFlat) {
-    const Product before = ProductOf(from.first(layout.dim));
-    const auto keeps_parts = [&](size_t d) {
-      return d < to.size() && to[d] == from[layout.dim] && ProductOf(to.first(d)) == before;
-    };
-    if (keeps_parts(layout.dim)) return layout;  // of extents of 1 several do
-    for (size_t d = 0; d < to.size(); ++d) {
-      if (keeps_parts(d)) return layout.Over(static_cast<int>(d));
-    }
-  }
-  if ((layout.dim == Layout::kFlat || from.size() == 1) && !to.empty())
-    return layout.Over(Layout::kFlat);
-  return site.Error("want a shape in which the sliced dimension stays whole, ", site.HaveOperands(),
-                    "; use all_gather");
-}
-
-absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
-  TensorType type = Read(site.type(0));
-  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
-    return site.Error(extents.message());
-  const auto mismatch = [&] {
-    return site.Error("want as many elements as ", site.Operand(0), " has, have ", Text(op.shape));
-  };
-  if (IsBound(type.shape) && IsBound(op.shape)) {
-    if (NumElements(type.shape) != NumElements(op.shape)) return mismatch();
-  } else if (ProductOf(type.shape) != ProductOf(op.shape)) {
-    return mismatch();
-  }
-  ASSIGN_OR_RETURN(type.layout, ReshapedLayout(site, op.shape));
-  type.shape = op.shape;
-  return Normalized(type);
-}
-
-absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op) {
-  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
-  TensorType type = Read(site.type(0));
-  const int rank = static_cast<int>(type.shape.size());
-  if (op.dim < 0 || op.dim >= rank)
-    return site.Error("want a dimension below ", rank, ", have ", op.dim);
-  const Dim& extent = type.shape[op.dim];
-  if (op.begin < 0 || op.begin > op.end || (extent.bound() && op.end > extent.size)) {
-    return site.Error("want a range within [0, ", Text(extent), "), have [", op.begin, ", ", op.end,
-                      ")");
-  }
-  const bool is_all = op.begin == 0 && extent == Dim(op.end);
-  if (type.layout.sliced() && !is_all &&
-      (type.layout.dim == op.dim || type.layout.dim == Layout::kFlat)) {
-    return site.Error("want a range of a dimension that is not sliced, ", site.HaveOperands(),
-                      "; use all_gather");
-  }
-  type.shape[op.dim] = op.end - op.begin;
-  return type;
-}
-
 absl::Status CheckOperands(const Site& site) {
   const Arity arity = ArityOf(site.g.nodes[site.id].op);
   const int count = static_cast<int>(site.operands().size());
@@ -389,6 +300,7 @@ absl::StatusOr<TensorType> InferAt(const Site& site) {
           [&](const Transpose& o) { return InferTranspose(site, o); },
           [&](const Reshape& o) { return InferReshape(site, o); },
           [&](const SubTensor& o) { return InferSubTensor(site, o); },
+          [&](const Concat& o) { return InferConcat(site, o); },
           [&](const Gather& o) { return InferGather(site, o); },
           [&](const EmbeddingBag& o) { return InferEmbeddingBag(site, o); },
           [&](const ScatterAdd& o) { return InferScatterAdd(site, o); },

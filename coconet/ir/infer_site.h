@@ -70,7 +70,11 @@ absl::StatusOr<TensorType> OfItsOwner(const Site& site, TensorType seen);
 
 // infer_elementwise.cc
 absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op);
-// infer_lookups.cc
+// infer_views.cc
+absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);
+absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op);
+absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op);
+absl::StatusOr<TensorType> InferConcat(const Site& site, const Concat& op);
 absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op);
 absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBag& op);
 absl::StatusOr<TensorType> InferScatterAdd(const Site& site, const ScatterAdd& op);

@@ -105,6 +105,45 @@ TEST(InferViews, OfSlicesLeaveTheSlicedDimensionWhole) {
   EXPECT_EQ(TypeOf("reshape(reshape(heads, [B, 1, S, H]), [B, S, H])"), "f32[B, S, H] sliced(0)");
 }
 
+TEST(InferViews, JoinTensorsThatDifferInOneDimension) {
+  EXPECT_EQ(TypeOf("concat(rep, 1)"), "f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("concat(rep, rep, 1)"), "f32[B, 2*S, H] replicated");
+  EXPECT_EQ(TypeOf("concat(rep, slice(rep, 2, 0, 3), 2)"), "f32[B, S, H + 3] replicated");
+  EXPECT_EQ(TypeOf("concat(vector, slice(vector, 0, 2, 2), vector[0:4], 0)"),
+            "f32[H + 4] replicated");
+  EXPECT_EQ(TypeOf("concat(rep, local, 0)"), "f32[2*B, S, H] local");
+  EXPECT_EQ(TypeOf("concat(rows, rows, 0)"), "f32[2*B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("concat(local, cols, rep, 1)"), "f32[B, 3*S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("reshape(concat(vector, vector, 0), [2*H])"), "f32[2*H] replicated");
+  EXPECT_EQ(TypeOf("concat(rep, rep, 2) + concat(rep, rep, 2)"), "f32[B, S, 2*H] replicated");
+}
+
+TEST(InferViews, RefuseToJoin) {
+  EXPECT_EQ(TypeOf("concat(rows, rep, 1)"),
+            "want operands that are sliced over other dimensions than the one that is joined, have "
+            "rows : f32[B, S, H] sliced(1); use all_to_all or all_gather");
+  EXPECT_EQ(TypeOf("concat(flat, flat, 1)"),
+            "want operands that are sliced over other dimensions than the one that is joined, have "
+            "flat : f32[B, S, H] sliced(flat); use all_to_all or all_gather");
+  EXPECT_EQ(TypeOf("concat(rows, cols, 0)"),
+            "want operands that are sliced alike, have rows : f32[B, S, H] sliced(1) and cols : "
+            "f32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("concat(rep, vector, 0)"),
+            "want shapes that differ in dimension 0 only, have rep : f32[B, S, H] replicated and "
+            "vector : f32[H] replicated");
+  EXPECT_EQ(TypeOf("concat(rep, rep[0:2], 1)"),
+            "want shapes that differ in dimension 1 only, have rep : f32[B, S, H] replicated and "
+            "%24 : f32[2, S, H] replicated");
+  EXPECT_EQ(TypeOf("concat(vector, cast(f16, vector), 0)"),
+            "want operands of one dtype, have vector : f32[H] replicated and %24 : f16[H] "
+            "replicated; use cast");
+  EXPECT_EQ(TypeOf("concat(vector, vector, 1)"), "want a dimension below 1, have 1");
+  EXPECT_EQ(TypeOf("concat(vector, vector, flat)"), "want a dimension below 1, have flat");
+  EXPECT_EQ(TypeOf("concat(lr, lr, 0)"),
+            "want tensors, have lr : f32[] replicated and lr : f32[] replicated; reshape scalars "
+            "to [1]");
+}
+
 TEST(InferNumbers, ExtentsAreOfTheWholeTensorAndRanksAreLocal) {
   EXPECT_EQ(TypeOf("extent(f32, rows, 1)"), "f32[] replicated");
   EXPECT_EQ(TypeOf("extent(i64, local, H)"), "i64[] replicated");

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,8 +17,10 @@ namespace {
 constexpr size_t kMostTensors = 1 << 16;
 
 bool Mentions(const Shape& shape, const SizeLists& lists) {
-  return absl::c_any_of(shape,
-                        [&](const Dim& dim) { return !dim.bound() && lists.contains(dim.symbol); });
+  return absl::c_any_of(shape, [&](const Dim& dim) {
+    return absl::c_any_of(SymbolsOf(dim),
+                          [&](const std::string& symbol) { return lists.contains(symbol); });
+  });
 }
 
 /// Without regard to operands.
@@ -38,7 +41,9 @@ absl::Status CheckSizes(const Graph& g) {
   for (const Node& node : g.nodes) {
     Op op = node.op;
     if (const Shape* shape = DeclaredShape(op)) {
-      for (const Dim& dim : *shape) symbols.insert(dim.symbol);
+      for (const Dim& dim : *shape) {
+        for (const std::string& symbol : SymbolsOf(dim)) symbols.insert(symbol);
+      }
     }
     if (const std::string* by = WeightsIn(op)) weights.insert(*by);
   }
@@ -135,10 +140,7 @@ Turns TurnsOf(const Graph& g) {
 /// An operation as one tensor has it: its sizes, its share of weights or its turn, its names.
 Op OpOfTensor(Op op, const SizeLists& lists, const Turns& turns, int tensor) {
   if (Shape* shape = DeclaredShape(op)) {
-    for (Dim& dim : *shape) {
-      const auto list = dim.bound() ? lists.end() : lists.find(dim.symbol);
-      if (list != lists.end()) dim = Dim(list->second[tensor]);
-    }
+    for (Dim& dim : *shape) dim = OfTensor(dim, lists, tensor);
   }
   if (const Declared declared = DeclaredIn(op); declared.type != nullptr) {
     Layout& layout = declared.type->layout;
@@ -166,6 +168,14 @@ Op Renamed(Op op, int tensor) {
 }
 
 }  // namespace
+
+Dim OfTensor(const Dim& dim, const SizeLists& lists, int tensor) {
+  return WithSizes(dim, [&](const std::string& symbol) -> std::optional<int64_t> {
+    const auto list = lists.find(symbol);
+    if (list == lists.end()) return std::nullopt;
+    return list->second[tensor];
+  });
+}
 
 int TensorCount(const Graph& g) {
   return g.lists.empty() ? 0 : static_cast<int>(g.lists.begin()->second.size());

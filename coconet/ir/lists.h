@@ -14,6 +14,9 @@ namespace coconet {
 // `each`, and one per tensor of what is computed from these. All tensors share the others. Total
 // makes one value of those of all tensors. A layout cut by weights names a list, too.
 
+/// An extent as tensor `tensor` of the lists has it.
+Dim OfTensor(const Dim& dim, const SizeLists& lists, int tensor);
+
 /// How many tensors; 0 for a program without lists.
 int TensorCount(const Graph& g);
 

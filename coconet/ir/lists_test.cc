@@ -1,6 +1,7 @@
 #include "coconet/ir/lists.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -73,6 +74,31 @@ output z = x * total(extent(f32, g, 0)) + extent(f32, x, 0)
                         {{"N", {2, 5}}});
   EXPECT_EQ(ValuesOf(Expand(g), 2, "y.1", 5)[4], (Value("g.1", 0, 4) + Value("g.1", 1, 4)) / 5);
   EXPECT_EQ(ValuesOf(Expand(g), 2, "z", 3)[1], Value("x", 0, 1) * 7 + 3);
+}
+
+TEST(Lists, TensorsHaveTheirOwnTermsOfSums) {
+  constexpr char kJoined[] = R"(coconet 1
+input a : f32[N] replicated
+input b : f32[M] replicated
+output y = concat(a, b, a, 0) * count(f32, [2*N + M])
+)";
+  const Graph g = Bound(kJoined, {{"N", {2, 0}}, {"M", 3}});
+  EXPECT_EQ(Print(Expand(g)), R"(coconet 1
+input a.0 : f32[2] replicated
+input a.1 : f32[0] replicated
+input b : f32[3] replicated
+%3 = concat(a.0, b, a.0, 0)
+%4 = concat(a.1, b, a.1, 0)
+%5 = count(f32, [7])
+%6 = count(f32, [3])
+%7 = mul(%3, %5)
+%8 = mul(%4, %6)
+output y.0 = %7
+output y.1 = %8
+)");
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(BindSizes(*Parse(kJoined), {{"N", {1, most / 2}}, {"M", 3}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Lists, GiveEachTensorItsShareOfWeights) {

@@ -215,7 +215,7 @@ inline constexpr OpRow kRow<MatMul> = {
 
 using Op = std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
                         AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound,
-                        MatMul, Transpose, Reshape, SubTensor, Gather, EmbeddingBag, ScatterAdd,
-                        Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                        MatMul, Transpose, Reshape, SubTensor, Concat, Gather, EmbeddingBag,
+                        ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet

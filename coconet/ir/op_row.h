@@ -29,7 +29,7 @@ enum class Role : uint8_t {
   kFold,         // reduces over dimensions of each rank's own elements
   kTotal,        // reduces over the tensors of a list
   kProduct,      // is computed by a library
-  kView,         // has the operand's elements in other places
+  kView,         // has its operands' elements in other places
   kScatter,      // adds elements of its operands to places of its result
   kPooling,      // reduces elements of other places of its operands to one
   kShard,        // keeps each rank's own part
@@ -166,7 +166,8 @@ struct IndexMap {
   int64_t Of(int64_t index) const;
 };
 
-/// How a view lies in its first operand. Null: known only when it runs.
+/// How a view lies in its first operand. Null: it has elements of several operands, or of places
+/// that are known only when it runs.
 struct ViewRow {
   IndexMap (*map)(const void* op, const Shape& result, const Shape& operand) = nullptr;
   bool (*moves)(const void* op, const Shape& result, const Shape& operand) = nullptr;

@@ -250,6 +250,11 @@ bool IsView(const Op& op) { return RoleOf(op) == Role::kView; }
 
 bool TakesOtherPlaces(const Op& op) { return IsView(op) || RoleOf(op) == Role::kPooling; }
 
+size_t OperandsOfOtherPlaces(const Op& op, size_t operands) {
+  if (!TakesOtherPlaces(op)) return 0;
+  return IsView(op) && !std::holds_alternative<Concat>(op) ? 1 : operands;
+}
+
 bool Communicates(const Op& op) {
   switch (RoleOf(op)) {
     case Role::kCollective:

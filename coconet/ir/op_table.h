@@ -75,11 +75,14 @@ bool IsElementwise(const Op& op);
 /// What computes values from those of the same place and draws none; of scalars, every kernel that
 /// needs the result recomputes it.
 bool IsComputation(const Op& op);
-/// A view: Transpose, Reshape, SubTensor. Its elements are the operand's, in other places.
+/// A view: Transpose, Reshape, SubTensor, Concat, Gather. Its elements are its operands', in other
+/// places.
 bool IsView(const Op& op);
 /// Takes elements of its first operand, and maybe of others, at other places than the result's: a
 /// view or a pooling. A kernel loads these operands from memory.
 bool TakesOtherPlaces(const Op& op);
+/// How many of its `operands` operands, from the first on, it takes elements of other places of.
+size_t OperandsOfOtherPlaces(const Op& op, size_t operands);
 /// Moves data between ranks.
 bool Communicates(const Op& op);
 /// Can be in a generated kernel; the rest (matrix products, rooted and point-to-point

@@ -112,6 +112,18 @@ std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape
   return indices;
 }
 
+std::vector<JoinedRange> JoinedRanges(const Concat& op, absl::Span<const Shape> operands) {
+  std::vector<JoinedRange> ranges;
+  int64_t end = 0;
+  for (const Shape& shape : operands) {
+    const int64_t begin = end;
+    end += shape[op.dim].size * SlicingOf(shape, op.dim, 1).inner;
+    ranges.push_back({.begin = begin, .end = end});
+  }
+  for (JoinedRange& range : ranges) range.row = end;
+  return ranges;
+}
+
 int64_t MatrixOf(const Shape& product, const Shape& operand, int64_t index) {
   int64_t matrix = 0, stride = 1;
   const size_t more = product.size() - operand.size();

@@ -1,11 +1,61 @@
 #include "coconet/ir/types.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
 namespace {
+
+using Wide = __int128;
+
+int64_t Clamped(Wide number) {
+  constexpr Wide kMost = std::numeric_limits<int64_t>::max(),
+                 kLeast = std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(std::clamp(number, kLeast, kMost));
+}
+
+/// An extent as what Dim::symbol writes: how often each symbol is in it, and a number.
+struct Terms {
+  std::map<std::string, int64_t> counts;
+  int64_t number = 0;
+};
+
+constexpr absl::string_view kPlus = " + ", kOfSymbol = "*";
+
+Terms TermsOf(const Dim& dim) {
+  if (dim.bound()) return {{}, dim.size};
+  Terms terms;
+  for (const absl::string_view term : absl::StrSplit(dim.symbol, kPlus)) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(term, absl::MaxSplits(kOfSymbol, 1));
+    int64_t count = 0;
+    const bool is_number = absl::SimpleAtoi(parts.first, &count);
+    if (is_number && !parts.second.empty())
+      terms.counts[std::string(parts.second)] = count;
+    else if (is_number)
+      terms.number = count;
+    else
+      terms.counts[std::string(term)] = 1;
+  }
+  return terms;
+}
+
+Dim DimOf(const Terms& terms) {
+  std::vector<std::string> sum;
+  for (const auto& [symbol, count] : terms.counts) {
+    if (count == 1) sum.push_back(symbol);
+    if (count > 1) sum.push_back(absl::StrCat(count, kOfSymbol, symbol));
+  }
+  if (sum.empty()) return Dim(terms.number);
+  if (terms.number != 0) sum.push_back(absl::StrCat(terms.number));
+  return Dim(absl::StrJoin(sum, kPlus));
+}
 
 /// Product of the extents [begin, end).
 int64_t Product(const Shape& shape, size_t begin, size_t end) {
@@ -21,6 +71,43 @@ std::string OwnedText(const std::string& by, const Turn& turn) {
 }
 
 }  // namespace
+
+std::vector<std::string> SymbolsOf(const Dim& dim) {
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, count] : TermsOf(dim).counts) symbols.push_back(symbol);
+  return symbols;
+}
+
+Dim Times(int64_t count, const Dim& dim) {
+  Terms terms = TermsOf(dim);
+  terms.number = Clamped(Wide{terms.number} * count);
+  for (auto& [symbol, times] : terms.counts) times = Clamped(Wide{times} * count);
+  return DimOf(terms);
+}
+
+Dim SumOf(absl::Span<const Dim> extents) {
+  Terms sum;
+  for (const Dim& dim : extents) {
+    const Terms terms = TermsOf(dim);
+    sum.number = Clamped(Wide{sum.number} + terms.number);
+    for (const auto& [symbol, count] : terms.counts)
+      sum.counts[symbol] = Clamped(Wide{sum.counts[symbol]} + count);
+  }
+  return DimOf(sum);
+}
+
+Dim WithSizes(const Dim& dim,
+              absl::FunctionRef<std::optional<int64_t>(const std::string& symbol)> size_of) {
+  Terms bound, terms = TermsOf(dim);
+  bound.number = terms.number;
+  for (const auto& [symbol, count] : terms.counts) {
+    if (const std::optional<int64_t> size = size_of(symbol); size.has_value())
+      bound.number = Clamped(Wide{bound.number} + Wide{count} * *size);
+    else
+      bound.counts[symbol] = count;
+  }
+  return DimOf(bound);
+}
 
 std::string Text(const Dim& dim) { return dim.bound() ? absl::StrCat(dim.size) : dim.symbol; }
 

@@ -4,21 +4,24 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/slices.h"
 
 namespace coconet {
 
-/// One extent: a number, or a symbol that is bound to one before lowering.
+/// One extent: a number, or a symbol that is bound to one before lowering, or a sum of these.
 struct Dim {
   int64_t size = 0;
-  std::string symbol;  // non-empty: not yet bound, `size` is meaningless
+  std::string symbol;  // non-empty: not yet bound, `size` is meaningless. "N", "M + 2*N + 4"
 
   template <std::integral T>  // any integer, so that a literal 0 is no null pointer
   Dim(T n) : size(static_cast<int64_t>(n)) {}         // NOLINT: {1024, 4096} reads as a shape
@@ -28,6 +31,16 @@ struct Dim {
   bool operator==(const Dim&) const = default;
 };
 using Shape = std::vector<Dim>;
+
+/// The symbols that an extent mentions; each is a name, or what somebody wrote in place of one.
+std::vector<std::string> SymbolsOf(const Dim& dim);
+/// `count` times an extent, and the sum of extents. Equal sums are equal extents: symbols are in
+/// alphabetical order, the number is last. A number too large for 64 bits is the greatest of them.
+Dim Times(int64_t count, const Dim& dim);
+Dim SumOf(absl::Span<const Dim> extents);
+/// The extent with numbers in place of those symbols that `size_of` knows.
+Dim WithSizes(const Dim& dim,
+              absl::FunctionRef<std::optional<int64_t>(const std::string& symbol)> size_of);
 
 /// What a symbol is bound to: one size, or a list of them, one per tensor. The program then runs on
 /// each tensor (lists.h).

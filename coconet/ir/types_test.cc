@@ -1,7 +1,10 @@
 #include "coconet/ir/types.h"
 
+#include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -25,6 +28,31 @@ TEST(Types, SymbolsAreUnboundExtents) {
   EXPECT_EQ(NumElements({2, 3}), 6);
   EXPECT_EQ(NumElements({}), 1);
   EXPECT_EQ(NumElements({2, 0}), 0);
+}
+
+TEST(Types, ExtentsAddUp) {
+  const Dim sum = SumOf({{"N", 4, "M", "N"}});
+  EXPECT_EQ(Text(sum), "M + 2*N + 4");
+  EXPECT_EQ(SumOf({{Times(2, "N"), "M", 4}}), sum);
+  EXPECT_EQ(SumOf({{sum, sum}}), Times(2, sum));
+  EXPECT_EQ(SumOf({{3, 4}}), Dim(7));
+  EXPECT_EQ(SumOf({{"N"}}), Dim("N"));
+  EXPECT_EQ(Times(0, "N"), Dim(0));
+  EXPECT_EQ(SumOf({}), Dim(0));
+  EXPECT_EQ(SymbolsOf(sum), (std::vector<std::string>{"M", "N"}));
+  EXPECT_TRUE(SymbolsOf(5).empty());
+  const auto only = [](absl::string_view known, int64_t size) {
+    return [known, size](const std::string& symbol) {
+      return symbol == known ? std::optional(size) : std::nullopt;
+    };
+  };
+  EXPECT_EQ(WithSizes(sum, only("N", 10)), SumOf({{"M", 24}}));
+  EXPECT_EQ(WithSizes(SumOf({{"M", 24}}), only("M", 0)), Dim(24));
+  // What 64 bits do not hold is no tensor's extent either.
+  const Dim most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(SumOf({{most, most}}), most);
+  EXPECT_EQ(WithSizes(sum, [](const std::string&) { return std::optional(int64_t{1} << 62); }),
+            most);
 }
 
 TEST(Types, ExtentsHaveToMakeATensor) {

@@ -53,6 +53,19 @@ inline constexpr OpRow kRow<SubTensor> = {
               Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
     .view = ViewBy<SubTensor>()};
 
+/// The most tensors that one Concat joins; kernels have arguments for each of them.
+inline constexpr int kMostJoined = 128;
+
+/// (a, b, ...): joined along a dimension, in which their extents may differ.
+struct Concat {
+  int dim = 0;
+  bool operator==(const Concat&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Concat> = {.spelling = {"concat", 1, kMostJoined},
+                                       .role = Role::kView,
+                                       .after = {Of<&Concat::dim>(Written::kDim)}};
+
 // The operations that take rows of a table by index. An index that the table has no row for,
 // negative or too large, is no error: it stands for a row of zeros.
 

@@ -1,10 +1,16 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "coconet/language/language.h"
 
 namespace coconet {
+
+/// Tensors of one dtype, whose shapes differ in dimension `dim` only, joined along it.
+inline Tensor Concat(std::vector<Tensor> tensors, int dim) {
+  return CallOf<struct Concat>(std::move(tensors), dim);
+}
 
 /// `a` with zeros in the rows that are not in use: `counts`, i32, has the first dimensions of a,
 /// and of the next dimension those from the count on are 0.

@@ -182,17 +182,30 @@ absl::StatusOr<DType> ParseDTypeWord(Words& words) {
   return *dtype;
 }
 
+namespace {
+
+/// "N", "4", "2*N"
+absl::StatusOr<Dim> ParseTerm(Words& words) {
+  if (words.Peek().kind == Token::Kind::kName) return Dim(std::string(words.Take().text));
+  ASSIGN_OR_RETURN(const int64_t size, words.Integer<int64_t>("a size"));
+  if (!words.Accept("*")) return Dim(size);
+  ASSIGN_OR_RETURN(const std::string symbol, words.Name("the name of a size"));
+  return Times(size, Dim(symbol));
+}
+
+}  // namespace
+
 absl::StatusOr<Shape> ParseShape(Words& words) {
   Shape shape;
   RETURN_IF_ERROR(words.Expect("["));
   if (words.Accept("]")) return shape;
   do {
-    if (words.Peek().kind == Token::Kind::kName) {
-      shape.push_back(Dim(std::string(words.Take().text)));
-    } else {
-      ASSIGN_OR_RETURN(const int64_t size, words.Integer<int64_t>("a size"));
-      shape.push_back(Dim(size));
-    }
+    std::vector<Dim> terms;
+    do {
+      ASSIGN_OR_RETURN(Dim term, ParseTerm(words));
+      terms.push_back(std::move(term));
+    } while (words.Accept("+"));
+    shape.push_back(terms.size() == 1 ? terms[0] : SumOf(terms));
   } while (words.Accept(","));
   RETURN_IF_ERROR(words.Expect("]"));
   return shape;

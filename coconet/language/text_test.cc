@@ -72,6 +72,33 @@ output small = %19
 )");
 }
 
+TEST(Parse, ReadsSumsOfExtentsAndAnyNumberOfOperands) {
+  EXPECT_EQ(PrintParsed(R"(coconet 1
+input a : f32[4 + N, 2 + 3] replicated
+input b : f32[M, 5] replicated
+state s : f32[N + M + 6 + 2*N + 8, 5]
+update(s, concat(a, b + 1, a, slice(a, 0, 0, 2), a, 0))
+output y = concat(b, 1)
+)"),
+            R"(coconet 1
+input a : f32[N + 4, 5] replicated
+input b : f32[M, 5] replicated
+state s : f32[M + 3*N + 14, 5] auto
+%3 = const(1, f32)
+%4 = add(b, %3)
+%5 = slice(a, 0, 0, 2)
+%6 = concat(a, %4, a, %5, a, 0)
+%7 = update(s, %6)
+%8 = concat(b, 1)
+output y = %8
+)");
+  EXPECT_EQ(ErrorOfLine("input z : f32[2*3] local"),
+            "line 5: expected the name of a size, found '3'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N +] local"), "line 5: expected a size, found ']'");
+  EXPECT_EQ(ErrorOfLine("z = concat(x, m)"),
+            "line 5: expected flat or the number of a dimension, found 'm'");
+}
+
 TEST(Parse, OperatorsBindAsInMathematics) {
   const std::string declarations = "coconet 1\ninput a : f32[]\ninput b : f32[]\ninput c : f32[]\n";
   const auto parsed = [&](const std::string& expression) {
@@ -310,17 +337,17 @@ TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = lrr * x"), "line 5: unknown name 'lrr' (did you mean 'lr'?)");
   EXPECT_EQ(ErrorOfLine("z = quantity * x"), "line 5: unknown name 'quantity'");
   EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
-  EXPECT_EQ(
-      ErrorOfLine("z = sqroot(x)"),
-      "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
-      "world, count, rank, cast, iota, all_reduce, "
-      "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
-      "dropout, round_stochastic, matmul, "
-      "transpose, reshape, slice, gather, embedding_bag, scatter_add, shard, broadcast, reduce, "
-      "all_to_all, send, update, add, "
-      "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
-      "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
-      "norm, keep_rows, softmax, layer_norm, rms_norm, extent, argmax");
+  EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
+            "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
+            "world, count, rank, cast, iota, all_reduce, "
+            "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
+            "dropout, round_stochastic, matmul, "
+            "transpose, reshape, slice, concat, gather, embedding_bag, scatter_add, shard, "
+            "broadcast, reduce, "
+            "all_to_all, send, update, add, "
+            "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
+            "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
+            "norm, keep_rows, softmax, layer_norm, rms_norm, extent, argmax");
 }
 
 TEST(Parse, MistakesOfTypeHaveTheirLine) {

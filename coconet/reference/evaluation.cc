@@ -142,6 +142,7 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const Transpose&) { want(0); },
                  [&](const Reshape&) { want(0); },
                  [&](const SubTensor&) { want(0); },
+                 [&](const Concat&) { WantJoined(id, part); },
                  [&](const Gather&) { WantTaken(id, part); },
                  [&](const EmbeddingBag&) { WantPooled(id, part); },
                  [&](const ScatterAdd&) { WantAdded(id, part); },
@@ -211,6 +212,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           [&](const Transpose&) { return operand(0); },
           [&](const Reshape&) { return operand(0); },
           [&](const SubTensor&) { return operand(0); },
+          [&](const Concat&) { return Joined(id, part); },
           [&](const Gather&) { return Taken(id, part); },
           [&](const EmbeddingBag&) { return Pooled(id, part); },
           [&](const ScatterAdd&) { return Added(id, part); },
@@ -228,6 +230,45 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           [&](const Output&) { return operand(0); },
       },
       e_.program.graph().nodes[id].op);
+}
+
+Evaluation::JoinedParts Evaluation::JoinedPartsOf(NodeId id, const Part& part) const {
+  std::vector<Shape> shapes;
+  for (NodeId input : e_.program.inputs(id)) shapes.push_back(type(input).shape);
+  const std::vector<JoinedRange> ranges = JoinedRanges(std::get<Concat>(e_.program.op(id)), shapes);
+  const std::vector<int64_t>& list = *lists_[part.first];
+  JoinedParts parts;
+  for (size_t place = 0; place < list.size(); ++place) {
+    size_t i = 0;
+    while (!ranges[i].Has(list[place])) ++i;
+    const int rank =
+        e_.TakesOwnValues(id, i) ? e_.OwnerOf(id, list[place], part.second) : part.second;
+    JoinedElements& of_operand = parts[{i, rank}];
+    of_operand.elements.push_back(ranges[i].Of(list[place]));
+    of_operand.places.push_back(place);
+  }
+  return parts;
+}
+
+void Evaluation::WantJoined(NodeId id, const Part& part) {
+  for (auto& [of, own] : JoinedPartsOf(id, part))
+    Want(e_.input(id, of.first), Listed(std::move(own.elements)), of.second);
+}
+
+Bounded Evaluation::Joined(NodeId id, const Part& part) {
+  const size_t size = lists_[part.first]->size();
+  Bounded values{std::vector<double>(size), std::vector<double>(size)};
+  for (auto& [of, own] : JoinedPartsOf(id, part)) {
+    const Bounded& operand =
+        Get(e_.input(id, of.first), Listed(std::move(own.elements)), of.second);
+    for (size_t k = 0; k < own.places.size(); ++k) {
+      const size_t from = operand.size() == 1 ? 0 : k;
+      values.value[own.places[k]] = operand.value[from];
+      values.error[own.places[k]] = operand.error[from];
+    }
+    values.exact &= operand.exact;
+  }
+  return values;
 }
 
 std::map<int, std::vector<size_t>> Evaluation::PlacesByOwner(NodeId id, const Part& part) const {

@@ -152,6 +152,15 @@ class Evaluation {
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, const Part& part) const;
+  /// Of a Concat: the elements of its operands, by operand and by the rank that is asked.
+  struct JoinedElements {
+    std::vector<int64_t> elements;
+    std::vector<size_t> places;  // in the result
+  };
+  using JoinedParts = std::map<std::pair<size_t, int>, JoinedElements>;
+  JoinedParts JoinedPartsOf(NodeId id, const Part& part) const;
+  void WantJoined(NodeId id, const Part& part);
+  Bounded Joined(NodeId id, const Part& part);
   /// The rank whose table element `at` of a look-up on `rank` is of: where the result is sliced and
   /// the table local, the element's owner.
   int TableRankOf(NodeId id, int64_t at, int rank) const;

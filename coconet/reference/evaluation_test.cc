@@ -206,6 +206,26 @@ TEST(Evaluation, Views) {
              [&](int64_t i) { return x(i) + 1; });
 }
 
+TEST(Evaluation, JoinsTensors) {
+  const std::string in = "input x : f32[2, 3] replicated\ninput z : f32[2, 1] replicated\n";
+  ExpectNear(AllOf(in + "output y = concat(x, z, x, 1)\n", 1), 14, [](int64_t i) {
+    const int64_t row = i / 7, at = i % 7;
+    if (at == 3) return Input("z", 0, row);
+    return Input("x", 0, row * 3 + (at < 3 ? at : at - 4));
+  });
+  ExpectNear(AllOf(in + "output y = concat(x, x * 2, x[2:], 0)\n", 1), 12,
+             [](int64_t i) { return i < 6 ? Input("x", 0, i) : 2 * Input("x", 0, i - 6); });
+  // Slices of two ranks, each with values of its own behind them.
+  const Expected joined = AllOf(
+      "input s : f32[4, 2] sliced(0)\ninput l : f32[4, 1] local\n"
+      "output y = all_gather(concat(l, s * 0.5, 1))\n",
+      2);
+  ExpectNear(joined, 12, [](int64_t i) {
+    const int64_t row = i / 3, at = i % 3;
+    return at == 0 ? Input("l", row / 2 == 0 ? 0 : 1, row) : Input("s", 0, row * 2 + at - 1) / 2;
+  });
+}
+
 TEST(Evaluation, DropoutIsPhilox) {
   // Known answers of Philox4x32-10 (Random123's kat_vectors).
   EXPECT_EQ(Philox({0, 0, 0, 0}, 0),

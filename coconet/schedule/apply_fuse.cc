@@ -79,7 +79,7 @@ class Candidate {
     if (!TakesOtherPlaces(g_.nodes[id].op))
       return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
     const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
-    const size_t count = IsView(g_.nodes[id].op) ? 1 : inputs.size();
+    const size_t count = OperandsOfOtherPlaces(g_.nodes[id].op, inputs.size());
     for (size_t i = 0; i < count; ++i) {
       if (!Inside(inputs[i])) continue;
       return Refuse(Text(id), " takes elements of other places of ", Text(inputs[i]),
@@ -349,6 +349,13 @@ class Candidate {
     return reads;
   }
 
+  /// Some elements of `id` are elements of other places of `operand`.
+  bool TakesElsewhere(NodeId id, NodeId operand) const {
+    const absl::Span<const NodeId> inputs = g_.nodes[id].inputs;
+    return absl::c_linear_search(
+        inputs.first(OperandsOfOtherPlaces(g_.nodes[id].op, inputs.size())), operand);
+  }
+
   /// Nothing may read a state that is overwritten by then.
   absl::Status CheckOldValue(NodeId update, const std::vector<PhaseReads>& phases) const {
     const NodeId state = g_.nodes[update].inputs[0];
@@ -382,7 +389,7 @@ class Candidate {
       }
       const bool stores = phase.stores.contains(store);
       for (NodeId id : phase.elsewhere) {
-        if (!(stores || is_pushed) || g_.nodes[id].inputs[0] != state) continue;
+        if (!(stores || is_pushed) || !TakesElsewhere(id, state)) continue;
         return Refuse(Text(update), " overwrites elements that ", Text(id),
                       " takes for other places");
       }

@@ -228,7 +228,7 @@ class Chain {
   /// What takes elements of other places needs all chunks of them.
   std::string CheckOtherPlaces(NodeId id) const {
     const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
-    const size_t count = IsView(g_.nodes[id].op) ? 1 : inputs.size();
+    const size_t count = OperandsOfOtherPlaces(g_.nodes[id].op, inputs.size());
     for (size_t i = 0; i < count; ++i) {
       if (InChain(p_.value(inputs[i])))
         return absl::StrCat(Text(id), " takes elements of other chunks of ", Text(inputs[i]));

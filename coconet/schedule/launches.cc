@@ -215,9 +215,8 @@ int64_t BytesOf(const Graph& g, const TensorType& type, bool each) {
   for (int tensor = 0; tensor < (each ? TensorCount(g) : 1); ++tensor) {
     int64_t elements = 1;
     for (const Dim& dim : type.shape) {
-      const auto list = dim.bound() ? g.lists.end() : g.lists.find(dim.symbol);
-      if (dim.bound()) elements *= dim.size;
-      if (list != g.lists.end()) elements *= list->second[tensor];
+      const Dim own = OfTensor(dim, g.lists, tensor);
+      if (own.bound()) elements *= own.size;
     }
     bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
   }

@@ -154,6 +154,19 @@ TEST(Fuse, RefusesAViewOfWhatTheKernelComputes) {
             "want that in memory");
 }
 
+TEST(Fuse, RefusesToJoinWhatTheKernelComputes) {
+  EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\ninput z : f32[4, 0] replicated\n"
+                        "output y = concat(z, abs(x), 1)\n",
+                        "fuse(%2 %3)"),
+            "fuse(%2 %3): %3 = concat(z, %2, 1) takes elements of other places of %2 = abs(x), "
+            "want that in memory");
+  EXPECT_EQ(Transformed("state s : f32[8] local\ninput z : f32[0] local\n"
+                        "update(s, s + concat(z, s, 0))\n",
+                        "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): %4 = update(s, %3) overwrites elements that %2 = concat(z, s, 0) "
+            "takes for other places");
+}
+
 TEST(Fuse, RefusesAGatherOfATableThatTheKernelComputes) {
   const char* program =
       "input t : f32[8, 8] local\ninput i : i32[8] local\noutput y = "

@@ -92,6 +92,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const Transpose&) { return arg(0); },
           [&](const Reshape&) { return arg(0); },
           [&](const SubTensor&) { return arg(0); },
+          [&](const Concat& o) { return Joined(o, id, index); },
           [&](const Gather& o) { return TakenFrom(o, id, index); },
           [&](const EmbeddingBag& o) { return Pooled(o, id, index); },
           [&](const Shard&) { return arg(0); },
@@ -111,6 +112,16 @@ double KernelValues::Row(const Fold& fold, NodeId id, int64_t row) {
   for (int64_t i = row * length; i < (row + 1) * length; ++i)
     result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
   return ranks_.Finished(fold, id, result);
+}
+
+double KernelValues::Joined(const Concat& concat, NodeId id, int64_t index) {
+  const std::vector<NodeId>& inputs = ranks_.program().inputs(id);
+  std::vector<Shape> shapes;
+  for (NodeId input : inputs) shapes.push_back(ranks_.type(input).shape);
+  const std::vector<JoinedRange> ranges = JoinedRanges(concat, shapes);
+  size_t i = 0;
+  while (!ranges[i].Has(index)) ++i;
+  return Of(inputs[i], ranges[i].Of(index));
 }
 
 double KernelValues::TakenFrom(const Gather& gather, NodeId id, int64_t index) {

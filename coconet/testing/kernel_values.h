@@ -31,6 +31,7 @@ class KernelValues {
   double Row(const Fold& fold, NodeId id, int64_t row);
   /// An element of a table on this rank; 0 where it has none.
   double Pooled(const EmbeddingBag& bag, NodeId id, int64_t index);
+  double Joined(const Concat& concat, NodeId id, int64_t index);
   double TakenFrom(const Gather& gather, NodeId id, int64_t index);
 
   SimulatedRanks& ranks_;

@@ -94,6 +94,7 @@ Shape TensorDraws::FactorFor(const MatMul& op, Drafted a, bool first) {
 }
 
 Drafted TensorDraws::Viewed() {
+  if (Chance(25)) return Joined();
   const Drafted a = Chance(70) ? AnyWhole() : AnyTensor();
   if (!a.there()) return a;
   Shape shape = draft_.type(a).shape;
@@ -127,6 +128,46 @@ Shape TensorDraws::Reshaped(Shape shape) {
   }
   shape.insert(shape.begin() + dim, 1);
   return shape;
+}
+
+Drafted TensorDraws::Joined() {
+  const Drafted a = AnyTensor();
+  if (!a.there()) return a;
+  const TensorType type = draft_.type(a);
+  const int dim = Below(static_cast<int64_t>(type.shape.size()));
+  if (Chance(50)) {
+    const int64_t extent = type.shape[dim].size, middle = Below(extent + 1);
+    const Drafted last = draft_.Add(SubTensor{dim, middle, extent}, {a}, a.bound);
+    if (!last.there()) return last;
+    const Drafted first = draft_.Add(SubTensor{dim, 0, middle}, {a}, a.bound);
+    return draft_.Add(Concat{dim}, {last, first}, a.bound);
+  }
+  std::vector<Drafted> operands = {a};
+  int64_t elements = NumElements(type.shape);
+  int inputs = 0;
+  double bound = a.bound;
+  for (int more = Below(4); more > 0; --more) {
+    Shape shape = type.shape;
+    shape[dim] = Pick({0, 1, 2, 5, 16});
+    Drafted other = AnyOf([&](const TensorType& of) {
+      return of.dtype == type.dtype && of.shape == type.shape && of.layout == type.layout;
+    });
+    if (!other.there() || Chance(50)) {
+      other = draft_.NewInput(type.dtype, shape,
+                              Pick({type.layout, Layout::Local(), Layout::Replicated()}));
+      inputs += other.there();
+    }
+    if (!other.there()) continue;
+    elements += NumElements(draft_.type(other).shape);
+    bound = std::max(bound, other.bound);
+    operands.insert(operands.begin() + Below(static_cast<int64_t>(operands.size()) + 1), other);
+  }
+  if (elements <= options_.max_elements) {
+    const Drafted joined = draft_.Add(Concat{dim}, operands, bound);
+    if (joined.there()) return joined;
+  }
+  for (; inputs > 0; --inputs) draft_.Pop();
+  return {};
 }
 
 Drafted TensorDraws::Dropped() {

@@ -16,6 +16,8 @@ class TensorDraws : protected ElementwiseDraws {
   /// With another value that fits, or with a new input that does.
   Drafted Product();
   Drafted Viewed();
+  /// A tensor whose parts have changed places, or several tensors.
+  Drafted Joined();
   Drafted Dropped();
   Drafted RoundedAtRandom();
   /// As many rows as the table has, mostly, so that the result meets other values; some of them out

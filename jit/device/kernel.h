@@ -11,6 +11,7 @@
 #include "bulk.h"
 #include "exchange.h"
 #include "folds.h"
+#include "joined.h"
 #include "lookups.h"
 #include "operands.h"
 #include "parts.h"

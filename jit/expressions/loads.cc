@@ -3,9 +3,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
 #include "jit/expressions/operations.h"
+#include "jit/storage/literal.h"
 
 namespace coconet {
 
@@ -127,6 +129,8 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
   if (const auto name = computed.find(operand); name != computed.end()) return name->second;
   CC_CHECK(k_.table.of[operand] >= 0);
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
+  if (const auto* concat = As<Concat>(k_.g, id); concat != nullptr)
+    return Joined(phase, id, *concat);
   if (const auto* bag = As<EmbeddingBag>(k_.g, id); bag != nullptr) return Pooled(id, *bag);
   std::string base = k_.args.Own(k_.table.of[operand], t.dtype);
   const auto* gather = As<Gather>(k_.g, id);
@@ -150,6 +154,37 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
   return absl::StrCat("LoadRows<V>(", base, ", ", indices, ", i, ", map, ", ",
                       k_.args.Integer(absl::StrCat("stride", number), rows.stride), ", ",
                       OwnRows(t, gather->dim, extent, number), ")");
+}
+
+absl::StatusOr<std::string> Loads::Joined(const PhaseText& phase, NodeId id, const Concat& op) {
+  const TensorType& joined = k_.type(id);
+  if (joined.layout.sliced() && !phase.on_slices) return Misplaced(id, "over whole tensors");
+  // Slices lie alike: what a rank stores of the result is joined from what it stores of operands.
+  // Operands that are not sliced are read where whole tensors have their elements.
+  std::vector<Shape> whole, stored;
+  for (NodeId input : k_.g.nodes[id].inputs) {
+    whole.push_back(k_.type(input).shape);
+    stored.push_back(whole.back());
+    if (joined.layout.sliced())
+      stored.back()[joined.layout.dim] = SlicingOf(joined, k_.target.ranks).slicing.per;
+  }
+  const int number = k_.named++;
+  std::vector<std::string> joints;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const NodeId operand = k_.Operand(id, static_cast<int>(i));
+    const TensorType& t = k_.type(operand);
+    const bool sliced = t.layout.sliced();
+    const JoinedRange range = JoinedRanges(op, sliced ? stored : whole)[i];
+    const std::string name = absl::StrCat(sliced ? "of_part" : "of_whole", number);
+    const auto bound = [&](size_t at, int64_t value) {
+      return at == 0 ? std::string("0") : k_.args.Integer(absl::StrCat(name, "_", at), value);
+    };
+    joints.push_back(absl::StrCat(
+        "Joint<", KernelType(t.dtype), ">{", k_.args.Own(k_.table.of[operand], t.dtype), ", ",
+        sliced ? "i - c.shift" : "i", ", ", k_.args.Divisor(name + "_row", range.row), ", ",
+        bound(i, range.begin), ", ", bound(i + 1, range.end), "}"));
+  }
+  return absl::StrCat("LoadJoined<V>(", absl::StrJoin(joints, ", "), ")");
 }
 
 std::string Loads::OwnRows(const TensorType& table, int dim, const std::string& extent,

@@ -43,6 +43,8 @@ class Loads {
   absl::StatusOr<std::string> Gathered(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Exchanged(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
+  /// The elements of a concat.
+  absl::StatusOr<std::string> Joined(const PhaseText& phase, NodeId id, const Concat& op);
   /// The elements of an embedding bag.
   std::string Pooled(NodeId id, const EmbeddingBag& bag);
   /// "BEGIN, COUNT" of the rows, `extent` along `dim`, that this rank has of a table.

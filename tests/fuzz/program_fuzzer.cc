@@ -49,7 +49,7 @@ Sizes SizesOf(const Graph& program, uint64_t hash) {
     const Shape* shape = DeclaredShape(node.op);
     if (shape == nullptr) continue;
     for (const Dim& dim : *shape) {
-      if (!dim.bound()) draw(dim.symbol, /*is_list=*/hash % 8 == 0);
+      for (const std::string& symbol : SymbolsOf(dim)) draw(symbol, /*is_list=*/hash % 8 == 0);
     }
   }
   return sizes;

@@ -1,12 +1,164 @@
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer_site.h"
 #include "coconet/ir/op_table.h"
 
+// Types of what has elements of other places: views, and what takes rows by index.
+
 namespace coconet {
+
+absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op) {
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  TensorType type = Read(site.type(0));
+  std::vector<int> sorted = op.order, all(type.shape.size());
+  absl::c_sort(sorted);
+  absl::c_iota(all, 0);
+  if (sorted != all) return site.Error("want each dimension of ", site.Operand(0), " once");
+  for (size_t d = 0; d < op.order.size(); ++d) type.shape[d] = site.type(0).shape[op.order[d]];
+  if (!type.layout.sliced() || op.order == all) return type;
+  if (type.layout.dim == Layout::kFlat) {
+    return site.Error("parts of an operand sliced flat lie in no parts of the result, ",
+                      site.HaveOperands(), "; use all_gather");
+  }
+  type.layout.dim = static_cast<int>(absl::c_find(op.order, type.layout.dim) - op.order.begin());
+  return type;
+}
+
+namespace {
+
+/// A product of extents: before sizes are bound the symbols are the same, in any order.
+using Product = std::pair<uint64_t, std::vector<std::string>>;
+Product ProductOf(absl::Span<const Dim> extents) {
+  Product product{1, {}};
+  for (const Dim& dim : extents)
+    dim.bound() ? void(product.first *= static_cast<uint64_t>(dim.size))
+                : product.second.push_back(dim.symbol);
+  absl::c_sort(product.second);
+  return product;
+}
+
+/// The layout of a reshape of the operand to shape `to`. Of an operand sliced over d the result is
+/// sliced over the dimension that has d's extent and as many elements before it, so that each rank
+/// keeps its part. An operand sliced flat, or a sliced vector, gives a result sliced flat.
+absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to) {
+  const absl::Span<const Dim> from = site.type(0).shape;
+  const Layout layout = ReadLayout(site.type(0));
+  if (!layout.sliced()) return layout;
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  if (layout.dim != Layout::kFlat) {
+    const Product before = ProductOf(from.first(layout.dim));
+    const auto keeps_parts = [&](size_t d) {
+      return d < to.size() && to[d] == from[layout.dim] && ProductOf(to.first(d)) == before;
+    };
+    if (keeps_parts(layout.dim)) return layout;  // of extents of 1 several do
+    for (size_t d = 0; d < to.size(); ++d) {
+      if (keeps_parts(d)) return layout.Over(static_cast<int>(d));
+    }
+  }
+  if ((layout.dim == Layout::kFlat || from.size() == 1) && !to.empty())
+    return layout.Over(Layout::kFlat);
+  return site.Error("want a shape in which the sliced dimension stays whole, ", site.HaveOperands(),
+                    "; use all_gather");
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
+  TensorType type = Read(site.type(0));
+  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+    return site.Error(extents.message());
+  const auto mismatch = [&] {
+    return site.Error("want as many elements as ", site.Operand(0), " has, have ", Text(op.shape));
+  };
+  if (IsBound(type.shape) && IsBound(op.shape)) {
+    if (NumElements(type.shape) != NumElements(op.shape)) return mismatch();
+  } else if (ProductOf(type.shape) != ProductOf(op.shape)) {
+    return mismatch();
+  }
+  ASSIGN_OR_RETURN(type.layout, ReshapedLayout(site, op.shape));
+  type.shape = op.shape;
+  return Normalized(type);
+}
+
+absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op) {
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  TensorType type = Read(site.type(0));
+  const int rank = static_cast<int>(type.shape.size());
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", op.dim);
+  const Dim& extent = type.shape[op.dim];
+  if (op.begin < 0 || op.begin > op.end || (extent.bound() && op.end > extent.size)) {
+    return site.Error("want a range within [0, ", Text(extent), "), have [", op.begin, ", ", op.end,
+                      ")");
+  }
+  const bool is_all = op.begin == 0 && extent == Dim(op.end);
+  if (type.layout.sliced() && !is_all &&
+      (type.layout.dim == op.dim || type.layout.dim == Layout::kFlat)) {
+    return site.Error("want a range of a dimension that is not sliced, ", site.HaveOperands(),
+                      "; use all_gather");
+  }
+  type.shape[op.dim] = op.end - op.begin;
+  return type;
+}
+
+namespace {
+
+/// The layout of a concat, as of an elementwise operation: sliced operands are cut alike, over
+/// another dimension than the one that is joined.
+absl::StatusOr<Layout> JoinedLayout(const Site& site, int dim) {
+  Layout joined = Layout::Replicated();
+  for (size_t i = 0; i < site.operands().size(); ++i) {
+    RETURN_IF_ERROR(CheckNotByPlace(site, i));
+    const Layout layout = ReadLayout(site.type(i));
+    if (layout.sliced() && (layout.dim == Layout::kFlat || layout.dim == dim)) {
+      return site.Error("want operands that are sliced over other dimensions than the one that is ",
+                        "joined, have ", site.Operand(i), "; use all_to_all or all_gather");
+    }
+    if (layout.sliced() && joined.sliced() && layout != joined)
+      return site.Error("want operands that are sliced alike, ", site.HaveOperands());
+    if (layout.sliced() || (layout == Layout::Local() && !joined.sliced())) joined = layout;
+  }
+  return joined;
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferConcat(const Site& site, const Concat& op) {
+  const TensorType& first = site.type(0);
+  const int rank = static_cast<int>(first.shape.size());
+  if (rank == 0)
+    return site.Error("want tensors, ", site.HaveOperands(), "; reshape scalars to [1]");
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
+  std::vector<Dim> joined;
+  for (size_t i = 0; i < site.operands().size(); ++i) {
+    const TensorType& type = site.type(i);
+    if (type.dtype != first.dtype)
+      return site.Error("want operands of one dtype, ", site.HaveOperands(), "; use cast");
+    Shape shape = type.shape;
+    if (shape.size() == first.shape.size()) {
+      joined.push_back(shape[op.dim]);
+      shape[op.dim] = first.shape[op.dim];
+    }
+    if (shape != first.shape) {
+      return site.Error("want shapes that differ in dimension ", op.dim, " only, ",
+                        site.HaveOperands());
+    }
+  }
+  Shape shape = first.shape;
+  shape[op.dim] = SumOf(joined);
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
+    return site.Error(extents.message());
+  ASSIGN_OR_RETURN(const Layout layout, JoinedLayout(site, op.dim));
+  return TensorType{first.dtype, std::move(shape), layout};
+}
 namespace {
 
 /// Of a gather's result; the table comes first, and its dimension `dim` becomes `index_dims`.
