@@ -125,6 +125,43 @@ update(q, q * 0.5 + all_reduce(sum, b))
 output c = mean(b, 0)
 )",
      {{{"N", {2, 7, 5, 65}}, {"M", {3, 1, 4, 2}}}, {{"N", {2, 7}}, {"M", 3}}}},
+    {"gradients_of_tables",
+     R"(input g : f32[9, 40] sliced(0) each
+input i : i32[9, L] replicated
+input w : f32[9, L] replicated
+state t : f32[R, 40] sliced(1)
+input lr : f32[]
+rows = reshape(all_to_all(g, 1), [9, 1, 40]) * reshape(w, [9, L, 1])
+update(t, t - lr * scatter_add(rows, i, [R, 40]))
+)",
+     {{{"L", {3, 1, 0, 7}}, {"R", {5, 64, 3, 0}}}, {{"L", {2}}, {"R", {17}}}}},
+    {"added_rows",
+     R"(input u : bf16[N, 24] local
+input i : i32[N] local
+input w : f32[N] local
+input v : f32[6, 24] replicated
+input j : i32[6] replicated
+state p : f32[R, 24]
+G = all_reduce(sum, scatter_add(u, i, w, [R, 24]))
+update(p, p * 0.5 - G)
+output size = total(sum(G * G))
+output twice = scatter_add(v, j, [R, 24]) * 2
+output lone = scatter_add(v * 3, j, [R, 24])
+output shared = scatter_add(v, j, [7, 24]) + total(amax(p))
+)",
+     {{{"N", {9, 0, 33, 2}}, {"R", {5, 64, 3, 1}}}, {{"N", {65}}, {"R", {70}}}}},
+    {"joined_tensors",
+     R"(input a : f32[N] local
+input b : f32[3] replicated
+input u : f16[M, N] sliced(0)
+state p : f32[N + 3]
+G = all_reduce(sum, a)
+update(p, p * 0.5 + concat(b, G, 0))
+output c = all_gather(concat(u, u * 2, 1))
+output d = total(sum(concat(G, G, 0)))
+output e = concat(b, b, 0) * total(sum(G))
+)",
+     {{{"N", {2, 7, 0, 65}}, {"M", {3, 1, 4, 2}}}, {{"N", {2, 70}}, {"M", 3}}}},
     {"sends",
      R"(input x : f32[N] local
 input c : f32[1000] local

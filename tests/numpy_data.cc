@@ -116,6 +116,7 @@ StepData DataFor(NumpyDataKind kind, uint64_t seed) {
     if (base == "lr") return Stored(dtype, 0.1 * draws.Uniform());
     if (base == "seed") return std::floor(draws.Between(-0x1p40, 0x1p40));
     if (base == "index") return std::floor(draws.Between(-3, 41));
+    if (base == "token" || base == "count") return std::floor(draws.Between(-2, 12));
     const double value = Value(kind, dtype, step, sign, draws);
     return Stored(dtype, base == "v" ? std::fabs(value) : value);
   };

@@ -160,6 +160,49 @@ output sum = all_reduce(sum, embedding_bag(table, index, sum))
 output mean = all_reduce(sum, embedding_bag(table, index, mean))
 output weighted = all_reduce(sum, embedding_bag(table, ragged, offset, weight, sum))
 )"},
+    {"joined",
+     {{"B", 7}, {"N", 33}, {"M", 5}, {"D", 9}},
+     R"(input a : f32[B, N] local
+input b : f32[B, M] replicated
+input u : bf16[B, N, D] sliced(0)
+input v : bf16[B, M, D] sliced(0)
+state s : f32[B, M + N]
+update(s, 0.5 * s + concat(all_reduce(sum, a), b, 1))
+output p = concat(a, b, a, 1)
+output y = all_gather(concat(u, v, u, 1))
+output z = all_to_all(concat(all_to_all(v, 2), all_to_all(v, 2), 0), 1)
+)"},
+    {"scattered",
+     {{"V", 37}, {"E", 5}, {"C", 11}, {"S", 29}, {"D", 9}},
+     R"(input u : bf16[E, C, D] sliced(0)
+input index : i32[E, C] sliced(0)
+input weight : f32[E, C] sliced(0)
+input w : f32[S, D] replicated
+input index.of_w : i32[S] replicated
+state s : f32[V, D]
+update(s, 0.5 * s + all_reduce(sum, scatter_add(u, index, weight, [V, D])))
+output plain = all_reduce(sum, scatter_add(u, index, [V, D]))
+output whole = scatter_add(w, index.of_w, [V, D])
+)"},
+    {"kept",
+     {{"E", 5}, {"G", 4}, {"C", 9}, {"H", 7}},
+     R"(input x : f16[E, G, C, H] local
+input y : f16[E, G, C, H] sliced(1)
+input count : i32[E, G] replicated
+output whole = keep_rows(all_reduce(sum, x), count)
+output part = all_gather(keep_rows(y, shard(count, 1)))
+)"},
+    {"grouped",
+     {{"E", 5}, {"G", 3}, {"C", 4}, {"H", 13}, {"F", 6}},
+     R"(input x : f32[E, G, C, H] sliced(0)
+input up : f32[E, 1, H, F] sliced(0)
+input down : f32[E, 1, F, H] sliced(0)
+input one : f32[H, F] replicated
+output x_up = matmul(x, up)
+output x_down = all_gather(matmul(x, down, transpose_b))
+output x_one = matmul(x, one)
+)"},
+    {"moe", {{"T", 10}, {"H", 8}, {"E", 3}, {"G", 5}, {"C", 9}, {"F", 7}}},
     {"extremes",
      {{"N", 700}, {"M", 9}},
      R"(input x : f32[N] local

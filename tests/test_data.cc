@@ -25,6 +25,14 @@ double SpecialValue(DType dtype, uint64_t random) {
   return std::copysign(kinds[random / 2 % std::size(kinds)], random % 2 == 0 ? 1 : -1);
 }
 
+/// An i32 that no index, offset or count should be, or a small one.
+double WildInteger(uint64_t random) {
+  constexpr double kGreatest = std::numeric_limits<int32_t>::max();
+  const double kinds[] = {-kGreatest - 1, kGreatest, kGreatest - 1, -1e9, 1e9, -1, 1 << 16, 100};
+  const uint64_t kind = random % (2 * std::size(kinds));
+  return kind < std::size(kinds) ? kinds[kind] : static_cast<double>(random / 64 % 8);
+}
+
 }  // namespace
 
 uint64_t Mix(uint64_t a, uint64_t b) {  // splitmix64
@@ -48,6 +56,7 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
   const uint64_t bits =
       Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)),
           static_cast<uint64_t>(index));
+  if (base == "wild") return WildInteger(bits);
   double value = std::ldexp(static_cast<double>(bits >> 11), -52) - 1;
   if (base == "v" || base == "lr" || dtype == DType::kU8) value = std::fabs(value);
   if (base == "v") value = kLeastMoment + (1 - kLeastMoment) * value;

@@ -10,7 +10,8 @@ namespace coconet {
 
 /// The value of an element of an input, or of a state before the first step: a pure function of its
 /// arguments, representable in `dtype`. Floats lie in [-1, 1]; those of `lr` in [0, 1] and of `v`,
-/// second moments, in [1/16, 1]; `step` counts from 1. In one step of four, one element in 24 of
+/// second moments, in [1/16, 1]; `step` counts from 1; `wild`, an i32, is what no index, offset or
+/// count should be, every other time. In one step of four, one element in 24 of
 /// the others is special: NaN, infinite, zero or the least subnormal number, of either sign.
 double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
                  int64_t index);

@@ -43,6 +43,37 @@ TEST_F(SessionDebugTest, ReplicatedInputsMustBeEqual) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(SessionDebugTest, CountsAndIndicesMustBeEqual) {
+  program_ = Parse(R"(coconet 1
+program routed
+input x : f32[N, 2] sliced(0)
+input n : i32[N] replicated
+input i : i32[N] replicated
+output y = all_reduce(sum, scatter_add(keep_rows(x, n), shard(i, 0), [3, 2]))
+)");
+  size_ = 4;
+  for (const absl::string_view name : {"n", "i"}) {
+    const absl::Status status =
+        Run(2, [&](Session& session, const TunedProgram& tuned) -> absl::Status {
+          ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+          const std::vector<float> x(8, 1);
+          std::vector<int32_t> counts = {0, 1, 2, 1};
+          RETURN_IF_ERROR(bound.Write("x", x.data(), 8));
+          RETURN_IF_ERROR(bound.Write("n", counts.data(), 4));
+          RETURN_IF_ERROR(bound.Write("i", counts.data(), 4));
+          RETURN_IF_ERROR(bound.Run());
+          counts[3] += session.rank();
+          RETURN_IF_ERROR(bound.Write(name, counts.data(), 4));
+          EXPECT_EQ(bound.Run().message(),
+                    absl::StrCat("Run: input ", name,
+                                 " is declared replicated, but ranks 0 and 1 pass different "
+                                 "values"));
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
 TEST_F(SessionDebugTest, NamesIndicesThatAreOutOfRange) {
   program_ = Parse(R"(coconet 1
 program lookup

@@ -196,14 +196,6 @@ absl::Status CheckLists(const Graph& g) {
   if (g.lists.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckSizes(g));
   RETURN_IF_ERROR(CheckSharing(g));
-  const std::vector<bool> each = EachNodes(g);
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (!each[id] || As<ScatterAdd>(g, id) == nullptr) continue;
-    return absl::UnimplementedError(
-        absl::StrCat(NodeText(g, id),
-                     ": want no tensors of a list; write the program out, with "
-                     "an operation for each of them"));
-  }
   for (int tensor : KindsOf(g).first) {
     RETURN_IF_ERROR(WithContext(TypedGraph::Of(ProgramOf(g, tensor)).status(),
                                 absl::StrCat("tensor ", tensor)));

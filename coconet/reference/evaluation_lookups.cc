@@ -334,7 +334,7 @@ Evaluation::Updates Evaluation::UpdatesOf(NodeId id, const Part& part) {
     updates.certain &= index.error == 0;
     by_row[static_cast<int64_t>(index.value)].push_back(at);
   }
-  const int64_t columns = NumElements(type(id).shape) / type(id).shape[0].size;
+  const int64_t columns = SlicingOf(type(id).shape, 0, 1).inner;  // the result may have no rows
   for (size_t i = 0; i < lists_[list]->size(); ++i) {
     const int64_t at = (*lists_[list])[i];
     const auto row = by_row.find(at / columns);

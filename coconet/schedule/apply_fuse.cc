@@ -53,7 +53,7 @@ class Candidate {
 
   /// A kernel computes its prologue before all else.
   absl::Status CheckInPrologue(NodeId id) const {
-    if (!FitsPrologue(p_, id) || each_[id]) {
+    if (!FitsPrologue(p_, id) || (each_[id] && As<MatMul>(g_, id))) {
       return Refuse(Text(id), " is a launch of its own: kernels compute products of at most ",
                     kMostRows, " rows, of one matrix that is of no list");
     }
@@ -109,8 +109,8 @@ class Candidate {
   /// A kernel works on what tensors share, or on each tensor.
   absl::Status CheckTensors() const {
     const auto elements = [&](NodeId id) { return !IsScalar(id) || As<Fold>(g_, id); };
-    const auto first = absl::c_find_if(members_, elements);
-    for (NodeId id : members_) {
+    const auto first = absl::c_find_if(fuse_.nodes, elements);
+    for (NodeId id : fuse_.nodes) {
       if (!elements(id) || each_[id] == each_[*first]) continue;
       return Refuse("there is ", Text(id),
                     each_[id] ? " of each tensor, and " : " of all tensors, and ", Text(*first),

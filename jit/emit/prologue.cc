@@ -88,7 +88,7 @@ std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
   const int64_t row = columns.outer * columns.pitch(), count = rows.outer * rows.pitch();
   k.bytes += count * (row * static_cast<int64_t>(SizeOf(updates.dtype)) + 4) +
              k.type(id).shape[0].size * row * 4;
-  return absl::StrCat("  AddRows(grid, Scatter<", KernelType(updates.dtype), ">{",
+  return absl::StrCat(k.TensorIndent(), "AddRows(grid, Scatter<", KernelType(updates.dtype), ">{",
                       own(k.Operand(id, 0)), ", ", own(k.Operand(id, 1)), ", ",
                       weighted ? own(k.Operand(id, 2)) : "nullptr", ", ",
                       k.args.Own(k.table.of[id], DType::kF32), ", ",
@@ -115,7 +115,9 @@ std::string PrologueText(KernelContext& k) {
                     ");\n");
     k.bytes += GemmBytes(gemm);
   }
-  return text;
+  if (!k.over_tensors || text.empty()) return text;
+  return absl::StrCat("  for (Index t = 0; t < p.tensors; ++t) {\n", Arguments::TensorLocals(),
+                      text, "  }\n");
 }
 
 }  // namespace coconet

@@ -23,7 +23,7 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       members(WithoutPrologue(g, u.units[unit].nodes)),
       space(SpaceOf(u.program, nodes())),
       phases(PhasesOf(u.program, nodes())),
-      over_tensors(absl::c_any_of(nodes(), [&](NodeId id) { return u.each[id]; })),
+      over_tensors(absl::c_any_of(u.units[unit].nodes, [&](NodeId id) { return u.each[id]; })),
       args(table.each, over_tensors) {
   FindTraits();
   if (NeedsPlace()) args.CallOwnIndex("place");

@@ -19,6 +19,7 @@ except ImportError:
 
 import programs
 from intervals import TYPES, Interval, Truth
+from slices import part_of
 
 STORAGE = {
     "f32": "<f4", "f16": "<f2", "bf16": "<u2", "f64": "<f8",
@@ -62,16 +63,6 @@ def given(data, tensor, ranks):
 
 def as_operand(array, dtype):
     return Interval(TYPES[dtype], array) if dtype in TYPES else array
-
-
-def part_of(extent, ranks, rank):
-    """Of an extent over the ranks (docs/language.md, "Types")."""
-    per = -(-extent // ranks)
-    multiple = 64
-    while multiple > 1 and multiple > per / 16:
-        multiple //= 2
-    per = -(-per // multiple) * multiple
-    return min(rank * per, extent), min((rank + 1) * per, extent)
 
 
 def indices_of(tensor, ranks, rank):

@@ -107,6 +107,11 @@ class Interval:
         low, high = np.stack([x.low for x in intervals]), np.stack([x.high for x in intervals])
         return Interval(intervals[0].type, low, high)
 
+    @staticmethod
+    def join(intervals, axis):
+        low, high = (np.concatenate(x, axis) for x in zip(*((x.low, x.high) for x in intervals)))
+        return Interval(intervals[0].type, low, high)
+
     def of(self, other):
         """Another operand as an interval of this type."""
         if isinstance(other, Interval):
@@ -378,6 +383,21 @@ def or_zero(x, least):
     low = np.where(np.abs(x.low) < least, np.minimum(x.low, 0), x.low)
     high = np.where(np.abs(x.high) < least, np.maximum(x.high, 0), x.high)
     return Interval(x.type, low, high)
+
+
+def added_rows(updates, index, rows, weight=None, parts=1):
+    """Updates summed by index, in f32 in any order, with or without a rounding of each product by a
+    weight; the updates may lie in parts, whose sums are rounded and added. `updates` and `index`
+    have their dimensions in common merged to one."""
+    hit = index == np.arange(rows)[:, None]
+    terms = Interval(F32, updates.low, updates.high)
+    if weight is not None:
+        terms = Interval(F32, *ends(np.multiply, terms, weight))
+    zero = constant(F32, 0)
+    terms = select(hit.reshape(hit.shape + (1,) * (len(terms.shape) - 1)), terms[None], zero)
+    most = int(hit.sum(1).max(initial=0))
+    relative = (most + parts) * (F32.roundoff + F64.roundoff)
+    return terms.total(1, relative, True, absolute=most * F32.least)
 
 
 def matmul(x, y, parts=1):

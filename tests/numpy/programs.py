@@ -8,6 +8,7 @@ are whole. Integers and booleans are NumPy's arrays, floats intervals.
 import numpy as np
 
 from intervals import *
+from slices import part_of
 
 
 def mean_over_ranks(g, ranks):
@@ -219,6 +220,80 @@ def bags(t, ranks):
         "mean": sums / constant(F32, np.maximum(counts, 1)[:, None]),
         "weighted": weighted,
     }
+
+
+def joined(t, ranks):
+    a = t["a"].sum_over_ranks()
+    b, u, v = t["b"], t["u"], t["v"]
+    every = Interval.stack([b] * ranks)
+    return {
+        "s": 0.5 * t["s"] + Interval.join([a, b], 1),
+        "p": Interval.join([t["a"], every, t["a"]], 2),
+        "y": Interval.join([u, v, u], 1),
+        "z": Interval.join([v, v], 0),
+    }
+
+
+def scattered(t, ranks):
+    """Rows that are added by index: of updates in f32, of updates with weights in parts."""
+    u, w, index, rows = t["u"], t["w"], t["index"].reshape(-1), t["s"].shape[0]
+    u, weight = u.map_ends(flat_rows), t["weight"].map_ends(lambda x: x.reshape(-1, 1))
+    return {
+        "s": 0.5 * t["s"] + added_rows(u, index, rows, weight, parts=ranks),
+        "plain": added_rows(u, index, rows, parts=ranks),
+        "whole": added_rows(w, t["index.of_w"], rows),
+    }
+
+
+def flat_rows(x):
+    """All dimensions but the last as one."""
+    return x.reshape(-1, x.shape[-1])
+
+
+def in_use(count, places):
+    """[..., places, 1]: which rows are kept of so many places."""
+    return (np.arange(places) < count[..., None])[..., None]
+
+
+def kept(t, ranks):
+    x, y = t["x"].sum_over_ranks(), t["y"]
+    zero = constant(x.type, 0)
+    return {
+        "whole": select(in_use(t["count"], x.shape[2]), x, zero),
+        "part": select(in_use(t["count"], y.shape[2]), y, zero),
+    }
+
+
+def grouped(t, ranks):
+    """One matrix per group, and one for the rows of all of them."""
+    x = t["x"]
+    return {
+        "x_up": matmul(x, t["up"]),
+        "x_down": matmul(x, t["down"].swap(2, 3)),
+        "x_one": matmul(x, t["one"]),
+    }
+
+
+def moe(t, ranks):
+    """Each rank has its part of the groups, and takes and adds rows of its own tokens."""
+    x, token, count, weight = t["x"], t["token"], t["count"], t["weight"]
+    tokens, zero = x.shape[1], constant(F32, 0)
+    of_rank = [part_of(token.shape[1], ranks, r) for r in range(ranks)]
+    there = (token >= 0) & (token < tokens)
+    owner = np.zeros_like(token)
+    for r, (begin, end) in enumerate(of_rank):
+        owner[:, begin:end] = r
+    n = select(there[..., None], x[owner, np.where(there, token, 0)], zero)
+    n = select(in_use(count, token.shape[2]), n, zero)
+    gate, up = (matmul(n, t[name].swap(2, 3)) for name in ("gate", "up"))
+    z = matmul(silu(gate) * up, t["down"].swap(2, 3))
+    y = []
+    for begin, end in of_rank:
+        mine = np.s_[:, begin:end]
+        rows = z[mine].map_ends(flat_rows)
+        factors = weight[mine].map_ends(lambda f: f.reshape(-1, 1))
+        y.append(added_rows(rows, token[mine].reshape(-1), tokens, factors))
+    return {"y": Interval.stack(y)}
 
 
 # ---- Extremes, integers, types, functions, random numbers
