@@ -131,8 +131,8 @@ input i : i32[9, L] replicated
 input w : f32[9, L] replicated
 state t : f32[R, 40] sliced(1)
 input lr : f32[]
-rows = reshape(all_to_all(g, 1), [9, 1, 40]) * reshape(w, [9, L, 1])
-update(t, t - lr * scatter_add(rows, i, [R, 40]))
+rows = reshape(all_to_all(g, 1), [9, 1, 40])
+update(t, t - lr * scatter_add(rows, i, w, [R, 40]))
 )",
      {{{"L", {3, 1, 0, 7}}, {"R", {5, 64, 3, 0}}}, {{"L", {2}}, {"R", {17}}}}},
     {"added_rows",

@@ -173,16 +173,18 @@ output y = all_gather(concat(u, v, u, 1))
 output z = all_to_all(concat(all_to_all(v, 2), all_to_all(v, 2), 0), 1)
 )"},
     {"scattered",
-     {{"V", 37}, {"E", 5}, {"C", 11}, {"S", 29}, {"D", 9}},
+     {{"V", 37}, {"E", 5}, {"C", 11}, {"S", 29}, {"L", 3}, {"D", 9}},
      R"(input u : bf16[E, C, D] sliced(0)
 input index : i32[E, C] sliced(0)
 input weight : f32[E, C] sliced(0)
 input w : f32[S, D] replicated
 input index.of_w : i32[S] replicated
+input index.of_bags : i32[S, L] replicated
 state s : f32[V, D]
 update(s, 0.5 * s + all_reduce(sum, scatter_add(u, index, weight, [V, D])))
 output plain = all_reduce(sum, scatter_add(u, index, [V, D]))
 output whole = scatter_add(w, index.of_w, [V, D])
+output bags = scatter_add(reshape(w, [S, 1, D]), index.of_bags, [V, D])
 )"},
     {"kept",
      {{"E", 5}, {"G", 4}, {"C", 9}, {"H", 7}},

@@ -363,10 +363,15 @@ TEST(InferScatterAdd, ShapesAndLayouts) {
             "want updates and indices that are sliced alike, have %24 : f32[S, H] sliced(0) and "
             "int : i32[S, H] replicated; use shard");
   EXPECT_EQ(TypeOf("scatter_add(w, ids, [T, K])"),
-            "want updates [I..., D...], indices [I...] and a shape [V, D...], have w : f32[H, K] "
-            "replicated and ids : i32[M] replicated for [T, K]");
+            "want updates [I..., D...], the last of I maybe 1, indices [I...] and a shape [V, "
+            "D...], have w : f32[H, K] replicated and ids : i32[M] replicated for [T, K]");
   EXPECT_EQ(TypeOf("scatter_add(weights, ids, offsets, [T])"),
             "want weights in f32, have offsets : i32[T] replicated; use cast");
+  EXPECT_EQ(TypeOf("scatter_add(reshape(vector, [H, 1]), transpose(int, 1, 0), [T])"),
+            "f32[T] replicated");
+  EXPECT_EQ(TypeOf("scatter_add(reshape(vector, [1, H]), int, [T])"),
+            "want updates [I..., D...], the last of I maybe 1, indices [I...] and a shape [V, "
+            "D...], have %24 : f32[1, H] replicated and int : i32[S, H] replicated for [T]");
   EXPECT_EQ(TypeOf("scatter_add(cast(f64, int), int, [T])"),
             "want updates in f32, f16 or bf16, have %24 : f64[S, H] replicated; use cast");
 }

@@ -300,6 +300,14 @@ absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBa
 
 namespace {
 
+/// Each of the indices has an update, or those along the last dimensions have one.
+bool HaveUpdates(const Shape& updates, const Shape& indices) {
+  if (updates.size() < indices.size()) return false;
+  size_t own = indices.size();  // dimensions before those of extent 1
+  while (own > 0 && updates[own - 1] == Dim(1)) --own;
+  return std::equal(indices.begin(), indices.begin() + own, updates.begin());
+}
+
 /// The layout of a scatter's result: of updates that are sliced over a dimension of the indices
 /// each rank adds those that it has.
 absl::StatusOr<Layout> ScatteredLayout(const Site& site) {
@@ -318,7 +326,9 @@ absl::StatusOr<Layout> ScatteredLayout(const Site& site) {
                       "ranks, ", site.HaveOperands(), "; use all_gather");
   }
   if (updates.sliced() || indices.sliced()) {
-    if (updates == indices) return Layout::Local();
+    const bool alike =
+        updates == indices && site.type(0).shape[updates.dim] == site.type(1).shape[updates.dim];
+    if (alike) return Layout::Local();
     return site.Error("want updates and indices that are sliced alike, ", site.HaveOperands(),
                       "; use shard");
   }
@@ -341,14 +351,11 @@ absl::StatusOr<TensorType> InferScatterAdd(const Site& site, const ScatterAdd& o
   if (site.operands().size() > 2 && site.type(2).shape != indices.shape)
     return site.Error("want weights of the shape of the indices, ", site.HaveOperands());
   const size_t dims = indices.shape.size();
-  const bool indexed =
-      updates.shape.size() >= dims &&
-      std::equal(indices.shape.begin(), indices.shape.end(), updates.shape.begin());
-  if (!indexed || op.shape.empty() ||
+  if (!HaveUpdates(updates.shape, indices.shape) || op.shape.empty() ||
       !std::equal(updates.shape.begin() + dims, updates.shape.end(), op.shape.begin() + 1,
                   op.shape.end())) {
-    return site.Error("want updates [I..., D...], indices [I...] and a shape [V, D...], ",
-                      site.HaveOperands(), " for ", Text(op.shape));
+    return site.Error("want updates [I..., D...], the last of I maybe 1, indices [I...] and a ",
+                      "shape [V, D...], ", site.HaveOperands(), " for ", Text(op.shape));
   }
   if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
     return site.Error(extents.message());

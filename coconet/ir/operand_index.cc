@@ -112,6 +112,12 @@ std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape
   return indices;
 }
 
+int64_t ScatterAdd::IndicesPerUpdate(const Shape& updates, const Shape& indices) {
+  int64_t count = 1;
+  for (size_t d = indices.size(); d-- > 0 && updates[d].size == 1;) count *= indices[d].size;
+  return count;
+}
+
 std::vector<JoinedRange> JoinedRanges(const Concat& op, absl::Span<const Shape> operands) {
   std::vector<JoinedRange> ranges;
   int64_t end = 0;

@@ -104,10 +104,13 @@ inline constexpr OpRow kRow<EmbeddingBag> = {
 
 /// (updates[I..., D...], indices[I...]): `shape` [V, D...] in f32, whose row v is the sum of the
 /// updates whose index is v, in f32; 0 where there are none. An index that is not in [0, V) adds to
-/// no row. The last operand may be weights, f32 in the shape of the indices, that the updates are
-/// multiplied by. The transpose of a Gather.
+/// no row. Along the last dimensions of I the updates may have an extent of 1: one for all of these
+/// indices, as bags have. The last operand may be weights, f32 in the shape of the indices, that
+/// the updates are multiplied by. The transpose of a Gather, and of an EmbeddingBag.
 struct ScatterAdd {
   Shape shape;
+  /// How many indices that follow each other have one update; of bound shapes.
+  static int64_t IndicesPerUpdate(const Shape& updates, const Shape& indices);
   bool operator==(const ScatterAdd&) const = default;
 };
 template <>

@@ -39,7 +39,8 @@ inline Tensor EmbeddingBag(Tensor table, Tensor indices, Tensor offsets, Tensor 
 
 /// A tensor of `shape` [V, D...] in f32 whose row v is the sum of those `updates` [I..., D...]
 /// whose index, of `indices` [I...], is v. Updates may be multiplied by `weights`, f32 in the shape
-/// of the indices. Of updates sliced over I each rank adds its own: AllReduce the sum.
+/// of the indices; where they have extents of 1 for the last of I, all those indices have one. Of
+/// updates sliced over I each rank adds its own: AllReduce the sum.
 inline Tensor ScatterAdd(Tensor updates, Tensor indices, Shape shape) {
   return CallOf<struct ScatterAdd>({updates, indices}, std::move(shape));
 }

@@ -335,12 +335,14 @@ Evaluation::Updates Evaluation::UpdatesOf(NodeId id, const Part& part) {
     by_row[static_cast<int64_t>(index.value)].push_back(at);
   }
   const int64_t columns = SlicingOf(type(id).shape, 0, 1).inner;  // the result may have no rows
+  const int64_t per_update =
+      ScatterAdd::IndicesPerUpdate(type(e_.input(id, 0)).shape, type(indices).shape);
   for (size_t i = 0; i < lists_[list]->size(); ++i) {
     const int64_t at = (*lists_[list])[i];
     const auto row = by_row.find(at / columns);
     if (row == by_row.end()) continue;
     for (int64_t index : row->second) {
-      updates.elements.push_back(index * columns + at % columns);
+      updates.elements.push_back(index / per_update * columns + at % columns);
       updates.indices.push_back(index);
       updates.places.push_back(i);
     }

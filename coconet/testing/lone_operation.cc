@@ -77,13 +77,15 @@ class LoneOperation {
     const bool weighted = ranks_.program().inputs(id_).size() > 2;
     const int64_t rows = ranks_.type(id_).shape[0].size,
                   columns = NumElements(ranks_.type(id_).shape) / rows;
+    const int64_t per_update =
+        ScatterAdd::IndicesPerUpdate(ranks_.type(updates).shape, ranks_.type(indices).shape);
     double sum = 0;
     for (int64_t at = 0; at < NumElements(ranks_.type(indices).shape); ++at) {
       if (!ranks_.Owns(rank_, at, ranks_.type(indices)) ||
           ranks_.Cell(rank_, indices, at) != static_cast<double>(i / columns))
         continue;
       const double weight = weighted ? ranks_.Cell(rank_, ranks_.Operand(id_, 2), at) : 1;
-      sum += weight * ranks_.Cell(rank_, updates, at * columns + i % columns);
+      sum += weight * ranks_.Cell(rank_, updates, at / per_update * columns + i % columns);
     }
     return sum;
   }

@@ -245,7 +245,14 @@ Drafted TensorDraws::Added() {
   if (draft_.type(updates).dtype == DType::kF64) updates = draft_.Cast(DType::kF32, updates);
   const TensorType type = draft_.type(updates);
   const int dims = 1 + Below(static_cast<int64_t>(type.shape.size()));
-  const Shape indexed(type.shape.begin(), type.shape.begin() + dims);
+  Shape indexed(type.shape.begin(), type.shape.begin() + dims);
+  if (Chance(30)) {
+    Shape one_per_bag = type.shape;
+    one_per_bag.insert(one_per_bag.begin() + dims, 1);
+    updates = draft_.Add(Reshape{one_per_bag}, {updates}, updates.bound);
+    if (!updates.there()) return updates;
+    indexed.push_back(Pick({0, 1, 2, 3}));
+  }
   Shape shape = {Chance(70) ? type.shape[0] : Dim(Pick({1, 2, 5, 8}))};
   shape.insert(shape.end(), type.shape.begin() + dims, type.shape.end());
   const bool alike = type.layout.sliced() && type.layout.dim < dims && type.layout.dim >= 0;

@@ -10,9 +10,10 @@ struct Runs {
   Index runs, length, pitch;
 };
 
-/// A tensor of `extent` rows in f32. Update k, a row of `updates`, is added to row indices[k],
-/// after it was multiplied by weights[k] (null: 1). `of_rows` are the places k that the rank has,
-/// `of_columns` the elements of a row.
+/// A tensor of `extent` rows in f32. A row of `updates`, of which there is one for each
+/// `per_update` indices k that follow each other, is added to row indices[k], after it was
+/// multiplied by weights[k] (null: 1). `of_rows` are the places k that the rank has, `of_columns`
+/// the elements of a row.
 template <class T>
 struct Scatter {
   const T* updates;
@@ -21,12 +22,17 @@ struct Scatter {
   f32* rows;
   Index extent;
   Runs of_rows, of_columns;
+  Divisor per_update;
 };
 
 /// Elements from row to row, of updates and of the result.
 template <class T>
 CC_DEVICE Index RowPitch(const Scatter<T>& s) {
   return s.of_columns.runs * s.of_columns.pitch;
+}
+template <class T>
+CC_DEVICE const T* UpdateOf(const Scatter<T>& s, Index k) {
+  return s.updates + Quotient(k, s.per_update) * RowPitch(s);
 }
 template <class T>
 CC_DEVICE float WeightOf(const Scatter<T>& s, Index k) {

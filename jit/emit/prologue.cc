@@ -85,6 +85,7 @@ std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
         SliceWhole(sums.total, k.target.ranks, layout.turn.RankOf(k.target.ranks));
     sums = {whole.extent, whole.per, whole.shift};
   }
+  const int64_t per_update = ScatterAdd::IndicesPerUpdate(updates.shape, indices.shape);
   const int64_t row = columns.outer * columns.pitch(), count = rows.outer * rows.pitch();
   k.bytes += count * (row * static_cast<int64_t>(SizeOf(updates.dtype)) + 4) +
              k.type(id).shape[0].size * row * 4;
@@ -93,7 +94,8 @@ std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
                       weighted ? own(k.Operand(id, 2)) : "nullptr", ", ",
                       k.args.Own(k.table.of[id], DType::kF32), ", ",
                       ExtentText(k.args, absl::StrCat("rows", number), sums), ", ",
-                      runs("of_rows", rows), ", ", runs("of_columns", columns), "});\n");
+                      runs("of_rows", rows), ", ", runs("of_columns", columns), ", ",
+                      k.args.Divisor(absl::StrCat("per_update", number), per_update), "});\n");
 }
 
 }  // namespace

@@ -242,6 +242,11 @@ def scattered(t, ranks):
         "s": 0.5 * t["s"] + added_rows(u, index, rows, weight, parts=ranks),
         "plain": added_rows(u, index, rows, parts=ranks),
         "whole": added_rows(w, t["index.of_w"], rows),
+        "bags": added_rows(
+            w.map_ends(lambda x: np.repeat(x, t["index.of_bags"].shape[1], axis=0)),
+            t["index.of_bags"].reshape(-1),
+            rows,
+        ),
     }
 
 

@@ -29,7 +29,7 @@ CC_DEVICE void AddRows(const Grid& grid, const Scatter<T>& s) {
       for (Index k = 0; k < threads && at + k < s.of_rows.length; ++k) {
         if (rows[k] < 0) continue;
         f32* const to = s.rows + Index(rows[k]) * pitch;
-        const T* const from = s.updates + (begin + at + k) * pitch;
+        const T* const from = UpdateOf(s, begin + at + k);
         const float weight = WeightOf(s, begin + at + k);
         for_columns([&](Index i) {
           const float sum = Get(Load<1>(to + i), 0) + weight * Get(Load<1>(from + i), 0);

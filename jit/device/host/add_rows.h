@@ -37,8 +37,7 @@ CC_DEVICE void AddRows(const Grid& grid, const Scatter<T>& s) {
       const float weight = WeightOf(s, k);
       for (Index run = 0; run < s.of_columns.runs; ++run) {
         const Index begin = run * s.of_columns.pitch;
-        AddRun(s.rows + row * pitch + begin, s.updates + k * pitch + begin, weight,
-               s.of_columns.length);
+        AddRun(s.rows + row * pitch + begin, UpdateOf(s, k) + begin, weight, s.of_columns.length);
       }
     }
   }
