@@ -147,7 +147,21 @@ output b = softmax(all_to_all(x, 1))
 output c = embedding_bag(u, ragged, offsets, mean)
 )";
 
+/// Over a list.
+constexpr char kTensorsProgram[] = R"(coconet 1
+program tensors
+input a : $0[B, N] sliced(0)
+input b : $0[B, 5] replicated
+input u : $0[N, 4, D] local
+input i : i32[N, 4] local
+output x = all_to_all(concat(a, b, a * 2, 1), 1)
+output y = all_reduce(sum, scatter_add(u, i, [N, D]))
+)";
+
 absl::Status AddOtherKernels(const Case& c, const Sample& sample, KernelSet& kernels) {
+  ASSIGN_OR_RETURN(const Graph tensors, Parse(absl::Substitute(kTensorsProgram, Name(c.dtype))));
+  RETURN_IF_ERROR(
+      AddKernels(tensors, c, {{"N", {100, 37}}, {"B", 40}, {"D", 64}}, sample, kernels));
   ASSIGN_OR_RETURN(const Graph program, Parse(absl::Substitute(kOtherProgram, Name(c.dtype))));
   return AddKernels(program, c, {{"T", 10}, {"V", 100}, {"D", 64}, {"B", 40}, {"L", 3}, {"M", 99}},
                     sample, kernels);
