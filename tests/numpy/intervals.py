@@ -385,6 +385,13 @@ def or_zero(x, least):
     return Interval(x.type, low, high)
 
 
+def summed_in_f32(terms, axis, most, parts=1):
+    """Sums of at most so many terms that are not 0, in f32 in any order, with or without a rounding
+    of each; they may lie in parts, whose sums are rounded and added."""
+    relative = (most + parts) * (F32.roundoff + F64.roundoff)
+    return terms.total(axis, relative, True, absolute=most * F32.least)
+
+
 def added_rows(updates, index, rows, weight=None, parts=1):
     """Updates summed by index, in f32 in any order, with or without a rounding of each product by a
     weight; the updates may lie in parts, whose sums are rounded and added. `updates` and `index`
@@ -395,9 +402,7 @@ def added_rows(updates, index, rows, weight=None, parts=1):
         terms = Interval(F32, *ends(np.multiply, terms, weight))
     zero = constant(F32, 0)
     terms = select(hit.reshape(hit.shape + (1,) * (len(terms.shape) - 1)), terms[None], zero)
-    most = int(hit.sum(1).max(initial=0))
-    relative = (most + parts) * (F32.roundoff + F64.roundoff)
-    return terms.total(1, relative, True, absolute=most * F32.least)
+    return summed_in_f32(terms, 1, int(hit.sum(1).max(initial=0)), parts)
 
 
 def matmul(x, y, parts=1):

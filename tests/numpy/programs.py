@@ -203,9 +203,7 @@ def bags(t, ranks):
         if weight is not None:
             found = found * weight
         found = select(there[..., None], found, constant(F32, 0))
-        # Bags are added up in f32; ranks add what they have.
-        most = there.sum(1).max() + ranks - 1
-        return found.total(1, most * (F32.roundoff + F64.roundoff), True), there.sum(1)
+        return summed_in_f32(found, 1, found.shape[1], ranks), there.sum(1)
 
     sums, counts = pooled(t["index"])
     # One bag has one row of indices; -1 is no row.
