@@ -38,8 +38,10 @@ update(s, s * 0.5 + r / norm(r))
      R"(input x : f32[M, N] owned
 input i : i32[M] replicated
 input w : f32[M] owned
+input l : f32[M, 2] replicated
 state s : f32[L, N] owned
 update(s, s + scatter_add(x, i, w, [L, N]))
+output j = all_gather(concat(l, x, reshape(w, [M, 1]), l, 1))
 output y = all_gather(scatter_add(x * 2, i, [L, N]))
 )",
      {{{"L", 4}, {"M", 7}, {"N", 33}}}},
@@ -87,6 +89,14 @@ output n = all_reduce(sum, total(sum(z)))
      {{{"R", 9}, {"B", 5}, {"D", 32}, {"L", {3, 1, 0, 12}}},
       {{"R", {1, 5, 9}}, {"B", 33}, {"D", {64, 5, 129}}, {"L", {0, 2, 2}}},
       {{"R", {7, 8}}, {"B", 6}, {"D", 1}, {"L", {0, 0}}}}},
+    {"gradients_of_bags",
+     R"(input g : f32[B, D] sliced(0) each
+input i : i32[B, L] replicated
+state t : f32[R, D] owned(by L)
+rows = reshape(all_to_all(g, owned(by L)), [B, 1, D])
+update(t, t - 0.5 * scatter_add(rows, i, [R, D]))
+)",
+     {{{"R", {9, 0, 65, 5}}, {"B", 7}, {"D", 32}, {"L", {3, 1, 0, 12}}}}},
     {"gradients_of_tables",
      R"(input g : f32[R, D] sliced(0) each
 state t : f32[R, D] owned(by L)

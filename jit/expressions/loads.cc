@@ -165,7 +165,7 @@ absl::StatusOr<std::string> Loads::Joined(const PhaseText& phase, NodeId id, con
   for (NodeId input : k_.g.nodes[id].inputs) {
     whole.push_back(k_.type(input).shape);
     stored.push_back(whole.back());
-    if (joined.layout.sliced())
+    if (joined.layout.cut())
       stored.back()[joined.layout.dim] = SlicingOf(joined, k_.target.ranks).slicing.per;
   }
   const int number = k_.named++;
@@ -173,7 +173,7 @@ absl::StatusOr<std::string> Loads::Joined(const PhaseText& phase, NodeId id, con
   for (size_t i = 0; i < whole.size(); ++i) {
     const NodeId operand = k_.Operand(id, static_cast<int>(i));
     const TensorType& t = k_.type(operand);
-    const bool sliced = t.layout.sliced();
+    const bool sliced = t.layout.cut();
     const JoinedRange range = JoinedRanges(op, sliced ? stored : whole)[i];
     const std::string name = absl::StrCat(sliced ? "of_part" : "of_whole", number);
     const auto bound = [&](size_t at, int64_t value) {
