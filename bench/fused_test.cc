@@ -69,6 +69,21 @@ TEST(Fused, WritesRowsOfDecode) {
   EXPECT_EQ(json.Ask(rows), 6) << run->output;  // 1, 4 and 16 tokens, twice
 }
 
+TEST(Fused, WritesRowsOfAMixtureOfExperts) {
+  const absl::StatusOr<Finished> run = RunBenchmark(
+      "fused", {"--quick", "--case=moe", "--dtype=bf16", "--budget=1", "--json=moe.json"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  if (run->output.find("not here: ") != std::string::npos) GTEST_SKIP() << run->output;
+  EXPECT_EQ(run->code, 0) << run->output;
+  const JsonReader json = JsonReader::OfFile("moe.json");
+  const std::string rows =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'moe'"
+      " AND json_extract(value, '$.error') IS NULL AND json_extract(value, '$.ours_us') > 0"
+      " AND json_extract(value, '$.sending_us') > 0 AND json_extract(value, '$.capacity') > 0"
+      " AND json_extract(value, '$.bound_us') >= json_extract(value, '$.computation_us')";
+  EXPECT_EQ(json.Ask(rows), 2) << run->output;  // balanced and skewed
+}
+
 TEST(Fused, SaysThatAPeerIsNotThere) {
   const absl::StatusOr<Finished> run =
       RunBenchmark("fused", {"--quick", "--case=decode", "--ranks=2", "--dtype=f32",
@@ -86,7 +101,8 @@ TEST(Fused, NamesWhatItDoesNotKnow) {
   const absl::StatusOr<Finished> run = RunBenchmark("fused", {"--case=dlrn"});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 2);
-  EXPECT_EQ(run->output, "fused: --case: want dlrm, low, micro, pooling or decode, have dlrn\n");
+  EXPECT_EQ(run->output,
+            "fused: --case: want dlrm, low, micro, pooling, decode or moe, have dlrn\n");
 }
 
 }  // namespace

@@ -290,6 +290,7 @@ def moe(t, ranks):
     n = select(in_use(count, token.shape[2]), n, zero)
     gate, up = (matmul(n, t[name].swap(2, 3)) for name in ("gate", "up"))
     z = matmul(silu(gate) * up, t["down"].swap(2, 3))
+    z = select(in_use(count, token.shape[2]), z, zero)
     y = []
     for begin, end in of_rank:
         mine = np.s_[:, begin:end]
