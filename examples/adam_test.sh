@@ -12,5 +12,6 @@ check() {
 }
 
 check 0
-check 1
+# A record that was tuned beside other programs may be tuned on by the next runs, at most twice.
+check 1 || check 1 || check 1
 COCONET_ASSERT_CACHED=1 check 1

@@ -86,7 +86,8 @@ Result Expression::Indexed(Tensor (*make)(DType, Tensor, int)) {
 
 Result Expression::AllToAllCall() {
   ASSIGN_OR_RETURN(std::vector<Tensor> operands, FirstOperands(1));
-  if (words_.Peek().Is(",") && !LastArgumentFollows()) {
+  const bool has_counts = !LastArgumentFollows() && !words_.Peek(1).Is("owned");
+  if (words_.Peek().Is(",") && has_counts) {
     RETURN_IF_ERROR(words_.Expect(","));
     ASSIGN_OR_RETURN(const Tensor counts, Whole());
     operands.push_back(counts);

@@ -268,7 +268,8 @@ Tensor ArgMax(DType dtype, Tensor a, int dim) {
 }
 
 Tensor AllToAll(Tensor sliced, Tensor counts, Cut to) {
-  return KeepRows(AllToAll(sliced, to), AllToAll(counts, to));
+  const Tensor arrived = AllToAll(sliced, to);
+  return KeepRows(arrived, AllToAll(counts, to));
 }
 
 Tensor KeepRows(Tensor a, Tensor counts) {

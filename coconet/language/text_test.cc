@@ -350,6 +350,20 @@ TEST(Parse, UnknownWordsGetSuggestions) {
             "norm, keep_rows, softmax, layer_norm, rms_norm, extent, argmax");
 }
 
+TEST(Parse, AllToAllOfPartsOfUnequalSizesKeepsTheRowsInUse) {
+  const auto parsed = [](const std::string& expression) {
+    return PrintParsed(
+        absl::StrCat("coconet 1\ninput x : f32[E, G, C, H] sliced(1)\n"
+                     "input n : i32[E, G] sliced(1)\noutput y = ",
+                     expression, "\n"));
+  };
+  EXPECT_EQ(parsed("all_to_all(x, n, 0)"), parsed("keep_rows(all_to_all(x, 0), all_to_all(n, 0))"));
+  EXPECT_EQ(parsed("all_to_all(x, n)"),
+            "line 4: expected flat or the number of a dimension, found 'n'");
+  EXPECT_NE(parsed("all_to_all(x, owned)").find("all_to_all(x, owned)"), std::string::npos);
+  EXPECT_NE(parsed("all_to_all(x, n, 0) + all_to_all(x, 2)").find("line 4: "), std::string::npos);
+}
+
 TEST(Parse, MistakesOfTypeHaveTheirLine) {
   EXPECT_EQ(ErrorOfLine("z = all_reduce(sum, lr)"),
             "line 5: %3 = all_reduce(sum, lr): want a local operand, have lr : f32[] replicated");
