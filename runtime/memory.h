@@ -29,6 +29,7 @@ class Memory {
   /// The multicast address of all ranks of the node, for multimem instructions of this rank's
   /// kernels only; null where there is none.
   void* multicast() const { return multicast_; }
+  int rank() const { return rank_; }  // whose it is, in the world
   int64_t bytes() const { return bytes_; }
   bool symmetric() const { return symmetric_; }
   /// Null where the host can address own().

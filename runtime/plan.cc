@@ -219,8 +219,10 @@ std::string Print(const Plan& plan) {
   absl::StrAppend(&out, " bytes=", plan.bytes_per_rank, "\n");
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& b = plan.buffers[i];
-    absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[",
-                    b.elements, "]", b.symmetric ? " symmetric" : "", "\n");
+    absl::StrAppend(
+        &out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[", b.elements,
+        "]", b.symmetric ? " symmetric" : "",
+        b.on_rank.empty() ? "" : absl::StrCat(" by rank ", absl::StrJoin(b.on_rank, " ")), "\n");
   }
   for (size_t i = 0; i < plan.steps.size(); ++i)
     absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");
@@ -228,9 +230,14 @@ std::string Print(const Plan& plan) {
 }
 
 int64_t BytesPerRank(const Plan& plan) {
-  int64_t bytes = 0;
-  for (const Buffer& b : plan.buffers) bytes += b.elements * static_cast<int64_t>(SizeOf(b.dtype));
-  return bytes;
+  int64_t most = 0;
+  for (int rank = 0; rank < std::max(plan.ranks, 1); ++rank) {
+    int64_t bytes = 0;
+    for (const Buffer& b : plan.buffers)
+      bytes += b.On(rank) * static_cast<int64_t>(SizeOf(b.dtype));
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 }  // namespace coconet

@@ -29,6 +29,11 @@ struct Buffer {
   DType dtype{};
   int64_t elements = 0;    // allocated per rank, padding included
   bool symmetric = false;  // peers load from it or store to it
+  /// By rank of a pipeline stage: elements allocated there, at most `elements`, where ranks need
+  /// different numbers and neither peers nor a library reach them. Empty: `elements` on each.
+  std::vector<int64_t> on_rank = {};
+  /// Elements allocated on that rank of a stage.
+  int64_t On(int stage_rank) const { return on_rank.empty() ? elements : on_rank[stage_rank]; }
   bool operator==(const Buffer&) const = default;
 };
 

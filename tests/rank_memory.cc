@@ -45,7 +45,7 @@ absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& sche
 }
 
 int64_t RankMemory::BytesOf(size_t buffer) const {
-  return plan_->buffers[buffer].elements *
+  return plan_->buffers[buffer].On(rank_ % plan_->ranks) *
          static_cast<int64_t>(SizeOf(plan_->buffers[buffer].dtype));
 }
 

@@ -38,23 +38,45 @@ struct Cut {
   int64_t end = 0;
 };
 
-Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric) {
+Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric, int stage_rank) {
   Cut cut;
   for (const MemoryNeed& need : needs) {
-    const int64_t align = need.bytes >= kHugePage ? kHugePage : kLine;
+    const int64_t bytes = need.On(stage_rank), align = bytes >= kHugePage ? kHugePage : kLine;
     if (need.symmetric == symmetric) cut.end = (cut.end + align - 1) / align * align;
     cut.offsets.push_back(cut.end);
-    if (need.symmetric == symmetric) cut.end += std::max<int64_t>(need.bytes, 1);
+    if (need.symmetric == symmetric) cut.end += std::max<int64_t>(bytes, 1);
   }
   return cut;
 }
 
+/// Grows `need` until it suffices for `more`, too.
+void Grow(MemoryNeed& need, const MemoryNeed& more) {
+  const size_t ranks = std::max(need.on_rank.size(), more.on_rank.size());
+  if (ranks > 0) {
+    need.on_rank.resize(ranks, need.on_rank.empty() ? need.bytes : 0);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      int64_t& bytes = need.on_rank[rank];
+      bytes = std::max(bytes, more.on_rank.empty() ? more.bytes : more.on_rank[rank]);
+    }
+  }
+  need.bytes = std::max(need.bytes, more.bytes);
+  need.symmetric = need.symmetric || more.symmetric;
+}
+
 }  // namespace
+
+MemoryNeed NeedOf(const Buffer& buffer) {
+  MemoryNeed need{BytesOf(buffer), buffer.symmetric};
+  for (int64_t elements : buffer.on_rank)
+    need.on_rank.push_back(elements * static_cast<int64_t>(SizeOf(buffer.dtype)));
+  return need;
+}
 
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
     Rank& rank, absl::Span<const MemoryNeed> needs) {
   std::shared_ptr<Memory> whole[2];
-  const Cut cuts[2] = {CutFor(needs, false), CutFor(needs, true)};
+  const Cut cuts[2] = {CutFor(needs, false, rank.stage_rank()),
+                       CutFor(needs, true, rank.stage_rank())};
   // Allocating symmetric memory succeeds on all ranks or on none; for local memory ranks must
   // agree.
   for (const bool symmetric : {false, true}) {
@@ -68,7 +90,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
   for (size_t i = 0; i < needs.size(); ++i) {
     const bool symmetric = needs[i].symmetric;
     parts.push_back(std::make_shared<MemoryPart>(whole[symmetric], rank, cuts[symmetric].offsets[i],
-                                                 needs[i].bytes));
+                                                 needs[i].On(rank.stage_rank())));
   }
   return parts;
 }
@@ -107,29 +129,37 @@ void Arena::Include(const Plan& plan, Needs& needs) {
   const std::vector<Slot> slots = SlotsOf(plan);
   for (size_t i = 0; i < slots.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
-    if (buffer.role != BufferRole::kSync)
-      own.emplace(slots[i], MemoryNeed{coconet::BytesOf(buffer), buffer.symmetric});
+    if (buffer.role != BufferRole::kSync) own.emplace(slots[i], NeedOf(buffer));
   }
   Include(own, needs);
 }
 
 void Arena::Include(const Needs& more, Needs& needs) {
   for (const auto& [slot, theirs] : more) {
-    MemoryNeed& need = needs[slot];
-    need.bytes = std::max(need.bytes, theirs.bytes);
-    need.symmetric = need.symmetric || theirs.symmetric;
+    const auto [need, is_new] = needs.try_emplace(slot, theirs);
+    if (!is_new) Grow(need->second, theirs);
   }
 }
 
 int64_t Arena::BytesOf(const Needs& needs) {
-  int64_t bytes = 0;
-  for (const auto& [slot, need] : needs) bytes += need.bytes;
-  return bytes;
+  size_t ranks = 1;
+  for (const auto& [slot, need] : needs) ranks = std::max(ranks, need.on_rank.size());
+  int64_t most = 0;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    int64_t bytes = 0;
+    for (const auto& [slot, need] : needs) bytes += need.On(static_cast<int>(rank));
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
   std::vector<MemoryNeed> list;
-  for (const auto& [slot, need] : needs) list.push_back({need.bytes + kGuardBytes, need.symmetric});
+  for (const auto& [slot, need] : needs) {
+    list.push_back(need);
+    list.back().bytes += kGuardBytes;
+    for (int64_t& bytes : list.back().on_rank) bytes += kGuardBytes;
+  }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));
   Arena arena;
   for (const auto& [slot, need] : needs)

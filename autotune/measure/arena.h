@@ -13,9 +13,13 @@
 
 namespace coconet {
 
-/// Of its elements, padding included.
+/// Of its elements, padding included, on the rank that has most.
 inline int64_t BytesOf(const Buffer& buffer) {
   return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+}
+/// The same on this rank.
+inline int64_t BytesOn(const Rank& rank, const Buffer& buffer) {
+  return buffer.On(rank.stage_rank()) * static_cast<int64_t>(SizeOf(buffer.dtype));
 }
 
 /// Bytes behind each buffer of an Arena that no step may write, which the verifier checks.
@@ -24,7 +28,14 @@ inline constexpr int64_t kGuardBytes = 4096;
 struct MemoryNeed {
   int64_t bytes = 0;
   bool symmetric = false;
+  std::vector<int64_t> on_rank = {};  // bytes by rank of a stage; empty: `bytes` on each
+
+  /// On that rank: of symmetric memory all ranks have as much.
+  int64_t On(int stage_rank) const {
+    return symmetric || on_rank.empty() ? bytes : on_rank[stage_rank];
+  }
 };
+MemoryNeed NeedOf(const Buffer& buffer);
 
 /// Collective; the ranks pass equal needs. Returns memory for each need, cut from one allocation of
 /// local and one of symmetric memory, since an allocation is slow whatever its size.
@@ -44,6 +55,7 @@ class Arena {
   /// Grows `needs` until they suffice for the plan, or for `more`, too.
   static void Include(const Plan& plan, Needs& needs);
   static void Include(const Needs& more, Needs& needs);
+  /// On the rank that needs most.
   static int64_t BytesOf(const Needs& needs);
 
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.

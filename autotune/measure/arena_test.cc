@@ -48,6 +48,28 @@ TEST(AllocateTogether, PartsAreApartAlignedAndReachable) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST(Arena, RanksHaveWhatTheyNeed) {
+  Buffer mine{"t", BufferRole::kInput, DType::kF32, 100, false}, all = mine;
+  mine.on_rank = {0, 100};
+  Buffer theirs{"u", BufferRole::kTemp, DType::kF32, 200, false, {200, 10}};
+  Arena::Needs needs, more;
+  Arena::Include(PlanOf({mine, theirs}), needs);
+  EXPECT_EQ(Arena::BytesOf(needs), 800);
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
+    if (!arena.ok()) return arena.status();
+    const std::vector<Memory*> memory = arena->Place(PlanOf({mine, theirs}));
+    EXPECT_EQ(memory[0]->bytes(), BytesOn(rank, mine) + kGuardBytes);
+    EXPECT_EQ(memory[1]->bytes(), (rank.rank() == 0 ? 800 : 40) + kGuardBytes);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  // What another variant needs whole, or peers reach, is there on all ranks.
+  Arena::Include(PlanOf({all}), more);
+  Arena::Include(needs, more);
+  EXPECT_EQ(Arena::BytesOf(more), 1200);
+}
+
 TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
   const Plan small = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
                              {"m", BufferRole::kState, DType::kF32, 10, false},

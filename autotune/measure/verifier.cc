@@ -17,8 +17,8 @@ namespace coconet {
 namespace {
 
 /// Bytes of a buffer, and kGuardBytes behind them where its memory is so long.
-int64_t GuardedBytes(const Memory& memory, const Buffer& buffer) {
-  return std::min(memory.bytes(), BytesOf(buffer) + kGuardBytes);
+int64_t GuardedBytes(const Rank& rank, const Memory& memory, const Buffer& buffer) {
+  return std::min(memory.bytes(), BytesOn(rank, buffer) + kGuardBytes);
 }
 
 /// Writes the rank's elements of an input or state, and poison behind them.
@@ -29,7 +29,7 @@ absl::Status WriteTensor(const Rank& rank, Instance& instance, const PlacedTenso
   const int64_t data_bytes =
       part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
   Memory& memory = *instance.buffers[t.buffer];
-  const int64_t bytes = GuardedBytes(memory, plan.buffers[t.buffer]);
+  const int64_t bytes = GuardedBytes(rank, memory, plan.buffers[t.buffer]);
   HostView view = HostView::Blank(memory, bytes);
   Poison(t.type.dtype, data_bytes,
          {view.data() + data_bytes, static_cast<size_t>(bytes - data_bytes)});
@@ -37,9 +37,9 @@ absl::Status WriteTensor(const Rank& rank, Instance& instance, const PlacedTenso
   return view.Store();
 }
 
-absl::Status PoisonAll(Instance& instance, size_t number) {
+absl::Status PoisonAll(const Rank& rank, Instance& instance, size_t number) {
   const Buffer& buffer = instance.plan->buffers[number];
-  const int64_t bytes = GuardedBytes(*instance.buffers[number], buffer);
+  const int64_t bytes = GuardedBytes(rank, *instance.buffers[number], buffer);
   HostView view = HostView::Blank(*instance.buffers[number], bytes);
   Poison(buffer.dtype, 0, {view.data(), static_cast<size_t>(bytes)});
   return view.Store();
@@ -49,7 +49,7 @@ absl::Status PoisonAll(Instance& instance, size_t number) {
 /// to outputs.
 absl::Status WriteForStep(const Rank& rank, Instance& instance, const PlacedTensor& t,
                           const TestData& data) {
-  return t.role == BufferRole::kOutput ? PoisonAll(instance, t.buffer)
+  return t.role == BufferRole::kOutput ? PoisonAll(rank, instance, t.buffer)
                                        : WriteTensor(rank, instance, t, data);
 }
 absl::Status WriteTensors(const Rank& rank, Instance& instance, const TestData& data) {
@@ -64,7 +64,7 @@ absl::Status Prepare(const Rank& rank, Instance& instance, const Reference& refe
   for (size_t i = 0; i < instance.plan->buffers.size(); ++i) {
     RETURN_IF_ERROR(reference.GoOn());
     if (instance.plan->buffers[i].role == BufferRole::kTemp)
-      RETURN_IF_ERROR(PoisonAll(instance, i));
+      RETURN_IF_ERROR(PoisonAll(rank, instance, i));
   }
   const TestData& data = reference.data();
   for (const PlacedTensor& t : instance.tensors) {
@@ -75,8 +75,8 @@ absl::Status Prepare(const Rank& rank, Instance& instance, const Reference& refe
 }
 
 /// The memory of a tensor's buffer as the host sees it.
-absl::StatusOr<HostView> ViewOf(const Instance& instance, const PlacedTensor& t) {
-  return HostView::Of(*instance.buffers[t.buffer], BytesOf(instance.plan->buffers[t.buffer]));
+absl::StatusOr<HostView> ViewOf(const Rank& rank, const Instance& instance, const PlacedTensor& t) {
+  return HostView::Of(*instance.buffers[t.buffer], BytesOn(rank, instance.plan->buffers[t.buffer]));
 }
 
 constexpr int64_t kHashed = 4096;  // bytes that are hashed together
@@ -231,7 +231,7 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
 std::vector<int64_t> WritableBytes(const Rank& rank, const Instance& instance) {
   const Plan& plan = *instance.plan;
   std::vector<int64_t> bytes;
-  for (const Buffer& buffer : plan.buffers) bytes.push_back(BytesOf(buffer));
+  for (const Buffer& buffer : plan.buffers) bytes.push_back(BytesOn(rank, buffer));
   std::set<int> by_libraries;
   for (const Step& step : plan.steps) {
     if (const auto* collective = std::get_if<CollectiveStep>(&step))
@@ -254,7 +254,7 @@ absl::Status CheckGuards(const Rank& rank, const Instance& instance) {
     const Buffer& buffer = instance.plan->buffers[i];
     if (buffer.role == BufferRole::kSync) continue;
     Memory& memory = *instance.buffers[i];
-    const int64_t end = GuardedBytes(memory, buffer);
+    const int64_t end = GuardedBytes(rank, memory, buffer);
     for (int64_t begin = writable[i]; begin < end; begin += kGuardBytes) {
       const int64_t bytes = std::min(kGuardBytes, end - begin);
       char guard[kGuardBytes];
@@ -278,7 +278,7 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput || t.updated) continue;
     const Part part = PartOf(t.type, instance.plan->ranks, rank.stage_rank());
-    ASSIGN_OR_RETURN(HostView view, ViewOf(instance, t));
+    ASSIGN_OR_RETURN(HostView view, ViewOf(rank, instance, t));
     const int64_t at = data.FirstChange(t.name, rank.rank(), part, view.data());
     if (at >= 0)
       return absl::InvalidArgumentError(
@@ -290,12 +290,12 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
 /// The results of one step, taken away.
 using Taken = std::vector<std::string>;
 
-absl::StatusOr<Taken> TakeResults(const Instance& instance) {
+absl::StatusOr<Taken> TakeResults(const Rank& rank, const Instance& instance) {
   Taken taken;
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
-    ASSIGN_OR_RETURN(HostView view, ViewOf(instance, t));
-    taken.emplace_back(view.data(), BytesOf(instance.plan->buffers[t.buffer]));
+    ASSIGN_OR_RETURN(HostView view, ViewOf(rank, instance, t));
+    taken.emplace_back(view.data(), BytesOn(rank, instance.plan->buffers[t.buffer]));
   }
   return taken;
 }
@@ -335,7 +335,7 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
       found.wrong = go_on;
       break;
     }
-    absl::StatusOr<HostView> view = ViewOf(instance, t);
+    absl::StatusOr<HostView> view = ViewOf(rank, instance, t);
     found.wrong.Update(view.status());
     if (!view.ok()) continue;
     found.AddReplica(t, "", view->data());
@@ -353,7 +353,7 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
   found.wrong.Update(CheckUnchanged(rank, instance, reference.data()));
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
-    absl::StatusOr<HostView> view = ViewOf(instance, t);
+    absl::StatusOr<HostView> view = ViewOf(rank, instance, t);
     found.wrong.Update(view.status());
     if (view.ok()) found.AddReplica(t, "", view->data());
   }
@@ -374,7 +374,7 @@ absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instanc
     // Who does not wait for the late one reads what it had in the step before.
     if (step > 0) ran = WriteTensors(rank, instance, data);
     if (ran.ok()) ran = instance.bound->Run();
-    absl::StatusOr<Taken> results = ran.ok() ? TakeResults(instance) : ran;
+    absl::StatusOr<Taken> results = ran.ok() ? TakeResults(rank, instance) : ran;
     ran.Update(results.status());
     if (!ran.ok()) break;
     taken.push_back(*std::move(results));

@@ -57,10 +57,13 @@ absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& stor
   const auto size = static_cast<int64_t>(SizeOf(type.dtype));
   const int64_t stored = SlicingOf(type, rank.stage_size()).slice_elements();
   const int64_t piece = std::min(kPiece, stored);
+  // A rank without a part may have no memory for one.
+  const bool has_part = PartOf(type, rank.stage_size(), rank.stage_rank()).elements() > 0;
   std::vector<char> mine(piece * size), all(piece * size * rank.stage_size());
   for (int64_t begin = 0; begin < stored; begin += piece) {
     const int64_t count = std::min(piece, stored - begin);
-    RETURN_IF_ERROR(rank.exchange().Agree(storage.Read(begin * size, count * size, mine.data())));
+    RETURN_IF_ERROR(rank.exchange().Agree(
+        has_part ? storage.Read(begin * size, count * size, mine.data()) : absl::OkStatus()));
     RETURN_IF_ERROR(rank.library().AllGather(mine.data(), all.data(), count, type.dtype, count));
     for (int r = 0; r < rank.stage_size(); ++r) {
       RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.stage_size(), r), size, begin, count,
@@ -383,8 +386,8 @@ absl::Status BoundProgram::Load(const std::string& path) {
     const PlacedTensor& tensor = *places[i];
     const Part part = rep_->PartHere(tensor);
     const auto size = static_cast<int64_t>(SizeOf(tensor.type.dtype));
-    const int64_t stored = rep_->compiled->lowered->plan.buffers[tensor.buffer]
-                               .elements;  // padding included, which stays
+    const Buffer& buffer = rep_->compiled->lowered->plan.buffers[tensor.buffer];
+    const int64_t stored = buffer.On(rep_->rank().stage_rank());  // padding stays
     absl::StatusOr<HostView> view = HostView::Of(rep_->Storage(tensor), stored * size);
     good = view.status();
     for (int64_t run = 0; run < part.runs && part.run > 0 && good.ok(); ++run) {

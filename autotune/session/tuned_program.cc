@@ -150,7 +150,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     memory.push_back(backing[i].memory != nullptr ? backing[i].memory : scalars[i]);
     if (memory[i] != nullptr || plan.buffers[i].role == BufferRole::kSync) continue;
-    needs.push_back({BytesOf(plan.buffers[i]), plan.buffers[i].symmetric});
+    needs.push_back(NeedOf(plan.buffers[i]));
     missing.push_back(i);
   }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> parts, AllocateTogether(rank, needs));
@@ -209,7 +209,7 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     if (b.binding == nullptr || b.binding->buffer == nullptr) continue;
     b.memory = b.binding->buffer->memory_;
     b.serial = b.binding->buffer->serial_;
-    if (b.memory->bytes() >= BytesOf(plan.buffers[i])) continue;
+    if (b.memory->bytes() >= BytesOn(session.rank, plan.buffers[i])) continue;
     backing = absl::InvalidArgumentError(
         absl::StrCat("Bind ", b.binding->name, ": want a buffer of ", BytesOf(plan.buffers[i]),
                      " bytes with padding, have ", b.memory->bytes(),

@@ -37,8 +37,12 @@ Slicing SliceShare(int64_t extent, int ranks, const Share& share) {
     last = rank, last_cut = cut;
   }
   if (first == 0) return {extent, extent, ranks, owner * extent};
-  if (first == last) return {extent, extent, ranks, first * extent - first_cut};
   const int64_t granule = GranuleOf(extent), between = last - first;
+  if (first == last) {  // room for the longer of two parts
+    const int64_t rest = (extent - first_cut + granule - 1) / granule * granule,
+                  per = std::max(first_cut, rest);
+    return {extent, per, ranks, first * per - first_cut};
+  }
   int64_t per = ((last_cut - first_cut) / between + granule - 1) / granule * granule;
   // Rounded cuts must leave no rank before the first, or behind the last, without its part.
   per = std::max({per, (first_cut + first - 1) / first,

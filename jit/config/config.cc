@@ -149,7 +149,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     const TensorType& sliced =
         Is<AllGather>(s.graph(), id) ? s.type(s.program().inputs(id)[0]) : type;
     if (sliced.layout.cut()) {
-      const bool contiguous = SlicingOf(sliced, ranks).contiguous();
+      const bool contiguous = !sliced.layout.weighted() && SlicingOf(sliced, ranks).contiguous();
       t.library_possible = t.library_possible && contiguous;
       t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);
     }

@@ -74,6 +74,7 @@ class Joining {
       Buffer& shared = joined_.plan.buffers[at->second];
       CC_CHECK(shared.role == BufferRole::kInput && buffer.role == BufferRole::kInput);
       shared.symmetric = shared.symmetric || buffer.symmetric;
+      if (shared.on_rank != buffer.on_rank) shared.on_rank.clear();
     }
   }
 

@@ -1,5 +1,6 @@
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -91,6 +92,25 @@ TEST(LowerList, ReducesATotalOverRanksOnce) {
                         {{"N", {100, 7}}});
   EXPECT_EQ(Outline(Lower(*InitialSchedule(g), {}, 2)->plan),
             "kernel C of 2; kernel C of 2; AR of 1; ");
+}
+
+TEST(LowerList, GivesRanksMemoryForTheirTensorsOnly) {
+  const auto by_rank = [](absl::string_view layout) {
+    const Graph g = Bound(absl::StrCat("input t : f32[R, 32] ", layout,
+                                       "\ninput i : i32[B, L] replicated\n"
+                                       "output y = all_to_all(embedding_bag(t, i, sum), 0)\n"),
+                          {{"R", {100, 10, 1}}, {"B", 4}, {"L", {5, 2, 1}}});
+    const Plan plan = Lower(Find(g, "fuse(C, A2A)"), {}, 2)->plan;
+    std::vector<std::vector<int64_t>> elements;
+    for (const Buffer& buffer : plan.buffers) {
+      if (absl::StartsWith(buffer.name, "t.")) elements.push_back({buffer.On(0), buffer.On(1)});
+    }
+    return elements;
+  };
+  using Elements = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(by_rank("owned(by L)"), (Elements{{3200, 0}, {0, 320}, {0, 32}}));
+  // Of the eight look-ups a rank does four: of five in the first table one is the other rank's.
+  EXPECT_EQ(by_rank("sliced(1, by L)"), (Elements{{2600, 2600}, {0, 320}, {0, 32}}));
 }
 
 TEST(LowerList, DependsOnTheNumberOfTensorsInItsTablesOnly) {

@@ -28,6 +28,31 @@ int64_t StoredElements(const TensorType& type, const Target& target) {
   return std::max<int64_t>(1, elements);
 }
 
+/// By rank: what it needs to store its part; empty where all need as much.
+std::vector<int64_t> ElementsByRank(const TensorType& type, const Target& target) {
+  if (!type.layout.sliced() || !type.layout.weighted() || type.shape.empty()) return {};
+  const TensorSlicing cut = SlicingOf(type, target.ranks);
+  std::vector<int64_t> elements;
+  for (int rank = 0; rank < target.ranks; ++rank)
+    elements.push_back(cut.slicing.Of(rank).size() > 0 ? cut.slice_elements() : 0);
+  return elements;
+}
+
+/// By node: a collective of a library reads or writes its value, the same amount on every rank.
+std::vector<bool> MovedByLibraries(const Units& u) {
+  const Graph& g = u.graph();
+  std::vector<bool> moved(g.size());
+  for (NodeId id = 0; id < g.size(); ++id) {
+    // The blocks of an AllToAll are in buffers of their own.
+    if (u.unit_of[id] < 0 || !u.units[u.unit_of[id]].library || !Communicates(g, id) ||
+        Is<AllToAll>(g, id))
+      continue;
+    moved[id] = true;
+    moved[u.Value(g.nodes[id].inputs[0])] = true;
+  }
+  return moved;
+}
+
 /// By node: the store that its own unit writes it with, lowest id first; -1: none.
 std::vector<NodeId> OwnStores(const Units& u) {
   std::vector<NodeId> stores(u.graph().size(), -1);
@@ -172,6 +197,29 @@ std::map<NodeId, std::vector<int>> PushTargets(const Units& u, const BufferTable
   return targets;
 }
 
+/// Sizes by rank, where all values that a buffer holds are parts of ranks and nothing but this rank
+/// reaches it.
+void SizeByRank(const Units& u, const Target& target, BufferTable& table) {
+  const std::vector<bool> moved = MovedByLibraries(u);
+  std::vector<bool> whole(table.buffers.size());
+  const auto hold = [&](int b, NodeId id) {
+    if (b < 0) return;
+    std::vector<int64_t>& most = table.buffers[b].on_rank;
+    const std::vector<int64_t> elements = ElementsByRank(u.type(id), target);
+    if (elements.empty() || moved[id] || table.buffers[b].symmetric) whole[b] = true;
+    most.resize(elements.size());
+    for (size_t rank = 0; rank < elements.size(); ++rank)
+      most[rank] = std::max(most[rank], elements[rank]);
+  };
+  for (NodeId id = 0; id < u.graph().size(); ++id) {
+    hold(table.of[id], id);
+    hold(table.target[id], id);
+  }
+  for (size_t b = 0; b < whole.size(); ++b) {
+    if (whole[b]) table.buffers[b].on_rank.clear();
+  }
+}
+
 }  // namespace
 
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
@@ -208,6 +256,7 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
       for (int buffer : push->second) table.buffers[buffer].symmetric = true;
     }
   }
+  SizeByRank(u, target, table);
   return table;
 }
 

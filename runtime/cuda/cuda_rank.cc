@@ -279,7 +279,7 @@ void CudaRank::NameBuffers(const CudaExecutor::Parts& parts,
                               ? static_cast<const char*>(sync.own()) + parts.layout.offsets[i]
                               : buffers[i]->own();
     parts_.libraries.name_buffer(
-        address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype), buffer.name);
+        address, static_cast<size_t>(buffer.On(stage_rank())) * SizeOf(buffer.dtype), buffer.name);
   }
   parts_.libraries.name_buffer(parts.control->address(), sizeof(Control), "control");
 }

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "runtime/arguments.h"
 #include "runtime/node/gemm_problem.h"
@@ -31,14 +32,21 @@ absl::Status Bad(absl::string_view what, absl::string_view want, absl::string_vi
   return absl::InvalidArgumentError(absl::StrCat("Bind: ", what, ": want ", want, ", have ", have));
 }
 
-absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
+absl::Status CheckBuffer(const Buffer& want, const Memory* have, int ranks) {
   const std::string what = absl::StrCat("buffer \"", want.name, "\"");
   if (want.elements < 0 || want.elements > std::numeric_limits<int64_t>::max() / 16)
     return Bad(what, "a size that memory can have", absl::StrCat(want.elements, " elements"));
+  const bool fits =
+      absl::c_all_of(want.on_rank, [&](int64_t on) { return on >= 0 && on <= want.elements; });
+  if (!want.on_rank.empty() && (!fits || static_cast<int>(want.on_rank.size()) != ranks))
+    return Bad(what,
+               absl::StrCat("at most ", want.elements, " elements on each of ", ranks, " ranks"),
+               absl::StrJoin(want.on_rank, " "));
   if (want.role == BufferRole::kSync) return absl::OkStatus();
   if (have == nullptr) return Bad(what, absl::StrCat(BytesOf(want), " bytes"), "none");
-  if (have->bytes() < BytesOf(want))
-    return Bad(what, absl::StrCat(BytesOf(want), " bytes"), absl::StrCat(have->bytes()));
+  const int64_t bytes = want.On(have->rank() % ranks) * static_cast<int64_t>(SizeOf(want.dtype));
+  if (have->bytes() < bytes)
+    return Bad(what, absl::StrCat(bytes, " bytes"), absl::StrCat(have->bytes()));
   if (want.symmetric && !have->symmetric()) return Bad(what, "symmetric memory", "local memory");
   return absl::OkStatus();
 }
@@ -231,7 +239,7 @@ absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const
   if (buffers.size() != plan.buffers.size())
     return Bad("plan", absl::StrCat(plan.buffers.size(), " buffers"), absl::StrCat(buffers.size()));
   for (size_t i = 0; i < buffers.size(); ++i)
-    RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i]));
+    RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i], plan.ranks));
   for (const Step& step : plan.steps) {
     RETURN_IF_ERROR(std::visit([&](const auto& s) { return CheckStep(plan, s); }, step));
   }
