@@ -38,11 +38,13 @@ update(s, s * 0.5 + r / norm(r))
      R"(input x : f32[M, N] owned
 input i : i32[M] replicated
 input w : f32[M] owned
+input o : i32[M] owned
 input l : f32[M, 2] replicated
 state s : f32[L, N] owned
 update(s, s + scatter_add(x, i, w, [L, N]))
 output j = all_gather(concat(l, x, reshape(w, [M, 1]), l, 1))
 output y = all_gather(scatter_add(x * 2, i, [L, N]))
+output z = all_gather(scatter_add(x, o, [L, N]))
 )",
      {{{"L", 4}, {"M", 7}, {"N", 33}}}},
     {"exchange",

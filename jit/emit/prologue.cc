@@ -58,6 +58,10 @@ StoredRuns RunsOf(const TensorType& type, size_t begin, size_t end, int ranks) {
       runs.inner *= type.shape[d].size;
     }
   }
+  if (type.layout.owned()) {  // the others have nothing to read
+    const Slicing whole = SliceWhole(runs.inner, ranks, type.layout.turn.RankOf(ranks));
+    runs = {.along = {whole.extent, whole.per, whole.shift}};
+  }
   return runs;
 }
 
