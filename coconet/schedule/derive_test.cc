@@ -323,7 +323,7 @@ TEST(Derive, OverlapsProductsAndSends) {
                      "fuse(RS[1], C, send[1]); AG y", "ol(RS[1], fuse(C, send[1]), AG y)",
                      "ol(AR, fuse(C, send))"});
   finds("adam", {"ol(RS, fuse(C), AG p); slice m v"});
-  finds("moe", {"C; ol(fuse(C), A2A, MM, MM, fuse(C), MM, A2A); fuse(scatter, C)"});
+  finds("moe", {"ol(C, A2A, fuse(C), MM, MM, fuse(C), MM, A2A); A2A; C; C; fuse(scatter, C)"});
 }
 
 /// One gradient and momentum a layer.

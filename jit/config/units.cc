@@ -230,20 +230,24 @@ class Attaching {
                           [&](NodeId id) { return absl::c_any_of(g.nodes[id].inputs, takes); });
   }
 
-  /// Whether `store` updates a state of which another launch of the producer's overlap reads more
-  /// than its own chunk: it would see it half new.
+  /// Whether `store` updates a state that another launch of the producer's overlap would see half
+  /// new: one that works on a chunk after the producer does, or reads more than its own chunk.
   bool OverwritesInOverlap(int producer, NodeId store) const {
     const Graph& g = s_.graph();
     if (!Is<Update>(g, store) || overlap_of_[producer] < 0) return false;
     const NodeId state = g.nodes[store].inputs[0];
+    bool is_later = false;
     const auto reads = [&](NodeId id) {
       const bool in_chunk =
           IsElementwise(g.nodes[id].op) && s_.type(id).shape == s_.type(state).shape;
-      return !in_chunk && absl::c_linear_search(ValueOperands(g, id), state);
+      return (is_later || !in_chunk) && absl::c_linear_search(ValueOperands(g, id), state);
     };
-    return absl::c_any_of(s_.overlaps()[overlap_of_[producer]], [&](NodeId other) {
-      return s_.launches().of[other] != producer && absl::c_any_of(s_.launch(other).nodes, reads);
-    });
+    for (NodeId other : s_.overlaps()[overlap_of_[producer]]) {
+      const bool is_producer = s_.launches().of[other] == producer;
+      if (!is_producer && absl::c_any_of(s_.launch(other).nodes, reads)) return true;
+      is_later = is_later || is_producer;
+    }
+    return false;
   }
 
   bool Runs(const Launches& launches) const {
