@@ -167,6 +167,7 @@ absl::Status Run() {
                   wanted.ranks, Name(wanted.dtype),
                   wanted.decode.has_value() ? absl::StrCat(", ", wanted.decode->tokens,
                                                            " tokens of ", wanted.decode->hidden)
+                  : wanted.moe.has_value()  ? absl::StrCat(", ", wanted.moe->experts, " experts")
                                             : absl::StrCat(", ", wanted.indices));
     ASSIGN_OR_RETURN(rows.emplace_back(), MeasuredRow(wanted, scratch->path()));
   }
