@@ -29,6 +29,8 @@ ABSL_FLAG(std::vector<std::string>, indices, (std::vector<std::string>{"uniform"
           "distributions of the indices");
 ABSL_FLAG(std::string, fbgemm, "",
           "of pooling: the site-packages folder of a Python that has torch and fbgemm-gpu-cpu");
+ABSL_FLAG(std::vector<std::string>, experts, (std::vector<std::string>{"8", "64"}),
+          "numbers of experts of moe");
 ABSL_FLAG(int64_t, local_batch, 512, "samples of a rank");
 
 namespace coconet::bench {
@@ -130,12 +132,14 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   }
   for (const auto& [ranks, dtype] : pairs) {
     if (!is_named("moe") || ranks != 2) continue;
-    for (const MoeCase& c : MoeCases(dtype))
+    for (const MoeCase& c : MoeCases(dtype)) {
+      if (!absl::c_linear_search(absl::GetFlag(FLAGS_experts), absl::StrCat(c.experts))) continue;
       wanted.push_back({.tables = {.name = "moe", .lookups = {}},
                         .ranks = ranks,
                         .dtype = dtype,
                         .indices = "",
                         .moe = c});
+    }
   }
   return wanted;
 }
