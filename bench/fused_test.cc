@@ -73,6 +73,7 @@ TEST(Fused, WritesRowsOfAMixtureOfExperts) {
   const absl::StatusOr<Finished> run = RunBenchmark(
       "fused", {"--quick", "--case=moe", "--dtype=bf16", "--budget=1", "--json=moe.json"});
   ASSERT_TRUE(run.ok()) << run.status();
+  // Network namespaces take root or user namespaces (bench/cluster/run.sh).
   if (run->output.find("not here: ") != std::string::npos) GTEST_SKIP() << run->output;
   EXPECT_EQ(run->code, 0) << run->output;
   const JsonReader json = JsonReader::OfFile("moe.json");

@@ -9,7 +9,7 @@
 
 namespace coconet::bench {
 
-/// Somebody else's AllReduce within a node, in a shared object with three C functions:
+/// A peer: another library's AllReduce within a node, in a shared object with three C functions:
 ///   int coconet_peer_init(int rank, int size, const char* name);   name: the same on all ranks, of
 ///                                                                  this run alone
 ///   int coconet_peer_all_reduce(float* data, long n);              sums in place

@@ -162,9 +162,9 @@ inline constexpr int kMostGemmCandidates = 16;
 /// rounded once; zeros when k is 0. No other element of c's buffer is written. Each of the
 /// `threads` computes a part of c, on a core of its own if the rank has as many cores.
 ///
-/// With `rows`, nobody reads all rows of c: they are groups of `capacity` rows, one after the other
-/// through all batches, of which the first ones are in use, as many as the group's count says. The
-/// others may be left as they are or be overwritten.
+/// With `rows`, no later step reads all rows of c: they are groups of `capacity` rows, one after
+/// the other through all batches, of which the first ones are in use, as many as the group's count
+/// says. The others may be left as they are or be overwritten.
 struct GemmStep {
   struct Matrix {
     int buffer = -1;

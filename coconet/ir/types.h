@@ -32,7 +32,7 @@ struct Dim {
 };
 using Shape = std::vector<Dim>;
 
-/// The symbols that an extent mentions; each is a name, or what somebody wrote in place of one.
+/// The symbols of an extent, which is a sum of symbols and a number; not checked to be names.
 std::vector<std::string> SymbolsOf(const Dim& dim);
 /// `count` times an extent, and the sum of extents. Equal sums are equal extents: symbols are in
 /// alphabetical order, the number is last. A number too large for 64 bits is the greatest of them.

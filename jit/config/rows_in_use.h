@@ -6,9 +6,9 @@
 
 namespace coconet {
 
-/// Which rows of a tensor anybody reads. A row is what an index of dimension `dim` and of those
-/// before it has; of the rows along `dim`, those before the count are in use. Whoever computes or
-/// moves the tensor may leave anything in the others.
+/// The rows of a tensor that an operation reads. A row is the elements with one index in each of
+/// the dimensions up to `dim`; of the rows along `dim`, those before the count are in use. A step
+/// that computes or moves the tensor may leave any values in the other rows.
 struct RowsInUse {
   NodeId counts = -1;  // i32, the first `dim` dimensions of the tensor, laid out as these are; -1:
                        // all rows are in use

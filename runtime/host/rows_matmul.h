@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// A matrix product some rows of whose result nobody reads, on the calling thread. Rows in use are
+/// A matrix product of which only some rows are needed, on the calling thread. The rows in use are
 /// multiplied at once, packed where they are not one range. Not thread-safe.
 class RowsMatmul {
  public:
