@@ -135,6 +135,7 @@ class Candidate {
                       " and ", Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
       RETURN_IF_ERROR(CheckFold(id, space));
+      if (As<AllToAll>(g_, id)) RETURN_IF_ERROR(CheckWholeRows(g_.nodes[id].inputs[0], space));
       const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
       if (!p_.type(cut).layout.sliced()) continue;
       if (CutAsArriving(cut)) {

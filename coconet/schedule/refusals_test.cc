@@ -134,6 +134,16 @@ TEST(Fuse, RefusesRowsThatAnExchangeCuts) {
                         "fuse(%1 %2 %3)"),
             "fuse(%1 %2 %3): the kernel folds rows, but those of %3 = all_to_all(%2, 1) lie on "
             "several ranks");
+  EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(1)\n"
+                        "y = all_to_all(x, 0)\noutput z = y - sum(y, 1)\n",
+                        "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): the kernel folds rows, but those of input x : f32[8, 8] sliced(1) lie "
+            "on several ranks");
+  EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(1)\n"
+                        "y = all_to_all(-x, 0)\noutput z = y - sum(y, 1)\n",
+                        "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): the kernel folds rows, but those of %1 = neg(x) lie on several "
+            "ranks");
 }
 
 TEST(Fuse, RefusesAnExchangeOverAStateThatTheKernelReads) {
