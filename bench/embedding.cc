@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "bench/embedding_baseline.h"
 #include "bench/embedding_contender.h"
+#include "bench/embedding_nodes.h"
 #include "bench/pooling.h"
 #include "bench/rounds.h"
 #include "coconet/base/status.h"
@@ -38,6 +40,9 @@ ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
 
 namespace coconet::bench {
 namespace {
+
+/// By EmbeddingCase::Work, as --worker names it.
+constexpr absl::string_view kWorkNames[] = {"embedding", "pooling", "nodes", "nodes_parts"};
 
 /// Whether a schedule of the program, as it describes itself, can store in either order.
 absl::StatusOr<bool> HasOrders(const Graph& program, const std::string& description) {
@@ -73,8 +78,6 @@ absl::StatusOr<std::unique_ptr<EmbeddingContender>> InOtherOrder(
   return absl::InternalError(absl::StrCat("other order: want ", Text(record.best.config), ", have ",
                                           Text(made->record().best.config)));
 }
-
-}  // namespace
 
 absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const EmbeddingCase& c) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("dlrm_embedding", {.dtype = c.dtype}));
@@ -121,8 +124,10 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
   return findings;
 }
 
+}  // namespace
+
 std::vector<std::string> Arguments(const EmbeddingCase& c) {
-  return {c.alone ? "--worker=pooling" : "--worker=embedding",
+  return {absl::StrCat("--worker=", kWorkNames[static_cast<size_t>(c.work)]),
           absl::StrCat("--worker_dtype=", Name(c.dtype)),
           absl::StrCat("--worker_lookups=", absl::StrJoin(c.lookups, ",")),
           absl::StrCat("--worker_rows=", c.rows),
@@ -137,10 +142,13 @@ std::vector<std::string> Arguments(const EmbeddingCase& c) {
 absl::StatusOr<std::optional<EmbeddingCase>> EmbeddingCaseFromFlags() {
   if (absl::GetFlag(FLAGS_worker).empty()) return std::nullopt;
   const std::optional<DType> dtype = ParseDType(absl::GetFlag(FLAGS_worker_dtype));
-  const bool alone = absl::GetFlag(FLAGS_worker) == "pooling";
-  if ((absl::GetFlag(FLAGS_worker) != "embedding" && !alone) || !dtype.has_value())
-    return absl::InvalidArgumentError("--worker: want embedding or pooling, in f32 or bf16");
-  EmbeddingCase c{.dtype = *dtype,
+  const auto work = absl::c_find(kWorkNames, absl::GetFlag(FLAGS_worker));
+  if (work == std::end(kWorkNames) || !dtype.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--worker: want ", absl::StrJoin(kWorkNames, ", "), ", in f32 or bf16"));
+  }
+  EmbeddingCase c{.work = static_cast<EmbeddingCase::Work>(work - std::begin(kWorkNames)),
+                  .dtype = *dtype,
                   .lookups = {},
                   .rows = absl::GetFlag(FLAGS_worker_rows),
                   .columns = absl::GetFlag(FLAGS_worker_columns),
@@ -148,7 +156,6 @@ absl::StatusOr<std::optional<EmbeddingCase>> EmbeddingCaseFromFlags() {
                   .zipf = absl::GetFlag(FLAGS_worker_zipf),
                   .seconds = absl::GetFlag(FLAGS_worker_seconds),
                   .budget_s = absl::GetFlag(FLAGS_worker_budget),
-                  .alone = alone,
                   .fbgemm = absl::GetFlag(FLAGS_worker_fbgemm)};
   for (const std::string& text : absl::GetFlag(FLAGS_worker_lookups)) {
     if (!absl::SimpleAtoi(text, &c.lookups.emplace_back()))
@@ -157,11 +164,24 @@ absl::StatusOr<std::optional<EmbeddingCase>> EmbeddingCaseFromFlags() {
   return c;
 }
 
+absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c) {
+  switch (c.work) {
+    case EmbeddingCase::Work::kExchanged:
+      return MeasureEmbedding(rank, c);
+    case EmbeddingCase::Work::kPooling:
+      return MeasurePooling(rank, c);
+    case EmbeddingCase::Work::kNodes:
+    case EmbeddingCase::Work::kNodesParts:
+      break;
+  }
+  return MeasureEmbeddingOnNodes(rank, c);
+}
+
 absl::Status WorkOn(const EmbeddingCase& c) {
-  if (c.alone) RunOn({AllowedCores()[0]});  // a rank has threads for all cores that it may use
+  // A rank has threads for all cores that it may use.
+  if (c.work == EmbeddingCase::Work::kPooling) RunOn({AllowedCores()[0]});
   return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<Finding> found,
-                     c.alone ? MeasurePooling(rank, c) : MeasureEmbedding(rank, c));
+    ASSIGN_OR_RETURN(const std::vector<Finding> found, Measure(rank, c));
     return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), found) : absl::OkStatus();
   });
 }

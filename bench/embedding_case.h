@@ -15,6 +15,13 @@ namespace coconet::bench {
 /// Bags of rows of embedding tables on the ranks that have them, and an AllToAll of their sums: the
 /// workload dlrm_embedding.
 struct EmbeddingCase {
+  enum class Work : uint8_t {
+    kExchanged,   // on the ranks of one node
+    kPooling,     // by one rank, without the AllToAll
+    kNodes,       // on nodes of one rank
+    kNodesParts,  // the same, pooling alone and sending alone
+  };
+  Work work = Work::kExchanged;
   DType dtype = DType::kF32;      // of the rows: kF32 or kBF16
   std::vector<int64_t> lookups;   // a sample, by table
   int64_t rows = 0, columns = 0;  // of each table
@@ -22,7 +29,6 @@ struct EmbeddingCase {
   double zipf = 0;                // exponent of the indices' distribution; 0: uniform
   double seconds = 5;             // of the rounds
   double budget_s = 20;           // of tuning one contender
-  bool alone = false;             // pooling by one rank, without the AllToAll
   std::string fbgemm = {};        // the site-packages folder that has FBGEMM and torch; "": none
 };
 

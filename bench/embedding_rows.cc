@@ -7,6 +7,7 @@
 #include "bench/launch.h"
 #include "bench/machine.h"
 #include "bench/mpi_settings.h"
+#include "bench/node_row.h"
 #include "bench/summary.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
@@ -71,9 +72,34 @@ absl::Status MeasureAlone(const EmbeddingCase& c, const std::string& scratch, Ro
   return absl::OkStatus();
 }
 
+absl::Status MeasureOnNodes(const EmbeddingCase& c, const std::string& scratch, Row& row) {
+  EmbeddingCase parts = c;
+  parts.work = EmbeddingCase::Work::kNodesParts;
+  ASSIGN_OR_RETURN(const std::vector<Finding> found,
+                   MeasureOnTwoNodes(Arguments(parts), Arguments(c), scratch, "nodes", row));
+  row.Set("imbalance", FactNumber(found, "imbalance"));
+  return absl::OkStatus();
+}
+
+absl::Status MeasureCase(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
+  switch (c.work) {
+    case EmbeddingCase::Work::kExchanged:
+      return MeasureExchanged(c, ranks, scratch, row);
+    case EmbeddingCase::Work::kPooling:
+      return MeasureAlone(c, scratch, row);
+    case EmbeddingCase::Work::kNodes:
+    case EmbeddingCase::Work::kNodesParts:
+      break;
+  }
+  return MeasureOnNodes(c, scratch, row);
+}
+
 std::vector<Bar> BarsOf(absl::string_view name, const EmbeddingCase& c, const Row& row) {
-  if (c.alone && row.Number("fbgemm_us") == 0) return {};
-  if (c.alone) return {{"fbgemm_ratio", Bar::Side::kAtLeast, 0.95}};
+  if (c.work == EmbeddingCase::Work::kPooling) {
+    if (row.Number("fbgemm_us") == 0) return {};
+    return {{"fbgemm_ratio", Bar::Side::kAtLeast, 0.95}};
+  }
+  if (c.work == EmbeddingCase::Work::kNodes) return {{"of_ceiling", Bar::Side::kAtLeast, 0.9}};
   std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
                            {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
   if (name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
@@ -92,8 +118,7 @@ absl::StatusOr<Row> EmbeddingRow(absl::string_view name, const EmbeddingCase& c,
   row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
   row.Set("load_before", LoadAverage());
   AddMachine(row);
-  const absl::Status status =
-      c.alone ? MeasureAlone(c, scratch, row) : MeasureExchanged(c, ranks, scratch, row);
+  const absl::Status status = MeasureCase(c, ranks, scratch, row);
   if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
   if (!status.ok()) row.Set("error", std::string(status.message()));
   if (!IsQuick()) row.SetBars(BarsOf(name, c, row));

@@ -21,7 +21,7 @@
 #include "jit/compile/temp_dir.h"
 
 ABSL_FLAG(std::vector<std::string>, case, {},
-          "dlrm, low, micro, pooling, decode, moe; default: all");
+          "dlrm, low, micro, pooling, nodes, decode, moe; default: all");
 ABSL_FLAG(std::vector<std::string>, ranks, {}, "processes; default: 2 and 4, of decode 2");
 ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf16"}),
           "of rows and weights");
@@ -66,10 +66,24 @@ struct Wanted {
   int ranks = 0;
   DType dtype = DType::kF32;
   std::string indices;
-  bool alone = false;                               // pooling by one rank
+  EmbeddingCase::Work work = EmbeddingCase::Work::kExchanged;
   std::optional<DecodeCase> decode = std::nullopt;  // instead of tables, as the next
   std::optional<MoeCase> moe = std::nullopt;
 };
+
+/// The row's "case".
+absl::string_view NameOf(const Wanted& wanted) {
+  switch (wanted.work) {
+    case EmbeddingCase::Work::kPooling:
+      return "pooling";
+    case EmbeddingCase::Work::kNodes:
+    case EmbeddingCase::Work::kNodesParts:
+      return "nodes";
+    case EmbeddingCase::Work::kExchanged:
+      break;
+  }
+  return wanted.tables.name;
+}
 
 /// Numbers of ranks and types that the flags name; `usual` where they name no ranks.
 absl::StatusOr<std::vector<std::pair<int, DType>>> Worlds(std::vector<std::string> usual) {
@@ -93,10 +107,10 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
   const std::vector<Tables> all = AllTables();
   for (const std::string& name : names) {
-    if (name != "decode" && name != "pooling" && name != "moe" &&
+    if (name != "decode" && name != "pooling" && name != "nodes" && name != "moe" &&
         absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--case: want dlrm, low, micro, pooling, decode or moe, have ", name));
+          absl::StrCat("--case: want dlrm, low, micro, pooling, nodes, decode or moe, have ", name));
     }
   }
   const auto is_named = [&](absl::string_view name) {
@@ -118,9 +132,14 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   for (const auto& [ranks, dtype] : worlds) {
     if (!is_named("pooling") || ranks != worlds[0].first) continue;  // once per type
     for (const std::string& indices : absl::GetFlag(FLAGS_indices))
-      wanted.push_back({all[0], 1, dtype, indices, /*alone=*/true});
+      wanted.push_back({all[0], 1, dtype, indices, EmbeddingCase::Work::kPooling});
   }
   ASSIGN_OR_RETURN(const auto pairs, Worlds({"2"}));
+  for (const auto& [ranks, dtype] : pairs) {
+    if (!is_named("nodes") || ranks != 2) continue;
+    for (const std::string& indices : absl::GetFlag(FLAGS_indices))
+      wanted.push_back({all[0], ranks, dtype, indices, EmbeddingCase::Work::kNodes});
+  }
   for (const auto& [ranks, dtype] : pairs) {
     if (!is_named("decode")) break;
     for (const DecodeCase& c : DecodeCases(dtype))
@@ -148,8 +167,9 @@ absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch
   if (wanted.decode.has_value()) return DecodeRow(*wanted.decode, wanted.ranks, scratch);
   if (wanted.moe.has_value()) return MoeRow(*wanted.moe, scratch);
   const Tables& tables = wanted.tables;
-  return EmbeddingRow(wanted.alone ? "pooling" : tables.name,
-                      {.dtype = wanted.dtype,
+  return EmbeddingRow(NameOf(wanted),
+                      {.work = wanted.work,
+                       .dtype = wanted.dtype,
                        .lookups = tables.lookups,
                        .rows = IsQuick() ? 100 : tables.rows,
                        .columns = tables.columns,
@@ -157,8 +177,9 @@ absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch
                        .zipf = wanted.indices == "zipf" ? 1.05 : 0,
                        .seconds = IsQuick() ? 0.2 : 5,
                        .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3),
-                       .alone = wanted.alone,
-                       .fbgemm = wanted.alone ? Resolve(absl::GetFlag(FLAGS_fbgemm)) : ""},
+                       .fbgemm = wanted.work == EmbeddingCase::Work::kPooling
+                                     ? Resolve(absl::GetFlag(FLAGS_fbgemm))
+                                     : ""},
                       wanted.ranks, scratch);
 }
 
@@ -167,8 +188,7 @@ absl::Status Run() {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   for (const Wanted& wanted : all) {
-    absl::FPrintF(stderr, "%s, %d ranks, %s%s\n", wanted.alone ? "pooling" : wanted.tables.name,
-                  wanted.ranks, Name(wanted.dtype),
+    absl::FPrintF(stderr, "%s, %d ranks, %s%s\n", NameOf(wanted), wanted.ranks, Name(wanted.dtype),
                   wanted.decode.has_value() ? absl::StrCat(", ", wanted.decode->tokens,
                                                            " tokens of ", wanted.decode->hidden)
                   : wanted.moe.has_value()  ? absl::StrCat(", ", wanted.moe->experts, " experts")
@@ -199,7 +219,7 @@ int main(int argc, char** argv) {
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(ParseFlags(
         argc, argv,
-        "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,decode,moe] [--ranks=2,4] "
+        "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,nodes,decode,moe] [--ranks=2,4] "
         "[--fbgemm=DIR] [--json=FILE] [--quick]"));
     ASSIGN_OR_RETURN(const std::optional<DecodeCase> decode, DecodeCaseFromFlags());
     if (decode.has_value()) return WorkOn(*decode);

@@ -69,6 +69,23 @@ TEST(Fused, WritesRowsOfDecode) {
   EXPECT_EQ(json.Ask(rows), 6) << run->output;  // 1, 4 and 16 tokens, twice
 }
 
+TEST(Fused, WritesRowsOfEmbeddingsOnTwoNodes) {
+  const absl::StatusOr<Finished> run =
+      RunBenchmark("fused", {"--quick", "--case=nodes", "--dtype=bf16", "--indices=uniform",
+                             "--budget=1", "--json=nodes.json"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  // Network namespaces take root or user namespaces (bench/cluster/run.sh).
+  if (run->output.find("not here: ") != std::string::npos) GTEST_SKIP() << run->output;
+  EXPECT_EQ(run->code, 0) << run->output;
+  const JsonReader json = JsonReader::OfFile("nodes.json");
+  const std::string rows =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'nodes'"
+      " AND json_extract(value, '$.error') IS NULL AND json_extract(value, '$.ours_us') > 0"
+      " AND json_extract(value, '$.sending_us') > 0 AND json_extract(value, '$.bytes') > 0"
+      " AND json_extract(value, '$.bound_us') >= json_extract(value, '$.computation_us')";
+  EXPECT_EQ(json.Ask(rows), 1) << run->output;
+}
+
 TEST(Fused, WritesRowsOfAMixtureOfExperts) {
   const absl::StatusOr<Finished> run = RunBenchmark(
       "fused", {"--quick", "--case=moe", "--dtype=bf16", "--budget=1", "--json=moe.json"});
@@ -103,7 +120,7 @@ TEST(Fused, NamesWhatItDoesNotKnow) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 2);
   EXPECT_EQ(run->output,
-            "fused: --case: want dlrm, low, micro, pooling, decode or moe, have dlrn\n");
+            "fused: --case: want dlrm, low, micro, pooling, nodes, decode or moe, have dlrn\n");
 }
 
 }  // namespace

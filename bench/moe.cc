@@ -13,10 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "autotune/store/record.h"
 #include "bench/array.h"
-#include "bench/cluster_link.h"
-#include "bench/rounds.h"
+#include "bench/node_contenders.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
 #include "coconet/language/bags.h"
@@ -181,23 +179,6 @@ absl::Status CheckSome(Rank& rank, const MoeCase& c, const Routing& routing, con
   return rank.exchange().Agree(right);
 }
 
-bool IsSequential(const Schedule& schedule) { return schedule.overlaps().empty(); }
-
-/// Contenders and their names.
-struct Field {
-  std::vector<std::pair<std::string, std::unique_ptr<TunedContender>>> tuned;
-  std::vector<Contender> contenders;
-
-  absl::Status Add(absl::string_view side, absl::StatusOr<std::unique_ptr<TunedContender>> made) {
-    RETURN_IF_ERROR(made.status());
-    TunedContender* const contender = made->get();
-    contenders.push_back(
-        {std::string(side), [contender](int64_t steps) { return contender->Run(steps); }});
-    tuned.emplace_back(side, *std::move(made));
-    return absl::OkStatus();
-  }
-};
-
 }  // namespace
 
 Routing::Routing(const MoeCase& c, int groups) : groups_(groups), tokens_(c.experts * groups) {
@@ -244,39 +225,34 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   const Sizes sizes = SizesOf(c, routing, rank.size());
   SessionOptions options;
   options.budget_s = c.budget_s;
-  Field field;
+  NodeContenders contenders;
+  std::vector<std::unique_ptr<TunedContender>> tuned;
+  const auto make = [&](absl::string_view side, const SessionOptions& of_session,
+                        const Graph& program) -> absl::Status {
+    ASSIGN_OR_RETURN(tuned.emplace_back(),
+                     TunedContender::Make(rank, of_session, program, numbers));
+    TunedContender& contender = *tuned.back();
+    contenders.AddTuned(
+        side, [&contender](int64_t steps) { return contender.Run(steps); },
+        contender.program().record());
+    return absl::OkStatus();
+  };
   ASSIGN_OR_RETURN(const Graph of_computation, ComputationOf(c.dtype));
   ASSIGN_OR_RETURN(const Graph computation, BindSizes(of_computation, sizes));
-  RETURN_IF_ERROR(
-      field.Add("computation", TunedContender::Make(rank, options, computation, numbers)));
+  RETURN_IF_ERROR(make("computation", options, computation));
   ASSIGN_OR_RETURN(const std::unique_ptr<Sending> sending, Sending::Make(rank, c, routing));
-  field.contenders.push_back({"sending", [&](int64_t steps) { return sending->Run(steps); }});
+  contenders.AddSending([&](int64_t steps) { return sending->Run(steps); });
   if (!c.parts_only) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("moe", {.dtype = c.dtype}));
     ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-    RETURN_IF_ERROR(field.Add("ours", TunedContender::Make(rank, options, program, numbers)));
-    RETURN_IF_ERROR(CheckSome(rank, c, routing, numbers, *field.tuned.back().second));
+    RETURN_IF_ERROR(make("ours", options, program));
+    RETURN_IF_ERROR(CheckSome(rank, c, routing, numbers, *tuned.back()));
     SessionOptions in_turn = options;
     in_turn.admits = IsSequential;
-    RETURN_IF_ERROR(field.Add("sequential", TunedContender::Make(rank, in_turn, program, numbers)));
+    RETURN_IF_ERROR(make("sequential", in_turn, program));
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
-                   MeasureInRounds(rank, field.contenders, {.seconds = c.seconds}));
-  std::vector<Finding> findings;
-  for (const Measured& m : measured) {
-    findings.push_back(
-        {.side = m.name, .timing = m.timing, .steps = m.steps, .preempted = m.preempted});
-  }
-  for (const auto& [side, contender] : field.tuned) {
-    findings.push_back(
-        {.side = "variant", .name = side, .detail = Words(contender->program().record().best)});
-  }
-  ASSIGN_OR_RETURN(const double processor_us,
-                   ProcessorTime(rank, field.contenders[1], /*steps=*/5));
-  findings.push_back({.side = "sending_processor_us", .detail = absl::StrCat(processor_us)});
-  ASSIGN_OR_RETURN(const double most_bytes,
-                   rank.exchange().Max(static_cast<double>(sending->bytes())));
-  findings.push_back({.side = "bytes", .detail = absl::StrCat(static_cast<int64_t>(most_bytes))});
+  ASSIGN_OR_RETURN(std::vector<Finding> findings,
+                   contenders.Measure(rank, sending->bytes(), c.seconds));
   findings.push_back({.side = "capacity", .detail = absl::StrCat(routing.capacity())});
   findings.push_back({.side = "imbalance", .detail = absl::StrCat(routing.Imbalance())});
   return findings;

@@ -46,13 +46,9 @@ class Routing {
   std::vector<std::vector<int32_t>> tokens_;
 };
 
-/// Collective, for processes on nodes of one rank. Findings by side:
-///   ours         the program, tuned
-///   sequential   the same without overlap
-///   computation  all that a rank computes, with as many rows, nothing exchanged, tuned
-///   sending      the rows in use there and back
-/// Facts "variant" by side, "capacity", "imbalance", "bytes" that leave a rank in a step, and
-/// "sending_processor_us". Internal when ours is wrong.
+/// Collective, for processes on nodes of one rank: NodeContenders, where all that a rank computes
+/// is of as many rows, and the rows in use go there and back. Facts beside theirs: "capacity",
+/// "imbalance". Internal when ours is wrong.
 absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c);
 
 /// A worker's arguments, and the case that this program's flags give; nullopt: not a worker.

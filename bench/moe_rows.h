@@ -12,9 +12,7 @@ namespace coconet::bench {
 /// What `fused` measures of a mixture of experts: few and many experts, chosen equally or not.
 std::vector<MoeCase> MoeCases(DType dtype);
 
-/// A row whose error, if any, is in it; other errors end the benchmark. Two nodes of one rank,
-/// whose links have the rate at which sending takes 0.6 to 1 of the computation. "ceiling" is what
-/// computation and sending, one after the other, take over OverlapBound.
+/// A row of MeasureOnTwoNodes, whose error, if any, is in it; other errors end the benchmark.
 absl::StatusOr<Row> MoeRow(const MoeCase& c, const std::string& scratch);
 
 }  // namespace coconet::bench
