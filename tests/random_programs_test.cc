@@ -123,15 +123,21 @@ Tally RunPrograms(uint64_t seed, Make make) {
   return all;
 }
 
+/// A program of extents N, and M if it has it. Draws again where one has no such sizes: 300 elements
+/// are not a number of type u8.
+Graph BoundProgram(const BoundSize& n, std::mt19937_64& random) {
+  for (;;) {
+    const Graph symbolic = RandomProgram(random(), {.kind = ProgramKind::kSymbolic});
+    const int64_t m = kSizes[random() % std::size(kSizes)] % 8;
+    absl::StatusOr<Graph> program = BindSizes(symbolic, {{"N", n}, {"M", m}});
+    if (!program.ok()) program = BindSizes(symbolic, {{"N", n}});
+    if (program.ok()) return *std::move(program);
+  }
+}
+
 TEST(RandomPrograms, OfAnySizeComputeWhatTheySay) {
   const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
-    const Graph symbolic = RandomProgram(random(), {.kind = ProgramKind::kSymbolic});
-    const auto size = [&] { return kSizes[random() % std::size(kSizes)]; };
-    const Sizes both = {{"N", size()}, {"M", size() % 8}};
-    absl::StatusOr<Graph> program = BindSizes(symbolic, both);
-    if (!program.ok()) program = BindSizes(symbolic, {{"N", both.at("N")}});
-    CC_CHECK(program.ok());
-    return *program;
+    return BoundProgram(kSizes[random() % std::size(kSizes)], random);
   });
   EXPECT_LE(tally.undetermined * 2, tally.elements) << "bounds that say nothing";
 }
@@ -159,14 +165,9 @@ Graph WithTotal(Graph g, std::mt19937_64& random) {
 
 TEST(RandomPrograms, OverListsOfTensorsComputeWhatTheySay) {
   const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
-    const Graph symbolic = RandomProgram(random(), {.kind = ProgramKind::kSymbolic});
     std::vector<int64_t> sizes(1 + random() % 4);
     for (int64_t& size : sizes) size = kSizes[random() % std::size(kSizes)];
-    absl::StatusOr<Graph> program =
-        BindSizes(symbolic, {{"N", sizes}, {"M", int64_t(random() % 8)}});
-    if (!program.ok()) program = BindSizes(symbolic, {{"N", sizes}});
-    CC_CHECK(program.ok());
-    return WithTotal(*program, random);
+    return WithTotal(BoundProgram(sizes, random), random);
   });
   EXPECT_LE(tally.undetermined * 2, tally.elements) << "bounds that say nothing";
 }
