@@ -26,15 +26,18 @@ class Sending {
     const int ranks = rank.size();
     const int64_t samples = c.samples / ranks,
                   most = *std::max_element(cut.width.begin(), cut.width.end());
-    // A block is the columns of one rank for the samples of another, as many as there are.
+    // A rank has as many rows, one per column, for each other rank.
     made->step_ = {.kind = CollectiveStep::Kind::kAllToAll,
                    .dtype = DType::kF32,
                    .count = most * samples,
-                   .rows = {.leaving = 0,
-                            .arriving = 1,
-                            .stride = 1,
-                            .capacity = most,
-                            .row = samples}};
+                   .exchanged = {.outer = 1,
+                                 .inner = most * samples,
+                                 .low = {ranks, 1},
+                                 .high = {ranks, 1},
+                                 .from_low = true,
+                                 .outer_end = 1,
+                                 .low_end = 1},
+                   .rows = {.leaving = 0, .arriving = 1, .capacity = most, .row = samples}};
     for (int peer = 0; peer < ranks; ++peer) {
       made->leaving_.push_back(static_cast<int32_t>(cut.width[rank.rank()]));
       made->arriving_.push_back(static_cast<int32_t>(cut.width[peer]));
@@ -49,8 +52,8 @@ class Sending {
   }
   absl::Status Run(int64_t steps) {
     for (int64_t i = 0; i < steps; ++i) {
-      RETURN_IF_ERROR(rank_->library().RunOfRows(step_, from_.as<void>(), to_.as<void>(),
-                                                 leaving_.data(), arriving_.data()));
+      RETURN_IF_ERROR(rank_->library().AllToAlls(
+          {{&step_, from_.as<void>(), to_.as<void>(), leaving_.data(), arriving_.data()}}));
     }
     return absl::OkStatus();
   }

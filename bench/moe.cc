@@ -84,12 +84,19 @@ class Sending {
     made->rank_ = &rank;
     const int ranks = rank.size();
     const int64_t experts = c.experts / ranks;
+    const int64_t inner = experts * routing.capacity() * c.hidden;
     made->step_ = {.kind = CollectiveStep::Kind::kAllToAll,
                    .dtype = c.dtype,
-                   .count = experts * routing.capacity() * c.hidden,
+                   .count = inner,
+                   .exchanged = {.outer = 1,
+                                 .inner = inner,
+                                 .low = {ranks, 1},
+                                 .high = {ranks, 1},
+                                 .from_low = true,
+                                 .outer_end = 1,
+                                 .low_end = 1},
                    .rows = {.leaving = 0,
                             .arriving = 1,
-                            .stride = experts,
                             .capacity = routing.capacity(),
                             .row = c.hidden}};
     for (int peer = 0; peer < ranks; ++peer) {
@@ -107,10 +114,10 @@ class Sending {
   }
   absl::Status Run(int64_t steps) {
     for (int64_t i = 0; i < steps; ++i) {
-      RETURN_IF_ERROR(rank_->library().RunOfRows(step_, here_.as<void>(), there_.as<void>(),
-                                                 leaving_.data(), arriving_.data()));
-      RETURN_IF_ERROR(rank_->library().RunOfRows(step_, there_.as<void>(), here_.as<void>(),
-                                                 arriving_.data(), leaving_.data()));
+      RETURN_IF_ERROR(rank_->library().AllToAlls(
+          {{&step_, here_.as<void>(), there_.as<void>(), leaving_.data(), arriving_.data()}}));
+      RETURN_IF_ERROR(rank_->library().AllToAlls(
+          {{&step_, there_.as<void>(), here_.as<void>(), arriving_.data(), leaving_.data()}}));
     }
     return absl::OkStatus();
   }

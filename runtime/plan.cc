@@ -116,10 +116,19 @@ std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
                       ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
 }
 
+std::string Print(const CollectiveStep::Exchanged& x) {
+  if (x.outer == 0) return "";
+  const auto part = [](int64_t begin, int64_t end) { return absl::StrCat(begin, ":", end); };
+  return absl::StrCat(" of [", x.outer, ", ", Print(x.low), x.from_low ? " before" : " after", ", ",
+                      x.middle, ", ", Print(x.high), x.from_low ? " after" : " before", ", ",
+                      x.inner, "], [", part(x.outer_begin, x.outer_end), ", ",
+                      part(x.low_begin, x.low_end), "]");
+}
+
 std::string Print(const CollectiveStep::Rows& rows) {
   if (rows.leaving < 0) return "";
   return absl::StrCat(" rows=", rows.capacity, "x", rows.row, " in use %", rows.leaving, " -> %",
-                      rows.arriving, "+", rows.first, "(", rows.stride, ")");
+                      rows.arriving);
 }
 
 std::string Print(const GemmStep::Rows& rows) {
@@ -145,7 +154,7 @@ std::string PrintBody(const Step& step) {
               return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] ",
                                   place(s.in, s.in_offset), " -> ", place(s.out, s.out_offset),
                                   s.stride == 0 ? "" : absl::StrCat(" stride=", s.stride),
-                                  Print(s.rows), " \"", s.label, "\"");
+                                  Print(s.exchanged), Print(s.rows), " \"", s.label, "\"");
             },
             [](const GemmStep& s) {
               return absl::StrCat(
@@ -174,12 +183,21 @@ std::string PrintOrder(const Step& step) {
 
 absl::string_view CollectiveStep::Call() const { return NamesOf(kind).in_errors; }
 
+int64_t MostOfBlock(const CollectiveStep::Exchanged& exchanged) {
+  const CollectiveStep::Exchanged& x = exchanged;
+  return (x.outer_end - x.outer_begin) *
+         std::max<int64_t>(std::min(x.low_end, x.low.Most()) - x.low_begin, 0) * x.middle *
+         x.high.Most() * x.inner;
+}
+
+int64_t RankExtent::Begin(int rank) const {
+  if (per == 0) return 0;
+  // No product overflows.
+  return rank > (total + shift) / per ? total : std::clamp<int64_t>(rank * per - shift, 0, total);
+}
+
 int64_t RankExtent::On(int rank) const {
-  if (per == 0) return total;
-  const auto begin = [&](int64_t r) {  // no product overflows
-    return r > (total + shift) / per ? total : std::clamp<int64_t>(r * per - shift, 0, total);
-  };
-  return begin(rank + 1) - begin(rank);
+  return per == 0 ? total : Begin(rank + 1) - Begin(rank);
 }
 
 int LaneOf(const Step& step) {

@@ -87,6 +87,20 @@ struct KernelStep {
   bool operator==(const KernelStep&) const = default;
 };
 
+/// The extent of a dimension per rank: `total` on every rank, or, if sliced, the rank's part, which
+/// is shorter or empty on the last ranks.
+struct RankExtent {
+  int64_t total = 0;
+  int64_t per = 0;    // sliced: rank r has what [r * per - shift, (r + 1) * per - shift) has
+                      // in common with [0, total); 0: not sliced
+  int64_t shift = 0;  // sliced by weights
+  int64_t Begin(int rank) const;  // of the rank's part in [0, total)
+  int64_t On(int rank) const;
+  /// The largest extent over all ranks.
+  int64_t Most() const { return per == 0 ? total : total < per ? total : per; }
+  bool operator==(const RankExtent&) const = default;
+};
+
 /// A library collective over whole buffers (NCCL, MPI, or the `thread` communicator) between the n
 /// ranks of a group. `count`: elements per rank; kAllToAll: per pair of ranks.
 ///   kAllReduce      in[count] -> out[count]
@@ -121,15 +135,29 @@ struct CollectiveStep {
   /// Elements between consecutive blocks of kReduceScatter's input or kAllGather's
   /// output; 0: `count`.
   int64_t stride = 0;
-  /// kAllToAll of blocks of rows, not all of which are in use: a block is groups of `capacity`
-  /// rows, `count / (capacity * row)` of them. Rows not in use need not be moved; what they are
-  /// afterwards is undefined. A library that cannot know the counts moves all.
+  /// kAllToAll of a tensor as ranks store it, instead of blocks: of the elements [outer, low, middle,
+  /// high, inner] in row-major order ranks have slices over `low` before and over `high` after, or,
+  /// unless `from_low`, the other way round. A slice is stored from index 0 on, in storage for
+  /// `per` indices. `count` is the most elements that a rank has for another. Only libraries of hosts
+  /// take it.
+  struct Exchanged {
+    int64_t outer = 0, middle = 1, inner = 1;  // outer 0: blocks
+    RankExtent low, high;                      // sliced, both
+    bool from_low = false;
+    /// What is moved: indices of `outer`, and of each rank's slice of `low`.
+    int64_t outer_begin = 0, outer_end = 0, low_begin = 0, low_end = 0;
+    bool operator==(const Exchanged&) const = default;
+  };
+  Exchanged exchanged = {};
+  /// With `exchanged`: not all rows of `row` elements are in use, but of each group of `capacity`
+  /// rows, which `inner` has a number of, the first ones. Rows not in use need not be moved; what
+  /// they are afterwards is undefined.
   struct Rows {
-    /// Buffers of i32, per block and group the number of rows in use: of those that leave, and of
-    /// those that arrive, which equals what their sender has as leaving. -1: all rows are in use.
+    /// Buffers of i32: how many rows of each group are in use, in the order of the groups in `in`
+    /// and in `out`. For a group that a rank sends, the sender's number in `leaving` equals the
+    /// receiver's in `arriving`. -1: all rows are in use.
     int leaving = -1, arriving = -1;
-    int64_t first = 0, stride = 0;  // of block 0's counts in both buffers; from block to block
-    int64_t capacity = 0, row = 0;  // rows per group, elements per row
+    int64_t capacity = 0, row = 0;
     bool operator==(const Rows&) const = default;
   };
   Rows rows = {};
@@ -141,18 +169,8 @@ struct CollectiveStep {
   bool operator==(const CollectiveStep&) const = default;
 };
 
-/// The extent of a dimension per rank: `total` on every rank, or, if sliced, the rank's part, which
-/// is shorter or empty on the last ranks.
-struct RankExtent {
-  int64_t total = 0;
-  int64_t per = 0;    // sliced: rank r has what [r * per - shift, (r + 1) * per - shift) has
-                      // in common with [0, total); 0: not sliced
-  int64_t shift = 0;  // sliced by weights
-  int64_t On(int rank) const;
-  /// The largest extent over all ranks.
-  int64_t Most() const { return per == 0 ? total : total < per ? total : per; }
-  bool operator==(const RankExtent&) const = default;
-};
+/// The most elements that a rank has for another: `count` of a step with it.
+int64_t MostOfBlock(const CollectiveStep::Exchanged& exchanged);
 
 /// The most candidates (GemmStep::candidate) that a search considers.
 inline constexpr int kMostGemmCandidates = 16;

@@ -76,9 +76,13 @@ absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine
   return absl::OkStatus();
 }
 
-absl::Status Communicator::RunOfRows(const CollectiveStep& step, const void* in, void* out,
-                                     const int32_t* /*leaving*/, const int32_t* /*arriving*/) {
-  return Run(step, in, out);
+absl::Status Communicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
+  for (const AllToAllCall& call : calls) {
+    if (call.step->exchanged.outer != 0)
+      return absl::UnimplementedError(absl::StrCat(name(), ": AllToAll takes blocks only"));
+    RETURN_IF_ERROR(Run(*call.step, call.in, call.out));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Communicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,

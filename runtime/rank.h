@@ -42,6 +42,14 @@ class Exchange {
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
 };
 
+/// A kAllToAll with its operands, and the counts of step.rows where it has them.
+struct AllToAllCall {
+  const CollectiveStep* step = nullptr;
+  const void* in = nullptr;
+  void* out = nullptr;
+  const int32_t *leaving = nullptr, *arriving = nullptr;
+};
+
 /// Data plane: library collectives between the ranks of a group (CollectiveStep defines them), on
 /// host or device memory. Calls block on the host backend. Thread-compatible: one call at a time,
 /// from any thread.
@@ -51,13 +59,12 @@ class Communicator {
   /// As tables show it: "thread", "shm" (processes of one node), "mpi" (of several nodes), "nccl",
   /// "staged" (GPUs, copied by way of the host).
   virtual absl::string_view name() const = 0;
-  /// Does `step` with the operands `in` and `out`; ignores its buffers, group and lane. A send
-  /// waits for the two neighbouring pipeline stages only.
+  /// Does `step`, which has no `exchanged`, with the operands `in` and `out`; ignores its buffers,
+  /// group and lane. A send waits for the two neighbouring pipeline stages only.
   virtual absl::Status Run(const CollectiveStep& step, const void* in, void* out) = 0;
-  /// Does a kAllToAll with `step.rows`, whose buffers of counts are at `leaving` and `arriving`.
-  /// Moves all rows unless a library does better.
-  virtual absl::Status RunOfRows(const CollectiveStep& step, const void* in, void* out,
-                                 const int32_t* leaving, const int32_t* arriving);
+  /// Does kAllToAlls of one group, none of which takes what another brings. Those with
+  /// `step.exchanged` only on hosts, else Unimplemented.
+  virtual absl::Status AllToAlls(absl::Span<const AllToAllCall> calls);
 
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind);
   absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride);

@@ -69,8 +69,8 @@ class Uses {
       }
       case Role::kCollective: {
         if (!std::holds_alternative<AllToAll>(op(user))) return kAll;
-        const CountsMoved moved = CountsMovedWith(p_, user, of_user->counts);
-        return moved.before < 0 ? kAll : Use({moved.before, of_user->dim});
+        const NodeId before = CountsBefore(p_, user, of_user->counts);
+        return before < 0 ? kAll : Use({before, of_user->dim});
       }
       case Role::kNone:
       case Role::kDeclaration:
@@ -136,22 +136,22 @@ class Uses {
 
 std::vector<RowsInUse> FindRowsInUse(const TypedGraph& program) { return Uses(program).Find(); }
 
-CountsMoved CountsMovedWith(const TypedGraph& program, NodeId id, NodeId counts) {
+NodeId CountsBefore(const TypedGraph& program, NodeId id, NodeId counts) {
   const Layout& before = program.type(program.inputs(id)[0]).layout;
   const Layout& after = program.type(id).layout;
   const int dims = static_cast<int>(program.type(counts).shape.size());
   if (before.dim < 0 || before.dim >= dims || after.dim < 0 || after.dim >= dims ||
       program.type(counts).layout != after)
-    return {};
+    return -1;
   if (std::holds_alternative<AllToAll>(program.op(counts))) {
     const NodeId operand = program.inputs(counts)[0];
-    if (program.type(operand).layout == before) return {counts, /*back=*/false, operand};
+    if (program.type(operand).layout == before) return operand;
   }
   for (NodeId user : program.users()[counts]) {
     if (std::holds_alternative<AllToAll>(program.op(user)) && program.type(user).layout == before)
-      return {user, /*back=*/true, user};
+      return user;
   }
-  return {};
+  return -1;
 }
 
 }  // namespace coconet

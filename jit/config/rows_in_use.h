@@ -22,14 +22,9 @@ struct RowsInUse {
 /// coconet/language/bags.h). Time and memory are linear in the program.
 std::vector<RowsInUse> FindRowsInUse(const TypedGraph& program);
 
-/// The AllToAll of counts that belongs to `id`, an AllToAll of a tensor with rows not in use: it
-/// moves counts from the layout of id's operand to that of its result, or, `back`, from that of its
-/// result to that of its operand.
-struct CountsMoved {
-  NodeId all_to_all = -1;  // -1: there is none
-  bool back = false;
-  NodeId before = -1;  // counts in the layout of id's operand
-};
-CountsMoved CountsMovedWith(const TypedGraph& program, NodeId id, NodeId counts);
+/// Of `id`, an AllToAll of a tensor with rows not in use: their counts in the layout of its operand,
+/// which an AllToAll brings to those in the layout of its result, `counts`, or brings from these.
+/// -1: there are none.
+NodeId CountsBefore(const TypedGraph& program, NodeId id, NodeId counts);
 
 }  // namespace coconet

@@ -39,6 +39,18 @@ RowsInUse Units::RowsOfProduct(NodeId product, int unit) const {
                                                                               : RowsInUse{};
 }
 
+NodeId Units::CountsBeforeAllToAll(NodeId id) const {
+  const int unit = unit_of[id];
+  const RowsInUse& in_use = rows[id];
+  if (!Is<AllToAll>(graph(), id) || unit < 0 || !units[unit].library || in_use.all() ||
+      NumElements(type(id).shape) == 0)
+    return -1;
+  const NodeId before = CountsBefore(program, id, in_use.counts);
+  const bool are_there =
+      before >= 0 && IsThere(Value(before), unit) && IsThere(Value(in_use.counts), unit);
+  return are_there ? Value(before) : -1;
+}
+
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;
   std::set<NodeId> seen;

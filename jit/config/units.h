@@ -53,6 +53,9 @@ struct Units {
   /// The counts of the rows in use of a matrix product that a library computes in `unit`, where
   /// they are there; else none.
   RowsInUse RowsOfProduct(NodeId product, int unit) const;
+  /// Of an AllToAll that a library does, with rows not in use: their counts before it, where these
+  /// and those after it are there; else -1.
+  NodeId CountsBeforeAllToAll(NodeId id) const;
 };
 
 /// Which of the collectives that a kernel could do alone are left to a library: none; those over

@@ -134,32 +134,37 @@ int SharedBuffer(absl::string_view name, NodeId id, const TensorType& type, int6
                    u.each[id]);
 }
 
-/// The rows in use of the blocks of AllToAll `id`, where a library has done the AllToAll of their
-/// counts before: its blocks have a count per group of rows.
-CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const ExchangedDims& x, const Moved& moved,
-                            const BufferTable& table) {
-  const RowsInUse& in_use = u.rows[id];
-  const Shape& shape = x.shape;
-  if (in_use.all() || NumElements(shape) == 0) return {};
-  const CountsMoved counts = CountsMovedWith(u.program, id, in_use.counts);
-  const auto blocks = table.blocks.find(counts.all_to_all);
-  if (blocks == table.blocks.end() || !u.IsThere(counts.all_to_all, u.unit_of[id])) return {};
-  const int low = x.low(), high = x.high(), dim = in_use.dim;
+/// The tensor as a host's library takes it.
+CollectiveStep::Exchanged ExchangedOf(const ExchangedDims& x, const Moved& moved) {
   const auto extents = [&](int begin, int end) {
-    return NumElements({shape.begin() + begin, shape.begin() + end});
+    return NumElements({x.shape.begin() + begin, x.shape.begin() + end});
   };
-  const int64_t per_low = x.Of(low).per,
-                groups = extents(low + 1, high) * x.Of(high).per *
-                         extents(high + 1, dim);  // per index of dimension `low`
-  if (moved.outer.size() > 1 && moved.low.size() < per_low) return {};  // counts with gaps
-  CollectiveStep::Rows rows{.leaving = blocks->second.leaving,
-                            .arriving = blocks->second.arriving,
-                            .first = (moved.outer.begin * per_low + moved.low.begin) * groups,
-                            .stride = extents(0, low) * per_low * groups,
-                            .capacity = shape[dim].size,
-                            .row = extents(dim + 1, static_cast<int>(shape.size()))};
-  if (counts.back) std::swap(rows.leaving, rows.arriving);
-  return rows;
+  const auto cut = [&](int dim) {
+    const Slicing& slicing = x.Of(dim);
+    return RankExtent{slicing.extent, slicing.per, slicing.shift};
+  };
+  return {.outer = extents(0, x.low()),
+          .middle = extents(x.low() + 1, x.high()),
+          .inner = x.inner(),
+          .low = cut(x.low()),
+          .high = cut(x.high()),
+          .from_low = x.from == x.low(),
+          .outer_begin = moved.outer.begin,
+          .outer_end = moved.outer.end,
+          .low_begin = moved.low.begin,
+          .low_end = moved.low.end};
+}
+
+/// The rows in use of AllToAll `id`.
+CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const BufferTable& table) {
+  const NodeId before = u.CountsBeforeAllToAll(id);
+  if (before < 0) return {};
+  const Shape& shape = u.type(id).shape;
+  const int dim = u.rows[id].dim;
+  return {.leaving = table.of[before],
+          .arriving = table.of[u.Value(u.rows[id].counts)],
+          .capacity = shape[dim].size,
+          .row = NumElements({shape.begin() + dim + 1, shape.end()})};
 }
 
 LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
@@ -168,16 +173,22 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
   const TensorType& type = u.type(id);
   const ExchangedDims x = ExchangedDimsOf(type.shape, u.type(operand).layout, type.layout, ranks);
   const Moved moved = MovedOf(x, piece);
+  CollectiveStep step = StepOf(u.graph().nodes[id].op);
+  step.dtype = type.dtype;
+  if (config.threads == 1) {  // a host
+    step.in = table.of[operand];
+    step.out = table.of[id];
+    step.exchanged = ExchangedOf(x, moved);
+    step.count = MostOfBlock(step.exchanged);
+    step.rows = RowsOf(u, id, table);
+    return {{step}};
+  }
   const int64_t block = moved.outer.size() * moved.low.size() *
                         NumElements({x.shape.begin() + x.low() + 1, x.shape.begin() + x.high()}) *
                         x.Of(x.high()).per * x.inner();
-  CollectiveStep step = StepOf(u.graph().nodes[id].op);
-  step.dtype = type.dtype;
   step.in = SharedBuffer("leaving", id, type, ranks * block, u, table);
   step.out = SharedBuffer("arriving", id, type, ranks * block, u, table);
   step.count = block;
-  step.rows = RowsOf(u, id, x, moved, table);
-  if (piece == nullptr) table.blocks[id] = {step.in, step.out};
   LibraryCall call{{step}};
   call.before =
       BlocksKernel(type, x, /*pack=*/true, table.of[operand], step.in, config, ranks, piece);

@@ -24,8 +24,8 @@ concept MovesNothing = kRow<T>.role != Role::kCollective && kRow<T>.role != Role
 struct LibraryCall {
   /// One; more where the elements are in several ranges, of a piece or of the parts of nodes.
   std::vector<CollectiveStep> steps;
-  /// An all-to-all: the kernels that bring its operand into the form that a library takes, and its
-  /// result from there.
+  /// An all-to-all of GPUs: the kernels that copy its operand to the blocks that a library takes, and
+  /// the blocks that it brings to its result.
   std::optional<EmittedKernel> before = {}, after = {};
 };
 

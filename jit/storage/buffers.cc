@@ -43,7 +43,7 @@ std::vector<bool> MovedByLibraries(const Units& u) {
   const Graph& g = u.graph();
   std::vector<bool> moved(g.size());
   for (NodeId id = 0; id < g.size(); ++id) {
-    // The blocks of an AllToAll are in buffers of their own.
+    // An AllToAll moves what each rank has.
     if (u.unit_of[id] < 0 || !u.units[u.unit_of[id]].library || !Communicates(g, id) ||
         Is<AllToAll>(g, id))
       continue;
@@ -106,6 +106,10 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
       if (Is<MatMul>(u.graph(), id)) {
         const RowsInUse rows = u.RowsOfProduct(id, unit);
         if (!rows.all()) add(rows.counts, unit);
+      }
+      if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0) {
+        add(before, unit);
+        add(u.Value(u.rows[id].counts), unit);
       }
       const bool by_library = u.units[unit].library && !IsStore(u.graph(), id);
       if (by_library || IsPushed(u, id)) add(id, unit);

@@ -21,12 +21,6 @@ struct BufferTable {
   /// AllGather or Send -> the buffers that a kernel with it fills: those of the stores in its unit,
   /// else its own.
   std::map<NodeId, std::vector<int>> push_targets;
-  /// AllToAll that a library does as a whole -> the buffers of its blocks: what leaves, what
-  /// arrives.
-  struct Blocks {
-    int leaving = -1, arriving = -1;
-  };
-  std::map<NodeId, Blocks> blocks;
 };
 
 /// Buffers of inputs, states and outputs in the order of their declaration, then of temporaries;

@@ -10,12 +10,36 @@ namespace coconet {
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
   Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms,
        parts_.near.data());
+  JoinAllToAlls();
+}
+
+void Executor::JoinAllToAlls() {
+  // A plan whose names did not resolve has fewer calls, and never runs.
+  if (parts_.calls.size() != parts_.plan.steps.size()) return;
+  steps_at_.assign(parts_.calls.size(), 1);
+  all_to_alls_.reserve(parts_.calls.size());  // spans of it stay valid
+  const LaneOrder order = OrderOf(parts_.plan);
+  for (const std::vector<LaneOrder::Entry>& lane : order.of) {
+    for (size_t i = 0; i < lane.size();) {
+      const size_t steps = AllToAllsTogether(parts_.plan, lane, i), begin = all_to_alls_.size();
+      auto* const first = std::get_if<CollectiveCall>(&parts_.calls[lane[i].step]);
+      const bool is_all_to_all =
+          first != nullptr && first->step.kind == CollectiveStep::Kind::kAllToAll;
+      for (size_t k = i; is_all_to_all && k < i + steps; ++k) {
+        const auto& call = std::get<CollectiveCall>(parts_.calls[lane[k].step]);
+        all_to_alls_.push_back({&call.step, call.in, call.out, call.leaving, call.arriving});
+      }
+      if (is_all_to_all) first->together = absl::MakeSpan(all_to_alls_).subspan(begin, steps);
+      steps_at_[lane[i].step] = static_cast<int>(steps);
+      i += steps;
+    }
+  }
 }
 
 absl::Status Executor::Run() {
   if (!first_error_.ok()) return first_error_;
   const int steps = static_cast<int>(parts_.calls.size());
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < steps; step += StepsAt(step)) {
     first_error_ = Execute(step);
     if (first_error_.ok()) continue;
     StopOthers(step);
@@ -45,10 +69,9 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const absl::Status status =
-      call.leaving == nullptr
-          ? call.library->Run(call.step, call.in, call.out)
-          : call.library->RunOfRows(call.step, call.in, call.out, call.leaving, call.arriving);
+  const absl::Status status = call.together.empty()
+                                  ? call.library->Run(call.step, call.in, call.out)
+                                  : call.library->AllToAlls(call.together);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 
@@ -102,14 +125,14 @@ absl::Status LanedExecutor::Run() {
 void LanedExecutor::RunLane(int lane) {
   const std::vector<LaneOrder::Entry>& order = order_.of[lane];
   const unsigned steps = static_cast<unsigned>(order.size());
-  for (unsigned i = 0; i < steps; ++i) {
+  for (unsigned i = 0; i < steps; i += StepsAt(order[i].step)) {
     SleepUntilReached(progress_[1 - lane].done, order[i].awaits, parts_.terms.spins);
     if (failed_.load(std::memory_order_acquire)) break;
     if (const absl::Status status = Execute(order[i].step); !status.ok()) {
       Fail(lane, order[i].step, status);
       break;
     }
-    Publish(progress_[lane].done, i + 1);
+    Publish(progress_[lane].done, i + StepsAt(order[i].step));
   }
   // Releases the other lane from its waits for this lane's remaining steps.
   if (failed_.load(std::memory_order_acquire)) Publish(progress_[lane].done, steps);

@@ -29,6 +29,7 @@ struct CollectiveCall {
   void* out;
   Communicator* library;                                  // of the step's lane and group
   const int32_t *leaving = nullptr, *arriving = nullptr;  // with step.rows
+  absl::Span<const AllToAllCall> together = {};  // of the first of AllToAlls: all of them
 };
 struct GemmCall {
   std::unique_ptr<Gemm> gemm;
@@ -69,6 +70,8 @@ class Executor : public BoundPlan {
   absl::Status CheckSyncGuards() const override;
 
  protected:
+  /// The steps of the lane that Execute of this one does.
+  int StepsAt(int step) const { return steps_at_[step]; }
   absl::Status Execute(int step) const {
     return std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
   }
@@ -79,6 +82,7 @@ class Executor : public BoundPlan {
   absl::Status first_error_;
 
  private:
+  void JoinAllToAlls();
   absl::Status Execute(int step, const KernelCall& call) const;
   absl::Status Execute(int step, const CollectiveCall& call) const;
   absl::Status Execute(int step, const GemmCall& call) const;
@@ -89,6 +93,8 @@ class Executor : public BoundPlan {
   absl::Status GaveUp(int step) const;
 
   HostControl* control_;
+  std::vector<int> steps_at_;
+  std::vector<AllToAllCall> all_to_alls_;  // by lane, in order
 };
 
 /// A bound plan of two lanes: lane 0 runs on the thread that calls Run, lane 1 on `thread`. A step

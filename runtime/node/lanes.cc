@@ -50,6 +50,29 @@ LaneOrder OrderOf(const Plan& plan) {
   return order;
 }
 
+size_t AllToAllsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first) {
+  const auto all_to_all = [&](size_t i) {
+    const auto* step = std::get_if<CollectiveStep>(&plan.steps[lane[i].step]);
+    return step != nullptr && step->kind == CollectiveStep::Kind::kAllToAll ? step : nullptr;
+  };
+  size_t end = first + 1;
+  if (all_to_all(first) == nullptr) return 1;
+  for (; end < lane.size() && lane[end].awaits <= lane[first].awaits; ++end) {
+    const CollectiveStep* const next = all_to_all(end);
+    if (next == nullptr || next->group != all_to_all(first)->group) break;
+    bool depends = false;
+    for (size_t i = first; i < end; ++i) {
+      const CollectiveStep& earlier = *all_to_all(i);
+      for (int taken : {next->in, next->out, next->rows.leaving, next->rows.arriving})
+        depends |= taken == earlier.out;
+      for (int taken : {earlier.in, earlier.rows.leaving, earlier.rows.arriving})
+        depends |= taken == next->out;
+    }
+    if (depends) break;
+  }
+  return end - first;
+}
+
 bool UsesLane(const Plan& plan, int lane) {
   return absl::c_any_of(plan.steps, [&](const Step& step) { return LaneOf(step) == lane; });
 }

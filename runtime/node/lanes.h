@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -26,6 +27,10 @@ absl::Status CheckLanes(const Plan& plan);
 /// Requires CheckLanes.
 LaneOrder OrderOf(const Plan& plan);
 bool UsesLane(const Plan& plan, int lane);
+/// How many entries of a lane, from `first` on, are AllToAlls of one group that a library may do
+/// together: none waits for a later step of the other lane than the first, nor takes what another
+/// brings. 1 where the first is another step.
+size_t AllToAllsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first);
 
 /// The thread of a rank's lane 1, for communication. Sleeps while idle; prompt otherwise (wait.h).
 class LaneThread {

@@ -1,7 +1,10 @@
 #include "runtime/node/plan_layout.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
+#include <optional>
+#include <tuple>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -147,20 +150,65 @@ absl::Status CheckCounts(const Plan& plan, absl::string_view label, int buffer, 
   return absl::OkStatus();
 }
 
-absl::Status CheckRows(const Plan& plan, const CollectiveStep& step, int group) {
-  const CollectiveStep::Rows& rows = step.rows;
-  if (rows.leaving < 0 && rows.arriving < 0) return absl::OkStatus();
-  int64_t of_group = 0;
-  if (step.kind != CollectiveStep::Kind::kAllToAll || rows.capacity < 1 || rows.row < 1 ||
-      __builtin_mul_overflow(rows.capacity, rows.row, &of_group) || step.count % of_group != 0)
-    return Bad(step.label, "blocks of groups of rows of an all-to-all", "others");
-  const int64_t groups = step.count / of_group;
-  int64_t numbers = 0;
-  if (rows.stride < groups || __builtin_mul_overflow(rows.stride, int64_t{group - 1}, &numbers) ||
-      __builtin_add_overflow(numbers, groups, &numbers))
-    return Bad(step.label, absl::StrCat(groups, " counts per block"), absl::StrCat(rows.stride));
-  RETURN_IF_ERROR(CheckCounts(plan, step.label, rows.leaving, rows.first, numbers));
-  return CheckCounts(plan, step.label, rows.arriving, rows.first, numbers);
+/// The elements of storage that a rank needs for its slice, over `low` or else over `high`.
+int64_t StorageOf(const CollectiveStep::Exchanged& x, bool of_low, int rank) {
+  const int64_t own = (of_low ? x.low : x.high).On(rank);
+  if (own == 0) return 0;
+  return of_low ? ((x.outer - 1) * x.low.per + own) * x.middle * x.high.total * x.inner
+                : ((x.outer * x.low.total * x.middle - 1) * x.high.per + own) * x.inner;
+}
+
+/// The product, or nothing where it is more than elements can be.
+std::optional<int64_t> Product(std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (int64_t factor : factors) {
+    if (factor < 0 || __builtin_mul_overflow(product, factor, &product)) return std::nullopt;
+  }
+  return product;
+}
+
+absl::Status CheckExchanged(const Plan& plan, const CollectiveStep& step) {
+  const CollectiveStep::Exchanged& x = step.exchanged;
+  const bool is_part = x.outer > 0 && 0 <= x.outer_begin && x.outer_begin <= x.outer_end &&
+                       x.outer_end <= x.outer && 0 <= x.low_begin && x.low_begin <= x.low_end &&
+                       x.low_end <= x.low.per && x.low.per > 0 && x.high.per > 0;
+  const bool fits = Product({x.outer, std::max(x.low.total, x.low.per), x.middle,
+                             std::max(x.high.total, x.high.per), x.inner,
+                             static_cast<int64_t>(SizeOf(step.dtype))})
+                        .has_value();
+  if (step.kind != CollectiveStep::Kind::kAllToAll || step.group != Group::kStage || !is_part ||
+      !fits || step.in_offset != 0 || step.out_offset != 0 || step.stride != 0)
+    return Bad(step.label, "a part of a tensor of an all-to-all of a stage", "another");
+  if (step.count != MostOfBlock(x)) {
+    return Bad(step.label, absl::StrCat(MostOfBlock(x), " elements of a block"),
+               absl::StrCat(step.count));
+  }
+  const int64_t of_group = std::max<int64_t>(step.rows.capacity * step.rows.row, 1);
+  const bool has_rows = step.rows.leaving >= 0 || step.rows.arriving >= 0;
+  if (has_rows && (step.rows.capacity < 1 || step.rows.row < 1 ||
+                   !Product({step.rows.capacity, step.rows.row}).has_value() ||
+                   x.inner % of_group != 0))
+    return Bad(step.label, "groups of rows of an all-to-all", "others");
+  for (const auto& [buffer, counts, of_low] :
+       {std::tuple(step.in, step.rows.leaving, x.from_low),
+        {step.out, step.rows.arriving, !x.from_low}}) {
+    if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size()))
+      return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
+    int64_t most = 0;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      const Buffer& held = plan.buffers[buffer];
+      const int64_t want = StorageOf(x, of_low, rank), have = held.On(rank);
+      if (have < want || held.dtype != step.dtype) {
+        return Bad(step.label,
+                   absl::StrCat(want, " elements of ", Name(step.dtype), " in %", buffer),
+                   absl::StrCat(have, " of ", Name(held.dtype)));
+      }
+      most = std::max(most, want);
+    }
+    if (has_rows)
+      RETURN_IF_ERROR(CheckCounts(plan, step.label, counts, 0, (most + of_group - 1) / of_group));
+  }
+  return step.in == step.out ? Bad(step.label, "two buffers", "one") : absl::OkStatus();
 }
 
 /// Checks the fields that only some kinds use.
@@ -177,12 +225,12 @@ absl::Status CheckRoute(const CollectiveStep& step, int group) {
 }
 
 absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
+  if (step.exchanged.outer != 0) return CheckExchanged(plan, step);
   const int group = SizeOf(plan, step.group);
   const Blocks blocks = BlocksOf(step.kind, group);
   RETURN_IF_ERROR(CheckOperand(plan, step, step.in, step.in_offset, blocks.in));
   RETURN_IF_ERROR(CheckOperand(plan, step, step.out, step.out_offset, blocks.out));
   RETURN_IF_ERROR(CheckRoute(step, group));
-  RETURN_IF_ERROR(CheckRows(plan, step, group));
   const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce ||
                         step.kind == CollectiveStep::Kind::kBroadcast;
   if (step.in == step.out && !in_place) return Bad(step.label, "two buffers", "one");

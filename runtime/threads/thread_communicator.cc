@@ -4,7 +4,7 @@
 
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
-#include "runtime/node/groups_of_rows.h"
+#include "runtime/node/exchanged_block.h"
 #include "runtime/node/reduce.h"
 
 namespace coconet {
@@ -32,6 +32,7 @@ ThreadCommunicator::ThreadCommunicator(const Mesh& mesh, Group group, int rank,
 
 absl::Status ThreadCommunicator::Run(const CollectiveStep& step, const void* in, void* out) {
   if (step.kind == Kind::kSend) return Send(step, in, out);
+  if (step.kind == Kind::kAllToAll) return AllToAlls({{&step, in, out}});
   if (size_ == 1) {
     CopyUnlessSame(out, in, step.count * static_cast<int64_t>(SizeOf(step.dtype)));
     return absl::OkStatus();
@@ -41,17 +42,17 @@ absl::Status ThreadCommunicator::Run(const CollectiveStep& step, const void* in,
   return End(step.Call());
 }
 
-absl::Status ThreadCommunicator::RunOfRows(const CollectiveStep& step, const void* in, void* out,
-                                           const int32_t* /*leaving*/, const int32_t* arriving) {
-  RETURN_IF_ERROR(Begin(in, out, step.Call()));
-  const int64_t stride = step.Stride() * static_cast<int64_t>(SizeOf(step.dtype));
-  for (int peer = 0; peer < size_; ++peer) {
-    const GroupsOfRows rows = GroupsOfBlock(step, arriving, peer);
-    rows.ForEach(0, rows.BytesInUse(), [&](int64_t offset, int64_t bytes) {
-      std::memcpy(At(out, peer * stride + offset), At(ins_[peer], index_ * stride + offset), bytes);
-    });
+absl::Status ThreadCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
+  for (const AllToAllCall& call : calls) {
+    RETURN_IF_ERROR(Begin(call.in, call.out, call.step->Call()));
+    for (int peer = 0; peer < size_; ++peer) {
+      using Side = ExchangedBlock::Side;
+      CopyBlock({*call.step, Side::kBefore, peer, index_}, ins_[peer],
+                {*call.step, Side::kAfter, index_, peer, call.arriving}, call.out);
+    }
+    RETURN_IF_ERROR(End(call.step->Call()));
   }
-  return End(step.Call());
+  return absl::OkStatus();
 }
 
 void ThreadCommunicator::Compute(const CollectiveStep& step, void* out) {
@@ -78,9 +79,6 @@ void ThreadCommunicator::Compute(const CollectiveStep& step, void* out) {
       if (index_ != step.root) std::memset(out, 0, bytes);
       return;
     case Kind::kAllToAll:
-      for (int peer = 0; peer < size_; ++peer)
-        std::memcpy(At(out, peer * bytes), At(ins_[peer], index_ * bytes), bytes);
-      return;
     case Kind::kSend:
       break;
   }

@@ -35,8 +35,7 @@ class ThreadCommunicator final : public Communicator {
 
   absl::string_view name() const override { return "thread"; }
   absl::Status Run(const CollectiveStep& step, const void* in, void* out) override;
-  absl::Status RunOfRows(const CollectiveStep& step, const void* in, void* out,
-                         const int32_t* leaving, const int32_t* arriving) override;
+  absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
 
  private:
   /// The desks of ranks that communicate, and the number of their current call.

@@ -5,6 +5,7 @@
 
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
+#include "runtime/node/exchanged_block.h"
 #include "runtime/node/reduce.h"
 
 namespace coconet {
@@ -131,7 +132,6 @@ absl::Status MpiNodeCommunicator::RunInGroup(const Call& call) {
     case Kind::kBroadcast:
       return Broadcast(call);
     case Kind::kAllToAll:
-      return AllToAll(call);
     case Kind::kSend:
       break;
   }
@@ -184,24 +184,51 @@ absl::Status MpiNodeCommunicator::Broadcast(const Call& call) {
   });
 }
 
-absl::Status MpiNodeCommunicator::AllToAll(const Call& call) {
-  const auto offset = [&](int block, const Window& w) {
-    return (block * call.count + w.begin) * call.element;
+absl::Status MpiNodeCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
+  for (const AllToAllCall& call : calls) RETURN_IF_ERROR(AllToAll(call));
+  return absl::OkStatus();
+}
+
+absl::Status MpiNodeCommunicator::AllToAll(const AllToAllCall& all_to_all) {
+  using Side = ExchangedBlock::Side;
+  const CollectiveStep& step = *all_to_all.step;
+  const Call call{step, static_cast<const char*>(all_to_all.in),
+                  static_cast<char*>(all_to_all.out)};
+  const auto copy_own = [&] {
+    CopyBlock({step, Side::kBefore, index_, index_}, call.in,
+              {step, Side::kAfter, index_, index_, all_to_all.arriving}, call.out);
+    return absl::OkStatus();
+  };
+  if (size_ == 1) return copy_own();
+  const auto bytes_of = [&](const Window& w) {
+    return Range{w.begin * call.element, w.begin * call.element + w.bytes};
   };
   const auto show = [&](const Window& w) {
+    const Range window = bytes_of(w);
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer != index_)
-        std::memcpy(staging_->Shown(index_) + peer * w.bytes, call.in + offset(peer, w), w.bytes);
+      if (peer == index_) continue;
+      char* to = staging_->Shown(index_) + peer * w.bytes;
+      ExchangedBlock(step, Side::kBefore, index_, peer, all_to_all.leaving)
+          .ForEach(window.begin, window.end, [&](int64_t offset, int64_t bytes, int64_t) {
+            std::memcpy(to, call.in + offset, bytes);
+            to += bytes;
+          });
     }
   };
-  return InWindows(call, size_, show, [&](const Window& w) {
+  RETURN_IF_ERROR(InWindows(call, size_, show, [&](const Window& w) {
+    const Range window = bytes_of(w);
     for (int peer = 0; peer < size_; ++peer) {
-      const char* from =
-          peer == index_ ? call.in + offset(index_, w) : staging_->Shown(peer) + index_ * w.bytes;
-      std::memcpy(call.out + offset(peer, w), from, w.bytes);
+      if (peer == index_) continue;
+      const char* from = staging_->Shown(peer) + index_ * w.bytes;
+      ExchangedBlock(step, Side::kAfter, index_, peer, all_to_all.arriving)
+          .ForEach(window.begin, window.end, [&](int64_t offset, int64_t bytes, int64_t) {
+            std::memcpy(call.out + offset, from, bytes);
+            from += bytes;
+          });
     }
     return absl::OkStatus();
-  });
+  }));
+  return copy_own();
 }
 
 }  // namespace coconet

@@ -71,6 +71,7 @@ class MpiNodeCommunicator final : public MpiSender {
                       std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column);
 
   absl::string_view name() const override { return "shm"; }
+  absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
 
  private:
   /// A range of each block.
@@ -90,7 +91,7 @@ class MpiNodeCommunicator final : public MpiSender {
   absl::Status ReduceScatter(const Call& call);
   absl::Status AllGather(const Call& call);
   absl::Status Broadcast(const Call& call);
-  absl::Status AllToAll(const Call& call);
+  absl::Status AllToAll(const AllToAllCall& all_to_all);
 
   int index_, size_;
   std::unique_ptr<StagingBuffer> staging_;

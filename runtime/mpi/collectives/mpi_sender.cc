@@ -5,6 +5,7 @@
 namespace coconet {
 
 absl::Status MpiSender::Run(const CollectiveStep& step, const void* in, void* out) {
+  if (step.kind == CollectiveStep::Kind::kAllToAll) return AllToAlls({{&step, in, out}});
   const Call call{step, static_cast<const char*>(in), static_cast<char*>(out)};
   return step.kind == CollectiveStep::Kind::kSend ? Send(call, step.shift) : RunInGroup(call);
 }

@@ -28,7 +28,7 @@ class MpiSender : public Communicator {
   /// `column`: the ranks at `rank`'s place in all pipeline stages.
   MpiSender(std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column)
       : traffic_(std::move(traffic)), world_rank_(rank), column_(column) {}
-  /// Does any collective but a send.
+  /// Does any collective but an AllToAll and a send.
   virtual absl::Status RunInGroup(const Call& call) = 0;
   std::unique_ptr<MpiTraffic> traffic_;
   int world_rank_;

@@ -1,8 +1,10 @@
 #include "runtime/mpi/collectives/mpi_spanning_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "coconet/base/status.h"
+#include "runtime/node/exchanged_block.h"
 #include "runtime/node/reduce.h"
 
 namespace coconet {
@@ -47,7 +49,6 @@ absl::Status MpiSpanningCommunicator::RunInGroup(const Call& call) {
       if (!is_root) std::memset(call.out, 0, call.bytes);
       return absl::OkStatus();
     case Kind::kAllToAll:
-      return AllToAll(call);
     case Kind::kSend:
       break;
   }
@@ -84,42 +85,67 @@ absl::Status MpiSpanningCommunicator::AllGather(const Call& call) {
   return absl::OkStatus();
 }
 
-absl::Status MpiSpanningCommunicator::AllToAll(const Call& call) {
-  const auto block = [&](int index) { return Block(call.count, call.count, index); };
-  const int64_t own = group_.index * call.bytes;
-  std::memcpy(call.out + own, call.in + own, call.bytes);
-  return Trade(call, group_, call.in, block, call.out, block);
-}
-
-absl::Status MpiSpanningCommunicator::RunOfRows(const CollectiveStep& step, const void* in,
-                                                void* out, const int32_t* leaving,
-                                                const int32_t* arriving) {
-  const int64_t stride = step.Stride() * static_cast<int64_t>(SizeOf(step.dtype));
-  const auto sent = [&](int peer) { return static_cast<const char*>(in) + peer * stride; };
-  const auto received = [&](int peer) { return static_cast<char*>(out) + peer * stride; };
-  const GroupsOfRows own = GroupsOfBlock(step, leaving, group_.index);
-  own.ForEach(0, own.BytesInUse(), [&](int64_t offset, int64_t bytes) {
-    std::memcpy(received(group_.index) + offset, sent(group_.index) + offset, bytes);
-  });
+absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
+  using Side = ExchangedBlock::Side;
+  const int own = group_.index;
+  const auto leaving = [&](const AllToAllCall& call, int peer) {
+    return ExchangedBlock(*call.step, Side::kBefore, own, peer, call.leaving);
+  };
+  const auto arriving = [&](const AllToAllCall& call, int peer) {
+    return ExchangedBlock(*call.step, Side::kAfter, own, peer, call.arriving);
+  };
   streams_.Clear(group_.members.size - 1);
   for (int peer = 0; peer < group_.members.size; ++peer) {
-    if (peer == group_.index) continue;
-    const GroupsOfRows there = GroupsOfBlock(step, leaving, peer),
-                       here = GroupsOfBlock(step, arriving, peer);
-    streams_.outs.push_back({group_.members.Rank(peer), sent(peer), there.BytesInUse(), there});
-    streams_.ins.push_back({group_.members.Rank(peer), here.BytesInUse()});
-  }
-  return traffic_->Move(step.Call(), streams_, [&](int64_t begin, Pieces pieces) {
-    for (int peer = 0, i = 0; peer < group_.members.size; ++peer) {
-      if (peer == group_.index) continue;
-      const char* from = pieces[i].data();
-      const int64_t end = begin + static_cast<int64_t>(pieces[i++].size());
-      GroupsOfBlock(step, arriving, peer).ForEach(begin, end, [&](int64_t offset, int64_t bytes) {
-        std::memcpy(received(peer) + offset, from, bytes);
-        from += bytes;
-      });
+    if (peer == own) continue;
+    int64_t sent = 0, received = 0;
+    for (const AllToAllCall& call : calls) {
+      sent += leaving(call, peer).BytesInUse();
+      received += arriving(call, peer).BytesInUse();
     }
-  });
+    streams_.outs.push_back({group_.members.Rank(peer), nullptr, sent});
+    streams_.ins.push_back({group_.members.Rank(peer), received});
+  }
+  const auto peer_of = [&](size_t stream) {
+    const int peer = static_cast<int>(stream);
+    return peer < own ? peer : peer + 1;
+  };
+  const auto fill = [&](size_t stream, int64_t begin, absl::Span<char> place) {
+    char* to = place.data();
+    int64_t end = begin + static_cast<int64_t>(place.size());
+    for (const AllToAllCall& call : calls) {
+      const ExchangedBlock block = leaving(call, peer_of(stream));
+      block.ForEach(std::max<int64_t>(begin, 0), end, [&](int64_t offset, int64_t bytes, int64_t) {
+        std::memcpy(to, static_cast<const char*>(call.in) + offset, bytes);
+        to += bytes;
+      });
+      const int64_t bytes = block.BytesInUse();
+      begin -= bytes;
+      end -= bytes;
+      if (end <= 0) break;
+    }
+  };
+  const auto take = [&](int64_t first, Pieces pieces) {
+    for (size_t stream = 0; stream < pieces.size(); ++stream) {
+      const char* from = pieces[stream].data();
+      int64_t begin = first, end = first + static_cast<int64_t>(pieces[stream].size());
+      for (const AllToAllCall& call : calls) {
+        if (end <= 0) break;
+        const ExchangedBlock block = arriving(call, peer_of(stream));
+        block.ForEach(std::max<int64_t>(begin, 0), end,
+                      [&](int64_t offset, int64_t bytes, int64_t) {
+                        std::memcpy(static_cast<char*>(call.out) + offset, from, bytes);
+                        from += bytes;
+                      });
+        const int64_t bytes = block.BytesInUse();
+        begin -= bytes;
+        end -= bytes;
+      }
+    }
+  };
+  for (const AllToAllCall& call : calls) {
+    CopyBlock({*call.step, Side::kBefore, own, own}, call.in, arriving(call, own), call.out);
+  }
+  return traffic_->Move(calls[0].step->Call(), streams_, fill, take);
 }
 
 absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,

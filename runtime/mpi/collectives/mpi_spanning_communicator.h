@@ -21,9 +21,8 @@ class MpiSpanningCommunicator final : public MpiSender {
                           std::unique_ptr<MpiTraffic> traffic);
 
   absl::string_view name() const override { return "mpi"; }
-  /// Sends the rows in use only.
-  absl::Status RunOfRows(const CollectiveStep& step, const void* in, void* out,
-                         const int32_t* leaving, const int32_t* arriving) override;
+  /// Sends the rows in use only, of all calls together.
+  absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
 
  private:
   /// Ranks that exchange messages directly, and this rank's index among them.
@@ -37,7 +36,6 @@ class MpiSpanningCommunicator final : public MpiSender {
   absl::Status RunInGroup(const Call& call) override;
   absl::Status ReduceScatter(const Call& call);
   absl::Status AllGather(const Call& call);
-  absl::Status AllToAll(const Call& call);
   /// Sends each other rank of the line the part of `in` that `sent` names, and receives from it the
   /// part of `out` that `received` names.
   absl::Status Trade(const Call& call, const Line& line, const char* in, PartOf sent, char* out,

@@ -23,18 +23,6 @@ int64_t PieceBytes(int width) {
                     kMostBytes);
 }
 
-/// Bytes [begin, begin + bytes) of a stream.
-void Copy(const Streams::Out& out, int64_t begin, int64_t bytes, char* to) {
-  if (out.rows.counts.empty()) {
-    std::memcpy(to, out.data + begin, bytes);
-    return;
-  }
-  out.rows.ForEach(begin, begin + bytes, [&](int64_t offset, int64_t run) {
-    std::memcpy(to, out.data + offset, run);
-    to += run;
-  });
-}
-
 }  // namespace
 
 struct MpiTraffic::Depot {
@@ -82,13 +70,13 @@ struct MpiTraffic::Course {
            (piece % kWindow * (ins() + outs()) + stream) * piece_bytes;
   }
 
-  absl::Status Post();
+  absl::Status Post(Fill fill);
   void TakePiece(Take take);
-  absl::Status Advance(Take take, bool& moved);
+  absl::Status Advance(Fill fill, Take take, bool& moved);
   int PeerAwaited() const;
 };
 
-absl::Status MpiTraffic::Course::Post() {
+absl::Status MpiTraffic::Course::Post(Fill fill) {
   for (size_t i = 0; i < ins(); ++i) {
     const int bytes = static_cast<int>(BytesOf(streams.ins[i].bytes, posted));
     if (bytes == 0) continue;
@@ -100,7 +88,10 @@ absl::Status MpiTraffic::Course::Post() {
     const int bytes = static_cast<int>(BytesOf(out.bytes, posted));
     if (bytes == 0) continue;
     char* place = Place(posted, ins() + i);
-    Copy(out, posted * piece_bytes, bytes, place);
+    if (out.data != nullptr)
+      std::memcpy(place, out.data + posted * piece_bytes, bytes);
+    else
+      fill(i, posted * piece_bytes, {place, static_cast<size_t>(bytes)});
     RETURN_IF_MPI(Isend, place, bytes, MPI_BYTE, out.peer, traffic.tag_, traffic.comm_,
                   &Sends(posted)[i]);
   }
@@ -117,9 +108,9 @@ void MpiTraffic::Course::TakePiece(Take take) {
   ++taken;
 }
 
-absl::Status MpiTraffic::Course::Advance(Take take, bool& moved) {
+absl::Status MpiTraffic::Course::Advance(Fill fill, Take take, bool& moved) {
   if (posted < std::min(pieces, std::min(taken, sent) + kWindow)) {
-    RETURN_IF_ERROR(Post());
+    RETURN_IF_ERROR(Post(fill));
     moved = true;
   }
   int complete = 0;
@@ -163,6 +154,11 @@ MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeou
 MpiTraffic::~MpiTraffic() = default;
 
 absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Take take) {
+  return Move(what, streams, [](size_t, int64_t, absl::Span<char>) {}, take);
+}
+
+absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Fill fill,
+                              Take take) {
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   Course course(*this, streams);
@@ -175,7 +171,7 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
   };
   while (!course.done()) {
     bool moved = false;
-    if (absl::Status status = course.Advance(take, moved); !status.ok())
+    if (absl::Status status = course.Advance(fill, take, moved); !status.ok())
       return Failed(what, status);
     if (moved) {
       if (noted) note(-1);

@@ -11,7 +11,6 @@
 #include "absl/types/span.h"
 #include "runtime/mpi/collectives/mpi_farewells.h"
 #include "runtime/node/board.h"
-#include "runtime/node/groups_of_rows.h"
 
 namespace coconet {
 
@@ -20,11 +19,8 @@ namespace coconet {
 struct Streams {
   struct Out {
     int peer;
-    const char* data;
+    const char* data;  // null: Fill gives the bytes
     int64_t bytes;
-    /// The stream has the rows in use, one after the other, of these groups, which begin at
-    /// `data`; without counts, the bytes at `data`.
-    GroupsOfRows rows = {};
   };
   struct In {
     int peer;
@@ -62,9 +58,15 @@ class MpiTraffic {
   using Take =
       absl::FunctionRef<void(int64_t begin, absl::Span<const absl::Span<const char>> pieces)>;
 
+  /// `fill(stream, begin, place)` stores the bytes from `begin` on of a stream in `outs`, as many as
+  /// `place` has.
+  using Fill = absl::FunctionRef<void(size_t stream, int64_t begin, absl::Span<char> place)>;
+
   /// Returns when everything has been sent and taken. `what` names the operation. DeadlineExceeded
   /// when a peer makes no progress for 1.25 times the timeout, Aborted when a rank has left; then
   /// this rank leaves and every later call fails.
+  absl::Status Move(absl::string_view what, const Streams& streams, Fill fill, Take take);
+  /// The same, of streams that all have their data.
   absl::Status Move(absl::string_view what, const Streams& streams, Take take);
 
  private:
