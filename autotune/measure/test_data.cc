@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/typed_graph.h"
@@ -226,6 +227,7 @@ void TestData::FindIndices(const TypedGraph& program, NodeId id) {
   if (Stream* indices = stream_of(inputs[1]); indices != nullptr) {
     indices->rows = indices->are_indices ? std::min(indices->rows, rows) : rows;
     indices->are_indices = true;
+    indices->are_counts = false;
   }
   for (size_t i = 2; i < inputs.size(); ++i) {
     const TensorType& type = program.type(inputs[i]);
@@ -236,6 +238,15 @@ void TestData::FindIndices(const TypedGraph& program, NodeId id) {
   }
 }
 
+bool TestData::AreRowIndices(const std::string& tensor) const {
+  const auto stream = streams_.find(tensor);
+  return stream != streams_.end() && stream->second.are_indices && !stream->second.are_counts;
+}
+
+bool TestData::HasRowIndices() const {
+  return absl::c_any_of(streams_, [&](const auto& entry) { return AreRowIndices(entry.first); });
+}
+
 void TestData::FindCounts(const TypedGraph& program, NodeId id) {
   for (int operand : {0, 1}) {
     const NodeId index = program.inputs(id)[1 - operand];
@@ -244,7 +255,7 @@ void TestData::FindCounts(const TypedGraph& program, NodeId id) {
     if (iota == nullptr || origin < 0) continue;
     Stream& counts = streams_.at(*DeclaredName(program.op(origin)));
     if (counts.dtype != DType::kI32 || counts.are_indices) continue;
-    counts.are_indices = true;
+    counts.are_indices = counts.are_counts = true;
     counts.rows = program.type(index).shape[iota->dim].size + 1;  // none to all
   }
 }

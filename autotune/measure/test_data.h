@@ -55,6 +55,10 @@ class TestData {
 
   DataKind kind() const { return kind_; }
 
+  /// Whether elements of a tensor are rows that a step takes by index; whether those of any are.
+  bool AreRowIndices(const std::string& tensor) const;
+  bool HasRowIndices() const;
+
   /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
   /// input or state.
   double At(const std::string& tensor, int rank, int64_t index) const;
@@ -74,8 +78,8 @@ class TestData {
     DType dtype{};
     bool scalar = false, is_signed = false, local = false;
     uint64_t seed = 0;
-    bool are_indices = false;
-    int64_t rows = 0;   // of the smallest table that they are indices of
+    bool are_indices = false, are_counts = false;  // counts of rows: both
+    int64_t rows = 0;                              // of the smallest table that they are indices of
     int64_t bags = 0;   // 0: they are not offsets; else of so many bags, in `rows` indices
     int64_t lone = -1;  // the index of the kind's element, of `lone_rank` of each stage
     int lone_rank = 0;

@@ -205,6 +205,7 @@ absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
 
 absl::Status RankRunner::MakeData(const Graph& program) {
   ASSIGN_OR_RETURN(full_, FullDataSet(program, rank_, options_.seed, options_.interrupted));
+  fresh_indices_.emplace(Expand(program), options_.seed, rank_.stage_size());
   plain_.emplace(SlicedResults(), rank_.topology().ranks_per_node);
   for (size_t at = 0; at < small_.size(); ++at) {
     const auto checked_here = [&](const Work& work) {
@@ -417,19 +418,37 @@ Trust RankRunner::TrustIn(int variant) const {
           .verified_s = absl::ToUnixSeconds(absl::Now())};
 }
 
+absl::StatusOr<double> RankRunner::TimeSteps(int variant, int steps) {
+  Instance& instance = work_[variant].instance;
+  const int parts = fresh_indices_->none() ? 1 : std::min(steps, FreshIndices::kSets);
+  std::chrono::duration<double, std::micro> elapsed{};
+  absl::Status status;
+  for (int part = 0; part < parts; ++part) {
+    if (!fresh_indices_->none()) {
+      if (status.ok()) status = fresh_indices_->Write(rank_, instance);
+      RETURN_IF_ERROR(rank_.exchange().Barrier());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (status.ok())
+      status = instance.bound->RunSteps((part + 1) * steps / parts - part * steps / parts);
+    elapsed += std::chrono::steady_clock::now() - start;
+  }
+  RETURN_IF_ERROR(status);
+  return elapsed.count();
+}
+
 absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up, int steps) {
   BoundPlan& bound = *work_[variant].instance.bound;
   RETURN_IF_ERROR(rank_.exchange().Barrier());
   absl::Status status = bound.RunSteps(warm_up);
   const double lost_s = SecondsWithoutCore();
-  const auto start = std::chrono::steady_clock::now();
-  if (status.ok()) status = bound.RunSteps(steps);
-  const std::chrono::duration<double, std::micro> elapsed =
-      std::chrono::steady_clock::now() - start;
+  const absl::StatusOr<double> timed = TimeSteps(variant, steps);
+  if (status.ok()) status = timed.status();
+  const double elapsed_us = timed.value_or(0);
   Packer mine;
   PackStatus(mine, status);
-  mine.Real(elapsed.count() / steps);
-  mine.Real(1e6 * (SecondsWithoutCore() - lost_s) / std::max(elapsed.count(), 1.0));
+  mine.Real(elapsed_us / steps);
+  mine.Real(1e6 * (SecondsWithoutCore() - lost_s) / std::max(elapsed_us, 1.0));
   const absl::StatusOr<std::vector<std::string>> gathered =
       rank_.exchange().AllGather(mine.bytes());
   // A rank that has lost its GPU may have left, and its own error says more than the exchange's.

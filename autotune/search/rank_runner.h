@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "autotune/measure/arena.h"
 #include "autotune/measure/data_sets.h"
+#include "autotune/measure/fresh_indices.h"
 #include "autotune/measure/machine_load.h"
 #include "autotune/measure/plain_results.h"
 #include "autotune/measure/verifier.h"
@@ -125,6 +126,9 @@ class RankRunner final : public VariantRunner {
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
   absl::Status MakeData(const Graph& program);
+  /// Collective. The time in microseconds of `steps` steps of the variant, before which it writes
+  /// fresh indices as often as there are sets of them; their writing does not count.
+  absl::StatusOr<double> TimeSteps(int variant, int steps);
   /// Results that variants slice, and over which dimensions.
   std::set<PlainResults::SlicedResult> SlicedResults() const;
   /// Collective.
@@ -144,6 +148,7 @@ class RankRunner final : public VariantRunner {
   DataSets full_;  // one: at the program's own sizes
   std::optional<PlainResults> plain_;
   std::vector<SmallSizes> small_;
+  std::optional<FreshIndices> fresh_indices_;
   LoadMeter load_;
 };
 
