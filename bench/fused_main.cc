@@ -109,8 +109,8 @@ absl::StatusOr<std::vector<Wanted>> AllWanted() {
   for (const std::string& name : names) {
     if (name != "decode" && name != "pooling" && name != "nodes" && name != "moe" &&
         absl::c_none_of(all, [&](const Tables& tables) { return tables.name == name; })) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--case: want dlrm, low, micro, pooling, nodes, decode or moe, have ", name));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--case: want dlrm, low, micro, pooling, nodes, decode or moe, have ", name));
     }
   }
   const auto is_named = [&](absl::string_view name) {
@@ -167,20 +167,20 @@ absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch
   if (wanted.decode.has_value()) return DecodeRow(*wanted.decode, wanted.ranks, scratch);
   if (wanted.moe.has_value()) return MoeRow(*wanted.moe, scratch);
   const Tables& tables = wanted.tables;
-  return EmbeddingRow(NameOf(wanted),
-                      {.work = wanted.work,
-                       .dtype = wanted.dtype,
-                       .lookups = tables.lookups,
-                       .rows = IsQuick() ? 100 : tables.rows,
-                       .columns = tables.columns,
-                       .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * wanted.ranks,
-                       .zipf = wanted.indices == "zipf" ? 1.05 : 0,
-                       .seconds = IsQuick() ? 0.2 : 5,
-                       .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3),
-                       .fbgemm = wanted.work == EmbeddingCase::Work::kPooling
-                                     ? Resolve(absl::GetFlag(FLAGS_fbgemm))
-                                     : ""},
-                      wanted.ranks, scratch);
+  return EmbeddingRow(
+      NameOf(wanted),
+      {.work = wanted.work,
+       .dtype = wanted.dtype,
+       .lookups = tables.lookups,
+       .rows = IsQuick() ? 100 : tables.rows,
+       .columns = tables.columns,
+       .samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * wanted.ranks,
+       .zipf = wanted.indices == "zipf" ? 1.05 : 0,
+       .seconds = IsQuick() ? 0.2 : 5,
+       .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3),
+       .fbgemm = wanted.work == EmbeddingCase::Work::kPooling ? Resolve(absl::GetFlag(FLAGS_fbgemm))
+                                                              : ""},
+      wanted.ranks, scratch);
 }
 
 absl::Status Run() {
@@ -217,10 +217,10 @@ absl::Status Run() {
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT
   const auto run = [&]() -> absl::Status {
-    RETURN_IF_ERROR(ParseFlags(
-        argc, argv,
-        "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,nodes,decode,moe] [--ranks=2,4] "
-        "[--fbgemm=DIR] [--json=FILE] [--quick]"));
+    RETURN_IF_ERROR(ParseFlags(argc, argv,
+                               "see bench/README.md\n\n  fused "
+                               "[--case=dlrm,low,micro,pooling,nodes,decode,moe] [--ranks=2,4] "
+                               "[--fbgemm=DIR] [--json=FILE] [--quick]"));
     ASSIGN_OR_RETURN(const std::optional<DecodeCase> decode, DecodeCaseFromFlags());
     if (decode.has_value()) return WorkOn(*decode);
     ASSIGN_OR_RETURN(const std::optional<MoeCase> moe, MoeCaseFromFlags());

@@ -85,20 +85,18 @@ class Sending {
     const int ranks = rank.size();
     const int64_t experts = c.experts / ranks;
     const int64_t inner = experts * routing.capacity() * c.hidden;
-    made->step_ = {.kind = CollectiveStep::Kind::kAllToAll,
-                   .dtype = c.dtype,
-                   .count = inner,
-                   .exchanged = {.outer = 1,
-                                 .inner = inner,
-                                 .low = {ranks, 1},
-                                 .high = {ranks, 1},
-                                 .from_low = true,
-                                 .outer_end = 1,
-                                 .low_end = 1},
-                   .rows = {.leaving = 0,
-                            .arriving = 1,
-                            .capacity = routing.capacity(),
-                            .row = c.hidden}};
+    made->step_ = {
+        .kind = CollectiveStep::Kind::kAllToAll,
+        .dtype = c.dtype,
+        .count = inner,
+        .exchanged = {.outer = 1,
+                      .inner = inner,
+                      .low = {ranks, 1},
+                      .high = {ranks, 1},
+                      .from_low = true,
+                      .outer_end = 1,
+                      .low_end = 1},
+        .rows = {.leaving = 0, .arriving = 1, .capacity = routing.capacity(), .row = c.hidden}};
     for (int peer = 0; peer < ranks; ++peer) {
       for (int64_t e = 0; e < experts; ++e) {
         made->leaving_.push_back(routing.Count(peer * experts + e, rank.rank()));

@@ -12,8 +12,7 @@ namespace coconet::bench {
 
 void NodeContenders::AddTuned(absl::string_view side, Run run, const TuningRecord& record) {
   contenders_.push_back({std::string(side), std::move(run)});
-  variants_.push_back(
-      {.side = "variant", .name = std::string(side), .detail = Words(record.best)});
+  variants_.push_back({.side = "variant", .name = std::string(side), .detail = Words(record.best)});
 }
 
 absl::StatusOr<std::vector<Finding>> NodeContenders::Measure(Rank& rank, int64_t bytes,

@@ -30,8 +30,8 @@ class NodeContenders {
   /// A fact "variant" tells what was picked.
   void AddTuned(absl::string_view side, Run run, const TuningRecord& record);
 
-  /// Collective: times all. Facts beside those of AddTuned: "sending_processor_us", and "bytes", the
-  /// most that leave a rank in a step.
+  /// Collective: times all. Facts beside those of AddTuned: "sending_processor_us", and "bytes",
+  /// the most that leave a rank in a step.
   absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, int64_t bytes, double seconds) const;
 
  private:

@@ -196,9 +196,7 @@ int64_t RankExtent::Begin(int rank) const {
   return rank > (total + shift) / per ? total : std::clamp<int64_t>(rank * per - shift, 0, total);
 }
 
-int64_t RankExtent::On(int rank) const {
-  return per == 0 ? total : Begin(rank + 1) - Begin(rank);
-}
+int64_t RankExtent::On(int rank) const { return per == 0 ? total : Begin(rank + 1) - Begin(rank); }
 
 int LaneOf(const Step& step) {
   return std::visit([](const auto& s) { return s.lane; }, step);

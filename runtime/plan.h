@@ -135,11 +135,11 @@ struct CollectiveStep {
   /// Elements between consecutive blocks of kReduceScatter's input or kAllGather's
   /// output; 0: `count`.
   int64_t stride = 0;
-  /// kAllToAll of a tensor as ranks store it, instead of blocks: of the elements [outer, low, middle,
-  /// high, inner] in row-major order ranks have slices over `low` before and over `high` after, or,
-  /// unless `from_low`, the other way round. A slice is stored from index 0 on, in storage for
-  /// `per` indices. `count` is the most elements that a rank has for another. Only libraries of hosts
-  /// take it.
+  /// kAllToAll of a tensor as ranks store it, instead of blocks: of the elements [outer, low,
+  /// middle, high, inner] in row-major order ranks have slices over `low` before and over `high`
+  /// after, or, unless `from_low`, the other way round. A slice is stored from index 0 on, in
+  /// storage for `per` indices. `count` is the most elements that a rank has for another. Only
+  /// libraries of hosts take it.
   struct Exchanged {
     int64_t outer = 0, middle = 1, inner = 1;  // outer 0: blocks
     RankExtent low, high;                      // sliced, both

@@ -123,8 +123,8 @@ Tally RunPrograms(uint64_t seed, Make make) {
   return all;
 }
 
-/// A program of extents N, and M if it has it. Draws again where one has no such sizes: 300 elements
-/// are not a number of type u8.
+/// A program of extents N, and M if it has it. Draws again where one has no such sizes: 300
+/// elements are not a number of type u8.
 Graph BoundProgram(const BoundSize& n, std::mt19937_64& random) {
   for (;;) {
     const Graph symbolic = RandomProgram(random(), {.kind = ProgramKind::kSymbolic});

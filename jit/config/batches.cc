@@ -131,15 +131,14 @@ std::vector<std::vector<int>> BatchesOf(const Schedule& s, const std::vector<Nod
     const Load& load = loads[order[i]];
     auto best = filled.begin() + std::min<size_t>(i, filled.size() - 1);
     if (i >= filled.size()) {
-      best = absl::c_min_element(filled, [&](const Batch& a, const Batch& b) {
-        return a.CostOf(load) < b.CostOf(load);
-      });
+      best = absl::c_min_element(
+          filled, [&](const Batch& a, const Batch& b) { return a.CostOf(load) < b.CostOf(load); });
     }
     best->load += load;
     best->tensors.push_back(order[i]);
   }
-  absl::c_stable_sort(
-      filled, [](const Batch& a, const Batch& b) { return ComesBefore(a.load, b.load); });
+  absl::c_stable_sort(filled,
+                      [](const Batch& a, const Batch& b) { return ComesBefore(a.load, b.load); });
   std::vector<std::vector<int>> result;
   for (Batch& batch : filled) {
     absl::c_sort(batch.tensors);

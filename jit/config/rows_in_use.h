@@ -22,9 +22,9 @@ struct RowsInUse {
 /// coconet/language/bags.h). Time and memory are linear in the program.
 std::vector<RowsInUse> FindRowsInUse(const TypedGraph& program);
 
-/// Of `id`, an AllToAll of a tensor with rows not in use: their counts in the layout of its operand,
-/// which an AllToAll brings to those in the layout of its result, `counts`, or brings from these.
-/// -1: there are none.
+/// Of `id`, an AllToAll of a tensor with rows not in use: their counts in the layout of its
+/// operand, which an AllToAll brings to those in the layout of its result, `counts`, or brings from
+/// these. -1: there are none.
 NodeId CountsBefore(const TypedGraph& program, NodeId id, NodeId counts);
 
 }  // namespace coconet

@@ -29,7 +29,7 @@ struct CollectiveCall {
   void* out;
   Communicator* library;                                  // of the step's lane and group
   const int32_t *leaving = nullptr, *arriving = nullptr;  // with step.rows
-  absl::Span<const AllToAllCall> together = {};  // of the first of AllToAlls: all of them
+  absl::Span<const AllToAllCall> together = {};           // of the first of AllToAlls: all of them
 };
 struct GemmCall {
   std::unique_ptr<Gemm> gemm;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "runtime/node/stream_copy.h"
+
 namespace coconet {
 
 using Exchanged = CollectiveStep::Exchanged;
@@ -21,8 +23,7 @@ ExchangedBlock::ExchangedBlock(const CollectiveStep& step, Side side, int rank, 
   const int of_low = has_low ? rank : peer, of_high = has_low ? peer : rank;
   const int64_t low_stored = has_low ? x.low.per : x.low.total,
                 high_stored = has_low ? x.high.total : x.high.per;
-  const int64_t lows =
-      std::max<int64_t>(std::min(x.low_end, x.low.On(of_low)) - x.low_begin, 0);
+  const int64_t lows = std::max<int64_t>(std::min(x.low_end, x.low.On(of_low)) - x.low_begin, 0);
   const int64_t first_low = x.low_begin + (has_low ? 0 : x.low.Begin(of_low)),
                 first_high = has_low ? x.high.Begin(of_high) : 0;
   row_stride_ = high_stored * x.inner * element;
@@ -58,13 +59,21 @@ int64_t ExchangedBlock::BytesInUse() const {
   return in_use;
 }
 
-void CopyBlock(const ExchangedBlock& from, const void* in, const ExchangedBlock& to, void* out) {
+void CopyBlock(const ExchangedBlock& from, const void* in, const ExchangedBlock& to, void* out,
+               bool streams) {
+  const auto copy = [streams](void* to_run, const void* from_run, int64_t bytes) {
+    if (streams)
+      StreamCopy(to_run, from_run, bytes);
+    else
+      std::memcpy(to_run, from_run, bytes);
+  };
   to.ForEach(0, to.BytesInUse(), [&](int64_t offset, int64_t bytes, int64_t place) {
     char* run = static_cast<char*>(out) + offset;
     from.ForEach(place, place + bytes, [&](int64_t there, int64_t part, int64_t begin) {
-      std::memcpy(run + (begin - place), static_cast<const char*>(in) + there, part);
+      copy(run + (begin - place), static_cast<const char*>(in) + there, part);
     });
   });
+  if (streams) StreamFence();
 }
 
 }  // namespace coconet

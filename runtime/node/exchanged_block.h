@@ -34,7 +34,8 @@ class ExchangedBlock {
     int64_t before = 0;  // bytes in use of the groups before
     for (int64_t place = 0; place < bytes() && before < end; place += group_) {
       const int64_t offset = OffsetOf(place), in_use = InUse(offset);
-      const int64_t from = std::max(begin - before, int64_t{0}), to = std::min(end - before, in_use);
+      const int64_t from = std::max(begin - before, int64_t{0}),
+                    to = std::min(end - before, in_use);
       if (from < to) take(offset + from, to - from, place + from);
       before += in_use;
     }
@@ -64,8 +65,9 @@ class ExchangedBlock {
   int64_t group_ = 0, row_ = 0;  // bytes, with counts
 };
 
-/// Copies the bytes in use of `to`, which lies at `out`, from `from`, of all rows of the same block,
-/// which lies at `in`.
-void CopyBlock(const ExchangedBlock& from, const void* in, const ExchangedBlock& to, void* out);
+/// Copies the bytes in use of `to`, which lies at `out`, from `from`, of all rows of the same
+/// block, which lies at `in`. `streams`: past the caches (StreamCopy).
+void CopyBlock(const ExchangedBlock& from, const void* in, const ExchangedBlock& to, void* out,
+               bool streams = false);
 
 }  // namespace coconet

@@ -54,6 +54,34 @@ TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
   EXPECT_FALSE(UsesLane({.buffers = {}, .steps = {StepOf(0, {})}}, 1));
 }
 
+TEST(AllToAllsTogether, AreThoseThatWaitForNothingMore) {
+  const auto all_to_all = [](int in, int out, std::vector<int> after = {}) {
+    CollectiveStep step{.kind = CollectiveStep::Kind::kAllToAll, .in = in, .out = out};
+    step.lane = 1;
+    step.after = std::move(after);
+    return step;
+  };
+  const auto together = [](std::vector<Step> steps) {
+    const Plan plan{.buffers = {}, .steps = std::move(steps)};
+    const LaneOrder order = OrderOf(plan);
+    return AllToAllsTogether(plan, order.of[1], 0);
+  };
+  EXPECT_EQ(together({all_to_all(0, 1), all_to_all(2, 3), all_to_all(0, 4)}), 3u);
+  EXPECT_EQ(together({all_to_all(0, 1), all_to_all(1, 2)}), 1u) << "takes what the first brings";
+  EXPECT_EQ(together({all_to_all(0, 1), all_to_all(2, 0)}), 1u) << "overwrites what it takes";
+  EXPECT_EQ(together({all_to_all(0, 1), all_to_all(2, 1)}), 1u) << "overwrites what it brings";
+  CollectiveStep counted = all_to_all(2, 3);
+  counted.rows = {.leaving = 4, .arriving = 1};
+  EXPECT_EQ(together({all_to_all(0, 1), counted}), 1u) << "needs its counts";
+  EXPECT_EQ(together({StepOf(0, {}), all_to_all(0, 1, {0}), StepOf(0, {}), all_to_all(2, 3, {0}),
+                      all_to_all(4, 5, {2})}),
+            2u);
+  CollectiveStep other = all_to_all(2, 3);
+  other.group = Group::kNode;
+  EXPECT_EQ(together({all_to_all(0, 1), other}), 1u);
+  EXPECT_EQ(together({StepOf(1, {}), all_to_all(0, 1)}), 1u);
+}
+
 TEST(LaneThread, RunsOneJobAfterAnother) {
   LaneThread thread({});
   int sum = 0;  // written by the lane's thread only, read when it is done

@@ -185,13 +185,12 @@ absl::Status CheckExchanged(const Plan& plan, const CollectiveStep& step) {
   }
   const int64_t of_group = std::max<int64_t>(step.rows.capacity * step.rows.row, 1);
   const bool has_rows = step.rows.leaving >= 0 || step.rows.arriving >= 0;
-  if (has_rows && (step.rows.capacity < 1 || step.rows.row < 1 ||
-                   !Product({step.rows.capacity, step.rows.row}).has_value() ||
-                   x.inner % of_group != 0))
+  if (has_rows &&
+      (step.rows.capacity < 1 || step.rows.row < 1 ||
+       !Product({step.rows.capacity, step.rows.row}).has_value() || x.inner % of_group != 0))
     return Bad(step.label, "groups of rows of an all-to-all", "others");
-  for (const auto& [buffer, counts, of_low] :
-       {std::tuple(step.in, step.rows.leaving, x.from_low),
-        {step.out, step.rows.arriving, !x.from_low}}) {
+  for (const auto& [buffer, counts, of_low] : {std::tuple(step.in, step.rows.leaving, x.from_low),
+                                               {step.out, step.rows.arriving, !x.from_low}}) {
     if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size()))
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
     int64_t most = 0;

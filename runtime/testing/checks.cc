@@ -62,7 +62,7 @@ absl::Status CheckShapeErrors(const Plan& good,
                         p.nodes == 1 ? "" : absl::StrCat(" on ", p.nodes, " nodes"),
                         p.stages == 1 ? "" : absl::StrCat(" in each of ", p.stages, " stages"));
   };
-  for (int Plan::* field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
+  for (int Plan::*field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
     Plan bad = good;
     bad.*field += 1;
     RETURN_IF_ERROR(
@@ -93,6 +93,56 @@ absl::Status CheckTableErrors(const Plan& good,
         Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
   }
   return absl::OkStatus();
+}
+
+/// Of AllToAlls of tensors as they lie, between buffers 0 and 2, of 100 elements.
+absl::Status CheckExchangedErrors(const Plan& good,
+                                  const std::function<absl::Status(const Plan&)>& bind) {
+  using Exchanged = CollectiveStep::Exchanged;
+  const Exchanged fine{.outer = 1,
+                       .low = {8 * good.ranks, 8},
+                       .high = {good.ranks, 1},
+                       .from_low = true,
+                       .outer_end = 1,
+                       .low_end = 8};
+  const auto want = [&](const Exchanged& exchanged, const CollectiveStep::Rows& rows,
+                        const std::string& words, int64_t more = 0) {
+    CollectiveStep step{.kind = CollectiveStep::Kind::kAllToAll,
+                        .dtype = DType::kF32,
+                        .in = 0,
+                        .out = 2,
+                        .count = MostOfBlock(exchanged) + more,
+                        .label = "x"};
+    step.exchanged = exchanged;
+    step.rows = rows;
+    Plan bad = good;
+    bad.steps.push_back(step);
+    return Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)),
+                bind(bad));
+  };
+  const std::string part = "a part of a tensor of an all-to-all of a stage, have another";
+  Exchanged large = fine;
+  large.inner = 1000;
+  RETURN_IF_ERROR(
+      want(large, {}, absl::StrCat(8000 * good.ranks, " elements of f32 in %0, have 100 of f32")));
+  Exchanged behind = fine;
+  behind.low_end = 9;
+  RETURN_IF_ERROR(want(behind, {}, part));
+  behind = fine;
+  behind.outer_end = 2;
+  RETURN_IF_ERROR(want(behind, {}, part));
+  Exchanged huge = fine;
+  huge.middle = std::numeric_limits<int64_t>::max() / 4;
+  huge.low_end = 0;
+  RETURN_IF_ERROR(want(huge, {}, part));
+  Exchanged whole = fine;
+  whole.high.per = 0;
+  RETURN_IF_ERROR(want(whole, {}, part));
+  RETURN_IF_ERROR(want(fine, {}, "8 elements of a block, have 9", /*more=*/1));
+  RETURN_IF_ERROR(want(fine, {.leaving = 0, .arriving = 2, .capacity = 3, .row = 1},
+                       "groups of rows of an all-to-all, have others"));
+  return want(fine, {.leaving = 0, .arriving = 2, .capacity = 1, .row = 1},
+              "counts in a buffer of i32, have %0");
 }
 
 absl::Status CheckCollectiveErrors(const Plan& good,
@@ -126,6 +176,7 @@ absl::Status CheckCollectiveErrors(const Plan& good,
     RETURN_IF_ERROR(
         Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
   }
+  RETURN_IF_ERROR(CheckExchangedErrors(good, bind));
   return CheckTableErrors(good, bind);
 }
 

@@ -6,6 +6,7 @@
 #include "coconet/base/status.h"
 #include "runtime/node/exchanged_block.h"
 #include "runtime/node/reduce.h"
+#include "runtime/node/stream_copy.h"
 
 namespace coconet {
 namespace {
@@ -95,7 +96,9 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
     return ExchangedBlock(*call.step, Side::kAfter, own, peer, call.arriving);
   };
   streams_.Clear(group_.members.size - 1);
+  int64_t result = 0;  // bytes
   for (int peer = 0; peer < group_.members.size; ++peer) {
+    for (const AllToAllCall& call : calls) result += arriving(call, peer).bytes();
     if (peer == own) continue;
     int64_t sent = 0, received = 0;
     for (const AllToAllCall& call : calls) {
@@ -105,6 +108,7 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
     streams_.outs.push_back({group_.members.Rank(peer), nullptr, sent});
     streams_.ins.push_back({group_.members.Rank(peer), received});
   }
+  const bool streams = result >= kStreamedBytes;
   const auto peer_of = [&](size_t stream) {
     const int peer = static_cast<int>(stream);
     return peer < own ? peer : peer + 1;
@@ -133,7 +137,11 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
         const ExchangedBlock block = arriving(call, peer_of(stream));
         block.ForEach(std::max<int64_t>(begin, 0), end,
                       [&](int64_t offset, int64_t bytes, int64_t) {
-                        std::memcpy(static_cast<char*>(call.out) + offset, from, bytes);
+                        char* const to = static_cast<char*>(call.out) + offset;
+                        if (streams)
+                          StreamCopy(to, from, bytes);
+                        else
+                          std::memcpy(to, from, bytes);
                         from += bytes;
                       });
         const int64_t bytes = block.BytesInUse();
@@ -143,9 +151,12 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
     }
   };
   for (const AllToAllCall& call : calls) {
-    CopyBlock({*call.step, Side::kBefore, own, own}, call.in, arriving(call, own), call.out);
+    CopyBlock({*call.step, Side::kBefore, own, own}, call.in, arriving(call, own), call.out,
+              streams);
   }
-  return traffic_->Move(calls[0].step->Call(), streams_, fill, take);
+  const absl::Status moved = traffic_->Move(calls[0].step->Call(), streams_, fill, take);
+  if (streams) StreamFence();
+  return moved;
 }
 
 absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,
@@ -197,7 +208,8 @@ absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& 
                                                   PartOf part) {
   if (line.members.size == 1) return absl::OkStatus();
   const Range mine = part(line.index);
-  return Trade(call, line, inout, [&](int /*peer*/) { return mine; }, inout, part);
+  return Trade(
+      call, line, inout, [&](int /*peer*/) { return mine; }, inout, part);
 }
 
 absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
@@ -207,8 +219,8 @@ absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
   char* slice = call.out + mine.begin * call.element;
   const bool alone = local_.members.size == 1;
   if (!alone)
-    RETURN_IF_ERROR(
-        ReduceParts(call, local_, call.in, [&](int i) { return of_node.Of(i); }, slice));
+    RETURN_IF_ERROR(ReduceParts(
+        call, local_, call.in, [&](int i) { return of_node.Of(i); }, slice));
   return ReduceParts(
       call, across_, alone ? call.in : slice, [&](int i) { return of_rank.Of(i); },
       slice + of_rank.Of(across_.index).begin * call.element);

@@ -58,8 +58,8 @@ class MpiTraffic {
   using Take =
       absl::FunctionRef<void(int64_t begin, absl::Span<const absl::Span<const char>> pieces)>;
 
-  /// `fill(stream, begin, place)` stores the bytes from `begin` on of a stream in `outs`, as many as
-  /// `place` has.
+  /// `fill(stream, begin, place)` stores the bytes from `begin` on of a stream in `outs`, as many
+  /// as `place` has.
   using Fill = absl::FunctionRef<void(size_t stream, int64_t begin, absl::Span<char> place)>;
 
   /// Returns when everything has been sent and taken. `what` names the operation. DeadlineExceeded
