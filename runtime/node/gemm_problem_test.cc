@@ -80,9 +80,7 @@ TEST(CheckGemm, RefusesWhatLeavesABuffer) {
             "Bind: MM: want 32 elements in %2 for c, have 30");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.transpose_b = true; }),
             "Bind: MM: want 44 elements in %1 for b, have 40");
-  EXPECT_EQ(Refusal([](GemmStep& s) {
-              s.m = {8, 4};
-            }),
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.m = {8, 4}; }),
             "Bind: MM: want 28 elements in %0 for a, have 24");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.a.offset = kMost; }),
             "Bind: MM: want 2^63 or more elements in %0 for a, have 24");

@@ -21,9 +21,7 @@ TEST(TermsFor, SpinsOnlyWhereEveryWaiterHasACore) {
 }
 
 TEST(WaitUntil, SeesWhatIsReadyWithoutPausing) {
-  EXPECT_EQ(WaitUntil(
-                {.spins = 0, .timeout_ns = 0}, [] { return true; }, Never),
-            WaitEnd::kReady);
+  EXPECT_EQ(WaitUntil({.spins = 0, .timeout_ns = 0}, [] { return true; }, Never), WaitEnd::kReady);
 }
 
 TEST(WaitUntil, SeesAFlagThatComesLate) {
@@ -51,9 +49,7 @@ TEST(WaitUntil, GivesUpWhenInVainButNotWhenReadyAsWell) {
   EXPECT_EQ(WaitUntil(TermsFor(2, 1, 60), Never, [] { return true; }), WaitEnd::kInVain);
   bool ready = false;
   const auto both_at_once = [&] { return ready = true; };
-  EXPECT_EQ(WaitUntil(
-                TermsFor(2, 1, 60), [&] { return ready; }, both_at_once),
-            WaitEnd::kReady);
+  EXPECT_EQ(WaitUntil(TermsFor(2, 1, 60), [&] { return ready; }, both_at_once), WaitEnd::kReady);
 }
 
 TEST(Reached, WrapsAround) {

@@ -62,7 +62,7 @@ absl::Status CheckShapeErrors(const Plan& good,
                         p.nodes == 1 ? "" : absl::StrCat(" on ", p.nodes, " nodes"),
                         p.stages == 1 ? "" : absl::StrCat(" in each of ", p.stages, " stages"));
   };
-  for (int Plan::*field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
+  for (int Plan::* field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
     Plan bad = good;
     bad.*field += 1;
     RETURN_IF_ERROR(

@@ -133,14 +133,14 @@ absl::Status ThreadCommunicator::Open(Table& table, const void* in, void* out,
 }
 
 absl::Status ThreadCommunicator::Await(const Table& table, int index,
-                                       std::atomic<unsigned> Desks::Desk::*flag,
+                                       std::atomic<unsigned> Desks::Desk::* flag,
                                        absl::string_view what) {
   const absl::Status status = AwaitPeer(board_, terms_, rank_, table.members.Rank(index),
                                         table.Of(index).*flag, table.call, what);
   return status.ok() ? status : Retreat(table, status);
 }
 
-absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::*flag,
+absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::* flag,
                                           absl::string_view what) {
   for (int peer = 0; peer < size_; ++peer) RETURN_IF_ERROR(Await(group_, peer, flag, what));
   return absl::OkStatus();

@@ -28,7 +28,8 @@ StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64
     bases_.push_back(static_cast<char*>(regions_[group.Rank(i)]->base()) + offset);
 }
 
-absl::Status StagingBuffer::Meet(absl::string_view what, std::atomic<unsigned> Counters::*counter) {
+absl::Status StagingBuffer::Meet(absl::string_view what,
+                                 std::atomic<unsigned> Counters::* counter) {
   const auto of = [&](int index) -> std::atomic<unsigned>& {
     return reinterpret_cast<Counters*>(bases_[index])->*counter;
   };

@@ -50,7 +50,7 @@ class StagingBuffer {
   char* Half(int index, int which) const {
     return bases_[index] + kCounterBytes + (2 * which + static_cast<int64_t>(epoch_ % 2)) * kWindow;
   }
-  absl::Status Meet(absl::string_view what, std::atomic<unsigned> Counters::*counter);
+  absl::Status Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter);
 
   std::vector<std::shared_ptr<Region>> regions_;
   std::vector<char*> bases_;  // by index in the group

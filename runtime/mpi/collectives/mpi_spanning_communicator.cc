@@ -208,8 +208,7 @@ absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& 
                                                   PartOf part) {
   if (line.members.size == 1) return absl::OkStatus();
   const Range mine = part(line.index);
-  return Trade(
-      call, line, inout, [&](int /*peer*/) { return mine; }, inout, part);
+  return Trade(call, line, inout, [&](int /*peer*/) { return mine; }, inout, part);
 }
 
 absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
@@ -219,8 +218,8 @@ absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
   char* slice = call.out + mine.begin * call.element;
   const bool alone = local_.members.size == 1;
   if (!alone)
-    RETURN_IF_ERROR(ReduceParts(
-        call, local_, call.in, [&](int i) { return of_node.Of(i); }, slice));
+    RETURN_IF_ERROR(
+        ReduceParts(call, local_, call.in, [&](int i) { return of_node.Of(i); }, slice));
   return ReduceParts(
       call, across_, alone ? call.in : slice, [&](int i) { return of_rank.Of(i); },
       slice + of_rank.Of(across_.index).begin * call.element);

@@ -154,8 +154,7 @@ MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeou
 MpiTraffic::~MpiTraffic() = default;
 
 absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Take take) {
-  return Move(
-      what, streams, [](size_t, int64_t, absl::Span<char>) {}, take);
+  return Move(what, streams, [](size_t, int64_t, absl::Span<char>) {}, take);
 }
 
 absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Fill fill,
