@@ -118,6 +118,7 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
   }
   findings.push_back({.side = "imbalance", .detail = absl::StrCat(cut.imbalance)});
   findings.push_back({.side = "sets", .detail = absl::StrCat(sets.size())});
+  findings.push_back({.side = "pools_by", .detail = baseline->pools_by()});
   findings.push_back(
       {.side = "order",
        .detail = ours->record().best.config.remote_first ? "remote first" : "plain"});

@@ -21,8 +21,9 @@ absl::StatusOr<std::optional<EmbeddingCase>> EmbeddingCaseFromFlags();
 ///   pooling      ours, without the AllToAll, into memory of its own: the bound
 ///   baseline     EmbeddingBaseline
 ///   loop         the baseline's pooling alone
-/// Facts "variant" by side; "imbalance" of ColumnCut; "sets", how many; "order", that of ours:
-/// "remote first" or "plain". Internal when ours and the baseline differ by more than roundings.
+/// Facts "variant" by side; "imbalance" of ColumnCut; "sets", how many; "pools_by", of the
+/// baseline; "order", that of ours: "remote first" or "plain". Internal when ours and the baseline
+/// differ by more than roundings.
 absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c);
 /// A worker's main function; writes its findings where RunWorker expects them.
 absl::Status WorkOn(const EmbeddingCase& c);

@@ -2,17 +2,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/array.h"
 #include "bench/embedding_case.h"
+#include "bench/fbgemm.h"
 
 namespace coconet::bench {
 
 /// A careful user's step: pools into a send buffer, MPI_Alltoallv, unpacks to one row a sample.
-/// The columns are cut as ours are.
+/// The columns are cut as ours are. Pools by FBGEMM's kernel where EmbeddingCase names it, it can
+/// be loaded and is faster here, else by a loop of this benchmark; by that alone for kPooling.
 class EmbeddingBaseline {
  public:
   /// `sets` outlives it.
@@ -31,6 +34,8 @@ class EmbeddingBaseline {
 
   /// Sample `sample`'s sum in a column of a table; the sample is this rank's.
   float At(int table, int64_t sample, int64_t column) const;
+  /// "fbgemm", "loop", or "loop; fbgemm is absent: ..."
+  const std::string& pools_by() const { return pools_by_; }
   const Range& samples() const { return samples_; }
   /// By own columns.
   const std::vector<Array>& tables() const { return tables_; }
@@ -38,6 +43,10 @@ class EmbeddingBaseline {
 
  private:
   absl::Status AllocateTables();
+  /// Picks what pools.
+  absl::Status LoadFbgemm();
+  void PoolByLoop();
+  void PoolByFbgemm();
 
   EmbeddingCase c_;
   ColumnCut cut_;
@@ -47,6 +56,9 @@ class EmbeddingBaseline {
   Range samples_;
   std::vector<Array> tables_, indices_;  // by own columns
   Array leaving_, arriving_, pooled_;
+  std::vector<Fbgemm::Pool> fbgemm_;  // by own columns; none: the loop
+  std::vector<Array> offsets_;        // of bags, likewise
+  std::string pools_by_ = "loop";
 };
 
 }  // namespace coconet::bench

@@ -43,6 +43,7 @@ absl::Status MeasureExchanged(const EmbeddingCase& c, int ranks, const std::stri
   row.Set("pooling_variant", FactOf(best.found, "variant", "pooling"));
   row.Set("imbalance", std::stod(FactOf(best.found, "imbalance")));
   row.Set("sets", CountOf(best.found, "sets"));
+  row.Set("baseline_pools_by", FactOf(best.found, "pools_by"));
   row.Set("bound_us", row.Number("pooling_us"));
   row.Set("of_bound", row.Number("bound_us") / ours_us);
   row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);

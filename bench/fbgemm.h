@@ -26,8 +26,8 @@ class Fbgemm {
   static absl::StatusOr<Fbgemm> Load(const std::string& site_packages);
 
   /// What GenerateEmbeddingSpMDM makes for rows of `columns` columns in f32 or bf16, which
-  /// prefetches 16 rows ahead.
-  Pool MakePool(DType dtype, int64_t columns) const;
+  /// prefetches 16 rows ahead; bag b's sums begin at b * out_stride.
+  Pool MakePool(DType dtype, int64_t columns, int64_t out_stride) const;
 
  private:
   void* f32_ = nullptr;

@@ -28,7 +28,8 @@ ABSL_FLAG(std::vector<std::string>, dtype, (std::vector<std::string>{"f32", "bf1
 ABSL_FLAG(std::vector<std::string>, indices, (std::vector<std::string>{"uniform", "zipf"}),
           "distributions of the indices");
 ABSL_FLAG(std::string, fbgemm, "",
-          "of pooling: the site-packages folder of a Python that has torch and fbgemm-gpu-cpu");
+          "the site-packages folder of a Python that has torch and fbgemm-gpu-cpu: pooling is "
+          "compared with FBGEMM's, and baselines pool by it where it is faster");
 ABSL_FLAG(std::vector<std::string>, experts, (std::vector<std::string>{"8", "64"}),
           "numbers of experts of moe");
 ABSL_FLAG(int64_t, local_batch, 512, "samples of a rank");
@@ -178,8 +179,7 @@ absl::StatusOr<Row> MeasuredRow(const Wanted& wanted, const std::string& scratch
        .zipf = wanted.indices == "zipf" ? 1.05 : 0,
        .seconds = IsQuick() ? 0.2 : 5,
        .budget_s = TuningBudget(/*usual=*/30, /*quick=*/3),
-       .fbgemm = wanted.work == EmbeddingCase::Work::kPooling ? Resolve(absl::GetFlag(FLAGS_fbgemm))
-                                                              : ""},
+       .fbgemm = absl::GetFlag(FLAGS_fbgemm).empty() ? "" : Resolve(absl::GetFlag(FLAGS_fbgemm))},
       wanted.ranks, scratch);
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/array.h"
 #include "coconet/base/status.h"
-#include "runtime/node/halves.h"
+#include "runtime/node/loops/halves.h"
 
 namespace coconet::bench {
 namespace {

@@ -27,7 +27,7 @@ class FbgemmSide {
     made->c_ = c;
     made->memory_ = &memory;
     made->sets_ = &sets;
-    made->pool_ = fbgemm.MakePool(c.dtype, c.columns);
+    made->pool_ = fbgemm.MakePool(c.dtype, c.columns, c.columns);
     for (int64_t lookups : c.lookups) {
       ASSIGN_OR_RETURN(Array offsets, Array::Allocate((c.samples + 1) * 4));
       for (int64_t b = 0; b <= c.samples; ++b)

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
+#include "runtime/rank_extent.h"
 
 namespace coconet {
 
@@ -85,20 +86,6 @@ struct KernelStep {
   /// the blocks of both must be resident together. -1: none.
   int awaits = -1;
   bool operator==(const KernelStep&) const = default;
-};
-
-/// The extent of a dimension per rank: `total` on every rank, or, if sliced, the rank's part, which
-/// is shorter or empty on the last ranks.
-struct RankExtent {
-  int64_t total = 0;
-  int64_t per = 0;    // sliced: rank r has what [r * per - shift, (r + 1) * per - shift) has
-                      // in common with [0, total); 0: not sliced
-  int64_t shift = 0;  // sliced by weights
-  int64_t Begin(int rank) const;  // of the rank's part in [0, total)
-  int64_t On(int rank) const;
-  /// The largest extent over all ranks.
-  int64_t Most() const { return per == 0 ? total : total < per ? total : per; }
-  bool operator==(const RankExtent&) const = default;
 };
 
 /// A library collective over whole buffers (NCCL, MPI, or the `thread` communicator) between the n

@@ -304,6 +304,7 @@ class Candidate {
 
   absl::Status CheckPhases() const {
     const KernelPhases phases = PhasesOf(p_, members_);
+    RETURN_IF_ERROR(CheckWholeBesideExchanges(phases));
     for (const KernelPhase& phase : phases.phases) {
       if (!phase.on_slices) continue;
       for (NodeId id : phase.evaluated) {
@@ -321,6 +322,23 @@ class Candidate {
     for (const KernelPhase& phase : phases.phases) reads.push_back(ReadsOf(phase));
     for (NodeId update : members_) {
       if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, reads));
+    }
+    return absl::OkStatus();
+  }
+
+  /// A kernel that exchanges goes over what goes from one rank to another, which is not the whole
+  /// of a tensor.
+  absl::Status CheckWholeBesideExchanges(const KernelPhases& phases) const {
+    const auto exchange =
+        absl::c_find_if(members_, [&](NodeId id) { return As<AllToAll>(g_, id) != nullptr; });
+    if (exchange == members_.end()) return absl::OkStatus();
+    for (const KernelPhase& phase : phases.phases) {
+      if (phase.on_slices || phase.arriving) continue;
+      for (const std::vector<NodeId>* made : {&phase.stores, &phase.sends, &phase.folds}) {
+        if (made->empty()) continue;
+        return Refuse(Text(made->front()), " is of whole tensors, and ", Text(*exchange),
+                      " exchanges slices: want a kernel of its own");
+      }
     }
     return absl::OkStatus();
   }

@@ -128,6 +128,23 @@ TEST(Fuse, RefusesWholeTensorsBesideAnExchange) {
             "exchanges: want a kernel of its own");
 }
 
+TEST(Fuse, RefusesToStoreWholeTensorsBesideAnExchange) {
+  const auto refused = [](absl::string_view exchange, absl::string_view fuse) {
+    return Transformed(
+        absl::StrCat("input x : f32[8, 8] sliced(1)\nstate s : f32[8, 8] replicated\n"
+                     "input z : f32[8, 8] replicated\nu = abs(z)\nupdate(s, u)\noutput y = u * ",
+                     exchange, "\n"),
+        fuse);
+  };
+  EXPECT_EQ(
+      refused("all_to_all(x, 0)", "fuse(%3 %4 %5 %6 %7)"),
+      "fuse(%3 %4 %5 %6 %7): %4 = update(s, %3) is of whole tensors, and %5 = all_to_all(x, 0) "
+      "exchanges slices: want a kernel of its own");
+  EXPECT_EQ(refused("all_to_all(-x, 0)", "fuse(%3 %4 %5 %6 %7 %8)"),
+            "fuse(%3 %4 %5 %6 %7 %8): %4 = update(s, %3) is of whole tensors, and %6 = "
+            "all_to_all(%5, 0) exchanges slices: want a kernel of its own");
+}
+
 TEST(Fuse, RefusesRowsThatAnExchangeCuts) {
   EXPECT_EQ(Transformed("input x : f32[8, 8] sliced(0)\n"
                         "output y = all_to_all(x - sum(x, 1), 1)\n",

@@ -2,7 +2,7 @@
 
 #include "coconet/base/status.h"
 #include "runtime/host/matmul.h"
-#include "runtime/node/halves.h"
+#include "runtime/node/loops/halves.h"
 
 namespace coconet {
 namespace {

@@ -8,7 +8,7 @@
 #include "coconet/base/dtype.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/gemm/host_cublaslt.h"
-#include "runtime/node/reduce.h"
+#include "runtime/node/loops/reduce.h"
 #include "runtime/simt/simt_driver.h"
 
 namespace coconet {

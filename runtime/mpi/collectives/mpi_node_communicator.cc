@@ -5,8 +5,8 @@
 
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
-#include "runtime/node/exchanged_block.h"
-#include "runtime/node/reduce.h"
+#include "runtime/node/loops/exchanged_block.h"
+#include "runtime/node/loops/reduce.h"
 
 namespace coconet {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "coconet/base/status.h"
-#include "runtime/node/exchanged_block.h"
-#include "runtime/node/reduce.h"
-#include "runtime/node/stream_copy.h"
+#include "runtime/node/loops/exchanged_block.h"
+#include "runtime/node/loops/reduce.h"
+#include "runtime/node/loops/stream_copy.h"
 
 namespace coconet {
 namespace {
@@ -16,6 +16,24 @@ using Pieces = absl::Span<const absl::Span<const char>>;
 /// The range of block `index`, for blocks of `count` elements, `stride` apart.
 Range Block(int64_t count, int64_t stride, int index) {
   return {index * stride, index * stride + count};
+}
+
+/// The stream of the bytes in use of all calls' blocks, one after the other, between this rank and
+/// `peer`: calls take(call, offset, bytes) for each run of memory that holds some of the `bytes`
+/// from `begin` on.
+template <class BlockOf, class Take>
+void ForEachRun(absl::Span<const AllToAllCall> calls, BlockOf block_of, int peer, int64_t begin,
+                int64_t bytes, Take take) {
+  int64_t end = begin + bytes;
+  for (const AllToAllCall& call : calls) {
+    if (end <= 0) return;
+    const ExchangedBlock block = block_of(call, peer);
+    block.ForEach(std::max<int64_t>(begin, 0), end,
+                  [&](int64_t offset, int64_t run, int64_t) { take(call, offset, run); });
+    const int64_t in_use = block.BytesInUse();
+    begin -= in_use;
+    end -= in_use;
+  }
 }
 
 }  // namespace
@@ -87,75 +105,59 @@ absl::Status MpiSpanningCommunicator::AllGather(const Call& call) {
 }
 
 absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
-  using Side = ExchangedBlock::Side;
   const int own = group_.index;
-  const auto leaving = [&](const AllToAllCall& call, int peer) {
-    return ExchangedBlock(*call.step, Side::kBefore, own, peer, call.leaving);
+  const auto leaving = [own](const AllToAllCall& call, int peer) {
+    return ExchangedBlock(*call.step, ExchangedBlock::Side::kBefore, own, peer, call.leaving);
   };
-  const auto arriving = [&](const AllToAllCall& call, int peer) {
-    return ExchangedBlock(*call.step, Side::kAfter, own, peer, call.arriving);
+  const auto arriving = [own](const AllToAllCall& call, int peer) {
+    return ExchangedBlock(*call.step, ExchangedBlock::Side::kAfter, own, peer, call.arriving);
+  };
+  const auto peer_of = [own](size_t stream) {
+    const int index = static_cast<int>(stream);
+    return index < own ? index : index + 1;
   };
   streams_.Clear(group_.members.size - 1);
   int64_t result = 0;  // bytes
   for (int peer = 0; peer < group_.members.size; ++peer) {
-    for (const AllToAllCall& call : calls) result += arriving(call, peer).bytes();
-    if (peer == own) continue;
     int64_t sent = 0, received = 0;
     for (const AllToAllCall& call : calls) {
       sent += leaving(call, peer).BytesInUse();
       received += arriving(call, peer).BytesInUse();
     }
+    result += received;
+    if (peer == own) continue;
     streams_.outs.push_back({group_.members.Rank(peer), nullptr, sent});
     streams_.ins.push_back({group_.members.Rank(peer), received});
   }
-  const bool streams = result >= kStreamedBytes;
-  const auto peer_of = [&](size_t stream) {
-    const int peer = static_cast<int>(stream);
-    return peer < own ? peer : peer + 1;
-  };
+  const bool past_caches = result >= kStreamedBytes;
   const auto fill = [&](size_t stream, int64_t begin, absl::Span<char> place) {
-    char* to = place.data();
-    int64_t end = begin + static_cast<int64_t>(place.size());
-    for (const AllToAllCall& call : calls) {
-      const ExchangedBlock block = leaving(call, peer_of(stream));
-      block.ForEach(std::max<int64_t>(begin, 0), end, [&](int64_t offset, int64_t bytes, int64_t) {
-        std::memcpy(to, static_cast<const char*>(call.in) + offset, bytes);
-        to += bytes;
-      });
-      const int64_t bytes = block.BytesInUse();
-      begin -= bytes;
-      end -= bytes;
-      if (end <= 0) break;
-    }
+    ForEachRun(
+        calls, leaving, peer_of(stream), begin, std::ssize(place),
+        [to = place.data()](const AllToAllCall& call, int64_t offset, int64_t bytes) mutable {
+          std::memcpy(to, static_cast<const char*>(call.in) + offset, bytes);
+          to += bytes;
+        });
   };
-  const auto take = [&](int64_t first, Pieces pieces) {
+  const auto take = [&](int64_t begin, Pieces pieces) {
     for (size_t stream = 0; stream < pieces.size(); ++stream) {
-      const char* from = pieces[stream].data();
-      int64_t begin = first, end = first + static_cast<int64_t>(pieces[stream].size());
-      for (const AllToAllCall& call : calls) {
-        if (end <= 0) break;
-        const ExchangedBlock block = arriving(call, peer_of(stream));
-        block.ForEach(std::max<int64_t>(begin, 0), end,
-                      [&](int64_t offset, int64_t bytes, int64_t) {
-                        char* const to = static_cast<char*>(call.out) + offset;
-                        if (streams)
-                          StreamCopy(to, from, bytes);
-                        else
-                          std::memcpy(to, from, bytes);
-                        from += bytes;
-                      });
-        const int64_t bytes = block.BytesInUse();
-        begin -= bytes;
-        end -= bytes;
-      }
+      ForEachRun(calls, arriving, peer_of(stream), begin, std::ssize(pieces[stream]),
+                 [&, from = pieces[stream].data()](const AllToAllCall& call, int64_t offset,
+                                                   int64_t bytes) mutable {
+                   char* const to = static_cast<char*>(call.out) + offset;
+                   if (past_caches)
+                     StreamCopy(to, from, bytes);
+                   else
+                     std::memcpy(to, from, bytes);
+                   from += bytes;
+                 });
     }
   };
   for (const AllToAllCall& call : calls) {
-    CopyBlock({*call.step, Side::kBefore, own, own}, call.in, arriving(call, own), call.out,
-              streams);
+    CopyBlock({*call.step, ExchangedBlock::Side::kBefore, own, own}, call.in, arriving(call, own),
+              call.out, past_caches);
   }
   const absl::Status moved = traffic_->Move(calls[0].step->Call(), streams_, fill, take);
-  if (streams) StreamFence();
+  if (past_caches) StreamFence();
   return moved;
 }
 

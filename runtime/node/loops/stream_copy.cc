@@ -1,4 +1,4 @@
-#include "runtime/node/stream_copy.h"
+#include "runtime/node/loops/stream_copy.h"
 
 #include <algorithm>
 #include <cstring>

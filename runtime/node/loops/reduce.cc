@@ -1,10 +1,10 @@
-#include "runtime/node/reduce.h"
+#include "runtime/node/loops/reduce.h"
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
-#include "runtime/node/halves.h"
+#include "runtime/node/loops/halves.h"
 
 namespace coconet {
 namespace {

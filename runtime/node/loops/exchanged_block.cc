@@ -1,8 +1,8 @@
-#include "runtime/node/exchanged_block.h"
+#include "runtime/node/loops/exchanged_block.h"
 
 #include <cstring>
 
-#include "runtime/node/stream_copy.h"
+#include "runtime/node/loops/stream_copy.h"
 
 namespace coconet {
 

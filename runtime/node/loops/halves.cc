@@ -1,4 +1,4 @@
-#include "runtime/node/halves.h"
+#include "runtime/node/loops/halves.h"
 
 namespace coconet {
 namespace {

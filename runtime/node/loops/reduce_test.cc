@@ -1,4 +1,4 @@
-#include "runtime/node/reduce.h"
+#include "runtime/node/loops/reduce.h"
 
 #include <cmath>
 #include <limits>

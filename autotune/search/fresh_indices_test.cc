@@ -1,4 +1,4 @@
-#include "autotune/measure/fresh_indices.h"
+#include "autotune/search/fresh_indices.h"
 
 #include <cstdint>
 #include <cstring>

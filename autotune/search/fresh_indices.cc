@@ -1,11 +1,10 @@
-#include "autotune/measure/fresh_indices.h"
+#include "autotune/search/fresh_indices.h"
 
 #include <utility>
 
 #include "autotune/measure/arena.h"
 #include "autotune/measure/tensors.h"
 #include "coconet/base/status.h"
-#include "runtime/memory.h"
 
 namespace coconet {
 
