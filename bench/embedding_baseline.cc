@@ -68,19 +68,13 @@ void EmbeddingBaseline::Take(int64_t set) {
 }
 
 absl::Status EmbeddingBaseline::LoadFbgemm() {
-  const absl::StatusOr<Fbgemm> fbgemm = Fbgemm::Load(c_.fbgemm);
-  if (absl::IsNotFound(fbgemm.status())) {
-    pools_by_ = absl::StrCat("loop; fbgemm is absent: ", fbgemm.status().message());
+  absl::StatusOr<FbgemmBags> made = FbgemmBags::Make(c_, cut_.mine, cut_.width[rank_]);
+  if (absl::IsNotFound(made.status())) {
+    pools_by_ = absl::StrCat("loop; fbgemm is absent: ", made.status().message());
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(fbgemm.status());
-  for (const OwnColumns& own : cut_.mine) {
-    fbgemm_.push_back(fbgemm->MakePool(c_.dtype, own.columns.size(), cut_.width[rank_]));
-    ASSIGN_OR_RETURN(Array offsets, Array::Allocate((c_.samples + 1) * 4));
-    for (int64_t b = 0; b <= c_.samples; ++b)
-      offsets.as<int32_t>()[b] = static_cast<int32_t>(b * c_.lookups[own.table]);
-    offsets_.push_back(std::move(offsets));
-  }
+  RETURN_IF_ERROR(made.status());
+  fbgemm_ = *std::move(made);
   // Its kernel for bf16 is a scalar loop in some versions.
   const auto fastest = [&](void (EmbeddingBaseline::*pool)()) {
     double least = std::numeric_limits<double>::infinity();
@@ -96,21 +90,17 @@ absl::Status EmbeddingBaseline::LoadFbgemm() {
   const double loop = fastest(&EmbeddingBaseline::PoolByLoop),
                theirs = fastest(&EmbeddingBaseline::PoolByFbgemm);
   if (loop < theirs)
-    fbgemm_.clear();
+    fbgemm_.reset();
   else
     pools_by_ = "fbgemm";
   return absl::OkStatus();
 }
 
-void EmbeddingBaseline::PoolOnce() { fbgemm_.empty() ? PoolByLoop() : PoolByFbgemm(); }
+void EmbeddingBaseline::PoolOnce() { fbgemm_.has_value() ? PoolByFbgemm() : PoolByLoop(); }
 
 void EmbeddingBaseline::PoolByFbgemm() {
-  for (size_t k = 0; k < cut_.mine.size(); ++k) {
-    const bool fine = fbgemm_[k](c_.samples, c_.samples * c_.lookups[cut_.mine[k].table], c_.rows,
-                                 tables_[k].as<void>(), indices_[k].as<int32_t>(),
-                                 offsets_[k].as<int32_t>(), leaving_.as<float>() + cut_.mine[k].at);
-    CC_CHECK(fine);  // all indices are of the table
-  }
+  fbgemm_->Pool(tables_, indices_,
+                [&](size_t k) { return leaving_.as<float>() + cut_.mine[k].at; });
 }
 
 void EmbeddingBaseline::PoolByLoop() {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/array.h"
 #include "bench/embedding_case.h"
-#include "bench/fbgemm.h"
+#include "bench/fbgemm_bags.h"
 
 namespace coconet::bench {
 
@@ -56,8 +57,7 @@ class EmbeddingBaseline {
   Range samples_;
   std::vector<Array> tables_, indices_;  // by own columns
   Array leaving_, arriving_, pooled_;
-  std::vector<Fbgemm::Pool> fbgemm_;  // by own columns; none: the loop
-  std::vector<Array> offsets_;        // of bags, likewise
+  std::optional<FbgemmBags> fbgemm_;  // none: the loop
   std::string pools_by_ = "loop";
 };
 

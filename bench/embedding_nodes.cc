@@ -6,67 +6,30 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "bench/array.h"
 #include "bench/embedding_baseline.h"
 #include "bench/embedding_contender.h"
 #include "bench/node_contenders.h"
+#include "bench/row_sender.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 namespace {
 
-/// The sums that leave and arrive, in one AllToAll of the library that ours uses.
-class Sending {
- public:
-  static absl::StatusOr<std::unique_ptr<Sending>> Make(Rank& rank, const EmbeddingCase& c,
-                                                       const ColumnCut& cut) {
-    auto made = std::make_unique<Sending>();
-    made->rank_ = &rank;
-    const int ranks = rank.size();
-    const int64_t samples = c.samples / ranks,
-                  most = *std::max_element(cut.width.begin(), cut.width.end());
-    // A rank has as many rows, one per column, for each other rank.
-    made->step_ = {.kind = CollectiveStep::Kind::kAllToAll,
-                   .dtype = DType::kF32,
-                   .count = most * samples,
-                   .exchanged = {.outer = 1,
-                                 .inner = most * samples,
-                                 .low = {ranks, 1},
-                                 .high = {ranks, 1},
-                                 .from_low = true,
-                                 .outer_end = 1,
-                                 .low_end = 1},
-                   .rows = {.leaving = 0, .arriving = 1, .capacity = most, .row = samples}};
-    for (int peer = 0; peer < ranks; ++peer) {
-      made->leaving_.push_back(static_cast<int32_t>(cut.width[rank.rank()]));
-      made->arriving_.push_back(static_cast<int32_t>(cut.width[peer]));
-    }
-    const auto bytes_of = [&](int64_t columns) {
-      return columns * samples * static_cast<int64_t>(sizeof(float));
-    };
-    made->bytes_ = (ranks - 1) * bytes_of(cut.width[rank.rank()]);
-    ASSIGN_OR_RETURN(made->from_, Array::Allocate(std::max<int64_t>(1, ranks * bytes_of(most))));
-    ASSIGN_OR_RETURN(made->to_, Array::Allocate(std::max<int64_t>(1, ranks * bytes_of(most))));
-    return made;
+/// The sums of each rank's columns for the samples of each, a row per column.
+RankRows RowsOf(const EmbeddingCase& c, const ColumnCut& cut, int rank, int ranks) {
+  RankRows rows{.dtype = DType::kF32,
+                .groups = 1,
+                .capacity = *std::max_element(cut.width.begin(), cut.width.end()),
+                .row = c.samples / ranks,
+                .leaving = {},
+                .arriving = {}};
+  for (int64_t width : cut.width) {
+    rows.leaving.push_back(static_cast<int32_t>(cut.width[rank]));
+    rows.arriving.push_back(static_cast<int32_t>(width));
   }
-  absl::Status Run(int64_t steps) {
-    for (int64_t i = 0; i < steps; ++i) {
-      RETURN_IF_ERROR(rank_->library().AllToAlls(
-          {{&step_, from_.as<void>(), to_.as<void>(), leaving_.data(), arriving_.data()}}));
-    }
-    return absl::OkStatus();
-  }
-  /// That leave this rank in a step.
-  int64_t bytes() const { return bytes_; }
-
- private:
-  Rank* rank_ = nullptr;
-  CollectiveStep step_;
-  std::vector<int32_t> leaving_, arriving_;  // by peer, in columns
-  Array from_, to_;
-  int64_t bytes_ = 0;
-};
+  return rows;
+}
 
 }  // namespace
 
@@ -90,8 +53,12 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbeddingOnNodes(Rank& rank, const E
   };
   ASSIGN_OR_RETURN(const Graph pooling, PoolingAlone(c));
   RETURN_IF_ERROR(make("computation", options, pooling));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Sending> sending, Sending::Make(rank, c, cut));
-  contenders.AddSending([&](int64_t steps) { return sending->Run(steps); });
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowSender> sender,
+                   RowSender::Make(rank, RowsOf(c, cut, rank.rank(), rank.size())));
+  contenders.AddSending([&](int64_t steps) -> absl::Status {
+    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(sender->Send());
+    return absl::OkStatus();
+  });
   if (c.work == EmbeddingCase::Work::kNodes) {
     RETURN_IF_ERROR(make("ours", options, program));
     ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
@@ -102,7 +69,7 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbeddingOnNodes(Rank& rank, const E
     RETURN_IF_ERROR(make("sequential", in_turn, program));
   }
   ASSIGN_OR_RETURN(std::vector<Finding> findings,
-                   contenders.Measure(rank, sending->bytes(), c.seconds));
+                   contenders.Measure(rank, sender->bytes_there(), c.seconds));
   findings.push_back({.side = "imbalance", .detail = absl::StrCat(cut.imbalance)});
   return findings;
 }

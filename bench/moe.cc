@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "bench/array.h"
 #include "bench/node_contenders.h"
+#include "bench/row_sender.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
 #include "coconet/language/bags.h"
@@ -75,60 +75,23 @@ Numbers NumbersOf(const MoeCase& c, const Routing& routing, int ranks) {
   };
 }
 
-/// The rows in use there and back, as a library exchanges them.
-class Sending {
- public:
-  static absl::StatusOr<std::unique_ptr<Sending>> Make(Rank& rank, const MoeCase& c,
-                                                       const Routing& routing) {
-    auto made = std::make_unique<Sending>();
-    made->rank_ = &rank;
-    const int ranks = rank.size();
-    const int64_t experts = c.experts / ranks;
-    const int64_t inner = experts * routing.capacity() * c.hidden;
-    made->step_ = {
-        .kind = CollectiveStep::Kind::kAllToAll,
-        .dtype = c.dtype,
-        .count = inner,
-        .exchanged = {.outer = 1,
-                      .inner = inner,
-                      .low = {ranks, 1},
-                      .high = {ranks, 1},
-                      .from_low = true,
-                      .outer_end = 1,
-                      .low_end = 1},
-        .rows = {.leaving = 0, .arriving = 1, .capacity = routing.capacity(), .row = c.hidden}};
-    for (int peer = 0; peer < ranks; ++peer) {
-      for (int64_t e = 0; e < experts; ++e) {
-        made->leaving_.push_back(routing.Count(peer * experts + e, rank.rank()));
-        made->arriving_.push_back(routing.Count(rank.rank() * experts + e, peer));
-        if (peer != rank.rank()) made->rows_ += made->leaving_.back() + made->arriving_.back();
-      }
+/// What this rank sends the ranks that have the experts, by peer and expert of it.
+RankRows RowsOf(const MoeCase& c, const Routing& routing, int rank, int ranks) {
+  const int64_t experts = c.experts / ranks;
+  RankRows rows{.dtype = c.dtype,
+                .groups = experts,
+                .capacity = routing.capacity(),
+                .row = c.hidden,
+                .leaving = {},
+                .arriving = {}};
+  for (int peer = 0; peer < ranks; ++peer) {
+    for (int64_t e = 0; e < experts; ++e) {
+      rows.leaving.push_back(routing.Count(peer * experts + e, rank));
+      rows.arriving.push_back(routing.Count(rank * experts + e, peer));
     }
-    const int64_t bytes = ranks * made->step_.count * static_cast<int64_t>(SizeOf(c.dtype));
-    ASSIGN_OR_RETURN(made->here_, Array::Allocate(bytes));
-    ASSIGN_OR_RETURN(made->there_, Array::Allocate(bytes));
-    made->bytes_ = made->rows_ * c.hidden * static_cast<int64_t>(SizeOf(c.dtype));
-    return made;
   }
-  absl::Status Run(int64_t steps) {
-    for (int64_t i = 0; i < steps; ++i) {
-      RETURN_IF_ERROR(rank_->library().AllToAlls(
-          {{&step_, here_.as<void>(), there_.as<void>(), leaving_.data(), arriving_.data()}}));
-      RETURN_IF_ERROR(rank_->library().AllToAlls(
-          {{&step_, there_.as<void>(), here_.as<void>(), arriving_.data(), leaving_.data()}}));
-    }
-    return absl::OkStatus();
-  }
-  /// That leave this rank in a step.
-  int64_t bytes() const { return bytes_; }
-
- private:
-  Rank* rank_ = nullptr;
-  CollectiveStep step_;
-  std::vector<int32_t> leaving_, arriving_;
-  Array here_, there_;
-  int64_t rows_ = 0, bytes_ = 0;
-};
+  return rows;
+}
 
 /// The layer's result of one token, in double.
 std::vector<double> ResultOf(const MoeCase& c, const Routing& routing, const Numbers& numbers,
@@ -245,8 +208,15 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   ASSIGN_OR_RETURN(const Graph of_computation, ComputationOf(c.dtype));
   ASSIGN_OR_RETURN(const Graph computation, BindSizes(of_computation, sizes));
   RETURN_IF_ERROR(make("computation", options, computation));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Sending> sending, Sending::Make(rank, c, routing));
-  contenders.AddSending([&](int64_t steps) { return sending->Run(steps); });
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowSender> sender,
+                   RowSender::Make(rank, RowsOf(c, routing, rank.rank(), rank.size())));
+  contenders.AddSending([&](int64_t steps) -> absl::Status {
+    for (int64_t i = 0; i < steps; ++i) {
+      RETURN_IF_ERROR(sender->Send());
+      RETURN_IF_ERROR(sender->SendBack());
+    }
+    return absl::OkStatus();
+  });
   if (!c.parts_only) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("moe", {.dtype = c.dtype}));
     ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
@@ -256,8 +226,9 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
     in_turn.admits = IsSequential;
     RETURN_IF_ERROR(make("sequential", in_turn, program));
   }
-  ASSIGN_OR_RETURN(std::vector<Finding> findings,
-                   contenders.Measure(rank, sending->bytes(), c.seconds));
+  ASSIGN_OR_RETURN(
+      std::vector<Finding> findings,
+      contenders.Measure(rank, sender->bytes_there() + sender->bytes_back(), c.seconds));
   findings.push_back({.side = "capacity", .detail = absl::StrCat(routing.capacity())});
   findings.push_back({.side = "imbalance", .detail = absl::StrCat(routing.Imbalance())});
   return findings;

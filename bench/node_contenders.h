@@ -17,7 +17,7 @@
 
 namespace coconet::bench {
 
-/// What a worker on several nodes times, for NodeRow:
+/// What a worker on several nodes times, for MeasureOnTwoNodes (node_row.h):
 ///   computation  all that a rank computes, tuned, nothing exchanged
 ///   sending      what a rank exchanges, nothing computed, by the library that ours uses
 ///   ours         the program, tuned

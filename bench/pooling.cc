@@ -8,7 +8,7 @@
 #include "bench/array.h"
 #include "bench/embedding_baseline.h"
 #include "bench/embedding_contender.h"
-#include "bench/fbgemm.h"
+#include "bench/fbgemm_bags.h"
 #include "bench/rounds.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
@@ -16,23 +16,19 @@
 namespace coconet::bench {
 namespace {
 
-/// FBGEMM's kernel on the baseline's tables and indices.
+/// FBGEMM's kernel on the baseline's tables and indices, into memory of its own.
 class FbgemmSide {
  public:
   static absl::StatusOr<std::unique_ptr<FbgemmSide>> Make(const EmbeddingCase& c,
+                                                          const ColumnCut& cut,
                                                           EmbeddingBaseline& memory,
                                                           IndexSets& sets) {
-    ASSIGN_OR_RETURN(const Fbgemm fbgemm, Fbgemm::Load(c.fbgemm));
     auto made = std::make_unique<FbgemmSide>();
-    made->c_ = c;
+    ASSIGN_OR_RETURN(made->bags_, FbgemmBags::Make(c, cut.mine, c.columns));
+    made->columns_ = c.columns;
     made->memory_ = &memory;
     made->sets_ = &sets;
-    made->pool_ = fbgemm.MakePool(c.dtype, c.columns, c.columns);
-    for (int64_t lookups : c.lookups) {
-      ASSIGN_OR_RETURN(Array offsets, Array::Allocate((c.samples + 1) * 4));
-      for (int64_t b = 0; b <= c.samples; ++b)
-        offsets.as<int32_t>()[b] = static_cast<int32_t>(b * lookups);
-      made->offsets_.push_back(std::move(offsets));
+    for (size_t t = 0; t < c.lookups.size(); ++t) {
       ASSIGN_OR_RETURN(made->sums_.emplace_back(), Array::Allocate(c.samples * c.columns * 4));
     }
     return made;
@@ -41,29 +37,24 @@ class FbgemmSide {
   absl::Status Run(int64_t steps) {
     for (int64_t i = 0; i < steps; ++i) {
       memory_->Take(sets_->Next());
-      RETURN_IF_ERROR(RunOnce());
+      RunOnce();
     }
     return absl::OkStatus();
   }
-  absl::Status RunOnce() {
-    for (size_t t = 0; t < c_.lookups.size(); ++t) {
-      const bool fine = pool_(c_.samples, c_.samples * c_.lookups[t], c_.rows,
-                              memory_->tables()[t].as<void>(), memory_->indices()[t].as<int32_t>(),
-                              offsets_[t].as<int32_t>(), sums_[t].as<float>());
-      if (!fine) return absl::InternalError("fbgemm: an index is not of the table");
-    }
-    return absl::OkStatus();
+  void RunOnce() {
+    bags_.Pool(memory_->tables(), memory_->indices(),
+               [&](size_t k) { return sums_[k].as<float>(); });
   }
   float At(int table, int64_t sample, int64_t column) const {
-    return sums_[table].as<float>()[sample * c_.columns + column];
+    return sums_[table].as<float>()[sample * columns_ + column];
   }
 
  private:
-  EmbeddingCase c_;
+  FbgemmBags bags_;
+  int64_t columns_ = 0;
   EmbeddingBaseline* memory_ = nullptr;
   IndexSets* sets_ = nullptr;
-  Fbgemm::Pool pool_;
-  std::vector<Array> offsets_, sums_;  // by table
+  std::vector<Array> sums_;  // by table
 };
 
 }  // namespace
@@ -84,10 +75,10 @@ absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingC
       {"loop", [&](int64_t steps) { return baseline->Pool(steps); }}};
   const absl::StatusOr<std::unique_ptr<FbgemmSide>> fbgemm =
       c.fbgemm.empty() ? absl::NotFoundError("no --fbgemm=DIR")
-                       : FbgemmSide::Make(c, *baseline, sets);
+                       : FbgemmSide::Make(c, cut, *baseline, sets);
   if (!fbgemm.ok() && !absl::IsNotFound(fbgemm.status())) return fbgemm.status();
   if (fbgemm.ok()) {
-    RETURN_IF_ERROR((*fbgemm)->RunOnce());
+    (*fbgemm)->RunOnce();
     RETURN_IF_ERROR(CheckSums(c, *baseline, "fbgemm", [&](int table, int64_t sample, int64_t j) {
       return (*fbgemm)->At(table, sample, j);
     }));
