@@ -28,8 +28,8 @@ void FbgemmBags::Pool(const std::vector<Array>& tables, const std::vector<Array>
                       absl::FunctionRef<float*(size_t k)> out) const {
   for (size_t k = 0; k < tables_.size(); ++k) {
     const Table& table = tables_[k];
-    CC_CHECK(table.pool(bags_, table.lookups, rows_, tables[k].as<void>(),
-                        indices[k].as<int32_t>(), table.offsets.as<int32_t>(), out(k)));
+    CC_CHECK(table.pool(bags_, table.lookups, rows_, tables[k].as<void>(), indices[k].as<int32_t>(),
+                        table.offsets.as<int32_t>(), out(k)));
   }
 }
 

@@ -12,9 +12,9 @@
 
 namespace coconet::bench {
 
-/// Rows that each rank has for each: groups of `capacity` rows of `row` elements, of which the first
-/// ones are in use. Numbers in use are by peer, then by group; what rank a has as leaving for b, b
-/// has as arriving from a.
+/// Rows that each rank has for each: groups of `capacity` rows of `row` elements, of which the
+/// first ones are in use. Numbers in use are by peer, then by group; what rank a has as leaving for
+/// b, b has as arriving from a.
 struct RankRows {
   DType dtype{};
   int64_t groups = 0, capacity = 0, row = 0;

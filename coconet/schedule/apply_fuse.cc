@@ -135,6 +135,7 @@ class Candidate {
                       " and ", Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
       RETURN_IF_ERROR(CheckFold(id, space));
+      // Each rank that had a part of a row sends it.
       if (As<AllToAll>(g_, id)) RETURN_IF_ERROR(CheckWholeRows(g_.nodes[id].inputs[0], space));
       const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
       if (!p_.type(cut).layout.sliced()) continue;
@@ -326,8 +327,8 @@ class Candidate {
     return absl::OkStatus();
   }
 
-  /// A kernel that exchanges goes over what goes from one rank to another, which is not the whole
-  /// of a tensor.
+  /// The loops of a kernel with an AllToAll are over the elements that ranks send each other; no
+  /// rank has all elements of a tensor among them.
   absl::Status CheckWholeBesideExchanges(const KernelPhases& phases) const {
     const auto exchange =
         absl::c_find_if(members_, [&](NodeId id) { return As<AllToAll>(g_, id) != nullptr; });

@@ -124,8 +124,7 @@ std::vector<std::vector<int>> BatchesOf(const Schedule& s, const std::vector<Nod
   absl::c_iota(order, 0);
   absl::c_stable_sort(order, [&](int a, int b) { return loads[a].Most() > loads[b].Most(); });
   std::vector<Batch> filled(count, Batch{Load(ranks)});
-  for (int small = std::max(count - 2, 0); count > 2 && small < count; ++small)
-    filled[small].share = 0.5;
+  if (count > 2) filled[count - 1].share = filled[count - 2].share = 0.5;
   for (size_t i = 0; i < order.size(); ++i) {
     // Each gets a tensor first, then the one where it adds least.
     const Load& load = loads[order[i]];

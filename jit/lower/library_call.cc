@@ -18,57 +18,59 @@ int64_t Stored(const TensorType& type, int ranks) {
   return type.layout.sliced() ? SlicingOf(type, ranks).slice_elements() : NumElements(type.shape);
 }
 
-/// What of an exchanged tensor is moved: of the dimensions before the two that it is sliced over,
-/// as one; and of each rank's part of the first of these two.
-struct Moved {
-  Range outer, low;
-};
-
-Moved MovedOf(const ExchangedDims& x, const Piece* piece) {
-  const Shape& shape = x.shape;
+/// The tensor of an AllToAll, and what of it is moved: all, or the piece of it.
+CollectiveStep::Exchanged ExchangedOf(const ExchangedDims& x, const Piece* piece) {
   const int low = x.low();
-  Moved moved{{0, NumElements({shape.begin(), shape.begin() + low})}, {0, x.Of(low).per}};
-  if (piece == nullptr) return moved;
-  const bool of_slices = piece->dim == low;
-  const int64_t rows =
-      of_slices ? 1 : NumElements({shape.begin() + piece->dim + 1, shape.begin() + low});
-  (of_slices ? moved.low : moved.outer) = {piece->begin * rows, piece->end * rows};
-  return moved;
+  const auto extents = [&](int begin, int end) {
+    return NumElements({x.shape.begin() + begin, x.shape.begin() + end});
+  };
+  const auto cut = [&](int dim) {
+    const Slicing& slicing = x.Of(dim);
+    return RankExtent{slicing.extent, slicing.per, slicing.shift};
+  };
+  CollectiveStep::Exchanged exchanged{.outer = extents(0, low),
+                                      .middle = extents(low + 1, x.high()),
+                                      .inner = x.inner(),
+                                      .low = cut(low),
+                                      .high = cut(x.high()),
+                                      .from_low = x.from == low,
+                                      .outer_end = extents(0, low),
+                                      .low_end = x.Of(low).per};
+  if (piece == nullptr) return exchanged;
+  if (piece->dim == low) {
+    exchanged.low_begin = piece->begin;
+    exchanged.low_end = piece->end;
+  } else {
+    const int64_t rows = extents(piece->dim + 1, low);
+    exchanged.outer_begin = piece->begin * rows;
+    exchanged.outer_end = piece->end * rows;
+  }
+  return exchanged;
 }
 
-/// The words of the dialect's Blocks: the part of a tensor that a rank has before an exchange, or
+/// The words of the dialect's Blocks: the slice of a tensor that a rank has before an AllToAll, or
 /// else after it, in blocks that the other cut gives.
-std::vector<Arg> BlockWords(const ExchangedDims& x, bool keeps_from, const Piece* piece) {
-  const int low = x.low(), high = x.high();
-  const Shape& shape = x.shape;
-  const Moved moved = MovedOf(x, piece);
+std::vector<Arg> BlockWords(const CollectiveStep::Exchanged& x, bool before) {
   std::vector<Arg> words;
-  const auto add = [&](int64_t value) { words.push_back({Arg::Kind::kInt, -1, value}); };
-  add(moved.outer.size());
-  add(NumElements({shape.begin() + low + 1, shape.begin() + high}));
-  add(NumElements({shape.begin() + high + 1, shape.end()}));
-  for (int d : {low, high}) {
-    const Slicing& slicing = x.Of(d);
-    for (int64_t value : {slicing.extent, slicing.per, slicing.shift}) add(value);
-  }
-  for (int64_t value : {int64_t{(keeps_from ? x.from : x.to) == low}, moved.outer.begin,
-                        moved.low.begin, moved.low.size()})
-    add(value);
+  for (int64_t value :
+       {x.outer_end - x.outer_begin, x.middle, x.inner, x.low.total, x.low.per, x.low.shift,
+        x.high.total, x.high.per, x.high.shift, int64_t{before == x.from_low}, x.outer_begin,
+        x.low_begin, x.low_end - x.low_begin})
+    words.push_back({Arg::Kind::kInt, -1, value});
   return words;
 }
 
 /// The kernel that moves between `storage`, the rank's part before the exchange where it packs,
 /// else after it, and `blocks`, one for each rank.
-EmittedKernel BlocksKernel(const TensorType& type, const ExchangedDims& x, bool pack, int storage,
-                           int blocks, const Config& config, int ranks, const Piece* piece) {
+EmittedKernel BlocksKernel(const TensorType& type, const CollectiveStep::Exchanged& x, bool pack,
+                           int storage, int blocks, const Config& config, int ranks,
+                           const Piece* piece) {
   Arguments args;
   args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
-  const std::string shape =
-      args.Member("Blocks shape", "shape", BlockWords(x, /*keeps_from=*/pack, piece));
-  const Slicing& high = x.Of(x.high());
-  const bool packed = x.inner() * high.extent % config.vec == 0 &&
-                      x.inner() * high.per % config.vec == 0 &&
-                      x.inner() * high.shift % config.vec == 0;
+  const std::string shape = args.Member("Blocks shape", "shape", BlockWords(x, /*before=*/pack));
+  const bool packed = x.inner * x.high.total % config.vec == 0 &&
+                      x.inner * x.high.per % config.vec == 0 &&
+                      x.inner * x.high.shift % config.vec == 0;
   const std::string whole = args.Integer("packed", packed);
   const std::string own = args.Own(storage, type.dtype), other = args.Own(blocks, type.dtype);
   const std::string body =
@@ -134,27 +136,6 @@ int SharedBuffer(absl::string_view name, NodeId id, const TensorType& type, int6
                    u.each[id]);
 }
 
-/// The tensor as a host's library takes it.
-CollectiveStep::Exchanged ExchangedOf(const ExchangedDims& x, const Moved& moved) {
-  const auto extents = [&](int begin, int end) {
-    return NumElements({x.shape.begin() + begin, x.shape.begin() + end});
-  };
-  const auto cut = [&](int dim) {
-    const Slicing& slicing = x.Of(dim);
-    return RankExtent{slicing.extent, slicing.per, slicing.shift};
-  };
-  return {.outer = extents(0, x.low()),
-          .middle = extents(x.low() + 1, x.high()),
-          .inner = x.inner(),
-          .low = cut(x.low()),
-          .high = cut(x.high()),
-          .from_low = x.from == x.low(),
-          .outer_begin = moved.outer.begin,
-          .outer_end = moved.outer.end,
-          .low_begin = moved.low.begin,
-          .low_end = moved.low.end};
-}
-
 /// The rows in use of AllToAll `id`.
 CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const BufferTable& table) {
   const NodeId before = u.CountsBeforeAllToAll(id);
@@ -171,21 +152,20 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
                        const Piece* piece, BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType& type = u.type(id);
-  const ExchangedDims x = ExchangedDimsOf(type.shape, u.type(operand).layout, type.layout, ranks);
-  const Moved moved = MovedOf(x, piece);
+  const CollectiveStep::Exchanged x =
+      ExchangedOf(ExchangedDimsOf(type.shape, u.type(operand).layout, type.layout, ranks), piece);
   CollectiveStep step = StepOf(u.graph().nodes[id].op);
   step.dtype = type.dtype;
   if (config.threads == 1) {  // a host
     step.in = table.of[operand];
     step.out = table.of[id];
-    step.exchanged = ExchangedOf(x, moved);
-    step.count = MostOfBlock(step.exchanged);
+    step.exchanged = x;
+    step.count = MostOfBlock(x);
     step.rows = RowsOf(u, id, table);
     return {{step}};
   }
-  const int64_t block = moved.outer.size() * moved.low.size() *
-                        NumElements({x.shape.begin() + x.low() + 1, x.shape.begin() + x.high()}) *
-                        x.Of(x.high()).per * x.inner();
+  const int64_t block =
+      (x.outer_end - x.outer_begin) * (x.low_end - x.low_begin) * x.middle * x.high.per * x.inner;
   step.in = SharedBuffer("leaving", id, type, ranks * block, u, table);
   step.out = SharedBuffer("arriving", id, type, ranks * block, u, table);
   step.count = block;

@@ -16,24 +16,26 @@ Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(p
 void Executor::JoinAllToAlls() {
   // A plan whose names did not resolve has fewer calls, and never runs.
   if (parts_.calls.size() != parts_.plan.steps.size()) return;
-  steps_at_.assign(parts_.calls.size(), 1);
   all_to_alls_.reserve(parts_.calls.size());  // spans of it stay valid
   const LaneOrder order = OrderOf(parts_.plan);
   for (const std::vector<LaneOrder::Entry>& lane : order.of) {
-    for (size_t i = 0; i < lane.size();) {
+    for (size_t i = 0; i < lane.size(); ++i) {
       const size_t steps = AllToAllsTogether(parts_.plan, lane, i), begin = all_to_alls_.size();
-      auto* const first = std::get_if<CollectiveCall>(&parts_.calls[lane[i].step]);
-      const bool is_all_to_all =
-          first != nullptr && first->step.kind == CollectiveStep::Kind::kAllToAll;
-      for (size_t k = i; is_all_to_all && k < i + steps; ++k) {
+      if (steps == 0) continue;
+      for (size_t k = i; k < i + steps; ++k) {
         const auto& call = std::get<CollectiveCall>(parts_.calls[lane[k].step]);
         all_to_alls_.push_back({&call.step, call.in, call.out, call.leaving, call.arriving});
       }
-      if (is_all_to_all) first->together = absl::MakeSpan(all_to_alls_).subspan(begin, steps);
-      steps_at_[lane[i].step] = static_cast<int>(steps);
-      i += steps;
+      std::get<CollectiveCall>(parts_.calls[lane[i].step]).together =
+          absl::MakeSpan(all_to_alls_).subspan(begin, steps);
+      i += steps - 1;
     }
   }
+}
+
+int Executor::StepsAt(int step) const {
+  const auto* call = std::get_if<CollectiveCall>(&parts_.calls[step]);
+  return call == nullptr || call->together.empty() ? 1 : static_cast<int>(call->together.size());
 }
 
 absl::Status Executor::Run() {

@@ -70,8 +70,8 @@ class Executor : public BoundPlan {
   absl::Status CheckSyncGuards() const override;
 
  protected:
-  /// The steps of the lane that Execute of this one does.
-  int StepsAt(int step) const { return steps_at_[step]; }
+  /// How many steps of the lane, from this one on, Execute of it does.
+  int StepsAt(int step) const;
   absl::Status Execute(int step) const {
     return std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
   }
@@ -82,6 +82,7 @@ class Executor : public BoundPlan {
   absl::Status first_error_;
 
  private:
+  /// Finds AllToAlls that are done together.
   void JoinAllToAlls();
   absl::Status Execute(int step, const KernelCall& call) const;
   absl::Status Execute(int step, const CollectiveCall& call) const;
@@ -93,7 +94,6 @@ class Executor : public BoundPlan {
   absl::Status GaveUp(int step) const;
 
   HostControl* control_;
-  std::vector<int> steps_at_;
   std::vector<AllToAllCall> all_to_alls_;  // by lane, in order
 };
 

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/testing/all_to_all_checks.h"
 #include "runtime/testing/checks.h"
-#include "runtime/testing/exchange_checks.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/mpirun.h"
 #include "runtime/testing/send_checks.h"
@@ -29,7 +29,7 @@ absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckCollectives(rank));
   RETURN_IF_ERROR(CheckLargeCollectives(rank));
   RETURN_IF_ERROR(CheckCollectiveSteps(rank));
-  RETURN_IF_ERROR(CheckAllToAllsOfAFreshSeed(rank));
+  RETURN_IF_ERROR(CheckAllToAlls(rank));
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
   RETURN_IF_ERROR(CheckSendsInKernels(rank));

@@ -55,18 +55,18 @@ size_t AllToAllsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> la
     const auto* step = std::get_if<CollectiveStep>(&plan.steps[lane[i].step]);
     return step != nullptr && step->kind == CollectiveStep::Kind::kAllToAll ? step : nullptr;
   };
+  if (all_to_all(first) == nullptr) return 0;
   size_t end = first + 1;
-  if (all_to_all(first) == nullptr) return 1;
   for (; end < lane.size() && lane[end].awaits <= lane[first].awaits; ++end) {
     const CollectiveStep* const next = all_to_all(end);
     if (next == nullptr || next->group != all_to_all(first)->group) break;
     bool depends = false;
     for (size_t i = first; i < end; ++i) {
       const CollectiveStep& earlier = *all_to_all(i);
-      for (int taken : {next->in, next->out, next->rows.leaving, next->rows.arriving})
-        depends |= taken == earlier.out;
-      for (int taken : {earlier.in, earlier.rows.leaving, earlier.rows.arriving})
-        depends |= taken == next->out;
+      for (int used : {next->in, next->out, next->rows.leaving, next->rows.arriving})
+        depends |= used == earlier.out;
+      for (int read : {earlier.in, earlier.rows.leaving, earlier.rows.arriving})
+        depends |= read == next->out;
     }
     if (depends) break;
   }

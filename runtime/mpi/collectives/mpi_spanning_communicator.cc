@@ -129,7 +129,7 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
     streams_.outs.push_back({group_.members.Rank(peer), nullptr, sent});
     streams_.ins.push_back({group_.members.Rank(peer), received});
   }
-  const bool past_caches = result >= kStreamedBytes;
+  const bool streams = result >= kStreamedBytes;
   const auto fill = [&](size_t stream, int64_t begin, absl::Span<char> place) {
     ForEachRun(
         calls, leaving, peer_of(stream), begin, std::ssize(place),
@@ -143,21 +143,17 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
       ForEachRun(calls, arriving, peer_of(stream), begin, std::ssize(pieces[stream]),
                  [&, from = pieces[stream].data()](const AllToAllCall& call, int64_t offset,
                                                    int64_t bytes) mutable {
-                   char* const to = static_cast<char*>(call.out) + offset;
-                   if (past_caches)
-                     StreamCopy(to, from, bytes);
-                   else
-                     std::memcpy(to, from, bytes);
+                   CopyBytes(static_cast<char*>(call.out) + offset, from, bytes, streams);
                    from += bytes;
                  });
     }
   };
   for (const AllToAllCall& call : calls) {
     CopyBlock({*call.step, ExchangedBlock::Side::kBefore, own, own}, call.in, arriving(call, own),
-              call.out, past_caches);
+              call.out, streams);
   }
   const absl::Status moved = traffic_->Move(calls[0].step->Call(), streams_, fill, take);
-  if (past_caches) StreamFence();
+  if (streams) StreamFence();
   return moved;
 }
 

@@ -1,7 +1,5 @@
 #include "runtime/node/loops/exchanged_block.h"
 
-#include <cstring>
-
 #include "runtime/node/loops/stream_copy.h"
 
 namespace coconet {
@@ -61,16 +59,10 @@ int64_t ExchangedBlock::BytesInUse() const {
 
 void CopyBlock(const ExchangedBlock& from, const void* in, const ExchangedBlock& to, void* out,
                bool streams) {
-  const auto copy = [streams](void* to_run, const void* from_run, int64_t bytes) {
-    if (streams)
-      StreamCopy(to_run, from_run, bytes);
-    else
-      std::memcpy(to_run, from_run, bytes);
-  };
   to.ForEach(0, to.BytesInUse(), [&](int64_t offset, int64_t bytes, int64_t place) {
     char* run = static_cast<char*>(out) + offset;
     from.ForEach(place, place + bytes, [&](int64_t there, int64_t part, int64_t begin) {
-      copy(run + (begin - place), static_cast<const char*>(in) + there, part);
+      CopyBytes(run + (begin - place), static_cast<const char*>(in) + there, part, streams);
     });
   });
   if (streams) StreamFence();

@@ -7,9 +7,9 @@
 
 namespace coconet {
 
-/// What one rank sends another in a kAllToAll, where one of the two stores it: a sequence of
-/// elements in row-major order, the same on both, in runs of contiguous memory. Offsets and lengths
-/// are in bytes; offsets are from the operand's address.
+/// The block of elements that one rank sends another in a kAllToAll, as one of the two ranks stores
+/// it. Both go through the elements in the same order, row-major, but in different runs of
+/// contiguous memory. Offsets and lengths are in bytes; offsets are from the operand's address.
 class ExchangedBlock {
  public:
   /// Where the block lies: before the step on the rank that sends it, or after it on the one that
@@ -65,8 +65,8 @@ class ExchangedBlock {
   int64_t group_ = 0, row_ = 0;  // bytes, with counts
 };
 
-/// Copies the bytes in use of `to`, which lies at `out`, from `from`, of all rows of the same
-/// block, which lies at `in`. `streams`: past the caches (StreamCopy).
+/// Copies one block from where it lies before the step to where it lies after it: from operand `in`
+/// to operand `out`, the bytes in use of `to`. `from` has no counts. `streams`: see CopyBytes.
 void CopyBlock(const ExchangedBlock& from, const void* in, const ExchangedBlock& to, void* out,
                bool streams = false);
 

@@ -1,6 +1,5 @@
 #include "runtime/node/loops/stream_copy.h"
 
-#include <algorithm>
 #include <cstring>
 
 #ifdef __SSE2__
@@ -11,11 +10,11 @@ namespace coconet {
 
 #ifdef __SSE2__
 
-void StreamCopy(void* to, const void* from, int64_t bytes) {
+void CopyBytes(void* to, const void* from, int64_t bytes, bool streams) {
   constexpr int64_t kLine = 64, kLeast = 8 * kLine;
   char* out = static_cast<char*>(to);
   const char* in = static_cast<const char*>(from);
-  if (bytes < kLeast) {
+  if (!streams || bytes < kLeast) {
     std::memcpy(out, in, bytes);
     return;
   }
@@ -34,7 +33,9 @@ void StreamFence() { _mm_sfence(); }
 
 #else
 
-void StreamCopy(void* to, const void* from, int64_t bytes) { std::memcpy(to, from, bytes); }
+void CopyBytes(void* to, const void* from, int64_t bytes, bool /*streams*/) {
+  std::memcpy(to, from, bytes);
+}
 void StreamFence() {}
 
 #endif

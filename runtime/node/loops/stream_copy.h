@@ -4,13 +4,14 @@
 
 namespace coconet {
 
-/// Results from so many bytes on leave a core's cache before anybody reads them: storing past the
-/// cache saves loading their lines first.
+/// From this size on libraries store results with streaming (non-temporal) stores, which do not
+/// load the lines that they overwrite. Smaller results stay in a cache for their reader.
 inline constexpr int64_t kStreamedBytes = int64_t{1} << 18;
 
-/// memcpy whose stores go past the caches, where the processor has such stores and the run is long
-/// enough. Other threads may see them late: StreamFence comes before whatever tells them.
-void StreamCopy(void* to, const void* from, int64_t bytes);
+/// memcpy. `streams`: by streaming stores, where the processor has them and the copy is of 512
+/// bytes or more; then StreamFence must come before another thread is told that the bytes are
+/// there.
+void CopyBytes(void* to, const void* from, int64_t bytes, bool streams);
 void StreamFence();
 
 }  // namespace coconet

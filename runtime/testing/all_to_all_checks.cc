@@ -1,4 +1,4 @@
-#include "runtime/testing/exchange_checks.h"
+#include "runtime/testing/all_to_all_checks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
+#include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "runtime/testing/values.h"
@@ -93,10 +94,8 @@ struct Slice {
     }
   }
   bool IsMoved(int64_t o, int64_t low) const {
-    const int64_t in_slice = (low + x().low.shift) % x().low.per;
-    // The first slice that has elements begins later where weights cut it.
     const int owner = static_cast<int>((low + x().low.shift) / x().low.per);
-    const int64_t at = x().low.Begin(owner) == 0 ? low : in_slice;
+    const int64_t at = low - x().low.Begin(owner);  // in the owner's slice
     return o >= x().outer_begin && o < x().outer_end && at >= x().low_begin && at < x().low_end;
   }
 };
@@ -129,9 +128,9 @@ struct Operands {
     }
   }
   int64_t Group() const { return step.rows.capacity * step.rows.row; }
-  AllToAllCall Call() const {
+  AllToAllCall Call() {
     const bool counts = step.rows.leaving >= 0;
-    return {&step, in.data(), const_cast<char*>(out.data()), counts ? leaving.data() : nullptr,
+    return {&step, in.data(), out.data(), counts ? leaving.data() : nullptr,
             counts ? arriving.data() : nullptr};
   }
   absl::Status Check(int rank) const {
@@ -158,29 +157,26 @@ struct Operands {
 
 }  // namespace
 
-absl::Status CheckAllToAlls(Rank& rank, uint64_t seed) {
-  ASSIGN_OR_RETURN(const std::string first, rank.exchange().Broadcast(absl::StrCat(seed)));
-  uint64_t agreed = 0;
-  if (!absl::SimpleAtoi(first, &agreed)) return Wrong("no seed: ", first);
-  std::mt19937_64 random(agreed);
+absl::Status CheckAllToAlls(Rank& rank) {
+  const uint64_t mine = GetEnv().seed.value_or(std::random_device()());
+  ASSIGN_OR_RETURN(const std::string first, rank.exchange().Broadcast(absl::StrCat(mine)));
+  uint64_t seed = 0;
+  if (!absl::SimpleAtoi(first, &seed)) return Wrong("no seed: ", first);
+  std::mt19937_64 random(seed);
   for (int round = 0; round < 60; ++round) {
     std::vector<Operands> all;
     const size_t together = 1 + random() % 4;
     for (size_t i = 0; i < together; ++i)
       all.emplace_back(DrawStep(random, rank.stage_size()), rank.stage_rank());
     std::vector<AllToAllCall> calls;
-    for (const Operands& operands : all) calls.push_back(operands.Call());
+    for (Operands& operands : all) calls.push_back(operands.Call());
     RETURN_IF_ERROR(rank.library().AllToAlls(calls));
     for (const Operands& operands : all) {
       RETURN_IF_ERROR(WithContext(operands.Check(rank.stage_rank()),
-                                  absl::StrCat("seed ", agreed, ", round ", round)));
+                                  absl::StrCat("COCONET_SEED=", seed, ", round ", round)));
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckAllToAllsOfAFreshSeed(Rank& rank) {
-  return CheckAllToAlls(rank, std::random_device()());
 }
 
 }  // namespace coconet
