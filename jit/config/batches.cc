@@ -93,18 +93,6 @@ std::vector<Load> LoadsOf(const Schedule& s, const std::vector<NodeId>& overlap,
   return loads;
 }
 
-struct Batch {
-  Load load;
-  double share = 1;  // how much work it should have, as a multiple of that of others
-  std::vector<int> tensors = {};
-
-  /// Least for the batch that has most room for more.
-  double CostOf(const Load& more) const {
-    const Load none(static_cast<int>(load.work.size()));
-    return (load.SquaresWith(more) - load.SquaresWith(none)) / share;
-  }
-};
-
 /// Whether batch `a` comes before `b`: Johnson's order of jobs that are worked on by one machine,
 /// then another.
 bool ComesBefore(const Load& a, const Load& b) {
@@ -123,25 +111,26 @@ std::vector<std::vector<int>> BatchesOf(const Schedule& s, const std::vector<Nod
   std::vector<int> order(tensors);
   absl::c_iota(order, 0);
   absl::c_stable_sort(order, [&](int a, int b) { return loads[a].Most() > loads[b].Most(); });
-  std::vector<Batch> filled(count, Batch{Load(ranks)});
-  if (count > 2) filled[count - 1].share = filled[count - 2].share = 0.5;
+  std::vector<std::pair<Load, std::vector<int>>> filled(count, {Load(ranks), {}});
   for (size_t i = 0; i < order.size(); ++i) {
     // Each gets a tensor first, then the one where it adds least.
     const Load& load = loads[order[i]];
     auto best = filled.begin() + std::min<size_t>(i, filled.size() - 1);
     if (i >= filled.size()) {
-      best = absl::c_min_element(
-          filled, [&](const Batch& a, const Batch& b) { return a.CostOf(load) < b.CostOf(load); });
+      best = absl::c_min_element(filled, [&](const auto& a, const auto& b) {
+        return a.first.SquaresWith(load) - a.first.SquaresWith(Load(ranks)) <
+               b.first.SquaresWith(load) - b.first.SquaresWith(Load(ranks));
+      });
     }
-    best->load += load;
-    best->tensors.push_back(order[i]);
+    best->first += load;
+    best->second.push_back(order[i]);
   }
   absl::c_stable_sort(filled,
-                      [](const Batch& a, const Batch& b) { return ComesBefore(a.load, b.load); });
+                      [](const auto& a, const auto& b) { return ComesBefore(a.first, b.first); });
   std::vector<std::vector<int>> result;
-  for (Batch& batch : filled) {
-    absl::c_sort(batch.tensors);
-    result.push_back(std::move(batch.tensors));
+  for (auto& [load, its] : filled) {
+    absl::c_sort(its);
+    result.push_back(std::move(its));
   }
   return result;
 }
