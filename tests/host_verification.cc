@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/search/binaries.h"
-#include "autotune/search/rank_runner.h"
+#include "autotune/runner/binaries.h"
+#include "autotune/runner/rank_runner.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/derive.h"

@@ -16,7 +16,7 @@ namespace coconet {
 struct WrongAnswer {
   bool operator==(const WrongAnswer&) const { return true; }
 };
-/// What the verification before dispatch finds on CPUs (autotune/search/rank_runner.h).
+/// What the verification before dispatch finds on CPUs (autotune/runner/rank_runner.h).
 enum class HostFinding : uint8_t {
   kWrongElement,  // an element is not within the interpreter's bound
   kReplicas,      // replicas differ

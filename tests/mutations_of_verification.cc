@@ -9,7 +9,8 @@ constexpr char kVerifier[] = "autotune/measure/verifier.cc",
                kReference[] = "autotune/measure/reference.cc",
                kTestData[] = "autotune/measure/test_data.cc",
                kDataSets[] = "autotune/measure/data_sets.cc",
-               kRunner[] = "autotune/search/rank_runner.cc";
+               kRunner[] = "autotune/runner/rank_runner.cc",
+               kPlans[] = "autotune/runner/variant_plans.cc";
 
 /// Checks that are not made.
 std::vector<Mutation> CheckMutations() {
@@ -99,7 +100,7 @@ std::vector<Mutation> CheckMutations() {
        "Nothing is verified where slices are shorter than packs.",
        "host-adam",
        {kUnseen},
-       {{kRunner, "for (const int64_t elements : TinyElements(rank.stage_size()))",
+       {{kPlans, "for (const int64_t elements : TinyElements(ranks))",
          "for (const int64_t elements : std::vector<int64_t>())"}},
        "host-tail-without-packs"},
       {"verifier-of-small-sizes",

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "autotune/measure/index_check.h"
 #include "autotune/measure/tensors.h"
-#include "autotune/search/binaries.h"
+#include "autotune/runner/binaries.h"
 #include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/schedule/schedule.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "autotune/search/binaries.h"
-#include "autotune/search/rank_runner.h"
+#include "autotune/runner/binaries.h"
+#include "autotune/runner/rank_runner.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/search/rank_runner.h"
+#include "autotune/runner/rank_runner.h"
 #include "autotune/store/process_identity.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"

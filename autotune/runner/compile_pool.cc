@@ -1,4 +1,4 @@
-#include "autotune/search/compile_pool.h"
+#include "autotune/runner/compile_pool.h"
 
 #include <unistd.h>
 

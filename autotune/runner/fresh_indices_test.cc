@@ -1,4 +1,4 @@
-#include "autotune/search/fresh_indices.h"
+#include "autotune/runner/fresh_indices.h"
 
 #include <cstdint>
 #include <cstring>
@@ -44,7 +44,8 @@ TEST(FreshIndices, AreRowsAndOthersEachTime) {
     std::vector<std::unique_ptr<Memory>> memory;
     Instance instance{.plan = &lowered.plan,
                       .tensors = PlaceTensors(schedules[0].program(), lowered.plan),
-                      .buffers = {}};
+                      .buffers = {},
+                      .bound = nullptr};
     for (const Buffer& buffer : lowered.plan.buffers) {
       ASSIGN_OR_RETURN(memory.emplace_back(), rank.Allocate(BytesOn(rank, buffer), false));
       instance.buffers.push_back(memory.back().get());

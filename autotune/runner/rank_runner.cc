@@ -1,8 +1,7 @@
-#include "autotune/search/rank_runner.h"
+#include "autotune/runner/rank_runner.h"
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "autotune/store/process_identity.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
-#include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 
@@ -46,11 +44,6 @@ std::string CoverageText(const Reference::Coverage& coverage) {
   return absl::StrFormat(" (%d elements, %.2g %% undetermined)", coverage.elements, 100 * share);
 }
 
-/// Elements of vectors at tiny sizes: slices (coconet/base/slices.h) are 54 elements long, so that
-/// most begin within a pack of 4 or more elements, and have a pack of up to 32; 23, within one of
-/// 2; and most are empty.
-std::vector<int64_t> TinyElements(int ranks) { return {54 * ranks - 1, 23 * ranks - 1, 5}; }
-
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
 /// much more memory also move more bytes. Programs below kSmallNeed have no limit.
 constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
@@ -66,12 +59,6 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
                                                                Options options) {
   std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
   runner->shrinks_ = !(Shrink(program) == program);
-  runner->small_.push_back({.size = {}});
-  if (rank.stage_size() > 1)
-    runner->small_.push_back(
-        {.size = {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign)}});
-  for (const int64_t elements : TinyElements(rank.stage_size()))
-    runner->small_.push_back({.size = {.elements = elements}, .tiny = true});
   using Needs = std::map<int64_t, Arena::Needs>;
   ASSIGN_OR_RETURN(Needs needs, runner->LowerAll());
   RETURN_IF_ERROR(runner->MakeArena(std::move(needs)));
@@ -83,53 +70,9 @@ RankRunner::~RankRunner() = default;
 
 absl::Status RankRunner::LowerOnce(int variant) {
   if (work_[variant].plans != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(work_[variant].plans, LowerBoth(variants_[variant]));
+  ASSIGN_OR_RETURN(work_[variant].plans, PlansOf(variants_[variant], TargetOf(rank_),
+                                                 shrinks_ ? small_ : std::vector<CheckedSize>()));
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
-    const Variant& variant) const {
-  auto plans = std::make_unique<Plans>();
-  plans->full = variant.lowered;
-  if (plans->full == nullptr) {
-    ASSIGN_OR_RETURN(Lowered full, LowerVariant(variant, TargetOf(rank_)));
-    plans->full = std::make_shared<const Lowered>(std::move(full));
-  }
-  if (shrinks_) RETURN_IF_ERROR(LowerSmall(variant, *plans));
-  return plans;
-}
-
-absl::StatusOr<RankRunner::SmallPlan> RankRunner::LowerAt(const Variant& variant, size_t at) const {
-  if (variant.apart != nullptr) {
-    ASSIGN_OR_RETURN(
-        const Combination small,
-        Resized(*variant.apart, SmallExtents(variant.schedule.graph(), small_[at].size)));
-    ASSIGN_OR_RETURN(Lowered lowered, LowerApart(small, TargetOf(rank_)));
-    return SmallPlan{at, std::move(lowered), ScheduleOf(small).program()};
-  }
-  ASSIGN_OR_RETURN(TypedGraph program,
-                   TypedGraph::Of(Shrink(variant.schedule.graph(), small_[at].size)));
-  ASSIGN_OR_RETURN(Lowered lowered,
-                   Lower(variant.schedule.Resized(program), variant.config, TargetOf(rank_)));
-  return SmallPlan{at, std::move(lowered), std::move(program)};
-}
-
-absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const {
-  absl::Status first;
-  for (size_t at = 0; at < small_.size(); ++at) {
-    if (small_[at].tiny == plans.small.empty()) continue;
-    absl::StatusOr<SmallPlan> plan = LowerAt(variant, at);
-    if (!plan.ok()) {
-      if (first.ok()) first = WithContext(plan.status(), "at a small size");
-      continue;
-    }
-    const bool fits = absl::c_all_of(plans.small, [&](const SmallPlan& other) {
-      return plan->lowered.source == other.lowered.source &&
-             !(plan->program.graph() == other.program.graph());
-    });
-    if (fits) plans.small.push_back(*std::move(plan));
-  }
-  return plans.small.empty() ? first : absl::OkStatus();
 }
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
@@ -174,7 +117,8 @@ void RankRunner::LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& need
                 shrinks_ ? work.plans->small[0].at : 0};
   Arena::Needs& need = needs[work.facts.need];
   Arena::Include(full.plan, need);
-  for (const SmallPlan& small : work.plans->small) Arena::Include(small.lowered.plan, need);
+  for (const VariantPlans::Small& small : work.plans->small)
+    Arena::Include(small.lowered.plan, need);
 }
 
 /// Makes one arena for all variants; drops those that need most while it is too large.
@@ -214,9 +158,9 @@ absl::Status RankRunner::MakeData(const Graph& program) {
     const bool tiny = small_[at].tiny;
     if (tiny ? !shrinks_ : !absl::c_any_of(work_, checked_here)) continue;
     const Graph small = Expand(shrinks_ ? Shrink(program, small_[at].size) : program);
-    ASSIGN_OR_RETURN(small_[at].data,
+    ASSIGN_OR_RETURN(small_data_[at],
                      SmallDataSets(small, rank_, options_.seed, options_.interrupted));
-    if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_[at].data));
+    if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_data_[at]));
   }
   return absl::OkStatus();
 }
@@ -332,7 +276,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
     other = std::move(loaded.module);
     module = other.get();
   }
-  for (const SmallPlan& small : work.plans->small) {
+  for (const VariantPlans::Small& small : work.plans->small) {
     Instance instance;
     ASSIGN_OR_RETURN(std::optional<Failure> failure,
                      Bind(small.lowered.plan, small.program, *module, instance));
@@ -349,7 +293,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
 absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(size_t small_at,
                                                                  Instance& instance) {
   ASSIGN_OR_RETURN(std::optional<Failure> failure,
-                   VerifySteps(rank_, instance, absl::MakeSpan(small_[small_at].data.references)));
+                   VerifySteps(rank_, instance, absl::MakeSpan(small_data_[small_at].references)));
   if (failure.has_value()) failure->reason = WithSeed(failure->reason);
   return failure;
 }
@@ -397,16 +341,16 @@ Trust RankRunner::TrustIn(int variant) const {
   const bool sampled = !plain_->empty();
   Reference::Coverage small;
   const auto add = [&](size_t at) {
-    small.elements += small_[at].data.coverage.elements;
-    small.undetermined += small_[at].data.coverage.undetermined;
+    small.elements += small_data_[at].coverage.elements;
+    small.undetermined += small_data_[at].coverage.undetermined;
   };
   if (!shrinks_) add(0);
-  for (const SmallPlan& plan : work.plans->small) add(plan.at);
+  for (const VariantPlans::Small& plan : work.plans->small) add(plan.at);
   const size_t sizes = work.plans->small.size();
   return {.fingerprint = CodeFingerprint(*work.plans->full),
           .machine = MachineDigest(),
           .checks = absl::StrCat(
-              "steps back to back on ", small_[work.facts.small_at].data.references.size(),
+              "steps back to back on ", small_data_[work.facts.small_at].references.size(),
               " sets of data",
               !shrinks_    ? ""
               : sizes == 1 ? " at a small size"

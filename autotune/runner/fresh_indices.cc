@@ -1,4 +1,4 @@
-#include "autotune/search/fresh_indices.h"
+#include "autotune/runner/fresh_indices.h"
 
 #include <utility>
 

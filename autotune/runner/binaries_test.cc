@@ -1,4 +1,4 @@
-#include "autotune/search/binaries.h"
+#include "autotune/runner/binaries.h"
 
 #include <atomic>
 #include <chrono>

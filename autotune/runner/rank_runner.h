@@ -14,8 +14,9 @@
 #include "autotune/measure/machine_load.h"
 #include "autotune/measure/plain_results.h"
 #include "autotune/measure/verifier.h"
-#include "autotune/search/binaries.h"
-#include "autotune/search/fresh_indices.h"
+#include "autotune/runner/binaries.h"
+#include "autotune/runner/fresh_indices.h"
+#include "autotune/runner/variant_plans.h"
 #include "autotune/search/variant_runner.h"
 #include "autotune/search/variants.h"
 #include "jit/lower/lower.h"
@@ -73,26 +74,6 @@ class RankRunner final : public VariantRunner {
   Runnable Take(int variant);
 
  private:
-  /// Small sizes at which variants are verified.
-  struct SmallSizes {
-    SmallSize size;
-    /// Slices are short, or empty, or begin within packs. Variants whose kernels are the same here
-    /// as at another size are verified here, too.
-    bool tiny = false;
-    DataSets data = {};  // none: no variant is verified here
-  };
-  /// A variant at small sizes.
-  struct SmallPlan {
-    size_t at = 0;  // index of the sizes
-    Lowered lowered;
-    TypedGraph program;
-  };
-  /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones,
-  /// none of which is tiny but those behind the first.
-  struct Plans {
-    std::shared_ptr<const Lowered> full;
-    std::vector<SmallPlan> small;
-  };
   /// What the first lowering of a variant shows.
   struct Facts {
     std::string protocol;
@@ -104,30 +85,29 @@ class RankRunner final : public VariantRunner {
   struct Work {
     Facts facts;
     std::optional<Failure> failure;
-    std::string path, small_path;        // of Binaries::Compile; "" without kernels
-    std::unique_ptr<const Plans> plans;  // from its lowering until it is unloaded
+    std::string path, small_path;               // of Binaries::Compile; "" without kernels
+    std::unique_ptr<const VariantPlans> plans;  // from its lowering until it is unloaded
     std::unique_ptr<Module> module;
     Instance instance;
   };
 
   RankRunner(Rank& rank, const std::vector<Variant>& variants, Options options)
-      : rank_(rank), variants_(variants), options_(std::move(options)) {}
+      : rank_(rank),
+        variants_(variants),
+        options_(std::move(options)),
+        small_(CheckedSizes(rank.stage_size())),
+        small_data_(small_.size()) {}
 
   /// Lowers the variant unless that was done before.
   absl::Status LowerOnce(int variant);
-  absl::StatusOr<std::unique_ptr<const Plans>> LowerBoth(const Variant& variant) const;
-  /// Lowers the variant at the first small sizes that allow it: odd ones, else multiples at which
-  /// slices end where rows end; and at the tiny ones that do.
-  absl::Status LowerSmall(const Variant& variant, Plans& plans) const;
-  absl::StatusOr<SmallPlan> LowerAt(const Variant& variant, size_t at) const;
   /// Returns the memory that variants share, by the bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   void LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs);
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
   absl::Status MakeData(const Graph& program);
-  /// Collective. The time in microseconds of `steps` steps of the variant, before which it writes
-  /// fresh indices as often as there are sets of them; their writing does not count.
+  /// Collective. The time in microseconds of `steps` steps of the variant, with fresh indices
+  /// before each, or as often as there are sets of them; writing these does not count.
   absl::StatusOr<double> TimeSteps(int variant, int steps);
   /// Results that variants slice, and over which dimensions.
   std::set<PlainResults::SlicedResult> SlicedResults() const;
@@ -147,7 +127,8 @@ class RankRunner final : public VariantRunner {
   std::optional<Arena> arena_;
   DataSets full_;  // one: at the program's own sizes
   std::optional<PlainResults> plain_;
-  std::vector<SmallSizes> small_;
+  const std::vector<CheckedSize> small_;
+  std::vector<DataSets> small_data_;  // by size; none: no variant is verified there
   std::optional<FreshIndices> fresh_indices_;
   LoadMeter load_;
 };

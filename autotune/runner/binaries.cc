@@ -1,4 +1,4 @@
-#include "autotune/search/binaries.h"
+#include "autotune/runner/binaries.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "autotune/search/compile_pool.h"
+#include "autotune/runner/compile_pool.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autotune/search/variants.h"
+#include "coconet/ir/typed_graph.h"
+#include "jit/config/target.h"
+#include "jit/lower/lower.h"
+
+namespace coconet {
+
+/// A small size at which variants are verified.
+struct CheckedSize {
+  SmallSize size = {};
+  /// Slices are short, or empty, or begin within packs. Variants whose kernels are the same here as
+  /// at another size are verified here, too.
+  bool tiny = false;
+};
+/// For stages of so many ranks. The first is no multiple of anything.
+std::vector<CheckedSize> CheckedSizes(int ranks);
+
+/// A variant as plans and sources: the same kernels at the program's sizes, and at small ones, none
+/// of which is tiny but those behind the first.
+struct VariantPlans {
+  struct Small {
+    size_t at = 0;  // index of the sizes
+    Lowered lowered;
+    TypedGraph program;
+  };
+  std::shared_ptr<const Lowered> full;
+  std::vector<Small> small;
+};
+
+/// Lowers the variant at its own sizes, and at the first of `sizes` that allow it: odd ones, else
+/// multiples at which slices end where rows end; and at the tiny ones that do. No sizes: at its own
+/// only.
+absl::StatusOr<std::unique_ptr<const VariantPlans>> PlansOf(const Variant& variant,
+                                                            const Target& target,
+                                                            const std::vector<CheckedSize>& sizes);
+
+}  // namespace coconet
