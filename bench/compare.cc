@@ -43,7 +43,7 @@ absl::Status LineFlat(Rank& rank, const SessionOptions& options, const Cell& cel
   ASSIGN_OR_RETURN(const TunedProgram list, TunedStep::Compile(*field.session, cell));
   SessionOptions same = options;
   same.policy = Policy::kTune;
-  same.admits = [schedule = list.record().best.schedule](const Schedule& s) {
+  same.admits = [schedule = list.record().best.schedule](const Schedule& s, const Config&) {
     return Describe(s) == schedule;
   };
   field.flat_session = std::make_unique<Session>(rank, same);

@@ -21,7 +21,7 @@
 #include "bench/rounds.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
-#include "coconet/language/language.h"
+#include "coconet/language/composed.h"
 #include "runtime/world.h"
 
 ABSL_FLAG(std::string, worker_decode, "",

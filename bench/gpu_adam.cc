@@ -18,14 +18,16 @@ namespace {
 
 struct Side {
   std::string name;
-  std::function<bool(const Schedule&)> admits;  // empty: admits all
+  Admits admits;  // empty: admits all
 };
 
 std::vector<Side> Sides() {
   return {{"ours", nullptr},
-          {"ar_c", [](const Schedule& s) { return Describe(s) == "fuse(RS, AG); fuse(C)"; }},
-          {"rs_c_ag",
-           [](const Schedule& s) { return absl::StartsWith(Describe(s), "RS; fuse(C); AG p"); }}};
+          {"ar_c",
+           [](const Schedule& s, const Config&) { return Describe(s) == "fuse(RS, AG); fuse(C)"; }},
+          {"rs_c_ag", [](const Schedule& s, const Config&) {
+             return absl::StartsWith(Describe(s), "RS; fuse(C); AG p");
+           }}};
 }
 
 /// This rank's part of a copy by all ranks together.

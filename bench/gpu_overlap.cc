@@ -82,7 +82,9 @@ absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverla
   SessionOptions options;
   options.cache_file = ":none:";
   options.budget_s = c.budget_s;
-  options.admits = [overlaps](const Schedule& s) { return s.overlaps().empty() != overlaps; };
+  options.admits = [overlaps](const Schedule& s, const Config&) {
+    return s.overlaps().empty() != overlaps;
+  };
   return TunedContender::Make(rank, options, program);
 }
 

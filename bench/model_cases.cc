@@ -17,6 +17,7 @@
 #include "bench/array.h"
 #include "bench/epilogue_baseline.h"
 #include "bench/mpi.h"
+#include "bench/node_contenders.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
@@ -25,8 +26,6 @@
 
 namespace coconet::bench {
 namespace {
-
-using Admits = std::function<bool(const Schedule&)>;
 
 /// The contenders, by side.
 struct Field {
@@ -212,11 +211,9 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
   Field field;
   RETURN_IF_ERROR(AddOurs(
-      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps().empty(); },
-      field));
-  RETURN_IF_ERROR(AddOurs(
-      rank, c, "sequential", program, [](const Schedule& s) { return s.overlaps().empty(); },
-      field));
+      rank, c, "overlapped", program,
+      [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }, field));
+  RETURN_IF_ERROR(AddOurs(rank, c, "sequential", program, IsSequential, field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
   ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
   RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
@@ -248,17 +245,17 @@ absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
   };
   Field field;
   RETURN_IF_ERROR(AddOurs(
-      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps().empty(); },
-      field));
+      rank, c, "overlapped", program,
+      [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }, field));
   RETURN_IF_ERROR(AddOurs(
       rank, c, "sequential", program,
-      [&](const Schedule& s) {
+      [&](const Schedule& s, const Config&) {
         return s.overlaps().empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send");
       },
       field));
   RETURN_IF_ERROR(AddOurs(
       rank, c, "slices", program,
-      [&](const Schedule& s) {
+      [&](const Schedule& s, const Config&) {
         return s.overlaps().empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send[");
       },
       field));

@@ -193,6 +193,10 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   const Sizes sizes = SizesOf(c, routing, rank.size());
   SessionOptions options;
   options.budget_s = c.budget_s;
+  options.typical_rows = [&numbers](absl::string_view tensor, int64_t index, int on_rank,
+                                    int /*step*/) {
+    return std::optional(static_cast<int32_t>(numbers(tensor, index, on_rank)));
+  };
   NodeContenders contenders;
   std::vector<std::unique_ptr<TunedContender>> tuned;
   const auto make = [&](absl::string_view side, const SessionOptions& of_session,

@@ -33,6 +33,8 @@ absl::StatusOr<std::vector<Finding>> NodeContenders::Measure(Rank& rank, int64_t
   return findings;
 }
 
-bool IsSequential(const Schedule& schedule) { return schedule.overlaps().empty(); }
+bool IsSequential(const Schedule& schedule, const Config& config) {
+  return schedule.overlaps().empty() && !config.concurrent;
+}
 
 }  // namespace coconet::bench

@@ -40,6 +40,6 @@ class NodeContenders {
 };
 
 /// SessionOptions::admits of "sequential".
-bool IsSequential(const Schedule& schedule);
+bool IsSequential(const Schedule& schedule, const Config& config);
 
 }  // namespace coconet::bench

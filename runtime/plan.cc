@@ -198,6 +198,49 @@ const std::vector<int>& AfterOf(const Step& step) {
   return std::visit([](const auto& s) -> const std::vector<int>& { return s.after; }, step);
 }
 
+void ForBuffers(Step& step, const std::function<void(int&)>& f) {
+  const auto of = [&](int& buffer) {
+    if (buffer >= 0) f(buffer);
+  };
+  const auto of_args = [&](std::vector<Arg>& args) {
+    for (Arg& arg : args) of(arg.buffer);
+  };
+  std::visit(Match{[&](KernelStep& kernel) {
+                     of_args(kernel.args);
+                     for (std::vector<Arg>& row : kernel.tensors) of_args(row);
+                   },
+                   [&](CollectiveStep& collective) {
+                     for (int* buffer : {&collective.in, &collective.out, &collective.rows.leaving,
+                                         &collective.rows.arriving})
+                       of(*buffer);
+                   },
+                   [&](GemmStep& gemm) {
+                     for (int* buffer :
+                          {&gemm.a.buffer, &gemm.b.buffer, &gemm.c.buffer, &gemm.rows.counts})
+                       of(*buffer);
+                   }},
+             step);
+}
+
+void ForEarlierSteps(Step& step, const std::function<void(int&)>& f) {
+  std::visit([&](auto& any) { absl::c_for_each(any.after, f); }, step);
+  if (auto* kernel = std::get_if<KernelStep>(&step); kernel != nullptr && kernel->awaits >= 0)
+    f(kernel->awaits);
+  if (auto* gemm = std::get_if<GemmStep>(&step); gemm != nullptr && gemm->weights_of >= 0)
+    f(gemm->weights_of);
+}
+
+Plan StepsOf(const Plan& plan, int begin, int end) {
+  Plan part = plan;
+  part.steps.assign(plan.steps.begin() + begin, plan.steps.begin() + end);
+  for (Step& step : part.steps) {
+    std::visit([&](auto& any) { std::erase_if(any.after, [&](int s) { return s < begin; }); },
+               step);
+    ForEarlierSteps(step, [&](int& earlier) { earlier = earlier < begin ? -1 : earlier - begin; });
+  }
+  return part;
+}
+
 bool ReachesStages(const Plan& plan) {
   const auto reaches = [](const std::vector<Arg>& args) {
     return absl::c_any_of(args, [](const Arg& arg) { return arg.kind == Arg::Kind::kBeside; });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -98,7 +99,7 @@ struct KernelStep {
 ///   kAllToAll       in[n * count] -> out[n * count]; block i of rank r becomes block r of rank i
 ///   kSend           in[count] -> out[count] of the rank at the same place of the pipeline stage
 ///                   `shift` after this one; a stage without a sender receives zeros
-/// `in` and `out` are different buffers, or one buffer for kAllReduce and kBroadcast.
+/// `in` and `out` differ, or are one buffer for kAllReduce and kBroadcast.
 struct CollectiveStep {
   enum class Kind : uint8_t {
     kAllReduce,
@@ -118,9 +119,8 @@ struct CollectiveStep {
   Group group = Group::kStage;            // kSend: always kStage
   int root = 0;                           // kBroadcast, kReduce: the root's number in the group
   int shift = 1;                          // kSend: 1 or -1
-  int64_t in_offset = 0, out_offset = 0;  // first element in the buffer
-  /// Elements between consecutive blocks of kReduceScatter's input or kAllGather's
-  /// output; 0: `count`.
+  int64_t in_offset = 0, out_offset = 0;  // first element
+  /// Elements between blocks of kReduceScatter's input, of kAllGather's output; 0: count.
   int64_t stride = 0;
   /// kAllToAll of a tensor as ranks store it, instead of blocks: of the elements [outer, low,
   /// middle, high, inner] in row-major order ranks have slices over `low` before and over `high`
@@ -209,6 +209,9 @@ using Step = std::variant<KernelStep, CollectiveStep, GemmStep>;
 
 int LaneOf(const Step& step);
 const std::vector<int>& AfterOf(const Step& step);
+/// Calls `f` with each number of a buffer, or of an earlier step, in a step; it may change them.
+void ForBuffers(Step& step, const std::function<void(int&)>& f);
+void ForEarlierSteps(Step& step, const std::function<void(int&)>& f);
 
 struct Plan {
   int ranks = 1;   // per pipeline stage
@@ -220,6 +223,9 @@ struct Plan {
   int64_t bytes_per_rank = 0;
   bool operator==(const Plan&) const = default;
 };
+
+/// The steps [begin, end) as a plan; none of them awaits (KernelStep) one that is left out.
+Plan StepsOf(const Plan& plan, int begin, int end);
 
 /// True when a kernel of the plan stores to the memory of another pipeline stage.
 bool ReachesStages(const Plan& plan);

@@ -85,6 +85,13 @@ absl::Status Communicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
   return absl::OkStatus();
 }
 
+absl::Status Communicator::AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
+                                      ReduceKind kind) {
+  for (const AllReduceCall& call : calls)
+    RETURN_IF_ERROR(AllReduce(call.in, call.out, call.count, dtype, kind));
+  return absl::OkStatus();
+}
+
 absl::Status Communicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
                                      ReduceKind kind) {
   return Run(

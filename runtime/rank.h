@@ -50,6 +50,13 @@ struct AllToAllCall {
   const int32_t *leaving = nullptr, *arriving = nullptr;
 };
 
+/// A kAllReduce of `count` elements from `in` to `out`, which may be one.
+struct AllReduceCall {
+  const void* in = nullptr;
+  void* out = nullptr;
+  int64_t count = 0;
+};
+
 /// Data plane: library collectives between the ranks of a group (CollectiveStep defines them), on
 /// host or device memory. Calls block on the host backend. Thread-compatible: one call at a time,
 /// from any thread.
@@ -65,6 +72,11 @@ class Communicator {
   /// Does kAllToAlls of one group, none of which takes what another brings. Those with
   /// `step.exchanged` only on hosts, else Unimplemented.
   virtual absl::Status AllToAlls(absl::Span<const AllToAllCall> calls);
+
+  /// Does kAllReduces of one dtype and operation, none of which takes what another brings. Each sum
+  /// has the bits of one that is done alone; across nodes they take the messages of one.
+  virtual absl::Status AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
+                                  ReduceKind kind);
 
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind);
   absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride);

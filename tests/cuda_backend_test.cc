@@ -100,7 +100,7 @@ Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes,
         if (!CommunicatesBeside(schedule, Protocol::kGenerated, 1) || random() % 2 == 0) continue;
         Config config = DrawArguments(compiled, schedule, random);
         config.protocol = Protocol::kGenerated;
-        while (config.beside == 0) DrawBeside(schedule, world.nodes, random, config);
+        while (config.beside == 0) DrawLanes(schedule, world.nodes, random, config);
         RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
       }
     }

@@ -316,7 +316,7 @@ class CudaSessionStreams : public CudaSession {
          .control = ControlOfHostKernels()},
         {2, {}, kTimeout}, [&](Rank& rank) -> absl::Status {
           SessionOptions options = Options();
-          options.admits = [](const Schedule& s) {
+          options.admits = [](const Schedule& s, const Config&) {
             return absl::StrContains(Describe(s), "fuse(RS, C, AG)");
           };
           Session session(rank, options);

@@ -188,7 +188,7 @@ absl::StatusOr<std::vector<LoweredVariant>> FaultVariants(const FaultProgram& pr
       if (schedule.overlaps().empty()) config.one_shot = program.one_shot.value_or(config.one_shot);
       if (!Validate(config, schedule, space).ok())
         config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
-      DrawBeside(schedule, program.target.nodes, random, config);
+      DrawLanes(schedule, program.target.nodes, random, config);
       if (!Validate(config, schedule, space).ok()) continue;
       ASSIGN_OR_RETURN(LoweredVariant variant,
                        MakeVariant(program.program, schedule, config, program.target));

@@ -274,7 +274,7 @@ std::vector<Mutation> BagMutations() {
        "A pack across the end of a row is taken to be of one row.",
        "bags",
        {WrongAnswer(), kOutOfBounds},
-       {{"lookups.h", "if (V == 1 || (map.stride[R - 1] == 1 && IsInRow<V>(map, i)))",
+       {{"lookups.h", "if (V == 1 || AreOfOneBag<V>(map, i, columns))",
          "if (V == 1 || map.stride[R - 1] == 1)"}}},
       {"mean-of-all-indices",
        "A mean is over all indices of a bag, also those that the table has not.",

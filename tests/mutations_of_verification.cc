@@ -9,7 +9,7 @@ constexpr char kVerifier[] = "autotune/measure/verifier.cc",
                kReference[] = "autotune/measure/reference.cc",
                kTestData[] = "autotune/measure/test_data.cc",
                kDataSets[] = "autotune/measure/data_sets.cc",
-               kRunner[] = "autotune/runner/rank_runner.cc",
+               kRunner[] = "autotune/runner/rank_runner_checks.cc",
                kPlans[] = "autotune/runner/variant_plans.cc";
 
 /// Checks that are not made.
@@ -108,9 +108,9 @@ std::vector<Mutation> CheckMutations() {
        "host-norm",
        {kUnseen},
        {{kRunner,
-         "ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank_, instance, "
-         "full_.references[0], *plain_)); if (!failure.has_value()) {",
-         "std::optional<Failure> failure; if (failure.has_value()) {"}},
+         "ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, full_.references[0], *plain_)); } "
+         "if (!failure.has_value()) {",
+         "} if (failure.has_value()) {"}},
        "host-one-element-in-the-middle"},
   };
 }

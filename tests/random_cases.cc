@@ -103,7 +103,7 @@ absl::StatusOr<RandomCase> DrawCase(std::mt19937_64& random) {
     drawn.schedule = Describe(schedule);
     Config config = DrawArguments(DrawCompiledConfig(random), schedule, random);
     config.protocol = random() % 5 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
-    DrawBeside(schedule, drawn.target.nodes, random, config);
+    DrawLanes(schedule, drawn.target.nodes, random, config);
     drawn.config = Text(config);
     const absl::StatusOr<CaseVariant> v = VariantOf(drawn.View());
     if (!v.ok()) continue;

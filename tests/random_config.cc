@@ -47,8 +47,12 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
   return config;
 }
 
-void DrawBeside(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config) {
+void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config) {
   const int beside = Pick(random, {0, 1, 2, 3}), tiles = Pick(random, {0, 64, 128});
+  const bool concurrent = random() % 2 == 0;
+  if (HasConcurrency(schedule, config.protocol, nodes)) config.concurrent = concurrent;
+  const int64_t bucket = Pick<int64_t>(random, {0, 1, 1000, 100000});
+  if (config.concurrent) config.bucket = bucket;
   if (CommunicatesBeside(schedule, config.protocol, nodes)) config.beside = beside;
   if (config.beside == 0 || tiles == 0 || !TakesTiles(schedule, config.protocol, nodes)) return;
   config.tiles = tiles;

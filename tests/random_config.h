@@ -14,8 +14,10 @@ Config DrawCompiledConfig(std::mt19937_64& random);
 /// chunks and flags; some blocks, on a GPU of some threads; some pieces where launches overlap.
 Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random);
 
-/// Draws what runs beside products, for the protocol that `config` has, on `nodes` nodes: kernels
-/// or not, on pieces or on tiles. Sets the fields `beside`, `tiles` and `pieces`.
-void DrawBeside(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config);
+/// Draws what runs beside what, for the protocol that `config` has, on `nodes` nodes: kernels
+/// beside products or not, on pieces or on tiles, and whether a library's collectives run beside
+/// computations. Sets the fields `beside`, `tiles`, `pieces`,
+/// `concurrent` and `bucket`.
+void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config);
 
 }  // namespace coconet

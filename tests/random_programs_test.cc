@@ -71,6 +71,7 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = DrawArguments(terms.compiled, schedules[at], random);
       config.protocol = protocol;
+      DrawLanes(schedules[at], terms.world.nodes, random, config);
       RETURN_IF_ERROR(
           WithContext(batch.Add(program, schedules[at], config, terms.world),
                       absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace()),

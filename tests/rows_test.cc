@@ -53,6 +53,18 @@ output e = all_reduce(max, embedding_bag(t, k, sum))
      {{{"V", 1}, {"D", 3}, {"B", 1}, {"L", 1}},
       {{"V", 9}, {"D", 64}, {"B", 7}, {"L", 3}},
       {{"V", 33}, {"D", 40}, {"B", 65}, {"L", 2}}}},
+    {"bags_of_several_tables",
+     R"(input t : f32[A, V, D] local
+input h : bf16[A, V, D] replicated
+input i : i32[A, B, L] replicated
+input w : f32[A, B, L] replicated
+output a = embedding_bag(t, i, mean)
+output b = embedding_bag(h, i, w, sum)
+)",
+     // Tables of one row lie together as one longer row.
+     {{{"A", 2}, {"V", 1}, {"D", 31}, {"B", 1}, {"L", 1}},
+      {{"A", 5}, {"V", 1}, {"D", 65}, {"B", 3}, {"L", 3}},
+      {{"A", 3}, {"V", 9}, {"D", 40}, {"B", 7}, {"L", 2}}}},
     {"ragged_bags",
      R"(input t : bf16[V, D] replicated
 input h : f32[V, D] sliced(0)

@@ -73,7 +73,7 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
         if (protocol == Protocol::kLibrary && !LeavesCollectives(schedules[i])) continue;
         Config here = config;
         here.protocol = protocol;
-        DrawBeside(schedules[i], worlds_[world].nodes, random_, here);
+        DrawLanes(schedules[i], worlds_[world].nodes, random_, here);
         RETURN_IF_ERROR(batch_.Add(program, schedules[i], here, worlds_[world]));
       }
     }

@@ -58,7 +58,7 @@ absl::Status AddTiled(const Case& c, const Target& world, const Config& compiled
     if (!TakesTiles(schedule, Protocol::kGenerated, world.nodes) || random() % 8 != 0) continue;
     Config config = DrawArguments(compiled, schedule, random);
     config.protocol = Protocol::kGenerated;
-    while (config.tiles == 0) DrawBeside(schedule, world.nodes, random, config);
+    while (config.tiles == 0) DrawLanes(schedule, world.nodes, random, config);
     RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
   }
   return absl::OkStatus();

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -17,6 +20,7 @@
 #include "absl/time/time.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_report.h"
+#include "autotune/measure/statistics.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/base/env.h"
 #include "coconet/base/json.h"
@@ -36,10 +40,12 @@ constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is 
   cache forget WHICH       deletes records, and what is known of their variants
   cache quarantine WHICH   the variants that are left out because of earlier runs, and why;
                            with --lift the next tuning tries them again
+  cache predictions        one line per calibration: how far what was predicted by it was from what
+                           was measured; then the predictions that were farthest off
 
 WHICH: the beginning of a key, a program's name, or all.
 
-  --json           of list, show, why, quarantine: for other programs
+  --json           of list, show, why, quarantine, predictions: for other programs
   --cache=FILE     the tuning cache (COCONET_CACHE_DIR/tuning.db, else
                    XDG_CACHE_HOME/coconet/tuning.db)
 
@@ -200,6 +206,63 @@ int Quarantine(TuningCache& cache, const std::vector<TuningRecord>& chosen,
   return 0;
 }
 
+double MedianError(const std::vector<Prediction>& predictions) {
+  std::vector<double> errors;
+  for (const Prediction& p : predictions) errors.push_back(std::fabs(p.error()));
+  return Median(std::move(errors));
+}
+
+std::string PercentText(double share) { return absl::StrFormat("%+.0f %%", 100 * share); }
+
+JsonText PredictionJson(const Prediction& p) {
+  return JsonObject()
+      .Set("calibration", p.calibration)
+      .Set("work", p.work)
+      .Set("label", p.label)
+      .Set("predicted_us", p.predicted_us)
+      .Set("measured_us", p.measured_us)
+      .Set("error", p.error())
+      .Set("created_s", p.created_s)
+      .Text();
+}
+
+/// Calibrations with their median errors, and the predictions that were farthest off.
+int PrintPredictions(TuningCache& cache, bool json) {
+  std::vector<Prediction> all = cache.Predictions("");
+  if (json) {
+    std::vector<JsonText> objects;
+    for (const Prediction& p : all) objects.push_back(PredictionJson(p));
+    std::printf("%s\n", JsonList(objects).text.c_str());
+    return 0;
+  }
+  const int64_t now = absl::ToUnixSeconds(absl::Now());
+  std::vector<TableCells> rows;
+  for (const Calibration& c : cache.Calibrations()) {
+    const std::vector<Prediction> of = cache.Predictions(c.key);
+    rows.push_back({c.key.substr(0, 12), Field(c.key_text, "ranks"), AgeText(now - c.created_s),
+                    absl::StrCat(of.size()),
+                    of.empty() ? "" : absl::StrFormat("%.1f %%", 100 * MedianError(of))});
+  }
+  const TableColumn columns[] = {
+      {"calibration"}, {"ranks", true}, {"made"}, {"predictions", true}, {"median error", true}};
+  std::fputs(TextTable(columns, rows).c_str(), stdout);
+  if (all.empty()) return 0;
+  constexpr size_t kWorst = 10;
+  absl::c_stable_sort(all, [](const Prediction& a, const Prediction& b) {
+    return std::fabs(a.error()) > std::fabs(b.error());
+  });
+  all.resize(std::min(all.size(), kWorst));
+  rows.clear();
+  for (const Prediction& p : all) {
+    rows.push_back({p.label, TimeText(p.predicted_us), TimeText(p.measured_us),
+                    PercentText(p.error()), AgeText(now - p.created_s)});
+  }
+  const TableColumn worst[] = {
+      {"farthest off"}, {"predicted", true}, {"measured", true}, {"error", true}, {"when"}};
+  std::printf("\n%s", TextTable(worst, rows).c_str());
+  return 0;
+}
+
 /// What a command that changes records does with one, and says of it.
 struct Change {
   const char* command;
@@ -213,6 +276,7 @@ constexpr Change kChanges[] = {
 };
 
 int Act(TuningCache& cache, const CacheFlags& flags) {
+  if (flags.command == "predictions") return PrintPredictions(cache, flags.json);
   const std::vector<TuningRecord> chosen = Chosen(cache, flags.which);
   if (flags.command == "quarantine") return Quarantine(cache, chosen, flags);
   if (chosen.empty() && flags.which != "all") {
@@ -255,8 +319,8 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
     }
   }
   if (flags.help) return flags;
-  const std::vector<std::string> commands = {"list",   "show",   "why",       "verify",
-                                             "retune", "forget", "quarantine"};
+  const std::vector<std::string> commands = {"list",   "show",   "why",        "verify",
+                                             "retune", "forget", "quarantine", "predictions"};
   if (words.empty() || !absl::c_linear_search(commands, words[0])) {
     return absl::InvalidArgumentError(
         absl::StrCat("want one of ", absl::StrJoin(commands, ", "),
@@ -265,7 +329,7 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
   flags.command = words[0];
   if (words.size() > 2)
     return absl::InvalidArgumentError(absl::StrCat("want one key, have ", words.size() - 1));
-  if (words.size() == 1 && flags.command != "list")
+  if (words.size() == 1 && flags.command != "list" && flags.command != "predictions")
     return absl::InvalidArgumentError(absl::StrCat(
         flags.command, ": want the beginning of a key, a program's name, or all; see --help"));
   if (words.size() == 2) flags.which = words[1];

@@ -26,6 +26,7 @@
 #include "coconet/base/status.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
+#include "coconet/workloads/training_steps.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/compiler.h"
 #include "runtime/world.h"
@@ -95,8 +96,8 @@ std::string Title(const SweepFlags& flags, const Session& session) {
   const std::string name =
       flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
   return absl::StrCat(
-      name, " ", SizesText(flags.sizes), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)),
-      ", ", session.world(),
+      name, " ", SizesText(flags.shown_sizes()),
+      flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ", session.world(),
       session.world() == 1 ? " rank"
       : UnderMpi()         ? " ranks (processes)"
                            : " ranks (threads)",
@@ -170,8 +171,8 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
 absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
   std::ofstream out(flags.json);
   out << VariantJson(tuned.record(), tuned.variants(),
-                     absl::StrCat(flags.program, " ", SizesText(flags.sizes)), session.world(),
-                     tuned.from_cache());
+                     absl::StrCat(flags.program, " ", SizesText(flags.shown_sizes())),
+                     session.world(), tuned.from_cache());
   out.close();
   return out ? absl::OkStatus()
              : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
@@ -212,19 +213,24 @@ int Fail(const absl::Status& status) {
   return ExitCode(status);
 }
 
+void PrintListed(absl::string_view name, absl::string_view description,
+                 const std::vector<SizePreset>& presets) {
+  std::vector<std::string> names;
+  for (const SizePreset& preset : presets) names.push_back(preset.name);
+  std::printf("%-10s %s\n%-10s   presets: %s\n", std::string(name).c_str(),
+              std::string(description).c_str(), "", absl::StrJoin(names, " ").c_str());
+}
+
 int Main(const std::vector<std::string>& args) {
   absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, UserFolder());
   if (!flags.ok()) return Fail(flags.status());
   if (flags->help || flags->list) {
     OnFirstRank([&] {
       if (flags->help) std::fputs(SweepHelp().c_str(), stdout);
-      for (const WorkloadInfo& w : Workloads()) {
-        if (!flags->list) continue;
-        std::printf("%-10s %s\n", std::string(w.name).c_str(), std::string(w.description).c_str());
-        std::vector<std::string> presets;
-        for (const SizePreset& preset : w.presets) presets.push_back(preset.name);
-        std::printf("%-10s   presets: %s\n", "", absl::StrJoin(presets, " ").c_str());
-      }
+      if (!flags->list) return;
+      for (const WorkloadInfo& w : Workloads()) PrintListed(w.name, w.description, w.presets);
+      for (const TrainingStepInfo& s : TrainingSteps())
+        PrintListed(s.name, s.description, s.presets);
     });
     return 0;
   }
@@ -245,7 +251,7 @@ int Main(const std::vector<std::string>& args) {
   options.retune = flags->retune;
   options.search = flags->search;
   if (!flags->only.empty()) {
-    options.admits = [&](const Schedule& schedule) {
+    options.admits = [&](const Schedule& schedule, const Config&) {
       return absl::c_any_of(flags->only, [&](const std::string& words) {
         return absl::StrContains(Describe(schedule), words);
       });

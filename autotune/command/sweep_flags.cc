@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -21,6 +22,7 @@
 #include "coconet/ir/op_table.h"
 #include "coconet/language/text.h"
 #include "coconet/workloads/model_shapes.h"
+#include "coconet/workloads/training_steps.h"
 #include "coconet/workloads/workloads.h"
 
 namespace coconet {
@@ -154,21 +156,25 @@ std::set<std::string> SymbolsOf(const Graph& program) {
   return symbols;
 }
 
-/// Sets sizes that the flags do not give to those of the workload's preset.
+/// Sets sizes that the flags do not give to those of the preset that they name, or the first.
+absl::Status AddPreset(SweepFlags& flags, const std::vector<SizePreset>& presets) {
+  std::vector<std::string> known;
+  for (const SizePreset& preset : presets) {
+    if (flags.preset.empty() || preset.name == flags.preset) {
+      flags.sizes.insert(preset.sizes.begin(), preset.sizes.end());
+      return absl::OkStatus();
+    }
+    known.push_back(preset.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--preset: ", flags.program, " has no preset '",
+                                                 flags.preset, "'", DidYouMean(flags.preset, known),
+                                                 "; it has ", absl::StrJoin(known, ", ")));
+}
+
+/// The same of a workload; none of a file.
 absl::Status AddPreset(SweepFlags& flags) {
   for (const WorkloadInfo& info : Workloads()) {
-    if (flags.is_file || info.name != flags.program) continue;
-    std::vector<std::string> known;
-    for (const SizePreset& preset : info.presets) {
-      if (flags.preset.empty() || preset.name == flags.preset) {
-        flags.sizes.insert(preset.sizes.begin(), preset.sizes.end());
-        return absl::OkStatus();
-      }
-      known.push_back(preset.name);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("--preset: ", flags.program, " has no preset '", flags.preset, "'",
-                     DidYouMean(flags.preset, known), "; it has ", absl::StrJoin(known, ", ")));
+    if (!flags.is_file && info.name == flags.program) return AddPreset(flags, info.presets);
   }
   if (flags.preset.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("--preset is for workloads: a file has no presets");
@@ -223,6 +229,7 @@ std::string SweepHelp() {
                   k M G of 1000
   --N=1024,3x5    a list: the program runs on that many tensors; --N=@bert-large, --N=@gpt2: those
                   of the model; --N=@FILE: one per line
+  --layers=12     and so on for every size that shapes a training step (mlp_step, gpt_step)
   --preset=NAME   sizes of a workload that are not given; --list names them
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
   --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send
@@ -290,10 +297,32 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
   return flags;
 }
 
+/// Null: the flags name no training step.
+const TrainingStepInfo* TrainingStepOf(const SweepFlags& flags) {
+  static const std::vector<TrainingStepInfo> steps = TrainingSteps();
+  const auto at = absl::c_find_if(
+      steps, [&](const TrainingStepInfo& step) { return step.name == flags.program; });
+  return flags.is_file || at == steps.end() ? nullptr : &*at;
+}
+
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
+  if (const TrainingStepInfo* step = TrainingStepOf(flags); step != nullptr) {
+    RETURN_IF_ERROR(AddPreset(flags, step->presets));
+    ASSIGN_OR_RETURN(Graph program,
+                     MakeTrainingStep(step->name, flags.sizes, {.dtype = flags.dtype}));
+    flags.built_with = std::exchange(flags.sizes, {});
+    return program;
+  }
   const absl::StatusOr<Graph> program = flags.is_file
                                             ? ReadProgram(flags.program)
                                             : MakeWorkload(flags.program, {.dtype = flags.dtype});
+  if (!flags.is_file && absl::IsNotFound(program.status())) {
+    std::vector<std::string> steps;
+    for (const TrainingStepInfo& step : TrainingSteps()) steps.emplace_back(step.name);
+    return absl::NotFoundError(absl::StrCat(program.status().message(), ", ",
+                                            absl::StrJoin(steps, ", "),
+                                            DidYouMean(flags.program, steps)));
+  }
   RETURN_IF_ERROR(program.status());
   const std::set<std::string> symbols = SymbolsOf(*program);
   for (const auto& [symbol, size] : flags.sizes) {

@@ -17,6 +17,7 @@ struct SweepFlags {
   bool is_file = false;
   DType dtype = DType::kF32;  // of a workload
   Sizes sizes;                // by symbol
+  Sizes built_with;           // of a training step, which has no symbols
   std::string preset;         // name of a workload's sizes; "": its first
   int ranks = 0;              // of all stages; 0: not given
   int stages = 1;
@@ -31,6 +32,8 @@ struct SweepFlags {
   bool all = false;     // shows every variant
   bool retune = false;  // tunes what is tuned
   bool list = false, help = false;
+
+  const Sizes& shown_sizes() const { return built_with.empty() ? sizes : built_with; }
 };
 
 std::string SweepHelp();
@@ -40,7 +43,8 @@ std::string SweepHelp();
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
                                            const std::string& folder);
 
-/// Returns the program that the flags name. Checks that `sizes` name its symbols, and sets those
+/// Returns the program that the flags name. Sizes of a training step shape it, and become
+/// `built_with`. Checks that `sizes` name its symbols, and sets those
 /// that are not given: those of the preset, or N = 1Mi for a file.
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
 

@@ -160,6 +160,30 @@ TEST_F(LoadSweepProgramTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(std::string(LoadSweepProgram(flags).status().message()), HasSubstr("cannot be read"));
 }
 
+TEST(LoadSweepProgram, SizesShapeATrainingStep) {
+  const auto load = [](std::vector<std::string> args, SweepFlags& flags) {
+    const absl::StatusOr<SweepFlags> parsed = ParseSweepFlags(args, "/");
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    flags = *parsed;
+    return LoadSweepProgram(flags);
+  };
+  SweepFlags flags;
+  const absl::StatusOr<Graph> one = load({"gpt_step", "--layers=1", "--width=16"}, flags);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_TRUE(flags.sizes.empty());
+  EXPECT_EQ(flags.built_with.at("layers"), BoundSize(1));
+  EXPECT_EQ(flags.built_with.at("heads"), BoundSize(4)) << "of the preset";
+  EXPECT_GT(load({"gpt_step"}, flags)->size(), one->size());
+  EXPECT_THAT(std::string(load({"gpt_step", "--layer=1"}, flags).status().message()),
+              HasSubstr("no size 'layer' (did you mean 'layers'?)"));
+  EXPECT_THAT(std::string(load({"mlp_step", "--layers=1,2"}, flags).status().message()),
+              HasSubstr("want one number for layers, have 1,2"));
+  EXPECT_THAT(std::string(load({"gpt_stp"}, flags).status().message()),
+              HasSubstr("did you mean 'gpt_step'?"));
+  EXPECT_THAT(std::string(load({"gpt_step", "--preset=gpt3"}, flags).status().message()),
+              HasSubstr("has no preset 'gpt3' (did you mean 'gpt2'?)"));
+}
+
 TEST(LoadSweepProgram, UnknownWorkloadsAreNamed) {
   absl::StatusOr<SweepFlags> flags = ParseSweepFlags({"adm"}, "/");
   EXPECT_THAT(std::string(LoadSweepProgram(*flags).status().message()),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,7 +93,7 @@ absl::Status CheckDetermined(const Graph& program, const DataSets& sets) {
 }
 
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
-                                     const std::function<bool()>& stop) {
+                                     Checked checked, const std::function<bool()>& stop) {
   const Graph expanded = Expand(program);
   std::optional<DataSets> best;
   double best_share = -1;
@@ -101,7 +102,9 @@ absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t 
         Reference::Create(expanded, rank.mesh(), rank.rank(), seed, kind);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
     reference->StopWhen(stop);
-    reference->Skip(NotSpotChecked(program, seed));
+    const std::vector<std::string>& results = reference->results();
+    reference->Skip(checked == Checked::kAll ? NotSpotChecked(program, seed)
+                                             : std::set(results.begin(), results.end()));
     ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
     double share = 1;
     for (const auto& [name, coverage] : coverages) share = std::min(share, Determined(coverage));

@@ -31,10 +31,17 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
 /// that nothing would be verified.
 absl::Status CheckDetermined(const Graph& program, const DataSets& sets);
 
+/// What a step at the program's own size is checked for.
+enum class Checked : uint8_t {
+  kAll,        // values, replicas, memory that no step may write
+  kButValues,  // all but values
+};
+
 /// Collective. One set for the program's own size, of the plainest kind on which nearly all
 /// elements of all results have a bound; else of the one on which most have. Results that
-/// NotSpotChecked names are skipped. `stop` as above.
+/// NotSpotChecked names are skipped. Without values, ordinary data. `stop` as above.
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
+                                     Checked checked = Checked::kAll,
                                      const std::function<bool()>& stop = nullptr);
 
 }  // namespace coconet

@@ -34,13 +34,6 @@ std::vector<int64_t> SamplePositions(int64_t count, int64_t ends, uint64_t seed)
   return positions;
 }
 
-/// The error in units of its bound; above 1 is wrong.
-double Excess(double have, double want, double error) {
-  const double off = Distance(have, want);
-  if (std::isinf(error) || off == 0) return 0;
-  return error > 0 && std::isfinite(off) ? off / error : kUndetermined;
-}
-
 /// Number of elements that the interpreter sums within seconds.
 constexpr int64_t kSmall = int64_t{1} << 24;
 
@@ -77,6 +70,12 @@ std::vector<std::string> SummingResults(const Graph& g) {
 }
 
 }  // namespace
+
+double Excess(double have, double want, double error) {
+  const double off = Distance(have, want);
+  if (std::isinf(error) || off == 0) return 0;
+  return error > 0 && std::isfinite(off) ? off / error : kUndetermined;
+}
 
 absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& mesh, int rank,
                                             uint64_t seed, DataKind kind) {

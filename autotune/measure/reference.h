@@ -19,6 +19,9 @@
 
 namespace coconet {
 
+/// How far a value is off, in units of what it may be off; above 1 it is wrong.
+double Excess(double have, double want, double error);
+
 /// A program's results on TestData by the interpreter, for the elements that one rank checks; each
 /// is computed once however many variants are checked. The ranks divide the work: a rank checks
 /// what it holds of Local and Sliced results, and its share of Replicated ones, which the verifier

@@ -6,12 +6,6 @@
 
 namespace coconet {
 
-const TensorType* DeclaredType(const Op& op) {
-  if (const auto* input = std::get_if<Input>(&op)) return &input->type;
-  if (const auto* state = std::get_if<State>(&op)) return &state->type;
-  return nullptr;
-}
-
 std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& plan) {
   const Graph& graph = program.graph();
   std::map<std::string, int> buffers;

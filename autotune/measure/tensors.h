@@ -18,9 +18,6 @@ struct PlacedTensor {
   bool updated = false;  // a state that the step assigns
 };
 
-/// Type of the input or state that `op` declares; null: it is another operation.
-const TensorType* DeclaredType(const Op& op);
-
 /// Returns the tensors in the order of the graph. `program` is bound and without lists; `plan` was
 /// lowered from a schedule of it.
 std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& plan);

@@ -34,17 +34,24 @@ uint64_t SeedOf(uint64_t seed, const std::string& name) {
   return Mix(seed ^ digest);
 }
 
-// Turns random bits into those of a number in [0.5, 2), whose exponents differ in one bit only.
-uint32_t F32Bits(uint32_t random, bool is_signed) {
-  return 0x3F000000 | (random & (is_signed ? 0x80FFFFFF : 0x00FFFFFF));
+// Turns random bits into those of a number in [0.5, 2), whose exponents differ in one bit only,
+// times 2^-halvings.
+uint32_t F32Bits(uint32_t random, bool is_signed, uint32_t halvings) {
+  return (0x3F000000 | (random & (is_signed ? 0x80FFFFFF : 0x00FFFFFF))) - (halvings << 23);
 }
-uint16_t F16Bits(uint32_t random, bool is_signed) {
-  return static_cast<uint16_t>(0x3800 | (random & 0x07FF) |
-                               (is_signed ? random >> 16 & 0x8000 : 0));
+uint16_t F16Bits(uint32_t random, bool is_signed, uint32_t halvings) {
+  return static_cast<uint16_t>(
+      (0x3800 | (random & 0x07FF) | (is_signed ? random >> 16 & 0x8000 : 0)) - (halvings << 10));
 }
-uint16_t BF16Bits(uint32_t random, bool is_signed) {
-  return static_cast<uint16_t>(0x3F00 | (random & 0x00FF) |
-                               (is_signed ? random >> 16 & 0x8000 : 0));
+uint16_t BF16Bits(uint32_t random, bool is_signed, uint32_t halvings) {
+  return static_cast<uint16_t>(
+      (0x3F00 | (random & 0x00FF) | (is_signed ? random >> 16 & 0x8000 : 0)) - (halvings << 7));
+}
+/// That bring a sum of so many products of random signs back to the magnitude of one.
+uint32_t HalvingsFor(int64_t terms) {
+  constexpr uint32_t kMost = 13;  // of f16, before it is subnormal
+  const uint32_t doublings = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(terms, 1))) - 1;
+  return std::min(doublings / 2, kMost);
 }
 int Small(uint32_t random, bool is_signed) {
   const int magnitude = 1 + static_cast<int>(random & 7);
@@ -74,10 +81,13 @@ int Row(uint32_t random, int64_t rows) {
   return rows == 0 ? 0 : static_cast<int>(random % static_cast<uint64_t>(rows));
 }
 
+/// Where bag `bag` of `bags` that are alike begins among so many indices.
+int64_t EvenOffset(int64_t bag, int64_t bags, int64_t indices) { return bag * indices / bags; }
+
 /// Mostly where bag `bag` of `bags` begins among so many indices.
 int Offset(uint32_t random, int64_t bag, int64_t bags, int64_t indices) {
   if (random >> 28 == 0) return Row(random, indices + 1);
-  const int64_t begin = bag * indices / bags, end = (bag + 1) * indices / bags;
+  const int64_t begin = EvenOffset(bag, bags, indices), end = EvenOffset(bag + 1, bags, indices);
   return static_cast<int>(begin + (random >> 4) % static_cast<uint64_t>(end - begin + 1));
 }
 
@@ -96,17 +106,19 @@ NodeId Origin(const Graph& g, NodeId id, bool casts) {
 }
 
 /// `count` elements of one block.
-void WriteBlock(DType dtype, bool is_signed, bool scalar, const Words& words, int64_t count,
-                void* out) {
-  const auto f32 = [=](uint32_t w) { return F32Bits(w, is_signed); };
+void WriteBlock(DType dtype, bool is_signed, bool scalar, uint32_t halvings, const Words& words,
+                int64_t count, void* out) {
+  const auto f32 = [=](uint32_t w) { return F32Bits(w, is_signed, halvings); };
   const auto small = [=](uint32_t w) { return Small(w, is_signed); };
   switch (dtype) {
     case DType::kF32:
       return Write<uint32_t>(words, count, out, f32);
     case DType::kF16:
-      return Write<uint16_t>(words, count, out, [=](uint32_t w) { return F16Bits(w, is_signed); });
+      return Write<uint16_t>(words, count, out,
+                             [=](uint32_t w) { return F16Bits(w, is_signed, halvings); });
     case DType::kBF16:
-      return Write<uint16_t>(words, count, out, [=](uint32_t w) { return BF16Bits(w, is_signed); });
+      return Write<uint16_t>(words, count, out,
+                             [=](uint32_t w) { return BF16Bits(w, is_signed, halvings); });
     case DType::kF64:
       if (scalar) return Write<double>(words, count, out, small);
       return Write<double>(words, count, out,
@@ -176,6 +188,8 @@ absl::string_view Name(DataKind kind) {
     case DataKind::kZeros:
     case DataKind::kOtherZeros:
       return "partly zero";
+    case DataKind::kInUse:
+      return "in use";
   }
   CC_CHECK(false);
 }
@@ -192,13 +206,7 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind
   }
   absl::StatusOr<TypedGraph> typed = TypedGraph::Of(program);
   CC_CHECK(typed.ok());
-  for (NodeId id = 0; id < program.size(); ++id) {
-    if (As<MatMul>(program, id) == nullptr) continue;
-    for (NodeId operand : program.nodes[id].inputs) {
-      const NodeId origin = Origin(program, operand, /*casts=*/true);
-      if (origin >= 0) streams_.at(*DeclaredName(program.nodes[origin].op)).is_signed = true;
-    }
-  }
+  for (NodeId id = 0; id < program.size(); ++id) FindFactors(*typed, id);
   for (NodeId id = 0; id < program.size(); ++id) FindIndices(*typed, id);
   for (int64_t i = 0; i < kBlock; ++i)
     table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
@@ -209,6 +217,22 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind
         IsFloat(stream.dtype) && !stream.scalar &&
         ((kind == DataKind::kZeros && picked) || (kind == DataKind::kOtherZeros && !picked));
   }
+}
+
+void TestData::FindFactors(const TypedGraph& program, NodeId id) {
+  const auto* product = As<MatMul>(program.graph(), id);
+  if (product == nullptr) return;
+  const Shape& a = program.type(program.inputs(id)[0]).shape;
+  const int64_t terms = a[a.size() - (product->transpose_a ? 2 : 1)].size;
+  Stream* last = nullptr;
+  for (NodeId operand : program.inputs(id)) {
+    const NodeId origin = Origin(program.graph(), operand, /*casts=*/true);
+    if (origin < 0) continue;
+    last = &streams_.at(*DeclaredName(program.op(origin)));
+    last->is_signed = true;
+  }
+  const bool is_narrow = kind_ == DataKind::kSmall || kind_ == DataKind::kWide;
+  if (last != nullptr && !is_narrow) last->halvings = HalvingsFor(terms);
 }
 
 void TestData::FindIndices(const TypedGraph& program, NodeId id) {
@@ -243,8 +267,9 @@ bool TestData::AreRowIndices(const std::string& tensor) const {
   return stream != streams_.end() && stream->second.are_indices && !stream->second.are_counts;
 }
 
-bool TestData::HasRowIndices() const {
-  return absl::c_any_of(streams_, [&](const auto& entry) { return AreRowIndices(entry.first); });
+bool TestData::SayWhichRows(const std::string& tensor) const {
+  const auto stream = streams_.find(tensor);
+  return stream != streams_.end() && stream->second.SaysWhichRows();
 }
 
 void TestData::FindCounts(const TypedGraph& program, NodeId id) {
@@ -294,20 +319,29 @@ void TestData::Generate(const Stream& s, int rank, int64_t begin, int64_t count,
     const uint64_t own = Mix(seed + static_cast<uint64_t>(begin / kBlock));
     const Words words = {table_.data() + first, static_cast<uint32_t>(own),
                          static_cast<uint32_t>(own >> 32) | 1};
-    if (s.are_indices) {
+    if (kind_ == DataKind::kInUse && s.SaysWhichRows()) {
+      int64_t at = begin;
+      Write<int32_t>(words, n, to, [&](uint32_t w) { return InUse(s, w, at++); });
+    } else if (s.are_indices) {
       Write<int32_t>(words, n, to, [&](uint32_t w) { return Row(w, s.rows); });
     } else if (s.bags > 0) {
       int64_t bag = begin;
       Write<int32_t>(words, n, to,
                      [&](uint32_t w) { return Offset(w, bag++ % s.bags, s.bags, s.rows); });
     } else {
-      WriteBlock(s.dtype, s.is_signed, s.scalar, words, n, to);
+      WriteBlock(s.dtype, s.is_signed, s.scalar, s.halvings, words, n, to);
       if (kind_ != DataKind::kOrdinary) Vary(s, rank, seed, begin, n, to);
     }
     to += n * static_cast<int64_t>(SizeOf(s.dtype));
     begin += n;
     count -= n;
   }
+}
+
+int64_t TestData::InUse(const Stream& s, uint32_t random, int64_t at) {
+  if (s.bags > 0) return EvenOffset(at % s.bags, s.bags, s.rows);
+  if (s.are_counts) return s.rows - 1;
+  return s.rows == 0 ? 0 : static_cast<int64_t>(random % static_cast<uint64_t>(s.rows));
 }
 
 void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int64_t count,
@@ -323,6 +357,7 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
   const auto random = [&](int64_t i) { return Mix(~seed + static_cast<uint64_t>(begin + i)); };
   switch (kind_) {
     case DataKind::kOrdinary:
+    case DataKind::kInUse:
       return;
     case DataKind::kSmall:
       if (IsFloat(s.dtype)) each([](double x, int64_t) { return x / 256; });

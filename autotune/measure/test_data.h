@@ -34,14 +34,19 @@ enum class DataKind : uint8_t {
   kZeros,
   /// The same with the others.
   kOtherZeros,
+  /// Ordinary, but all indices are rows of the table, all rows that are counted are in use, and
+  /// bags have equally many indices: what a timed step should do.
+  kInUse,
 };
 /// "ordinary"
 absl::string_view Name(DataKind kind);
 
 /// Data on which variants are verified: a pure function of (seed, tensor, rank, global index), so
 /// that it does not depend on layouts. Local inputs, and operands of matrix products, have random
-/// signs, so that a long sum shows a missing term; all else is positive, as second moments,
-/// operands of roots, and learning rates must be. Scalars of f64 or integers stand for step counts:
+/// signs, so that a long sum shows a missing term, and of two operands the last one is divided by
+/// about the root of the number of terms, as weights are, so that products of products stay where
+/// exponentials neither vanish nor overflow; all else is positive, as second moments, operands of
+/// roots, and learning rates must be. Scalars of f64 or integers stand for step counts:
 /// small and at least 1. Indices of gathers, where these are an input or a state or what a view, a
 /// part or a collective makes of one, are rows of the table, one in 16 out of range; offsets of
 /// bags ascend over the indices, but for one in 16. Every value is representable in the tensor's
@@ -55,9 +60,10 @@ class TestData {
 
   DataKind kind() const { return kind_; }
 
-  /// Whether elements of a tensor are rows that a step takes by index; whether those of any are.
+  /// Whether elements of a tensor are rows that a step takes by index.
   bool AreRowIndices(const std::string& tensor) const;
-  bool HasRowIndices() const;
+  /// Whether they are these, offsets of bags, or numbers of rows: what a step does depends on them.
+  bool SayWhichRows(const std::string& tensor) const;
 
   /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
   /// input or state.
@@ -78,19 +84,25 @@ class TestData {
     DType dtype{};
     bool scalar = false, is_signed = false, local = false;
     uint64_t seed = 0;
+    uint32_t halvings = 0;                         // of ordinary elements
     bool are_indices = false, are_counts = false;  // counts of rows: both
     int64_t rows = 0;                              // of the smallest table that they are indices of
     int64_t bags = 0;   // 0: they are not offsets; else of so many bags, in `rows` indices
     int64_t lone = -1;  // the index of the kind's element, of `lone_rank` of each stage
     int lone_rank = 0;
     bool is_zero = false;
+    bool SaysWhichRows() const { return are_indices || bags > 0; }
   };
   const Stream& StreamOf(const std::string& tensor) const;
   /// Elements [begin, begin + count) of the global tensor.
   void Generate(const Stream& stream, int rank, int64_t begin, int64_t count, void* out) const;
+  /// Element `at` of kInUse where the stream says which rows.
+  static int64_t InUse(const Stream& stream, uint32_t random, int64_t at);
   /// Makes ordinary elements, from `begin` on, those of the kind. `seed`: of the rank's values.
   void Vary(const Stream& stream, int rank, uint64_t seed, int64_t begin, int64_t count,
             void* elements) const;
+  /// Finds operands of products.
+  void FindFactors(const TypedGraph& program, NodeId id);
   /// Finds what takes rows by index, and marks what it takes them by.
   void FindIndices(const TypedGraph& program, NodeId id);
   /// The same of what is compared with the index along a dimension: mostly numbers from 0 to its

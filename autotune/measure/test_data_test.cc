@@ -72,6 +72,43 @@ TEST(TestData, IndicesAreMostlyRowsOfTheTable) {
   }
 }
 
+TEST(TestData, InUseTakesRowsOnly) {
+  Graph g;
+  const NodeId table = g.Add(Input{"table", {DType::kF32, {50, 4}, Layout::Replicated()}});
+  const NodeId i = g.Add(Input{"i", {DType::kI32, {kN}, Layout::Local()}});
+  g.Add(Output{"y"}, {g.Add(Gather{0}, {table, i})});
+  const TestData data(g, 3, 8, DataKind::kInUse);
+  std::set<double> seen;
+  for (int64_t at = 0; at < kN; ++at) seen.insert(data.At("i", 1, at));
+  EXPECT_EQ(seen.size(), 50u);
+  EXPECT_EQ(*seen.begin(), 0);
+  EXPECT_EQ(*seen.rbegin(), 49);
+  EXPECT_TRUE(data.SayWhichRows("i"));
+  EXPECT_FALSE(data.SayWhichRows("table"));
+}
+
+TEST(TestData, ProductsAreAboutOne) {
+  constexpr int64_t kTerms = 4096;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    Graph g;
+    const NodeId x = g.Add(Input{"x", {dtype, {kTerms, 20}, Layout::Local()}});
+    const NodeId w = g.Add(Input{"w", {dtype, {30, kTerms}, Layout::Replicated()}});
+    g.Add(Output{"y"}, {g.Add(MatMul{true, true}, {x, w})});
+    const TestData data(g, 3, 2);
+    double sum = 0;
+    for (int64_t i = 0; i < 20; ++i) {
+      for (int64_t j = 0; j < 30; ++j) {
+        double y = 0;
+        for (int64_t k = 0; k < kTerms; ++k)
+          y += data.At("x", 1, k * 20 + i) * data.At("w", 1, j * kTerms + k);
+        sum += y * y;
+      }
+    }
+    const double root_mean_square = std::sqrt(sum / 600);
+    EXPECT_TRUE(root_mean_square > 0.5 && root_mean_square < 4) << root_mean_square;
+  }
+}
+
 TEST(TestData, IsWellConditioned) {
   for (DType dtype : kAllDTypes) {
     const TestData data(ProgramOf(dtype), 3, 8);

@@ -220,12 +220,6 @@ absl::StatusOr<std::optional<Failure>> AgreeOnRun(Rank& rank, const absl::Status
   return failure;
 }
 
-/// Collective. Runs one step, which all ranks start together.
-absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
-  RETURN_IF_ERROR(rank.exchange().Barrier());
-  return AgreeOnRun(rank, instance.bound->Run());
-}
-
 /// By buffer: the number of its first bytes that steps may write. Kernels leave a tensor's padding
 /// alone; libraries may write it, and a temporary is written in full.
 std::vector<int64_t> WritableBytes(const Rank& rank, const Instance& instance) {
@@ -323,10 +317,19 @@ Verdict VerdictOn(const absl::Status& error) {
   return waited ? Verdict::kTimedOut : Verdict::kRunError;
 }
 
+absl::Status PrepareStep(Rank& rank, Instance& instance, const Reference& reference) {
+  return rank.exchange().Agree(Prepare(rank, instance, reference));
+}
+
+absl::StatusOr<std::optional<Failure>> RunTogether(Rank& rank, BoundPlan& plan) {
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  return AgreeOnRun(rank, plan.Run());
+}
+
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
                                                   Reference& reference, PlainResults& plain) {
-  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference)));
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
+  RETURN_IF_ERROR(PrepareStep(rank, instance, reference));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, RunTogether(rank, *instance.bound));
   if (failure.has_value()) return failure;
   Findings found{CheckGuards(rank, instance), {}};
   for (const PlacedTensor& t : instance.tensors) {
@@ -347,7 +350,7 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
 
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
                                                     const Reference& reference) {
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, RunTogether(rank, *instance.bound));
   if (failure.has_value()) return failure;
   Findings found{CheckGuards(rank, instance), {}};
   found.wrong.Update(CheckUnchanged(rank, instance, reference.data()));

@@ -39,6 +39,13 @@ struct Instance {
 // or (DataLoss) that a kernel failed and its GPU runs nothing more, or (Cancelled) that the
 // reference was told to stop. All are collective.
 
+/// Writes the data of a first step: the reference's in inputs and states, NaNs in outputs,
+/// temporaries, padding and guards.
+absl::Status PrepareStep(Rank& rank, Instance& instance, const Reference& reference);
+
+/// Runs one step, or a part of one, which all ranks begin together. Checks nothing.
+absl::StatusOr<std::optional<Failure>> RunTogether(Rank& rank, BoundPlan& plan);
+
 /// Runs one step on the reference's data, with NaNs in outputs, temporaries, padding and guards.
 /// Checks all results, long ones against `plain`, too.
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,

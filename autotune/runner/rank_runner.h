@@ -15,7 +15,8 @@
 #include "autotune/measure/plain_results.h"
 #include "autotune/measure/verifier.h"
 #include "autotune/runner/binaries.h"
-#include "autotune/runner/fresh_indices.h"
+#include "autotune/runner/launch_checks.h"
+#include "autotune/runner/timing_inputs.h"
 #include "autotune/runner/variant_plans.h"
 #include "autotune/search/variant_runner.h"
 #include "autotune/search/variants.h"
@@ -42,6 +43,11 @@ class RankRunner final : public VariantRunner {
     /// Asked on every rank while data are made and results checked: where it returns true on one,
     /// the call fails as Cancelled on all. May be empty.
     std::function<bool()> interrupted = {};
+    /// Of timed steps; may be empty.
+    TypicalRows typical_rows = {};
+    /// Multiplications of a step's matrix products that the interpreter does at the program's size.
+    /// Steps of more are checked launch by launch there.
+    double interpreted = 0x1p28;
   };
 
   /// Collective. Lowers variants and allocates the memory that they share. `program` is bound;
@@ -106,8 +112,8 @@ class RankRunner final : public VariantRunner {
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
   absl::Status MakeData(const Graph& program);
-  /// Collective. The time in microseconds of `steps` steps of the variant, with fresh indices
-  /// before each, or as often as there are sets of them; writing these does not count.
+  /// Collective. The time in microseconds of `steps` steps of the variant, with the next set of
+  /// TimingInputs before each, or as often as there are sets of them; writing these does not count.
   absl::StatusOr<double> TimeSteps(int variant, int steps);
   /// Results that variants slice, and over which dimensions.
   std::set<PlainResults::SlicedResult> SlicedResults() const;
@@ -115,6 +121,8 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const TypedGraph& program,
                                               const Module& module, Instance& instance);
   absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work);
+  /// LaunchChecks of a step at the program's size, run launch by launch.
+  absl::StatusOr<std::optional<Failure>> VerifyLaunches(int variant);
   /// VerifySteps on all data of these small sizes.
   absl::StatusOr<std::optional<Failure>> VerifyAllData(size_t small_at, Instance& instance);
   std::string WithSeed(const std::string& reason) const;
@@ -126,10 +134,12 @@ class RankRunner final : public VariantRunner {
   std::vector<Work> work_;
   std::optional<Arena> arena_;
   DataSets full_;  // one: at the program's own sizes
+  /// Where the interpreter would take too long for a step at the program's size.
+  std::optional<LaunchChecks> launch_checks_;
   std::optional<PlainResults> plain_;
   const std::vector<CheckedSize> small_;
   std::vector<DataSets> small_data_;  // by size; none: no variant is verified there
-  std::optional<FreshIndices> fresh_indices_;
+  std::optional<TimingInputs> timing_inputs_;
   LoadMeter load_;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "autotune/search/small_sizes.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/typed_graph.h"
 #include "coconet/schedule/describe.h"
@@ -283,30 +284,6 @@ absl::StatusOr<Lowered> LowerApart(const Combination& combination, const Target&
   for (const Parts::Part& part : combination.parts->parts)
     parts.push_back({kinds[part.kind], part.names});
   return Join(parts);
-}
-
-Graph WithExtents(const Graph& program, const std::map<int64_t, int64_t>& extents) {
-  Graph out = program;
-  const auto resize = [&](TensorType& type) {
-    for (Dim& dim : type.shape) {
-      if (dim.bound()) dim.size = extents.at(dim.size);
-    }
-  };
-  // A shape that an operation names may have extents that no declaration has.
-  const auto resize_result = [&](Op& op) {
-    Shape* const shape =
-        RoleOf(op) == Role::kView || RoleOf(op) == Role::kScatter ? DeclaredShape(op) : nullptr;
-    for (size_t d = 0; shape != nullptr && d < shape->size(); ++d) {
-      const auto extent = extents.find((*shape)[d].size);
-      if ((*shape)[d].bound() && extent != extents.end()) (*shape)[d].size = extent->second;
-    }
-  };
-  for (Node& node : out.nodes) {
-    if (auto* input = std::get_if<Input>(&node.op)) resize(input->type);
-    if (auto* state = std::get_if<State>(&node.op)) resize(state->type);
-    resize_result(node.op);
-  }
-  return out;
 }
 
 }  // namespace coconet

@@ -67,8 +67,4 @@ absl::StatusOr<Combination> Resized(const Combination& combination,
 /// Lowers each kind, and joins the plans of all parts. Errors as of Lower.
 absl::StatusOr<Lowered> LowerApart(const Combination& combination, const Target& target);
 
-/// The program with each bound extent of its declarations replaced by that in `extents`, and those
-/// of the results of reshapes and scatters where it has them.
-Graph WithExtents(const Graph& program, const std::map<int64_t, int64_t>& extents);
-
 }  // namespace coconet

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/search/small_sizes.h"
 #include "autotune/search/variants.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"

@@ -55,7 +55,7 @@ std::optional<Outline> WithoutFlat(Outline outline, const std::vector<const Tens
   bool changes = false;
   for (std::vector<WorkGroup>& step : outline.steps) {
     for (WorkGroup& group : step) {
-      for (Work& work : group.works) {
+      for (OutlinedWork& work : group.works) {
         if (dim < 0 || work.dims != std::vector<int>{Layout::kFlat}) continue;
         work.dims = {dim};
         changes = true;
@@ -65,53 +65,21 @@ std::optional<Outline> WithoutFlat(Outline outline, const std::vector<const Tens
   return changes ? std::optional(std::move(outline)) : std::nullopt;
 }
 
-/// Approximate number of tensors of a shrunk list.
-constexpr size_t kSmallTensors = 8;
+/// A schedule with the configs that are wanted.
+using Wanted = std::pair<Schedule, std::vector<Config>>;
 
-/// Maps large extents to small ones: different odd multiples of `multiple`, up to `cap`, or a
-/// little above where there are too few. Extents without such a multiple stay what they are.
-std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap,
-                                        int64_t multiple) {
-  std::map<int64_t, int64_t> small;
-  std::set<int64_t> taken = {0, 1};
-  for (int64_t extent : extents) {
-    if (extent <= 2) {
-      small[extent] = extent;
-      taken.insert(extent);
-    }
+/// The wanted of them, also those that cannot run.
+std::vector<Wanted> Those(const std::vector<Schedule>& schedules, const ConfigSpace& space,
+                          const Admits& admits) {
+  std::vector<Wanted> wanted;
+  for (const Schedule& schedule : schedules) {
+    std::vector<Config> configs = Configs(schedule, space);
+    const bool runs = !configs.empty();
+    if (admits) std::erase_if(configs, [&](const Config& c) { return !admits(schedule, c); });
+    if (!admits || !configs.empty() || (!runs && admits(schedule, {})))
+      wanted.emplace_back(schedule, std::move(configs));
   }
-  for (int64_t extent : extents) {
-    if (extent <= 2) continue;
-    const auto is_free = [&](int64_t parts) {
-      return parts > 0 && parts * multiple > 2 && parts * multiple <= extent &&
-             taken.count(parts * multiple) == 0;
-    };
-    const int64_t most = std::min(((extent - 1) / multiple) | 1, (cap / multiple) | 1);
-    int64_t parts = most;
-    while (parts > 0 && !is_free(parts)) parts -= 2;
-    for (int64_t more = most; parts < 0 && more * multiple <= extent; more += 2) {
-      if (is_free(more)) parts = more;
-    }
-    small[extent] = parts > 0 ? parts * multiple : extent;
-    taken.insert(small[extent]);
-  }
-  return small;
-}
-
-/// Sizes of a few tensors of a list: one per size, up to a few sizes, and the first size once more.
-std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds& kinds) {
-  if (sizes.size() <= kSmallTensors) return sizes;
-  std::vector<int64_t> few;
-  for (size_t k = 0; k < kinds.first.size() && k < kSmallTensors; ++k)
-    few.push_back(sizes[kinds.first[k]]);
-  few.push_back(sizes[kinds.first[0]]);
-  return few;
-}
-
-std::vector<Schedule> Those(std::vector<Schedule> schedules,
-                            const std::function<bool(const Schedule&)>& admits) {
-  if (admits) std::erase_if(schedules, [&](const Schedule& s) { return !admits(s); });
-  return schedules;
+  return wanted;
 }
 
 /// FailedPrecondition for a program with collectives within or across nodes, where there is one
@@ -157,22 +125,23 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
 }
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
-                                             const std::function<bool(const Schedule&)>& admits,
+                                             const Admits& admits,
                                              const std::function<bool()>& go_on, bool few) {
   RETURN_IF_ERROR(CheckNodes(program, space));
   const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
                    Derive(program, {.by_node = by_node, .few = few, .go_on = go_on}));
-  std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);
-  if (wanted.empty()) wanted = Those(schedules, admits);
+  std::vector<Wanted> wanted = Those(Worthwhile(schedules, space.ranks), space, admits);
+  if (wanted.empty()) wanted = Those(schedules, space, admits);
   VariantSet set;
   int group = -1;
-  for (const Schedule& schedule : wanted) {
+  for (const auto& [schedule, configs] : wanted) {
     const bool baseline = IsBaseline(schedule);
     const Config* previous = nullptr;
-    const std::vector<Config> configs = Configs(schedule, space);
     for (const Config& config : configs) {
-      if (previous == nullptr || previous->protocol != config.protocol) ++group;
+      if (previous == nullptr || previous->protocol != config.protocol ||
+          previous->concurrent != config.concurrent || previous->bucket != config.bucket)
+        ++group;
       previous = &config;
       if (baseline && set.baseline < 0) set.baseline = static_cast<int>(set.variants.size());
       set.variants.push_back({schedule, config, group});
@@ -221,41 +190,6 @@ VariantResult Describe(const Variant& variant) {
       variant.apart != nullptr ? Describe(*variant.apart) : Describe(variant.schedule);
   result.config = variant.config;
   return result;
-}
-
-std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& to) {
-  std::set<int64_t> extents;
-  size_t dims = 1;
-  for (const Node& node : program.nodes) {
-    if (const auto* scatter = std::get_if<ScatterAdd>(&node.op);
-        scatter != nullptr && scatter->shape[0].bound())
-      extents.insert(scatter->shape[0].size);
-    const TensorType* type = DeclaredType(node.op);
-    if (type == nullptr) continue;
-    dims = std::max(dims, type->shape.size());
-    for (const Dim& dim : type->shape) {
-      if (dim.bound()) extents.insert(dim.size);
-    }
-  }
-  for (const auto& [symbol, sizes] : program.lists) {
-    const std::vector<int64_t> few = FewOf(sizes, KindsOf(program));
-    extents.insert(few.begin(), few.end());
-  }
-  const auto cap = static_cast<int64_t>(
-      std::pow(static_cast<double>(to.elements), 1.0 / static_cast<double>(dims)));
-  return SmallExtents(extents, cap, to.multiple);
-}
-
-Graph Shrink(const Graph& program, const SmallSize& to) {
-  const std::map<int64_t, int64_t> small = SmallExtents(program, to);
-  Graph out = WithExtents(program, small);
-  for (auto& [symbol, sizes] : out.lists) {
-    sizes = FewOf(sizes, KindsOf(program));
-    for (int64_t& size : sizes) size = small.at(size);
-  }
-  // A reshape may not know the small extents, as one to products of extents.
-  if (!TypedGraph::Of(out).ok()) return program;
-  return out;
 }
 
 }  // namespace coconet

@@ -7,6 +7,7 @@
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/workloads/training_steps.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,14 +15,6 @@
 
 namespace coconet {
 namespace {
-
-Graph Bound(absl::string_view text, const Sizes& sizes) {
-  const absl::StatusOr<Graph> parsed = Parse(text);
-  EXPECT_TRUE(parsed.ok()) << parsed.status();
-  const absl::StatusOr<Graph> bound = BindSizes(*parsed, sizes);
-  EXPECT_TRUE(bound.ok()) << bound.status();
-  return *bound;
-}
 
 Graph Adam(int64_t n) { return *BindSizes(*MakeWorkload("adam"), {{"N", n}}); }
 
@@ -49,12 +42,39 @@ TEST(EnumerateVariants, GroupsShareScheduleAndProtocol) {
   }
 }
 
+std::vector<Buffer> BuffersOfValues(const Variant& variant) {
+  std::vector<Buffer> buffers = LowerVariant(variant, {2, 2})->plan.buffers;
+  std::erase_if(buffers, [](const Buffer& b) { return b.role == BufferRole::kSync; });
+  return buffers;
+}
+
+TEST(EnumerateVariants, GroupsShareBuffers) {
+  const Graph step = MlpStep({.layers = 3, .width = 600}).value();
+  const ConfigSpace space{.ranks = 2, .nodes = 2, .cores = 2};
+  const absl::StatusOr<VariantSet> set = EnumerateVariants(step, space, nullptr, nullptr, true);
+  ASSERT_TRUE(set.ok()) << set.status();
+  int concurrent = 0, buckets = 0;
+  for (size_t i = 0; i < set->variants.size(); ++i) {
+    const Variant& b = set->variants[i];
+    concurrent += b.config.concurrent;
+    buckets += b.config.bucket > 0;
+    if (i == 0 || set->variants[i - 1].group != b.group) continue;
+    EXPECT_TRUE(BuffersOfValues(set->variants[i - 1]) == BuffersOfValues(b))
+        << Text(set->variants[i - 1].config) << "\n"
+        << Text(b.config);
+  }
+  EXPECT_GT(buckets, 0);
+  EXPECT_GT(concurrent, buckets);
+  EXPECT_LT(concurrent, static_cast<int>(set->variants.size()));
+}
+
 TEST(EnumerateVariants, SaysWhyNoneIsLeft) {
   const auto message = [](const ConfigSpace& space, const std::string& words) {
-    return std::string(EnumerateVariants(Adam(1000), space,
-                                         [&](const Schedule& s) { return Describe(s) == words; })
-                           .status()
-                           .message());
+    return std::string(
+        EnumerateVariants(Adam(1000), space,
+                          [&](const Schedule& s, const Config&) { return Describe(s) == words; })
+            .status()
+            .message());
   };
   EXPECT_THAT(message({.ranks = 2}, "fused"),
               testing::HasSubstr(" schedules is wanted (SessionOptions::admits, --only); the first "
@@ -99,64 +119,6 @@ TEST(DigestOf, NamesTheList) {
             DigestOf(*EnumerateVariants(Adam(1000), two)));
   EXPECT_NE(DigestOf(*EnumerateVariants(Adam(1000), two)),
             DigestOf(*EnumerateVariants(Adam(1 << 24), three)));
-}
-
-TEST(Shrink, KeepsWhatEqualsAndWhatBroadcasts) {
-  const Graph g = Bound(
-      "coconet 1\nprogram p\ninput a : f32[B, N] local\ninput b : f32[1, N] replicated\nstate c : "
-      "f32[N] replicated\n"
-      "output o = all_reduce(sum, a) * b + c\n",
-      {{"B", 2000}, {"N", 3000}});
-  const Graph small = Shrink(g);
-  const Shape a = std::get<Input>(small.nodes[0].op).type.shape,
-              b = std::get<Input>(small.nodes[1].op).type.shape;
-  EXPECT_EQ(b[0].size, 1);
-  EXPECT_EQ(a[1].size, b[1].size);
-  EXPECT_EQ(std::get<State>(small.nodes[2].op).type.shape[0].size, a[1].size);
-  EXPECT_NE(a[0].size, a[1].size);
-  EXPECT_EQ(a[0].size % 2, 1);
-  EXPECT_EQ(a[1].size % 2, 1);
-  EXPECT_LE(a[0].size * a[1].size, 20000);
-  EXPECT_GE(a[0].size * a[1].size, 5000);
-}
-
-TEST(Shrink, LeavesTheTinyAlone) {
-  for (int64_t n : {0, 1, 2, 999}) EXPECT_TRUE(Shrink(Adam(n)) == Adam(n)) << n;
-  EXPECT_EQ(std::get<Input>(Shrink(Adam(1000)).nodes[0].op).type.shape[0].size, 999);
-}
-
-TEST(Shrink, CanTakeMultiples) {
-  const Graph g =
-      Bound("coconet 1\nprogram p\ninput a : f32[B, N] local\noutput o = all_reduce(sum, a)\n",
-            {{"B", 2000}, {"N", 7}});
-  const Shape a = std::get<Input>(Shrink(g, {.multiple = 64}).nodes[0].op).type.shape;
-  EXPECT_EQ(a[0].size % 128, 64);
-  EXPECT_LE(a[0].size, 200);
-  EXPECT_EQ(a[1].size, 7);
-  EXPECT_TRUE(Shrink(Adam(5), {.multiple = 8}) == Adam(5));
-}
-
-TEST(Shrink, TakesAFewTensorsOfAList) {
-  std::vector<int64_t> sizes(50, 1 << 20);
-  sizes[3] = 1;
-  sizes[7] = 12345;
-  const Graph small = Shrink(*BindSizes(*MakeWorkload("adam"), {{"N", sizes}}));
-  EXPECT_THAT(small.lists.at("N"), testing::ElementsAre(10005, 1, 10007, 10005));
-  EXPECT_TRUE(CheckLists(small).ok());
-}
-
-/// What makes the check at a small size worth something: the very same kernels.
-TEST(Shrink, GivesTheSameKernels) {
-  for (const Graph& adam :
-       {Adam(1 << 24), *BindSizes(*MakeWorkload("adam"), {{"N", {1 << 24, 1000, 1 << 20}}})}) {
-    const absl::StatusOr<VariantSet> set = EnumerateVariants(adam, {.ranks = 2, .cores = 2});
-    ASSERT_TRUE(set.ok());
-    for (const Variant& v : set->variants) {
-      const Schedule small = v.schedule.Resized(*TypedGraph::Of(Shrink(v.schedule.graph())));
-      EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source)
-          << Describe(v).schedule;
-    }
-  }
 }
 
 }  // namespace

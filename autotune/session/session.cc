@@ -118,8 +118,9 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
                                               const Sizes& sizes) {
   RETURN_IF_ERROR(state_->poison);
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
-  ASSIGN_OR_RETURN(LoadedProgram loaded,
-                   FindOrTune(state_, std::move(bound), state_->options.budget_s));
+  ASSIGN_OR_RETURN(
+      LoadedProgram loaded,
+      FindOrTune(state_, std::move(bound), state_->options.budget_s, state_->options.typical_rows));
   TunedProgram tuned;
   tuned.record_ = std::make_shared<const TuningRecord>(std::move(loaded.record));
   tuned.from_cache_ = loaded.from_cache;

@@ -10,7 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/runner/typical_rows.h"
 #include "autotune/search/strategy.h"
+#include "autotune/search/variants.h"
 #include "autotune/session/tuned_program.h"
 #include "coconet/base/dtype.h"
 #include "coconet/ir/graph.h"
@@ -38,12 +40,17 @@ struct SessionOptions {
   double budget_s = 60;  // wall time of tuning one program, with compiling and verifying
   SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
   bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
-  /// Whether a schedule is tried, with the same answer on all ranks; empty: all are. Where it is
-  /// set, records are neither looked up nor kept, since the best of some schedules need not be the
-  /// program's best.
-  std::function<bool(const Schedule&)> admits;
+  /// Whether a schedule is tried with a config, with the same answer on all ranks; empty: all are.
+  /// Where it is set, records are neither looked up nor kept, since the best of some variants need
+  /// not be the program's best.
+  Admits admits;
   /// kFast: quick compiles and few samples, for tests, where only answers matter. Part of the key.
   Optimize optimize = Optimize::kFull;
+  /// The rows that the job's steps take, by which variants are timed, in 16 steps in turn: which is
+  /// fastest may depend on them, as where a few experts get most tokens. Empty, or no answer:
+  /// indices drawn evenly, all rows in use, bags of one size. Records in the cache are used
+  /// whatever rows they were tuned for.
+  TypicalRows typical_rows;
   /// Called on rank 0's thread with short lines while tuning ("at most 41 s left: compiled 3 of 8
   /// kernel files"); may be empty.
   std::function<void(absl::string_view)> progress;

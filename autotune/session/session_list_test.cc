@@ -58,7 +58,7 @@ class SessionListTest : public SessionTest {
   /// Only the schedule of these words.
   SessionOptions Only(const std::string& words) {
     SessionOptions options = Options();
-    options.admits = [words](const Schedule& s) { return Describe(s) == words; };
+    options.admits = [words](const Schedule& s, const Config&) { return Describe(s) == words; };
     return options;
   }
 };

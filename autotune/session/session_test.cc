@@ -1,8 +1,10 @@
 #include "autotune/session/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -232,7 +234,7 @@ TEST_F(SessionTest, RanksWithOtherOptionsAreToldOnAllRanks) {
        "\"SessionOptions::budget_s=7\" where rank 0 has \"SessionOptions::budget_s=60\""},
       {[](SessionOptions& o) { o.optimize = Optimize::kFull; },
        "\"SessionOptions::optimize=full\" where rank 0 has \"SessionOptions::optimize=fast\""},
-      {[](SessionOptions& o) { o.admits = [](const Schedule&) { return true; }; },
+      {[](SessionOptions& o) { o.admits = [](const Schedule&, const Config&) { return true; }; },
        "\"SessionOptions::admits=set\" where rank 0 has \"SessionOptions::admits=unset\""},
   };
   for (const auto& [change, difference] : changes) {
@@ -272,6 +274,30 @@ TEST_F(SessionTest, BadProgramsAndSizesAreErrors) {
       },
       Options());
   EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(SessionTest, TimedStepsTakeTheRowsOfTheUser) {
+  const absl::StatusOr<Graph> program = Parse(
+      "coconet 1\nprogram look_up\ninput table : f32[50, 4] replicated\n"
+      "input i : i32[64] local\noutput y = all_reduce(sum, gather(table, i, 0))\n");
+  std::atomic<int> calls = 0, others = 0;
+  SessionOptions options = Options();
+  options.typical_rows = [&](absl::string_view tensor, int64_t index, int rank, int step) {
+    ++calls;
+    others += tensor != "i" || index < 0 || index >= 64 || rank < 0 || rank > 1 || step < 0;
+    return std::optional<int32_t>((rank + step + static_cast<int>(index)) % 50);
+  };
+  const absl::Status status = RunRanks(
+      2,
+      [&](Session& session) -> absl::Status {
+        ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program));
+        EXPECT_FALSE(tuned.from_cache());
+        return absl::OkStatus();
+      },
+      options);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GT(calls.load(), 0);
+  EXPECT_EQ(others.load(), 0);
 }
 
 TEST_F(SessionTest, TinyTensorsWork) {

@@ -30,6 +30,8 @@ namespace fs = std::filesystem;
 ///                pass, one after the other, and in how many the process died
 /// in_flight      the processes that run a variant for the first time: where one has died, the
 ///                variant may have killed it
+/// calibration    the rates of a machine and world, which cost models predict by
+/// prediction     a time that was predicted by them, beside the measured one
 /// trust          what was verified of a variant (struct Trust), a row per machine and fingerprint
 constexpr const char* kMigrations[] = {
     R"sql(
@@ -108,6 +110,23 @@ ALTER TABLE decision ADD COLUMN since_gain INTEGER NOT NULL DEFAULT 0 CHECK(sinc
 ALTER TABLE decision ADD COLUMN runs INTEGER NOT NULL DEFAULT 0 CHECK(runs >= 0);
 ALTER TABLE decision ADD COLUMN spent_s REAL NOT NULL DEFAULT 0 CHECK(spent_s >= 0);
 ALTER TABLE decision ADD COLUMN load REAL NOT NULL DEFAULT 0 CHECK(load BETWEEN 0 AND 1);
+)sql",
+    R"sql(
+CREATE TABLE calibration(
+  key TEXT PRIMARY KEY CHECK(length(key) = 64),
+  key_text TEXT NOT NULL,
+  rates TEXT NOT NULL,
+  created_s INTEGER NOT NULL
+) STRICT;
+CREATE TABLE prediction(
+  id INTEGER PRIMARY KEY,
+  calibration TEXT NOT NULL,
+  work TEXT NOT NULL,
+  label TEXT NOT NULL,
+  predicted_us REAL NOT NULL CHECK(predicted_us > 0),
+  measured_us REAL NOT NULL CHECK(measured_us > 0),
+  created_s INTEGER NOT NULL
+) STRICT;
 )sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);

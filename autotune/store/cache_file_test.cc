@@ -106,7 +106,8 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
   const TuningRecord record = Record("adam", fast_, slow_);
   Open()->Store(record, {slow_, fast_});
   Tamper(
-      "DROP TABLE trust; ALTER TABLE decision ADD COLUMN origin TEXT NOT NULL DEFAULT 'here'; "
+      "DROP TABLE calibration; DROP TABLE prediction; DROP TABLE trust; ALTER TABLE decision ADD "
+      "COLUMN origin TEXT NOT NULL DEFAULT 'here'; "
       "DROP TABLE in_flight; ALTER TABLE variant ADD COLUMN in_flight TEXT; "
       "ALTER TABLE variant DROP COLUMN failed_runs; ALTER TABLE variant DROP COLUMN deaths; "
       "ALTER TABLE variant DROP COLUMN load; ALTER TABLE decision DROP COLUMN load; "
@@ -142,7 +143,7 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
               ElementsAre(absl::StrCat(
                   "tuning cache ", file_.string(),
                   " was written by a newer version (schema 99, this one "
-                  "knows 4); upgrade, or give another file: what is tuned is not kept")));
+                  "knows 5); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 

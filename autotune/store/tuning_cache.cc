@@ -191,6 +191,42 @@ void TuningCache::Forgive(const std::string& key) {
   ToFile([&](Database& db) { return ForgetFailures(db, key); });
 }
 
+std::optional<Calibration> TuningCache::FindCalibration(const std::string& key_text) {
+  if (rep_ == nullptr) return std::nullopt;
+  absl::StatusOr<std::optional<Calibration>> found =
+      FromFile([&](Database& db) { return ReadCalibration(db, Fingerprint(key_text)); });
+  if (!found.ok()) {
+    GiveUp(found.status());
+    return std::nullopt;
+  }
+  return *std::move(found);
+}
+
+std::vector<Calibration> TuningCache::Calibrations() {
+  if (rep_ == nullptr) return {};
+  absl::StatusOr<std::vector<Calibration>> all = FromFile(ReadCalibrations);
+  if (all.ok()) return *std::move(all);
+  GiveUp(all.status());
+  return {};
+}
+
+void TuningCache::StoreCalibration(const Calibration& calibration) {
+  ToFile([&](Database& db) { return WriteCalibration(db, calibration); });
+}
+
+std::vector<Prediction> TuningCache::Predictions(const std::string& calibration) {
+  if (rep_ == nullptr) return {};
+  absl::StatusOr<std::vector<Prediction>> all =
+      FromFile([&](Database& db) { return ReadPredictions(db, calibration); });
+  if (all.ok()) return *std::move(all);
+  GiveUp(all.status());
+  return {};
+}
+
+void TuningCache::AddPredictions(absl::Span<const Prediction> predictions) {
+  ToFile([&](Database& db) { return WritePredictions(db, predictions); });
+}
+
 void TuningCache::Forget(const std::string& key) {
   ToFile([&](Database& db) { return DeleteKey(db, key); });
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/store/cache_file.h"
+#include "autotune/store/calibration_rows.h"
 #include "autotune/store/database.h"
 #include "autotune/store/record.h"
 
@@ -76,6 +77,14 @@ class TuningCache final : public TuningJournal {
   void Forgive(const std::string& key);
   /// Deletes the key's record and variants.
   void Forget(const std::string& key);
+
+  /// The rates of this key text; none where there are none, or none can be read.
+  std::optional<Calibration> FindCalibration(const std::string& key_text);
+  std::vector<Calibration> Calibrations();
+  void StoreCalibration(const Calibration& calibration);
+  /// Of a calibration's key; "": all. The newest first.
+  std::vector<Prediction> Predictions(const std::string& calibration);
+  void AddPredictions(absl::Span<const Prediction> predictions);
 
   /// Those that failed for good; that failed in three runs, one after the other, in a way that may
   /// pass; and that were in flight when a process died: once, for a day, and twice, for good.

@@ -155,6 +155,8 @@ Arity ArityOf(const Op& op) {
 
 const std::string* DeclaredName(const Op& op) { return DeclaredOf(op).name; }
 
+const TensorType* DeclaredType(const Op& op) { return DeclaredOf(op).type; }
+
 Declared DeclaredIn(Op& op) { return DeclaredOf(op); }
 
 Shape* DeclaredShape(Op& op) {

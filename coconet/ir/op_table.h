@@ -45,6 +45,8 @@ struct Arity {
 Arity ArityOf(const Op& op);
 /// The name that an input, state or output has to the outside; null for others.
 const std::string* DeclaredName(const Op& op);
+/// The type of an input or state; null for others.
+const TensorType* DeclaredType(const Op& op);
 /// Its members; null where it has none.
 Declared DeclaredIn(Op& op);
 /// The shape that an operation holds; null for most.

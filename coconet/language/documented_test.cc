@@ -24,6 +24,7 @@ TEST(Documented, ExamplesParseAndBind) {
                                     {"adamw_mixed", {{"N", 1000}}},
                                     {"clip_example", {{"N", {1000, 7}}}},
                                     {"muon", {{"R", {8, 5}}, {"C", 9}, {"W", {3, 2}}}},
+                                    {"regression", {{"B", 7}, {"K", 5}}},
                                     {"sgd_momentum", {{"M", 10}, {"N", 100}}}}) {
     absl::StatusOr<Graph> g = Parse(Contents(absl::StrCat("examples/", file, ".coco")));
     ASSERT_TRUE(g.ok()) << file << ": " << g.status();

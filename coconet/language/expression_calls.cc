@@ -11,7 +11,9 @@
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/language/bags.h"
+#include "coconet/language/composed.h"
 #include "coconet/language/expression_parser.h"
+#include "coconet/language/gradient.h"
 
 namespace coconet {
 namespace {
@@ -29,6 +31,9 @@ constexpr ComposedCall kComposed[] = {
     {"softmax", 1, [](const std::vector<Tensor>& a) { return Softmax(a[0]); }},
     {"layer_norm", 2, [](const std::vector<Tensor>& a) { return LayerNorm(a[0], a[1]); }},
     {"rms_norm", 2, [](const std::vector<Tensor>& a) { return RmsNorm(a[0], a[1]); }},
+    {"cross_entropy", 2, [](const std::vector<Tensor>& a) { return CrossEntropy(a[0], a[1]); }},
+    {"grad", 2, [](const std::vector<Tensor>& a) { return Grad(a[0], a[1]); }},
+    {"stop_gradient", 1, [](const std::vector<Tensor>& a) { return StopGradient(a[0]); }},
 };
 
 /// One of a dtype, a tensor and one of its dimensions.

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
-#include "coconet/language/bags.h"
+#include "coconet/language/gradient_flow.h"
 
 namespace coconet {
 namespace {
@@ -18,31 +18,11 @@ constexpr absl::string_view kNumbersOnly =
 /// Operands from this one on share a dtype: all but a select's condition.
 size_t FirstOfOneDType(Pw fn) { return fn == Pw::kSelect ? 1 : 0; }
 
-/// What all ranks' parts of `a` fold to.
-Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
-  const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
-  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.cut() &&
-                       folded.type().layout == Layout::Local();
-  return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
-}
-
-/// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
-template <class F>
-Tensor InF32(Tensor a, F f) {
-  const bool narrow =
-      a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
-  return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
-}
-
-/// The last dimension; of a scalar or a mistake none, which the operation then refuses or ignores.
-std::vector<int> LastDim(const Tensor& a) {
-  if (a.id() < 0 || a.type().shape.empty()) return {};
-  return {static_cast<int>(a.type().shape.size()) - 1};
-}
-
 }  // namespace
 
 const TensorType& Tensor::type() const {
+  static const auto& mistake = *new TensorType{DType::kF32, {}, Layout::Replicated()};
+  if (kind_ == Kind::kMistake) return mistake;
   CC_CHECK(is_node());
   return program_->checker_.types()[id_];
 }
@@ -53,6 +33,8 @@ Program::Program(absl::string_view name) : graph_{std::string(name), {}} {
         absl::InvalidArgumentError(absl::StrCat("'", name, "' cannot be the name of a program"));
   }
 }
+
+Program::~Program() = default;
 
 Tensor Program::Input(absl::string_view name, DType dtype, Shape shape, Layout layout) {
   return AddNode(coconet::Input{std::string(name), {dtype, std::move(shape), layout}});
@@ -250,57 +232,5 @@ Tensor operator>(Tensor a, Tensor b) { return Elementwise(Pw::kGt, {a, b}); }
 Tensor operator>=(Tensor a, Tensor b) { return Elementwise(Pw::kGe, {a, b}); }
 Tensor Equal(Tensor a, Tensor b) { return Elementwise(Pw::kEq, {a, b}); }
 Tensor NotEqual(Tensor a, Tensor b) { return Elementwise(Pw::kNe, {a, b}); }
-
-Tensor Norm(Tensor a) {
-  return InF32(a, [](Tensor x) { return Sqrt(Whole(FoldKind::kSum, x * x, {})); });
-}
-
-Tensor ArgMax(DType dtype, Tensor a, int dim) {
-  const Tensor index = Iota(dtype, a, dim);  // refuses what is no index or no tensor
-  if (index.id() < 0) return index;
-  // What a kernel keeps in f32 and what it stores are equal when both are rounded.
-  if (const DType narrow = a.type().dtype; narrow == DType::kF16 || narrow == DType::kBF16)
-    a = CastTo(narrow, CastTo(DType::kF32, a));
-  Tensor hit = Equal(a, Whole(FoldKind::kMax, a, {dim}));
-  if (a.id() < 0) return hit;
-  if (IsFloat(a.type().dtype)) hit = Or(hit, NotEqual(a, a));  // a NaN, which then is the greatest
-  return Whole(FoldKind::kMin, Select(hit, index, Extent(dtype, a, dim) - 1), {dim});
-}
-
-Tensor AllToAll(Tensor sliced, Tensor counts, Cut to) {
-  const Tensor arrived = AllToAll(sliced, to);
-  return KeepRows(arrived, AllToAll(counts, to));
-}
-
-Tensor KeepRows(Tensor a, Tensor counts) {
-  if (a.id() < 0) return a;
-  if (counts.id() < 0) return counts;
-  const size_t lead = counts.type().shape.size(), dims = a.type().shape.size();
-  // Of a scalar, or of counts of all dimensions, Iota says that there is no such dimension.
-  const Tensor row = Iota(DType::kI32, a, static_cast<int>(lead));
-  Shape shape = counts.type().shape;
-  shape.resize(std::max(lead, dims), Dim(1));
-  // The counts come first, so that they are there when what they count is computed (RowsInUse).
-  return Select(Reshape(counts, std::move(shape)) > row, a, 0);
-}
-
-Tensor Softmax(Tensor a) {
-  return InF32(a, [](Tensor x) {
-    const Tensor e = Exp(x - Whole(FoldKind::kMax, x, LastDim(x)));
-    return e / Whole(FoldKind::kSum, e, LastDim(e));
-  });
-}
-
-Tensor LayerNorm(Tensor a, Tensor epsilon) {
-  return InF32(a, [&](Tensor x) {
-    const Tensor centred = x - Whole(FoldKind::kMean, x, LastDim(x));
-    return centred * Rsqrt(Whole(FoldKind::kMean, centred * centred, LastDim(x)) + epsilon);
-  });
-}
-
-Tensor RmsNorm(Tensor a, Tensor epsilon) {
-  return InF32(
-      a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
-}
 
 }  // namespace coconet

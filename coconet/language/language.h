@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 
 namespace coconet {
 
+class Gradients;
 class Program;
 
 /// A handle to a value of a Program; copy freely. Plain numbers convert where a tensor is expected,
@@ -26,10 +29,11 @@ class Tensor {
   Tensor(double number) : number_(number) {}  // NOLINT: `0.9 * m` must read like the maths
   /// -1 unless this is a node of the program's graph.
   NodeId id() const { return id_; }
-  /// Requires id() >= 0.
+  /// Not of a plain number. Of an operation that failed, a scalar f32.
   const TensorType& type() const;
 
  private:
+  friend class Gradients;
   friend class Program;
   friend Tensor Elementwise(Pw fn, std::vector<Tensor> operands);
   friend Tensor Structured(Op op, std::vector<Tensor> operands);
@@ -62,6 +66,7 @@ class Tensor {
 class Program {
  public:
   explicit Program(absl::string_view name);
+  ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
@@ -97,6 +102,7 @@ class Program {
   friend class Tensor;
   friend Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end);
   friend Tensor Extent(DType dtype, Tensor a, int dim);
+  friend class Gradients;
   Tensor AddNode(Op op, std::vector<NodeId> inputs = {});
   Tensor Mistake(absl::string_view message);
   /// A number or world as a node of `dtype`.
@@ -107,6 +113,8 @@ class Program {
   Graph graph_;
   TypeChecker checker_;
   absl::Status status_;
+  std::vector<NodeId> constants_;                           // for gradients
+  std::map<NodeId, std::unique_ptr<Gradients>> gradients_;  // by loss
 };
 
 /// An elementwise function by its row; numbers alone are calculated at once.
@@ -172,19 +180,6 @@ inline Tensor AMin(Tensor a, std::vector<int> dims = {}) {
 inline Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum) {
   return CallOf<struct Total>({a}, kind);
 }
-// Composed of the above; with an AllReduce where slices make it necessary.
-
-/// sqrt(sum of squares) of the whole tensor.
-Tensor Norm(Tensor a);
-/// The index, in i32 or i64, of the greatest element along a dimension, which becomes 1: the first
-/// of equal ones or of NaNs. The last index where rounding lets none equal AMax.
-Tensor ArgMax(DType dtype, Tensor a, int dim);
-// Over the last dimension:
-Tensor Softmax(Tensor a);
-/// (a - mean) / sqrt(variance + epsilon)
-Tensor LayerNorm(Tensor a, Tensor epsilon);
-/// a / sqrt(mean of squares + epsilon)
-Tensor RmsNorm(Tensor a, Tensor epsilon);
 
 /// 0 with probability `rate`, else a / (1 - rate). Which elements are 0 depends on `seed`, an i64
 /// scalar, on `stream`, and on the element's place in the global tensor only.

@@ -1,5 +1,6 @@
 #include "coconet/language/language.h"
 #include "coconet/language/bags.h"
+#include "coconet/language/composed.h"
 
 #include <string>
 #include <utility>

@@ -347,7 +347,8 @@ TEST(Parse, UnknownWordsGetSuggestions) {
             "all_to_all, send, update, add, "
             "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
             "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
-            "norm, keep_rows, softmax, layer_norm, rms_norm, extent, argmax");
+            "norm, keep_rows, softmax, layer_norm, rms_norm, cross_entropy, grad, stop_gradient, "
+            "extent, argmax");
 }
 
 TEST(Parse, AllToAllOfPartsOfUnequalSizesKeepsTheRowsInUse) {

@@ -471,6 +471,10 @@ class Merging {
 
 }  // namespace
 
+absl::Status CheckFuse(const TypedGraph& program, const Fuse& fuse) {
+  return Candidate(program, fuse).Check();
+}
+
 absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fuses) {
   Merging merging(s);
   for (const Fuse& fuse : fuses) {
@@ -479,7 +483,7 @@ absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fus
       return Refused(fuse, "want nodes in ascending order, each once");
     }
     RETURN_IF_ERROR(merging.Merge(fuse));
-    RETURN_IF_ERROR(Candidate(s.program(), fuse).Check());
+    RETURN_IF_ERROR(CheckFuse(s.program(), fuse));
   }
   return std::move(merging).Get();
 }

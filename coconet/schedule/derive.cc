@@ -132,6 +132,23 @@ std::optional<Transformation> ByNode(const TypedGraph& program, NodeId id, const
   return SplitByNode{id, kind.dim};
 }
 
+/// Whether a gather brings something that is computed with, which Reorder may move.
+bool IsComputedWith(const TypedGraph& program, NodeId gather) {
+  std::vector<NodeId> pending = {gather};
+  while (!pending.empty()) {
+    const NodeId value = pending.back();
+    pending.pop_back();
+    for (NodeId user : program.users()[value]) {
+      if (As<Update>(program.graph(), user)) {
+        pending.push_back(user);
+      } else if (!As<Output>(program.graph(), user)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 /// The candidates of a kind, judged by the kinds of operations; Apply may refuse some. Graphs
 /// change only while there are no kernels.
 std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool by_node) {
@@ -148,7 +165,8 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool 
     }
     if (std::optional<Transformation> split = ByNode(s.program(), id, kind))
       moves.push_back(*std::move(split));
-    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph(), id))
+    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph(), id) &&
+        IsComputedWith(s.program(), id))
       moves.push_back(Reorder{id});
     const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;
     if (kind.kind == MoveKind::Kind::kSlice && is_open) moves.push_back(Slice{id});
@@ -186,20 +204,25 @@ class Asker {
 /// more tries than are left, or the derivation has to end.
 std::optional<Schedule> Everywhere(Schedule s, const MoveKind& kind, bool by_node, int64_t& tries,
                                    Asker& asker) {
-  for (bool changed = true; changed;) {
-    changed = false;
+  // A move changes the numbers of nodes, but few before its own: those that were refused there are
+  // tried again after all others, if any was made.
+  size_t refused = 0;
+  for (bool changed = false;;) {
     const std::vector<Transformation> moves = Moves(s, kind, by_node);
     if (static_cast<int64_t>(moves.size()) > tries) return std::nullopt;
-    for (const Transformation& move : moves) {
+    for (; refused < moves.size(); ++refused) {
       if (--tries < 0 || !asker.GoOn(s)) return std::nullopt;
-      absl::StatusOr<Schedule> moved = Apply(s, move);
+      absl::StatusOr<Schedule> moved = Apply(s, moves[refused]);
       if (!moved.ok()) continue;
       s = *std::move(moved);
       changed = true;
-      break;  // numbers of nodes may have changed
+      break;
     }
+    if (refused < moves.size()) continue;
+    if (!changed) return s;
+    refused = 0;
+    changed = false;
   }
-  return s;
 }
 
 /// Where the derivation applies a transformation: in one place at a time, which finds every
@@ -376,7 +399,7 @@ std::vector<Schedule> WithBaseline(const Schedule& plain, std::vector<Schedule> 
 
 /// Operations that the derivation of a large program may rewrite or analyse, over all of its tries;
 /// a program of more than half as many gets two.
-constexpr int64_t kMostRewritten = int64_t{1} << 18;
+constexpr int64_t kMostRewritten = int64_t{1} << 19;
 
 /// A few schedules of a large program, in bounded time.
 class LargeDerivation {

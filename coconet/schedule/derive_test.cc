@@ -248,6 +248,24 @@ TEST(Derive, TheBaselineIsRecognised) {
                 "RS; fuse(C); AG p m; slice v", "RS; fuse(C); AG p; slice m v"}));
 }
 
+TEST(Derive, TheBaselineFusesWhatIsBetweenProducts) {
+  const auto baseline_of = [](absl::string_view statements) {
+    std::vector<std::string> baselines;
+    for (const Schedule& s : AllOf(*Parse(absl::StrCat("coconet 1\n", statements)))) {
+      if (IsBaseline(s)) baselines.push_back(Describe(s));
+    }
+    return absl::StrJoin(baselines, " or ");
+  };
+  // Of one shape and connected, before a product and behind it; what is used behind it only, there.
+  EXPECT_EQ(baseline_of("input x : f32[8, 8] local\ninput w : f32[8, 8] replicated\n"
+                        "h = relu(x + 1)\nd = exp(x) * 2\noutput o = matmul(h, w) * d + h\n"),
+            "fuse(C); MM; fuse(C) or fuse(C); fuse(MM, C)");
+  // A fold of columns has a kernel of its own, and does not keep others apart.
+  EXPECT_EQ(baseline_of("input x : f32[8, 8] local\nh = exp(x) * 2\noutput s = sum(h, 0)\n"
+                        "output o = h + 1\n"),
+            "fuse(C); C");
+}
+
 TEST(Derive, AProgramWithoutComputationIsItsOwnBaseline) {
   const std::vector<Schedule> schedules =
       AllOf(ScheduleOf("input g : f32[N] local\noutput y = all_reduce(sum, g)\n").graph());
@@ -393,6 +411,18 @@ TEST(Derive, GivesAFewSchedulesOfALargeProgram) {
   EXPECT_EQ(absl::c_count_if(schedules, IsBaseline), 1);
   for (const Schedule& s : schedules)
     EXPECT_EQ(Print(Replay(schedules[0].graph(), s.trace()).value()), Print(s));
+}
+
+TEST(Derive, SlicesTheStatesOfALargeProgram) {
+  constexpr int kLayers = 60;
+  const std::vector<Schedule> schedules = AllOf(Layers(kLayers), {.large_program = 100});
+  const Schedule& last = schedules.back();
+  EXPECT_EQ(last.kernels().size(), kLayers);
+  EXPECT_FALSE(IsCommunicationUnfused(last));
+  for (NodeId id = 0; id < last.graph().size(); ++id) {
+    const auto* state = As<State>(last.graph(), id);
+    if (state != nullptr && state->name[0] == 'm') EXPECT_TRUE(state->type.layout.sliced());
+  }
 }
 
 TEST(Derive, CutsASumOfManyTermsIntoKernelsOfBoundedLength) {

@@ -14,7 +14,7 @@
 namespace coconet {
 namespace {
 
-using Kind = Work::Kind;
+using Kind = OutlinedWork::Kind;
 
 /// What a kernel does, in its order.
 enum class Part : uint8_t {
@@ -111,7 +111,7 @@ const char* WordOf(Kind kind) {
 }
 
 /// "RS[flat]", "AR g h" where the program has several, "AG(node) p", "send slices".
-std::string Text(const Work& work) {
+std::string Text(const OutlinedWork& work) {
   std::string text = WordOf(work.kind);
   if (work.span != Span::kAll) absl::StrAppend(&text, "(", Name(work.span), ")");
   if (!work.dims.empty()) {
@@ -120,14 +120,14 @@ std::string Text(const Work& work) {
   } else if (work.sliced) {
     absl::StrAppend(&text, " slices");
   }
-  for (const Work::Operand& operand : work.operands)
+  for (const OutlinedWork::Operand& operand : work.operands)
     absl::StrAppend(&text, operand.is_scalar ? " of " : " ", absl::StrJoin(operand.tensors, " "));
   return text;
 }
 
 std::string Text(const WorkGroup& group) {
   const std::string works = absl::StrJoin(
-      group.works, ", ", [](std::string* out, const Work& work) { *out += Text(work); });
+      group.works, ", ", [](std::string* out, const OutlinedWork& work) { *out += Text(work); });
   return group.is_kernel ? absl::StrCat("fuse(", works, ")") : works;
 }
 
@@ -218,8 +218,8 @@ class Outliner {
     return groups;
   }
 
-  Work WorkOf(Kind kind, const std::vector<NodeId>& nodes, bool name_gathers) const {
-    Work work{.kind = kind};
+  OutlinedWork WorkOf(Kind kind, const std::vector<NodeId>& nodes, bool name_gathers) const {
+    OutlinedWork work{.kind = kind};
     for (NodeId id : nodes) {
       const Span span = SpanOf(g_.nodes[id].op);
       if (span != Span::kAll) work.span = span;
@@ -293,7 +293,7 @@ class Outliner {
   }
 
   /// Adds the names of the states and outputs that a gather's value goes to.
-  void NameStores(NodeId gather, Work& work) const {
+  void NameStores(NodeId gather, OutlinedWork& work) const {
     const auto stores = stores_of_.find(gather);
     if (stores == stores_of_.end()) return;
     for (NodeId id : stores->second) {
@@ -339,7 +339,7 @@ std::string Describe(const Schedule& s) {
 }
 
 std::string DescribeLaunch(const Graph& g, const std::vector<NodeId>& nodes) {
-  std::set<Work> works;  // in the order of kernels
+  std::set<OutlinedWork> works;  // in the order of kernels
   for (NodeId id : nodes) {
     const Op& op = g.nodes[id].op;
     if (RoleOf(op) == Role::kStore && nodes.size() > 1) continue;

@@ -11,7 +11,7 @@
 namespace coconet {
 
 /// Operations of one kind in a launch.
-struct Work {
+struct OutlinedWork {
   enum class Kind : uint8_t {
     kMatMul,
     kScatter,
@@ -38,13 +38,13 @@ struct Work {
   bool sliced = false;         // a send of slices
   std::vector<int> dims = {};  // of the slices of a ReduceScatter or Send; none of vectors
   std::vector<Operand> operands = {};
-  auto operator<=>(const Work&) const = default;
+  auto operator<=>(const OutlinedWork&) const = default;
 };
 
 /// A kernel, or successive launches of one operation each, all of one kind.
 struct WorkGroup {
   bool is_kernel = false;
-  std::vector<Work> works = {};  // in the order that a kernel does them
+  std::vector<OutlinedWork> works = {};  // in the order that a kernel does them
   auto operator<=>(const WorkGroup&) const = default;
 };
 

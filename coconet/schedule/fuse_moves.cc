@@ -29,13 +29,13 @@ class Moves {
       for (NodeId id : kernel) grouped_[id] = true;
     }
     FindElements();
+    FindLevels();
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (Communicates(g_, id) && !grouped_[id]) collectives_.push_back(id);
     }
   }
 
   std::vector<std::vector<NodeId>> Groups() const {
-    const std::vector<int>& level = s_.levels();
     std::vector<NodeId> group(g_.nodes.size());
     absl::c_iota(group, 0);
     const auto find = [&](NodeId id) {
@@ -49,8 +49,8 @@ class Moves {
         NodeId other = p_.value(operand);
         if (elements_[other] != elements_[id] || FoldsAll(p_, other)) continue;
         if (Communicates(g_, other))
-          other = first_consumer.try_emplace({other, level[id]}, id).first->second;
-        const bool joins = IsFree(other) && Computes(other) && level[other] == level[id];
+          other = first_consumer.try_emplace({other, level_[id]}, id).first->second;
+        const bool joins = IsFree(other) && Computes(other) && level_[other] == level_[id];
         if (!joins) continue;
         const auto [low, high] = std::minmax({find(id), find(other)});
         group[high] = low;
@@ -73,7 +73,6 @@ class Moves {
   /// over the tensor serves both.
   template <class Find>
   void JoinFolds(std::vector<NodeId>& group, const Find& find) const {
-    const std::vector<int>& level = s_.levels();
     std::set<NodeId> folding;
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (FoldsAll(p_, id) && IsFree(id)) folding.insert(find(id));
@@ -86,7 +85,7 @@ class Moves {
         for (NodeId operand : ValueOperands(g_, id)) {
           if (!g_.nodes[operand].inputs.empty() || p_.type(operand).shape != elements_[id].first)
             continue;
-          const auto [first, is_new] = readers.try_emplace({operand, level[id]}, id);
+          const auto [first, is_new] = readers.try_emplace({operand, level_[id]}, id);
           if (is_new || elements_[first->second] != elements_[id] ||
               !folding.contains(find(first->second)))
             continue;
@@ -175,7 +174,11 @@ class Moves {
   }
   bool Computes(NodeId id) const {
     return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty() &&
-           !CrossesNarrow(id);
+           !CrossesNarrow(id) && !FoldsColumns(id);
+  }
+  /// Folds dimensions that are not the last, in a kernel of its own.
+  bool FoldsColumns(NodeId id) const {
+    return As<Fold>(g_, id) != nullptr && !FoldsAll(p_, id) && !FoldsRows(p_, id);
   }
   /// A cast that a reduction over ranks alone takes, and can apply to what it reads.
   bool CrossesNarrow(NodeId id) const {
@@ -226,6 +229,21 @@ class Moves {
         of_rows[id] = true;
       }
     }
+  }
+  /// level_[id]: how many launches at least come before, none of which can be one with the next;
+  /// as many as the users of the node allow. Nodes of one level that are connected make a group,
+  /// and what lies between groups has levels in between, so that groups never wait for each other.
+  void FindLevels() {
+    level_ = LevelsOf(p_, [&](NodeId value, NodeId id) {
+      if (g_.nodes[value].inputs.empty()) return false;
+      if (FoldsAll(p_, value) || Communicates(g_, id)) return true;
+      if (Communicates(g_, value)) return false;  // counted before it
+      // Scalars are computed where they are needed.
+      const auto is_scalar = [&](NodeId n) { return p_.type(n).shape.empty() && !FoldsAll(p_, n); };
+      if (is_scalar(value) || is_scalar(id)) return false;
+      const bool compute = IsFree(value) && Computes(value) && IsFree(id) && Computes(id);
+      return !compute || elements_[value] != elements_[id];
+    });
   }
   /// A free AllGather right behind a free ReduceScatter.
   bool IsFreePair(NodeId gather) const {
@@ -402,6 +420,7 @@ class Moves {
   std::vector<NodeId> collectives_;  // in no kernel
   std::vector<std::pair<Shape, bool>>
       elements_;  // by node: their shape, and whether each tensor has them
+  std::vector<int> level_;
 };
 
 }  // namespace

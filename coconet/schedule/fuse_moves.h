@@ -9,7 +9,8 @@ namespace coconet {
 
 /// Groups of computations on tensors that are in no kernel and could be fused into one: they have
 /// the same iteration space, are connected by values or by a collective that feeds them, and lie
-/// between the same collectives and folds to scalars. What has more operations than a kernel should
+/// between the same collectives, folds to scalars, products and computations of other iteration
+/// spaces, so that no two groups wait for each other. What has more operations than a kernel should
 /// have is cut into several groups. Each group is ascending; groups are ordered by first node, and
 /// may have one member.
 std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s);

@@ -238,18 +238,14 @@ absl::Span<const NodeId> ValueOperands(const Graph& g, NodeId id) {
   return As<Update>(g, id) ? inputs.subspan(1) : inputs;
 }
 
-std::vector<int> Levels(const TypedGraph& program) {
+std::vector<int> LevelsOf(const TypedGraph& program,
+                          const std::function<bool(NodeId value, NodeId id)>& later) {
   const Graph& g = program.graph();
-  // What takes a fold to a scalar waits for all elements, as what takes a collective's result does.
-  const auto later = [&](NodeId value, NodeId id) {
-    const auto* fold = As<Fold>(g, value);
-    return Communicates(g, id) || (fold != nullptr && fold->dims.empty()) ? 1 : 0;
-  };
   std::vector<int> earliest(g.nodes.size(), 0);
   for (NodeId id = 0; id < g.size(); ++id) {
     for (NodeId operand : ValueOperands(g, id)) {
       const NodeId value = program.value(operand);
-      earliest[id] = std::max(earliest[id], earliest[value] + later(value, id));
+      earliest[id] = std::max(earliest[id], earliest[value] + (later(value, id) ? 1 : 0));
     }
   }
   constexpr int kUnused = std::numeric_limits<int>::max();
@@ -258,10 +254,19 @@ std::vector<int> Levels(const TypedGraph& program) {
     if (level[id] == kUnused) level[id] = earliest[id];
     for (NodeId operand : ValueOperands(g, id)) {
       const NodeId value = program.value(operand);
-      level[value] = std::min(level[value], level[id] - later(value, id));
+      level[value] = std::min(level[value], level[id] - (later(value, id) ? 1 : 0));
     }
   }
   return level;
+}
+
+std::vector<int> Levels(const TypedGraph& program) {
+  const Graph& g = program.graph();
+  // What takes a fold to a scalar waits for all elements, as what takes a collective's result does.
+  return LevelsOf(program, [&](NodeId value, NodeId id) {
+    const auto* fold = As<Fold>(g, value);
+    return Communicates(g, id) || (fold != nullptr && fold->dims.empty());
+  });
 }
 
 namespace {
@@ -354,6 +359,18 @@ std::vector<int> RanksByLevel(const Graph& g, const Launches& launches,
     ranks.push_back(2 * level + (communicates ? 0 : 1));
   }
   return ranks;
+}
+
+std::vector<bool> BeforeOrAfter(const std::vector<Launch>& launches, int of) {
+  const auto after = [&](int launch) -> const std::vector<int>& { return launches[launch].after; };
+  const std::vector<std::vector<int>> followers = Followers(launches);
+  const auto before = [&](int launch) -> const std::vector<int>& { return followers[launch]; };
+  std::vector<bool> bound = Reached(launches.size(), after, of);
+  const std::vector<bool> later = Reached(launches.size(), before, of);
+  for (size_t launch = 0; launch < bound.size(); ++launch)
+    bound[launch] = bound[launch] || later[launch];
+  bound[of] = true;
+  return bound;
 }
 
 std::vector<int> LaunchesWithin(const std::vector<Launch>& launches, int inside) {

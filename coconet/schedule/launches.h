@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -26,6 +27,10 @@ absl::Span<const NodeId> ValueOperands(const Graph& g, NodeId id);
 /// path to it. A node gets the highest level that its users allow, so that an operation that only
 /// prepares a computation behind a collective has that computation's level.
 std::vector<int> Levels(const TypedGraph& program);
+/// The same with other steps of a path counted: those from a value to a node that takes it where
+/// `later` returns true.
+std::vector<int> LevelsOf(const TypedGraph& program,
+                          const std::function<bool(NodeId value, NodeId id)>& later);
 
 using Kernels = std::vector<std::vector<NodeId>>;
 
@@ -75,6 +80,9 @@ std::vector<int> RanksByLevel(const Graph& g, const Launches& launches,
 /// The other launches on a cycle through launch `inside`, ascending; empty where there is no such
 /// cycle.
 std::vector<int> LaunchesWithin(const std::vector<Launch>& launches, int inside);
+
+/// By launch: whether it comes before or after launch `of` in every order, or is that one.
+std::vector<bool> BeforeOrAfter(const std::vector<Launch>& launches, int of);
 
 /// Bytes that a launch reads and writes, counted over whole tensors (a rank moves its slice of
 /// sliced ones) and over all tensors of a list. Sizes that are not bound count as 1.

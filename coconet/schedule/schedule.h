@@ -86,6 +86,10 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 /// conditions are in docs/schedules.md.
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& t);
 
+/// Whether one launch can contain the nodes of a fusion: all that Apply checks, but whether kernels
+/// of the schedule lie across it, and whether other launches must run in the middle of it.
+absl::Status CheckFuse(const TypedGraph& program, const Fuse& fuse);
+
 /// Applies disjoint fusions to a schedule without overlaps, analysed together: near linear in the
 /// number of operations, however many fusions there are. OK with the same result exactly where
 /// Apply is, one after the other.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/language/bags.h"
+#include "coconet/language/composed.h"
 #include "coconet/language/language.h"
 
 namespace coconet {

@@ -7,7 +7,9 @@
 #include "absl/strings/str_join.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
+#include "coconet/language/composed.h"
 #include "coconet/language/language.h"
+#include "coconet/workloads/adam.h"
 #include "coconet/workloads/model_shapes.h"
 
 namespace coconet {
@@ -83,8 +85,7 @@ absl::StatusOr<Graph> Momentum(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - lr * m1);
 }
 
-/// What Adam subtracts from the weights. Bias corrections and the factor of the first moment are
-/// scalars, so that an element costs one division and one square root.
+/// What Adam subtracts from the weights.
 struct AdamStep {
   Tensor lr;
   Tensor difference;
@@ -112,12 +113,10 @@ AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options,
   const Tensor m = o.Moment("m"), v = o.Moment("v"), lr = o.LearningRate(), step = o.StepNumber();
   const UsedGradient used = rule(o, options, o.MeanGradient());
   const Tensor g = used.g;
-  const Tensor m1 = Update(m, Kept(used, options.beta1 * m + (1 - options.beta1) * g, m));
-  const Tensor v1 = Update(v, Kept(used, options.beta2 * v + (1 - options.beta2) * (g * g), v));
-  const Tensor c1 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta1, step)));
-  const Tensor c2 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta2, step)));
-  const Tensor factor = scale.has_value() ? *scale * c1 : lr * c1;
-  return {lr, factor * m1 / (Sqrt(v1 * c2) + options.eps), used.keep};
+  const Tensor m1 = Update(m, Kept(used, FirstMoment(options, m, g), m));
+  const Tensor v1 = Update(v, Kept(used, SecondMoment(options, v, g), v));
+  return {lr, AdamDifference(options, scale.has_value() ? Tensor(*scale) : lr, m1, v1, step),
+          used.keep};
 }
 
 absl::StatusOr<Graph> Adam(Optimizer& o, const WorkloadOptions& options) {

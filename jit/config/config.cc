@@ -1,6 +1,7 @@
 #include "jit/config/config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,9 @@ constexpr int kMaxPieces = 256;
 /// Elements per rank: with a handful of tensors each, what a core's own cache holds, and its part
 /// of a shared one.
 constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
+/// Bytes of AllReduces that are done together: what takes a network of 1 to 10 Gbit/s longer than
+/// its messages' latency, and the bucket of PyTorch's DistributedDataParallel.
+constexpr int64_t kBuckets[] = {256 << 10, 2 << 20, kMostBucket};
 /// Below this working set everything stays in cache, where bypassing it only costs.
 constexpr int64_t kStreamingBytes = 4 << 20;
 /// Up to here an operand is copied in less time than a wait takes.
@@ -46,7 +50,8 @@ struct Traits {
   bool unfused_gathers = false;
   bool folds_and_uses =
       false;  // a kernel of each tensor of a list folds it and goes on with the result
-  int64_t all_reduce_bytes = 0;  // of the largest
+  int64_t all_reduce_bytes = 0;   // of the largest
+  int64_t all_reduces_bytes = 0;  // of all that are in no kernel
   int64_t bytes = 0;
   int64_t elements = 0;
 };
@@ -131,8 +136,9 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     if (Is<AllReduce>(s.graph(), id) && span == Span::kAll && !adds_own_fold) {
       t.fused_all_reduce = t.fused_all_reduce || fused;
       t.unfused_all_reduce = t.unfused_all_reduce || !fused;
-      t.all_reduce_bytes =
-          std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
+      const int64_t bytes = elements * static_cast<int64_t>(SizeOf(type.dtype));
+      t.all_reduce_bytes = std::max(t.all_reduce_bytes, bytes);
+      if (!fused) t.all_reduces_bytes += bytes;
     }
     t.sends = t.sends || Is<Send>(s.graph(), id);
     t.fused_over_all =
@@ -206,6 +212,29 @@ bool Exchanges(const Schedule& s) {
   });
 }
 
+bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes) {
+  const LibraryDoes library = LeftToLibrary(protocol, nodes);
+  const Launches& launches = s.launches();
+  std::set<NodeId> in_overlaps;
+  for (const std::vector<NodeId>& overlap : s.overlaps())
+    in_overlaps.insert(overlap.begin(), overlap.end());
+  const auto computes = [&](int launch) {
+    return absl::c_none_of(launches[launch].nodes,
+                           [&](NodeId id) { return Communicates(s.graph(), id); });
+  };
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    const std::vector<NodeId>& nodes = launches[launch].nodes;
+    if (nodes.size() != 1 || in_overlaps.contains(nodes[0]) ||
+        !DoneBy(library, s.graph(), nodes[0]))
+      continue;
+    const std::vector<bool> bound = BeforeOrAfter(launches.list, launch);
+    for (int other = 0; other < launches.size(); ++other) {
+      if (!bound[other] && computes(other)) return true;
+    }
+  }
+  return false;
+}
+
 bool Multiplies(const Schedule& s) {
   return absl::c_any_of(s.launches().list, [&](const Launch& launch) {
     return launch.nodes.size() == 1 && Is<MatMul>(s.graph(), launch.nodes[0]);
@@ -269,6 +298,8 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   }
   const std::vector<int> pieces = PieceCounts(s, t, space);
   const bool exchanges = Exchanges(s);
+  // On a host's node a library's collective takes the core that its rank computes on.
+  const bool beside_pays = gpu || space.nodes > 1 || t.sends;
   std::vector<int64_t> batches = {0};
   for (int64_t batch : kBatches) {
     if (t.folds_and_uses && t.elements / space.ranks > 2 * batch) batches.push_back(batch);
@@ -308,6 +339,23 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
                     {protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
             }
           }
+        }
+      }
+    }
+  }
+  if (beside_pays) {
+    for (Protocol protocol : protocols) {
+      if (!HasConcurrency(s, protocol, space.nodes)) continue;
+      std::vector<int64_t> buckets = {0};
+      for (int64_t bucket : kBuckets) {
+        if (t.all_reduces_bytes > bucket / 2) buckets.push_back(bucket);
+      }
+      const size_t plain = configs.size();
+      for (int64_t bucket : buckets) {
+        for (size_t i = 0; i < plain; ++i) {
+          if (configs[i].protocol != protocol || configs[i].concurrent) continue;
+          configs.emplace_back(configs[i]).concurrent = true;
+          configs.back().bucket = bucket;
         }
       }
     }
@@ -375,6 +423,13 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   const Traits t = TraitsOf(s, space.ranks);
   if (c.remote_first && !Exchanges(s))
     return error("want no remote-first where no kernel computes what an AllToAll of it takes");
+  if (c.bucket < 0 || (c.bucket > 0 && !c.concurrent))
+    return error("want bucket 0, or so many bytes with concurrent=1");
+  if (c.concurrent && !HasConcurrency(s, c.protocol, space.nodes)) {
+    return error(
+        "want concurrent=1 only where a library does a collective that is in no overlap, and there "
+        "is something to compute meanwhile");
+  }
   if (c.batch > 0 && !t.folds_and_uses)
     return error(
         "want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");

@@ -39,7 +39,8 @@ enum class Streaming : uint8_t {
 /// one-shot=pull", with "pieces=4" behind where these are not 1, "batch=131072" where that is not
 /// 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1" or "ring=1"
 /// or "bulk=1" where it is so, "beside=16" and "tiles=128" where these are not 0, and
-/// "remote-first=1" where it is so, and parses back.
+/// "remote-first=1" and "concurrent=1" where it is so, "bucket=1048576" where that is not 0, and
+/// parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;  // elements a lane group handles at once; power of two, 1..64
@@ -75,6 +76,14 @@ struct Config {
   /// Kernels store what they exchange (AllToAll) at other ranks first and at their own last, each
   /// rank beginning with the one after it, instead of rank by rank.
   bool remote_first = false;
+  /// Library collectives that are in no overlap run on lane 1, each as soon as its operand is
+  /// there, beside the computations that do not wait for it.
+  bool concurrent = false;
+  /// With `concurrent`: AllReduces wait for the next ones until they have so many bytes together,
+  /// as the program's results have them, and are then done together; as in S. Li et al., PyTorch
+  /// Distributed, VLDB 2020, section 3.2.3. None waits for one that needs its result. 0: each
+  /// begins by itself.
+  int64_t bucket = 0;
   bool operator==(const Config&) const = default;
 };
 
@@ -100,6 +109,9 @@ struct ConfigSpace {
   bool ring = false;          // a rank may reach some of its node faster than others
 };
 
+/// The greatest Config::bucket that is tried.
+inline constexpr int64_t kMostBucket = 25 << 20;
+
 /// Returns every config that makes a distinct legal variant of `s`, in a deterministic order, the
 /// plainest first. Empty only where the schedule needs what `space` excludes.
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
@@ -113,6 +125,10 @@ bool Exchanges(const Schedule& s);
 
 /// Whether `gemm` has an effect: matrix products are left to a library.
 bool Multiplies(const Schedule& s);
+
+/// Whether `concurrent` has an effect on the ranks of `nodes` nodes: a library does a collective
+/// that is in no overlap, and a computation neither waits for it nor feeds it.
+bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes);
 
 /// OK where `config` is legal for `s`, its ranges included. InvalidArgument elsewhere. Rows of the
 /// tuning cache are checked with it.

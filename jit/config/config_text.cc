@@ -2,6 +2,7 @@
 #include <array>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,18 +27,18 @@ int Find(const absl::string_view (&names)[N], absl::string_view name) {
 }  // namespace
 
 std::string Text(const Config& c) {
-  return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk,
-                      " blocks=", c.blocks, " stream=", kStreamings[static_cast<int>(c.streaming)],
-                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)],
-                      c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
-                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch),
-                      c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm),
-                      c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "",
-                      c.bulk ? " bulk=1" : "",
-                      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
-                      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles),
-                      c.remote_first ? " remote-first=1" : "");
+  return absl::StrCat(
+      kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk,
+      " blocks=", c.blocks, " stream=", kStreamings[static_cast<int>(c.streaming)],
+      " one-shot=", kOneShots[static_cast<int>(c.one_shot)],
+      c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
+      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch),
+      c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
+      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "",
+      c.ring ? " ring=1" : "", c.bulk ? " bulk=1" : "",
+      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
+      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles), c.remote_first ? " remote-first=1" : "",
+      c.concurrent ? " concurrent=1" : "", c.bucket == 0 ? "" : absl::StrCat(" bucket=", c.bucket));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -50,13 +51,14 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
       "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
       "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
       "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0, "
-      "remote-first=1");
+      "remote-first=1, concurrent=1, bucket=B where that is not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec",    "chunk", "blocks",  "stream", "one-shot",
-                                          "pieces", "batch", "threads", "gemm",   "multicast",
-                                          "ring",   "bulk",  "beside",  "tiles",  "remote-first"};
+  constexpr absl::string_view kNames[] = {
+      "vec",    "chunk",   "blocks",       "stream",     "one-shot", "pieces",
+      "batch",  "threads", "gemm",         "multicast",  "ring",     "bulk",
+      "beside", "tiles",   "remote-first", "concurrent", "bucket"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -91,18 +93,19 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
     return error("threads is no number above 1");
   if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1))
     return error("gemm is no number above 0");
-  if (!values[9].empty() && values[9] != "1") return error("want multicast=1, or nothing");
-  c.multicast = !values[9].empty();
-  if (!values[10].empty() && values[10] != "1") return error("want ring=1, or nothing");
-  c.ring = !values[10].empty();
-  if (!values[11].empty() && values[11] != "1") return error("want bulk=1, or nothing");
-  c.bulk = !values[11].empty();
   if (!values[12].empty() && (!absl::SimpleAtoi(values[12], &c.beside) || c.beside < 1))
     return error("beside is no number above 0");
   if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
     return error("tiles is no number above 0");
-  if (!values[14].empty() && values[14] != "1") return error("want remote-first=1, or nothing");
-  c.remote_first = !values[14].empty();
+  const std::pair<size_t, bool*> flags[] = {
+      {9, &c.multicast}, {10, &c.ring}, {11, &c.bulk}, {14, &c.remote_first}, {15, &c.concurrent}};
+  for (const auto& [at, flag] : flags) {
+    if (!values[at].empty() && values[at] != "1")
+      return error(absl::StrCat("want ", kNames[at], "=1, or nothing"));
+    *flag = !values[at].empty();
+  }
+  if (!values[16].empty() && (!absl::SimpleAtoi(values[16], &c.bucket) || c.bucket < 1))
+    return error("bucket is no number above 0");
   return c;
 }
 

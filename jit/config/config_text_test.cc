@@ -47,6 +47,15 @@ TEST(Config, PrintsAndParsesBack) {
   EXPECT_EQ(Text(remote),
             "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull remote-first=1");
   EXPECT_EQ(ParseConfig(Text(remote)).value(), remote);
+  const Config buckets{.concurrent = true, .bucket = 1000};
+  EXPECT_EQ(
+      Text(buckets),
+      "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull concurrent=1 bucket=1000");
+  EXPECT_EQ(ParseConfig(Text(buckets)).value(), buckets);
+  const Config concurrent{.concurrent = true};
+  EXPECT_EQ(Text(concurrent),
+            "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull concurrent=1");
+  EXPECT_EQ(ParseConfig(Text(concurrent)).value(), concurrent);
 }
 
 TEST(Config, RefusesWhatItDoesNotPrint) {
@@ -66,7 +75,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then "
             "pieces=P where these are not 1, batch=E where that is not 0, threads=T where these "
             "are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M and "
-            "tiles=T where these are not 0, remote-first=1");
+            "tiles=T where these are not 0, remote-first=1, "
+            "concurrent=1, bucket=B where that is not 0");
   for (const char* end : {"tiles=0",
                           "tiles=x",
                           "tiles=64 beside=2",

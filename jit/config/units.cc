@@ -9,6 +9,7 @@
 #include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/prologue.h"
+#include "jit/config/buckets.h"
 
 namespace coconet {
 
@@ -73,13 +74,14 @@ std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   return reads;
 }
 
-namespace {
-
 bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
   if (!Communicates(g, id)) return false;
+  if (!IsKernelWork(g, id)) return true;
   return library == LibraryDoes::kAll ||
          (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
 }
+
+namespace {
 
 /// `order` with the launches of each overlap one after the other: each overlap is one of it.
 std::vector<int> WithChains(const Launches& launches,
@@ -116,13 +118,24 @@ std::vector<int> WithChains(const Launches& launches,
   return result;
 }
 
-/// The order that launches run in: by first node where dependencies leave a choice. Shorter than
-/// their list where they wait for each other in a cycle.
-std::vector<int> OrderOf(const Launches& launches,
-                         const std::vector<std::vector<NodeId>>& overlaps) {
-  const std::vector<int> order = InOrder(launches.list);
+/// The ranks of launches for InOrder where collectives run beside computation: these come as soon
+/// as they can, so that they begin in the order in which their operands are computed, and the
+/// others by level, so that what waits for collectives comes late.
+std::vector<int> ConcurrentRanks(const Schedule& s, const Launches& launches) {
+  std::vector<int> ranks = RanksByLevel(s.graph(), launches, s.levels());
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    if (Communicates(s.graph(), launches[launch].nodes[0])) ranks[launch] = -1;
+  }
+  return ranks;
+}
+
+/// The order that launches run in: by first node where dependencies leave a choice, or by
+/// ConcurrentRanks. Shorter than their list where they wait for each other in a cycle.
+std::vector<int> OrderOf(const Schedule& s, const Launches& launches, bool concurrent = false) {
+  const std::vector<int> order =
+      concurrent ? InOrder(launches.list, ConcurrentRanks(s, launches)) : InOrder(launches.list);
   const bool runs = static_cast<int>(order.size()) == launches.size();
-  return runs && !overlaps.empty() ? WithChains(launches, overlaps, order) : order;
+  return runs && !s.overlaps().empty() ? WithChains(launches, s.overlaps(), order) : order;
 }
 
 /// Whether a node can write over its operand: element by element, and of collectives sums and
@@ -263,7 +276,7 @@ class Attaching {
   }
 
   bool Runs(const Launches& launches) const {
-    return static_cast<int>(OrderOf(launches, s_.overlaps()).size()) == launches.size();
+    return static_cast<int>(OrderOf(s_, launches).size()) == launches.size();
   }
 
   const Schedule& s_;
@@ -275,12 +288,14 @@ class Attaching {
 
 }  // namespace
 
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors,
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library,
+                                   const Concurrency& concurrency, int tensors,
                                    std::vector<bool> each) {
   const Graph& g = schedule.graph();
   Units u;
   u.program = schedule.program();
   u.unit_of.assign(g.size(), -1);
+  u.concurrent = concurrency.concurrent;
   u.tensors = tensors;
   u.each = std::move(each);
   u.each.resize(g.size());
@@ -290,7 +305,12 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
     for (NodeId id : kernel) fused[id] = true;
   }
   const Launches launches = Attaching(schedule, u.each, library).Run();
-  const std::vector<int> order = OrderOf(launches, schedule.overlaps());
+  std::vector<int> order = OrderOf(schedule, launches, concurrency.concurrent);
+  if (concurrency.bucket > 0) {
+    Buckets buckets(schedule, launches, library, u.each, concurrency.bucket);
+    order = buckets.Reordered(order);
+    u.buckets = buckets.ranges();
+  }
   if (static_cast<int>(order.size()) != launches.size()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
@@ -301,12 +321,30 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
       return (!IsKernelWork(g, id) || DoneBy(library, g, id)) && !fused[id];
     });
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
-    u.units.push_back({nodes, by_library});
+    u.units.push_back({nodes, by_library, launches[launch].after});
   }
+  for (Unit& unit : u.units) {
+    for (int& before : unit.after) before = u.unit_of[launches[before].nodes[0]];
+  }
+  const auto needs = [&](Unit& unit, NodeId value) {
+    if (u.unit_of[value] >= 0 && !absl::c_linear_search(unit.after, u.unit_of[value]))
+      unit.after.push_back(u.unit_of[value]);
+  };
   for (const std::vector<NodeId>& overlap : schedule.overlaps()) {
     u.chains.push_back({u.unit_of[overlap.front()], u.unit_of[overlap.back()], overlap});
   }
   absl::c_sort(u.chains, [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (int number = 0; number < std::ssize(u.units); ++number) {
+    Unit& unit = u.units[number];
+    if (!unit.library) continue;
+    const NodeId id = unit.nodes[0];
+    if (const RowsInUse rows = u.RowsOfProduct(id, number); Is<MatMul>(g, id) && !rows.all())
+      needs(unit, rows.counts);
+    if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0) {
+      needs(unit, before);
+      needs(unit, u.Value(u.rows[id].counts));
+    }
+  }
   return u;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,10 +17,11 @@ struct Unit {
   std::vector<NodeId> nodes;  // ascending; Updates and Outputs stored by it included
   bool library =
       false;  // one collective or matrix product by a library, and at most one store of its result
+  std::vector<int> after;  // units that must be done before it begins
 };
 
 /// A bound schedule cut into units, in execution order: producers before consumers, readers of a
-/// state's old value before its update.
+/// state's old value before its update. Some may run beside others (lanes.h).
 ///
 /// Constants and 0-dimensional arithmetic belong to no unit: they are recomputed in each
 /// kernel that needs them ("scalars"), except where a collective reads them from memory.
@@ -35,6 +38,9 @@ struct Units {
   };
   std::vector<Chain> chains;
   std::vector<RowsInUse> rows;  // by node
+  bool concurrent = false;      // Config::concurrent
+  /// AllReduces that are done together (Config::bucket): units [first, last], more than one.
+  std::vector<std::pair<int, int>> buckets;
 
   const Graph& graph() const { return program.graph(); }
   const TensorType& type(NodeId id) const { return program.type(id); }
@@ -65,8 +71,16 @@ enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
 /// `library`: what of the ungrouped collectives is left to the library; others are kernels.
 /// Requires a bound, canonical schedule. FailedPrecondition when the kernels depend on each other
 /// in a cycle. `tensors` and `each` as in Units.
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors = 0,
+struct Concurrency {  // fields of Config
+  bool concurrent = false;
+  int64_t bucket = 0;
+};
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library,
+                                   const Concurrency& concurrency = {}, int tensors = 0,
                                    std::vector<bool> each = {});
+
+/// Whether a library does the collective `id`, if it is alone in a launch.
+bool DoneBy(LibraryDoes library, const Graph& g, NodeId id);
 
 template <class T>
 bool Is(const Graph& g, NodeId id) {

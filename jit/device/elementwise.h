@@ -167,13 +167,6 @@ CC_SCALAR(ScalarErf, erf, erff)
 CC_DEVICE float ScalarPow(float x, float y) { return CC_LIBRARY(powf)(x, y); }
 CC_DEVICE double ScalarPow(double x, double y) { return CC_LIBRARY(pow)(x, y); }
 
-/// Uses exp(-|x|), which cannot overflow, so that small results do not become 0.
-template <class T>
-CC_DEVICE T ScalarSigmoid(T x) {
-  const T e = ScalarExp(-ScalarAbs(x));
-  return (x < T(0) ? e : T(1)) / (T(1) + e);
-}
-
 #define CC_MAP1(Name, expression)           \
   template <class T, int V>                 \
   CC_DEVICE Pack<T, V> Name(Pack<T, V> a) { \
@@ -186,14 +179,7 @@ CC_DEVICE T ScalarSigmoid(T x) {
   }
 CC_MAP1(Sqrt, ScalarSqrt(x))
 CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
-CC_MAP1(Exp, ScalarExp(x))
 CC_MAP1(Log, ScalarLog(x))
-CC_MAP1(Tanh, ScalarTanh(x))
-CC_MAP1(Erf, ScalarErf(x))
-CC_MAP1(Sigmoid, ScalarSigmoid(x))
-CC_MAP1(Silu, x* ScalarSigmoid(x))
-CC_MAP1(Gelu, T(0.5) * x * (T(1) + ScalarErf(x * T(0.70710678118654752440))))
-#undef CC_MAP1
 
 template <class T, int V>
 CC_DEVICE Pack<T, V> Pow(Pack<T, V> a, Pack<T, V> b) {
@@ -287,8 +273,13 @@ CC_DEVICE Divisor MakeDivisor(Index by) {
 template <class T, int V>
 CC_DEVICE Pack<T, V> IndicesAlong(Index i, const Divisor& inner, const Divisor& extent) {
   Pack<T, V> r;
-  const Index before = Quotient(i, inner);
+  const Index before = inner.by == 1 ? i : Quotient(i, inner);
   Index at = before - Quotient(before, extent) * extent.by, within = i - before * inner.by;
+  if (within + V <= inner.by) return Splat<V>(T(at));
+  if (inner.by == 1 && at + V <= extent.by) {
+    CC_UNROLL for (int lane = 0; lane < V; ++lane) Put<T, V>(r, lane, T(lane));
+    return Splat<V>(T(at)) + r;
+  }
   CC_UNROLL for (int lane = 0; lane < V; ++lane) {
     Put<T, V>(r, lane, T(at));
     if (++within < inner.by) continue;

@@ -33,31 +33,87 @@ using Wide =
 template <class T>
 using Partial = Either<kSame<T, int> || kSame<T, i64>, i64, double>;
 
+/// V lanes in parts that fill a register each: compilers keep a longer vector in memory.
+template <class T, int V>
+struct Registers {
+  static constexpr int kMost = 4 * kRegisterWords / int(sizeof(T)),
+                       kLanes = kMost < 1   ? 1
+                                : V < kMost ? V
+                                            : kMost,
+                       kCount = V / kLanes;
+  Pack<T, kLanes> part[kCount];
+};
+
+/// Combines all lanes: first neighbouring halves.
+template <class Kind, class T, int V>
+CC_DEVICE T TotalOfLanes(Pack<T, V> x) {
+  if constexpr (V == 1) {
+    return Get(x, 0);
+  } else {
+    struct Two {
+      Pack<T, V / 2> half[2];
+    };
+    const Two two = __builtin_bit_cast(Two, x);
+    return TotalOfLanes<Kind>(Kind::Combine(two.half[0], two.half[1]));
+  }
+}
+
 /// One thread's partial result of a fold over values of compute type T.
 template <class Kind, int V, class T>
 struct Accumulator {
-  Pack<Wide<Kind, T>, V> many;
+  Registers<Wide<Kind, T>, V> many;
   Pack<Wide<Kind, T>, 1> one;
 };
 template <class Kind, int V, class T>
 CC_DEVICE Accumulator<Kind, V, T> MakeAccumulator(T first) {
-  using W = Wide<Kind, T>;
-  return {Splat<V>(W(first)), Splat<1>(W(first))};
+  using R = Registers<Wide<Kind, T>, V>;
+  Accumulator<Kind, V, T> a;
+  CC_UNROLL for (int i = 0; i < R::kCount; ++i) a.many.part[i] =
+      Splat<R::kLanes>(Wide<Kind, T>(first));
+  a.one = Splat<1>(Wide<Kind, T>(first));
+  return a;
 }
 template <class Kind, int V, class T, int L>
 CC_DEVICE void Accumulate(Accumulator<Kind, V, T>& a, Pack<T, L> x) {
-  if constexpr (L == V)
-    a.many = Kind::Combine(a.many, ConvertLanes<Wide<Kind, T>>(x));
-  else
-    a.one = Kind::Combine(a.one, ConvertLanes<Wide<Kind, T>>(x));
+  using W = Wide<Kind, T>;
+  if constexpr (L == V) {
+    using R = Registers<W, V>;
+    struct Parts {
+      Pack<T, R::kLanes> part[R::kCount];
+    };
+    const Parts parts = __builtin_bit_cast(Parts, x);
+    CC_UNROLL for (int i = 0; i < R::kCount; ++i) a.many.part[i] =
+        Kind::Combine(a.many.part[i], ConvertLanes<W>(parts.part[i]));
+  } else {
+    a.one = Kind::Combine(a.one, ConvertLanes<W>(x));
+  }
 }
 /// Combines all lanes of all threads of the block; the result is on every thread.
 template <class Kind, int V, class T>
 CC_DEVICE Wide<Kind, T> Total(const Grid& grid, const Accumulator<Kind, V, T>& a) {
-  Pack<Wide<Kind, T>, 1> total = a.one;
-  CC_UNROLL for (int i = 0; i < V; ++i) total = Kind::Combine(total, Splat<1>(Get(a.many, i)));
-  return grid.Total(Get(total, 0),
+  using R = Registers<Wide<Kind, T>, V>;
+  Pack<Wide<Kind, T>, R::kLanes> many = a.many.part[0];
+  CC_UNROLL for (int i = 1; i < R::kCount; ++i) many = Kind::Combine(many, a.many.part[i]);
+  const Wide<Kind, T> mine = Get(Kind::Combine(a.one, Splat<1>(TotalOfLanes<Kind>(many))), 0);
+  return grid.Total(mine,
                     [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); });
+}
+/// The results of V folds whose values were accumulated in a lane each, in compute type T.
+template <class T, class Kind, int V, class U>
+CC_DEVICE Pack<T, V> FoldedLanes(const Accumulator<Kind, V, U>& a) {
+  using R = Registers<Wide<Kind, U>, V>;
+  struct Parts {
+    Pack<T, R::kLanes> part[R::kCount];
+  } parts;
+  CC_UNROLL for (int i = 0; i < R::kCount; ++i) parts.part[i] = ConvertLanes<T>(a.many.part[i]);
+  return __builtin_bit_cast(Pack<T, V>, parts);
+}
+template <class T, class Kind, int V, class U>
+CC_DEVICE Pack<T, V> AveragedLanes(Accumulator<Kind, V, U> a, Index count) {
+  using R = Registers<Wide<Kind, U>, V>;
+  CC_UNROLL for (int i = 0; i < R::kCount; ++i) a.many.part[i] =
+      a.many.part[i] / Splat<R::kLanes>(Wide<Kind, U>(count));
+  return FoldedLanes<T>(a);
 }
 /// Converts to compute type T.
 template <class T, class W>

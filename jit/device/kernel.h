@@ -4,7 +4,9 @@
 
 #include "prelude.h"
 
+#include "activations.h"
 #include "elementwise.h"
+#include "functions.h"
 #include "sync.h"
 
 #include "blocks.h"

@@ -57,9 +57,11 @@ CC_DEVICE SumsOf<V, T> PoolRows(const T* first, const TableRows& rows, const Bag
   SumsOf<V, T> sum;
   CC_UNROLL for (int p = 0; p < kParts; ++p) sum.part[p] = Splat<kPart>(0.0f);
   Index found = 0;
+  const Index last_ahead = bag.count + bag.following - kRowsAhead;
   for (Index k = 0; k < bag.count; ++k) {
-    if (kPrefetches && k + kRowsAhead < bag.count + bag.following) {
-      const T* const ahead = first + IndexAt(bag.indices + k + kRowsAhead) * rows.stride;
+    if (kPrefetches) {
+      const Index next = k < last_ahead ? k + kRowsAhead : k;
+      const T* const ahead = first + IndexAt(bag.indices + next) * rows.stride;
       CC_UNROLL for (int line = 0; line < int(V * sizeof(T) + 63) / 64; ++line)
           Prefetch(reinterpret_cast<const char*>(ahead) + 64 * line);
     }
@@ -83,18 +85,28 @@ CC_DEVICE SumsOf<V, T> PoolRows(const T* first, const TableRows& rows, const Bag
   return sum;
 }
 
+/// Whether V elements from `i` on are neighbours in memory, of one row of a bag's result. Where
+/// tables have a single row, a row of `map` may be the rows of several tables.
+template <int V, int R>
+CC_DEVICE bool AreOfOneBag(const BroadcastMap<R>& map, Index i, const Divisor& columns) {
+  if (map.stride[R - 1] != 1 || !IsInRow<V>(map, i)) return false;
+  return map.dim[R - 1].by == columns.by || i - Quotient(i, columns) * columns.by + V <= columns.by;
+}
+
 /// V elements of an embedding bag from `i` on. `map` maps to the elements of row 0 of `table`;
-/// `bag_of` gives the bag of a row of the result, which has `columns` elements. Where neighbours
-/// along the innermost dimension of `map` are neighbours in memory, they are of one row.
+/// `bag_of` gives the bag of a row of the result, which has `columns` elements.
 template <int V, bool kMean, class T, int R, class BagOf>
 CC_DEVICE SumsOf<V, T> LoadSums(const T* table, Index i, const BroadcastMap<R>& map,
                                 const TableRows& rows, const Divisor& columns, BagOf&& bag_of) {
-  if (V == 1 || (map.stride[R - 1] == 1 && IsInRow<V>(map, i)))
-    return PoolRows<V, kMean>(table + BroadcastMap<R>::Offset(map, i), rows,
-                              bag_of(Quotient(i, columns)));
+  if (V == 1 || AreOfOneBag<V>(map, i, columns)) {
+    // Mostly a row of the map is a row of the result.
+    const Index bag = R > 1 && map.dim[R - 1].by == columns.by ? BroadcastMap<R>::RowOf(map, i)
+                                                               : Quotient(i, columns);
+    return PoolRows<V, kMean>(table + BroadcastMap<R>::Offset(map, i), rows, bag_of(bag));
+  }
   SumsOf<V, T> r;
   if constexpr (kPacksAnywhere && V > kRegisterWords) {
-    for (int half = 0; half < 2; ++half) {
+    CC_UNROLL for (int half = 0; half < 2; ++half) {
       const auto sums =
           LoadSums<V / 2, kMean>(table, i + half * (V / 2), map, rows, columns, bag_of);
       constexpr int kParts = V / 2 / kRegisterWords;

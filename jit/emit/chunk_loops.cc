@@ -19,7 +19,7 @@ bool ReadsProduct(const KernelContext& k, const std::vector<NodeId>& ids) {
 bool OnlyPools(const KernelContext& k, const PhaseText& phase) {
   const KernelPhase& planned = k.phases.phases[phase.number];
   const std::vector<NodeId>& evaluated = planned.evaluated;
-  return planned.sends.empty() &&
+  return planned.sends.empty() && planned.folds.empty() &&
          absl::c_any_of(evaluated, [&](NodeId id) { return Is<EmbeddingBag>(k.g, id); }) &&
          absl::c_all_of(evaluated, [&](NodeId id) {
            return Is<EmbeddingBag>(k.g, id) || Is<AllToAll>(k.g, id) || IsStore(k.g, id);

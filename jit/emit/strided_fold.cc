@@ -60,13 +60,12 @@ NodeId FoldOf(const Units& u, int unit) {
   return -1;
 }
 
-/// The value of a result, from its accumulator `f` of `count` elements.
+/// The values of V results, from their accumulator `f` of `count` elements each.
 std::string ValueText(FoldKind kind, DType dtype, int64_t count, Arguments& args) {
   const std::string compute = absl::StrCat("Compute<", KernelType(dtype), ">");
-  if (kind != FoldKind::kMean)
-    return InRange(dtype, absl::StrCat("ConvertLanes<", compute, ">(f.many)"));
-  return InRange(dtype, absl::StrCat("ConvertLanes<", compute, ">(f.many / Splat<V>(Wide<SumOf, ",
-                                     compute, ">(", args.Integer("count", count), ")))"));
+  if (kind != FoldKind::kMean) return InRange(dtype, absl::StrCat("FoldedLanes<", compute, ">(f)"));
+  return InRange(
+      dtype, absl::StrCat("AveragedLanes<", compute, ">(f, ", args.Integer("count", count), ")"));
 }
 
 /// What stores `x`, result `o`, wherever the unit has it.

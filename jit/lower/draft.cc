@@ -88,24 +88,13 @@ void Draft::AddSource(const EmittedKernel& kernel) {
 Lowered Draft::Finish(const Programs& programs) && {
   Places places(programs);
   for (Entry& entry : steps_) {
-    std::visit(Match{[&](KernelStep& kernel) {
-                       places.Place(kernel.args, entry.tensor);
-                       for (size_t row = 0; row < entry.rows.size(); ++row)
-                         places.Place(kernel.tensors[row], entry.rows[row]);
-                     },
-                     [&](CollectiveStep& collective) {
-                       places.Place(collective.in, entry.tensor);
-                       places.Place(collective.out, entry.tensor);
-                       for (int* counts : {&collective.rows.leaving, &collective.rows.arriving}) {
-                         if (*counts >= 0) places.Place(*counts, entry.tensor);
-                       }
-                     },
-                     [&](GemmStep& gemm) {
-                       for (GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
-                         places.Place(matrix->buffer, entry.tensor);
-                       if (gemm.rows.counts >= 0) places.Place(gemm.rows.counts, entry.tensor);
-                     }},
-               entry.step);
+    // The rows of a table are of other tensors than the step.
+    std::vector<std::vector<Arg>> rows;
+    auto* const kernel = std::get_if<KernelStep>(&entry.step);
+    if (kernel != nullptr) rows.swap(kernel->tensors);
+    ForBuffers(entry.step, [&](int& buffer) { places.Place(buffer, entry.tensor); });
+    for (size_t row = 0; row < rows.size(); ++row) places.Place(rows[row], entry.rows[row]);
+    if (kernel != nullptr) rows.swap(kernel->tensors);
     lowered_.plan.steps.push_back(std::move(entry.step));
   }
   lowered_.plan.buffers = places.TakeBuffers();

@@ -26,11 +26,12 @@ class Joining {
   void Add(const JoinedPart& part) {
     const Plan& plan = part.lowered->plan;
     AddBuffers(plan, part.names);
-    first_step_ = static_cast<int>(joined_.plan.steps.size());
+    const auto first_step = static_cast<int>(joined_.plan.steps.size());
     const std::array<int, kLanes> before = last_;
     std::array<bool, kLanes> begun = {};
     for (Step step : plan.steps) {
-      std::visit([&](auto& s) { Place(s); }, step);
+      ForBuffers(step, [&](int& buffer) { buffer = numbers_[buffer]; });
+      ForEarlierSteps(step, [&](int& earlier) { earlier += first_step; });
       const int lane = LaneOf(step);
       if (!begun[lane]) {
         for (int other = 0; other < kLanes; ++other) {
@@ -85,39 +86,10 @@ class Joining {
         },
         step);
   }
-  int Numbered(int step) const { return step < 0 ? step : step + first_step_; }
-  void Place(std::vector<Arg>& args) const {
-    for (Arg& arg : args) {
-      if (arg.buffer >= 0) arg.buffer = numbers_[arg.buffer];
-    }
-  }
-  template <class AnyStep>
-  void PlaceAfter(AnyStep& step) const {
-    for (int& after : step.after) after = Numbered(after);
-  }
-  void Place(KernelStep& step) const {
-    PlaceAfter(step);
-    step.awaits = Numbered(step.awaits);
-    Place(step.args);
-    for (std::vector<Arg>& row : step.tensors) Place(row);
-  }
-  void Place(CollectiveStep& step) const {
-    PlaceAfter(step);
-    step.in = numbers_[step.in];
-    step.out = numbers_[step.out];
-  }
-  void Place(GemmStep& step) const {
-    PlaceAfter(step);
-    step.weights_of = Numbered(step.weights_of);
-    for (GemmStep::Matrix* matrix : {&step.a, &step.b, &step.c})
-      matrix->buffer = numbers_[matrix->buffer];
-  }
-
   Lowered joined_;
   int parts_ = 0;
   std::map<std::string, int> by_name_;
   std::vector<int> numbers_;  // by buffer of the part that is added: its number in the joined plan
-  int first_step_ = 0;        // of that part
   std::array<int, kLanes> last_;  // by lane, of all parts so far; -1: none
   std::set<std::string> symbols_;
   std::vector<std::string> protocols_;

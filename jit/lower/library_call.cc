@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "jit/config/collective_step.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/exchanged_dims.h"
 
@@ -80,47 +81,6 @@ EmittedKernel BlocksKernel(const TensorType& type, const CollectiveStep::Exchang
   return KernelOf(ranks, config.vec, args, body,
                   2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)) /
                       (piece == nullptr ? 1 : piece->of));
-}
-
-Group GroupOf(Span span) {
-  switch (span) {
-    case Span::kAll:
-      return Group::kStage;
-    case Span::kNode:
-      return Group::kNode;
-    case Span::kAcross:
-      return Group::kAcross;
-  }
-  CC_CHECK(false);
-}
-
-/// The step of a whole collective, without its buffers and their elements.
-CollectiveStep StepOf(const Op& op) {
-  CollectiveStep step;
-  step.group = GroupOf(SpanOf(op));
-  const auto reduce = [&](Kind kind, ReduceKind by) {
-    step.kind = kind;
-    step.reduce = by;
-  };
-  std::visit(Match{[&](const AllReduce& o) { reduce(Kind::kAllReduce, o.kind); },
-                   [&](const ReduceScatter& o) { reduce(Kind::kReduceScatter, o.kind); },
-                   [&](const AllGather&) { step.kind = Kind::kAllGather; },
-                   [&](const AllToAll&) { step.kind = Kind::kAllToAll; },
-                   [&](const Broadcast& o) {
-                     step.kind = Kind::kBroadcast;
-                     step.root = o.root;
-                   },
-                   [&](const ReduceTo& o) {
-                     reduce(Kind::kReduce, o.kind);
-                     step.root = o.root;
-                   },
-                   [&](const Send& o) {
-                     step.kind = Kind::kSend;
-                     step.shift = o.shift;
-                   },
-                   [](const MovesNothing auto&) { CC_CHECK(false); }},
-             op);
-  return step;
 }
 
 /// The number of a buffer of node `id`, which its calls share: they run one after the other.

@@ -15,11 +15,6 @@
 
 namespace coconet {
 
-/// Operations that move no data between ranks: one arm of the visits that are for the others.
-template <class T>
-concept MovesNothing = kRow<T>.role != Role::kCollective && kRow<T>.role != Role::kTransfer &&
-                       kRow<T>.role != Role::kSend;
-
 /// A unit's one collective, as a library does it.
 struct LibraryCall {
   /// One; more where the elements are in several ranges, of a piece or of the parts of nodes.

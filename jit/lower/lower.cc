@@ -1,5 +1,6 @@
 #include "jit/lower/lower.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/describe.h"
 #include "jit/config/batches.h"
+#include "jit/config/lanes.h"
 #include "jit/lower/draft.h"
 #include "jit/lower/programs.h"
 #include "jit/lower/protocol.h"
@@ -29,7 +31,7 @@ using LastSteps = std::array<int, kLanes>;  // by lane; -1: none
 absl::Status AddPieces(const std::vector<UnitPart>& pieces, const Units& u,
                        const Units::Chain& chain, UnitSteps& steps, Draft& draft) {
   const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
-  std::vector<LastSteps> last(count, {draft.size() - 1, draft.LastStepOn(1)});  // of each piece
+  std::vector<LastSteps> last(count, {draft.LastStepOn(0), draft.LastStepOn(1)});  // of each piece
   for (int time = 0; time < count + units - 1; ++time) {
     // Within a time step, later launches first: what they wait for is done, and the collectives
     // behind them get something to move.
@@ -93,8 +95,25 @@ absl::Status AddOverlap(const Schedule& schedule, const Units& u, const Units::C
     RETURN_IF_ERROR(AddPieces(parts, u, chain, steps, draft));
   }
   steps.set_beside(0);
-  draft.Continue(0, draft.LastStepOn(1));
   return absl::OkStatus();
+}
+
+/// The units [first, last] as a launch of the steps [begin, end).
+PlacedLaunch LaunchOf(const SizedProgram& program, int first, int last, int begin, int end) {
+  const Units& u = program.units;
+  const BufferTable& table = program.table;
+  PlacedLaunch launch{begin, end, {}, {}, {}};
+  for (int unit = first; unit <= last; ++unit) {
+    for (NodeId id : u.units[unit].nodes) {
+      launch.nodes.push_back(id);
+      const int stored = IsStore(u.graph(), id) ? table.target[id] : table.of[id];
+      if (stored >= 0) launch.writes[id] = stored;
+      for (NodeId read : u.Reads(id, unit)) launch.reads[read] = table.of[read];
+    }
+  }
+  // What another unit of an overlap computes is not read from outside.
+  for (NodeId id : launch.nodes) launch.reads.erase(id);
+  return launch;
 }
 
 /// What COCONET_DUMP and COCONET_DEBUG ask to see.
@@ -132,8 +151,8 @@ std::string CodeFingerprint(const Lowered& lowered) {
   return Fingerprint(absl::StrCat(Print(lowered.plan), lowered.source));
 }
 
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
-                              const Target& target) {
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target,
+                              std::vector<PlacedLaunch>* launches) {
   RETURN_IF_ERROR(Validate(
       config, schedule,
       {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
@@ -141,16 +160,30 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
   Draft draft(target);
   UnitSteps steps(config, target, programs, draft);
   const Units& u = programs.units();
+  const UnitLanes lanes = LanesOf(u);
+  std::vector<int> last_of(u.units.size(), -1);  // by unit: the last step so far on its lane
+  LastSteps pending = {-1, -1};   // by lane: what its next step waits for on the other one
   auto chain = u.chains.begin();  // the next one
+  if (launches != nullptr) launches->clear();
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    const int first = unit, begin = draft.size();
     if (chain != u.chains.end() && chain->first == unit) {
       RETURN_IF_ERROR(AddOverlap(schedule, u, *chain, config, target, steps, draft));
+      pending[0] = draft.LastStepOn(1);
       unit = chain->last;
       ++chain;
-      continue;
+    } else {
+      const int awaited = lanes.awaits[unit] < 0 ? -1 : last_of[lanes.awaits[unit]];
+      const int lane = lanes.beside[unit] ? 1 : 0;
+      pending[lane] = std::max(pending[lane], awaited);
+      draft.Continue(lane, pending[lane]);
+      RETURN_IF_ERROR(steps.Add({.unit = unit}));
+      if (draft.size() > begin) pending[lane] = -1;
     }
-    RETURN_IF_ERROR(steps.Add({.unit = unit}));
-    draft.Continue(/*lane=*/0, /*after=*/-1);
+    for (int i = first; i <= unit; ++i) last_of[i] = draft.LastStepOn(lanes.beside[i] ? 1 : 0);
+    const bool does_nothing = draft.size() == begin;
+    if (launches != nullptr && !programs.has_lists() && !does_nothing)
+      launches->push_back(LaunchOf(programs[0], first, unit, begin, draft.size()));
   }
   Lowered lowered = std::move(draft).Finish(programs);
   lowered.protocol = ProtocolOf(u, config);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,17 @@ struct Lowered {
   std::string protocol;
 };
 
+/// A unit of a schedule (a kernel, or what is left to a library) or an overlap of units, as a part
+/// of a plan.
+struct PlacedLaunch {
+  int begin = 0, end = 0;     // its steps
+  std::vector<NodeId> nodes;  // of the schedule's graph
+  /// The buffers of values that it reads, or that it computes and stores, when its steps are done:
+  /// by node, an Update or an Output for what is stored there. Values that it reads are those of
+  /// inputs and states (before the step) and of other launches.
+  std::map<NodeId, int> reads, writes;
+};
+
 /// Lowers a schedule of a bound program for the target's ranks: every input, state and output of
 /// the program becomes a buffer of its name and role; kernels run in dependency order with readers
 /// of an old state before its update; temporaries with disjoint lifetimes share buffers. Sizes are
@@ -34,7 +46,11 @@ struct Lowered {
 /// InvalidArgument when `config` is not legal for the schedule. FailedPrecondition when kernels
 /// depend on each other in a cycle, or when tensors of some sizes need another kernel (an extent
 /// that is 1 is broadcast) that must add something up over all tensors.
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
+///
+/// `launches`, where it is given, becomes those of the plan, in order; empty for a program with
+/// lists.
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target,
+                              std::vector<PlacedLaunch>* launches = nullptr);
 
 /// The translation unit of these kernels; empty without any.
 std::string SourceOf(const std::vector<std::pair<std::string, std::string>>& kernels);
@@ -44,6 +60,6 @@ std::string CodeFingerprint(const Lowered& lowered);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and
 /// config mean other code.
-inline constexpr int kGeneratorVersion = 5;
+inline constexpr int kGeneratorVersion = 7;
 
 }  // namespace coconet

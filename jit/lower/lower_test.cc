@@ -61,6 +61,30 @@ TEST(Lower, WritesACollectiveStraightIntoWhatItUpdates) {
   EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated}, 2)->protocol, "one-shot");
 }
 
+TEST(Lower, LeavesAReshapedTemporaryWhereItIs) {
+  const Schedule s = Plain(
+      "input a : f32[6, 20] local\ninput b : f32[20, 4] local\nc = matmul(a, b)\n"
+      "r = reshape(c, [3, 2, 4])\nt = transpose(r, 1, 0, 2)\noutput y = reshape(t, [24])\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 2)->plan), "a b y t0 t1 | gemm MM a b->t0 | kernel C | kernel C ")
+      << "what is an output is stored there";
+  std::vector<PlacedLaunch> launches;
+  ASSERT_TRUE(Lower(s, {}, 2, &launches).ok());
+  EXPECT_EQ(launches.size(), 3u) << "each has steps";
+}
+
+TEST(Lower, ReadsAReshapedTemporaryAsLongAsItsReshapesAreRead) {
+  // The memory of `c` may not become that of `d` before its reshape is read.
+  const Schedule s = Plain(
+      "input a : f32[8, 8] local\nc = matmul(a, a)\nr = reshape(c, [4, 16])\n"
+      "d = matmul(a, abs(c))\noutput z = r * reshape(d, [4, 16])\n");
+  const Plan plan = Lower(s, {}, 2)->plan;
+  const auto& first = std::get<GemmStep>(plan.steps[0]);
+  for (const Step& step : plan.steps) {
+    const auto* product = std::get_if<GemmStep>(&step);
+    if (product != nullptr && product != &first) EXPECT_NE(product->c.buffer, first.c.buffer);
+  }
+}
+
 TEST(Lower, CountsBytesOfBulkCopies) {
   const Schedule s = Plain("input x : f32[100] sliced(0)\noutput y = all_gather(x)\n");
   for (bool bulk : {false, true}) {
@@ -112,6 +136,41 @@ TEST(Lower, PutsCollectivesBesideTheProductThatTheyOverlap) {
   EXPECT_EQ(Lanes(Lower(Find(kEpilogue, "ol(MM, AR, fuse(C))"), generated, 1)->plan),
             "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 0: C blocks=6 after 1; 1: AR "
             "blocks=3 after 2; 0: C blocks=6 after 4");
+}
+
+TEST(Lower, RunsCollectivesOfALibraryBesideWhatDoesNotNeedThem) {
+  const Schedule s = Plain(
+      "input x : f32[100] local\na = exp(x)\nb = exp(a)\nc = exp(b)\n"
+      "output p = all_reduce(sum, a) + 1.0\noutput q = all_reduce(sum, b) + 1.0\n"
+      "output r = all_reduce(max, c) + 1.0\n");
+  const auto lanes = [&](bool concurrent, int64_t bucket) {
+    return Lanes(Lower(s, {.concurrent = concurrent, .bucket = bucket}, {2, 2})->plan);
+  };
+  const std::string c = "0: C blocks=1";
+  EXPECT_EQ(
+      lanes(false, 0),
+      absl::StrJoin(std::vector<std::string>{c, "0: AR", c, c, "0: AR", c, c, "0: AR", c}, "; "));
+  const std::vector<std::string> at_once = {c,
+                                            "1: AR after 0",
+                                            c,
+                                            "1: AR after 2",
+                                            c,
+                                            "1: AR after 4",
+                                            c + " after 1",
+                                            c + " after 3",
+                                            c + " after 5"};
+  EXPECT_EQ(lanes(true, 0), absl::StrJoin(at_once, "; "));
+  EXPECT_EQ(lanes(true, 400), lanes(true, 0)) << "full by itself";
+  const std::vector<std::string> in_buckets = {c,
+                                               c,
+                                               "1: AR after 1",
+                                               "1: AR after 1",
+                                               c,
+                                               c + " after 2",
+                                               c + " after 3",
+                                               "1: AR after 4",
+                                               c + " after 7"};
+  EXPECT_EQ(lanes(true, 401), absl::StrJoin(in_buckets, "; ")) << "sums only";
 }
 
 constexpr absl::string_view kExperts =

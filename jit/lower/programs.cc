@@ -15,6 +15,7 @@ absl::StatusOr<Programs> Programs::Of(const Schedule& schedule, const Config& co
     SizedProgram& program = programs.list_.emplace_back();
     ASSIGN_OR_RETURN(program.units, CutIntoUnits(tensors > 0 ? schedule.OfTensor(first) : schedule,
                                                  LeftToLibrary(config.protocol, target.nodes),
+                                                 Concurrency{config.concurrent, config.bucket},
                                                  tensors, schedule.program().each()));
     program.table = AssignBuffers(program.units, target,
                                   config.one_shot == OneShot::kPull || target.ranks == 1);

@@ -35,6 +35,7 @@ Config UnitSteps::ConfigHere(int number) const {
 }
 
 absl::Status UnitSteps::Add(const UnitPart& part) {
+  if (IsInPlace(programs_.units(), part.unit, programs_[0].table)) return absl::OkStatus();
   const NodeId product = ProductOf(graph(), unit(part.unit));
   if (product < 0 && !unit(part.unit).library) return AddKernels(part);
   if (product < 0) {

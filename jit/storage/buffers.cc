@@ -8,9 +8,13 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "coconet/ir/op_table.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "coconet/schedule/prologue.h"
+#include "jit/config/lanes.h"
 
 namespace coconet {
 namespace {
@@ -75,29 +79,53 @@ bool IsPushed(const Units& u, NodeId id) {
   return unit >= 0 && IsExchanged(u.program, u.units[unit].nodes, id);
 }
 
-struct Life {
-  int first = 0, last = 0;  // units
-};
+using Life = UnitLanes::Time;
 
-/// By unit: those that run at the same time, all of its overlap or itself.
-std::vector<Life> Times(const Units& u) {
-  std::vector<Life> times(u.units.size());
-  for (int unit = 0; unit < static_cast<int>(times.size()); ++unit) times[unit] = {unit, unit};
-  for (const Units::Chain& chain : u.chains) {
-    for (int unit = chain.first; unit <= chain.last; ++unit)
-      times[unit] = {chain.first, chain.last};
+/// The view that is all of a kernel's unit and keeps all elements in their order; -1: none.
+NodeId ReshapeOf(const Units& u, int unit) {
+  if (u.units[unit].library || u.units[unit].nodes.size() != 1) return -1;
+  const NodeId id = u.units[unit].nodes[0];
+  const Op& op = u.graph().nodes[id].op;
+  if (!IsView(op)) return -1;
+  const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
+  return MovesElements(op, u.type(id).shape, u.type(operand).shape) ? -1 : id;
+}
+
+/// By node: the value whose temporary it shares, as IsInPlace; itself elsewhere. Others could write
+/// to the memory of inputs, states and outputs meanwhile, and peers and libraries reach a buffer at
+/// the times of the value that they know.
+std::vector<NodeId> Holders(const Units& u, const BufferTable& table,
+                            const std::vector<bool>& symmetric) {
+  std::vector<NodeId> holders(u.graph().size());
+  absl::c_iota(holders, 0);
+  if (u.tensors > 0) return holders;
+  const std::vector<bool> moved = MovedByLibraries(u);
+  std::vector<bool> in_chain(u.units.size());
+  for (const Units::Chain& chain : u.chains)
+    std::fill(in_chain.begin() + chain.first, in_chain.begin() + chain.last + 1, true);
+  const auto is_plain = [&](NodeId id) {
+    return table.of[id] < 0 && u.unit_of[id] >= 0 && !in_chain[u.unit_of[id]] && !symmetric[id] &&
+           !moved[id] && !u.type(id).layout.sliced() && u.rows[id].all();
+  };
+  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    const NodeId id = ReshapeOf(u, unit);
+    if (id < 0) continue;
+    const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
+    if (is_plain(id) && is_plain(operand)) holders[id] = holders[operand];
   }
-  return times;
+  return holders;
 }
 
 /// Values that need a temporary, with the units between which they live.
-std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
-  const std::vector<Life> times = Times(u);
+std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table,
+                                   const std::vector<NodeId>& holders) {
+  const std::vector<Life> times = LanesOf(u).times;
   std::map<NodeId, Life> lives;
-  const auto add = [&](NodeId value, int reader) {
+  const auto add = [&](NodeId used, int reader) {
+    const NodeId value = holders[used];
     const int maker = u.unit_of[value];
     if (table.of[value] >= 0 || maker < 0) return;
-    Life& life = lives.try_emplace(value, Life{times[maker].first, maker}).first->second;
+    Life& life = lives.try_emplace(value, times[maker]).first->second;
     life.last = std::max(life.last, times[reader].last);
   };
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
@@ -144,15 +172,20 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
                        const std::vector<bool>& symmetric) {
   using Kind = std::tuple<DType, int64_t, bool, bool>;
   std::map<Kind, BufferPool> pools;
+  const std::vector<NodeId> holders = Holders(u, table, symmetric);
+  std::vector<int64_t> most(u.graph().size());  // elements of what a value's buffer holds
+  for (NodeId id = 0; id < u.graph().size(); ++id)
+    most[holders[id]] = std::max(most[holders[id]], StoredElements(u.type(id), target));
   std::vector<std::pair<Life, NodeId>> by_birth;
-  for (const auto& [value, life] : Temporaries(u, table)) by_birth.push_back({life, value});
+  for (const auto& [value, life] : Temporaries(u, table, holders))
+    by_birth.push_back({life, value});
   std::stable_sort(by_birth.begin(), by_birth.end(),
                    [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
   int count[2] = {0, 0};
   for (const auto& [life, value] : by_birth) {
     const bool each = u.each[value];
     const DType dtype = u.type(value).dtype;
-    const int64_t elements = StoredElements(u.type(value), target);
+    const int64_t elements = most[value];
     BufferPool& pool = pools[{dtype, elements, symmetric[value], each}];
     int buffer = pool.FreeAt(life.first);
     if (buffer < 0) {
@@ -161,6 +194,9 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
     }
     pool.Hold(buffer, life.last);
     table.of[value] = buffer;
+  }
+  for (NodeId id = 0; id < u.graph().size(); ++id) {
+    if (holders[id] != id) table.of[id] = table.of[holders[id]];
   }
 }
 
@@ -225,6 +261,12 @@ void SizeByRank(const Units& u, const Target& target, BufferTable& table) {
 }
 
 }  // namespace
+
+bool IsInPlace(const Units& u, int unit, const BufferTable& table) {
+  const NodeId id = ReshapeOf(u, unit);
+  return id >= 0 && table.of[id] >= 0 &&
+         table.of[id] == table.of[u.Value(u.graph().nodes[id].inputs[0])];
+}
 
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   const Graph& g = u.graph();

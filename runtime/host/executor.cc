@@ -10,24 +10,35 @@ namespace coconet {
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
   Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms,
        parts_.near.data());
-  JoinAllToAlls();
+  JoinSteps();
 }
 
-void Executor::JoinAllToAlls() {
+void Executor::JoinSteps() {
   // A plan whose names did not resolve has fewer calls, and never runs.
   if (parts_.calls.size() != parts_.plan.steps.size()) return;
   all_to_alls_.reserve(parts_.calls.size());  // spans of it stay valid
+  all_reduces_.reserve(parts_.calls.size());
   const LaneOrder order = OrderOf(parts_.plan);
   for (const std::vector<LaneOrder::Entry>& lane : order.of) {
     for (size_t i = 0; i < lane.size(); ++i) {
-      const size_t steps = AllToAllsTogether(parts_.plan, lane, i), begin = all_to_alls_.size();
+      const size_t steps = StepsTogether(parts_.plan, lane, i);
       if (steps == 0) continue;
+      auto& first = std::get<CollectiveCall>(parts_.calls[lane[i].step]);
+      const bool reduces = first.step.kind == CollectiveStep::Kind::kAllReduce;
+      const size_t begin = reduces ? all_reduces_.size() : all_to_alls_.size();
       for (size_t k = i; k < i + steps; ++k) {
         const auto& call = std::get<CollectiveCall>(parts_.calls[lane[k].step]);
-        all_to_alls_.push_back({&call.step, call.in, call.out, call.leaving, call.arriving});
+        if (reduces) {
+          all_reduces_.push_back({call.in, call.out, call.step.count});
+        } else {
+          all_to_alls_.push_back({&call.step, call.in, call.out, call.leaving, call.arriving});
+        }
       }
-      std::get<CollectiveCall>(parts_.calls[lane[i].step]).together =
-          absl::MakeSpan(all_to_alls_).subspan(begin, steps);
+      if (reduces) {
+        first.all_reduces = absl::MakeSpan(all_reduces_).subspan(begin, steps);
+      } else {
+        first.all_to_alls = absl::MakeSpan(all_to_alls_).subspan(begin, steps);
+      }
       i += steps - 1;
     }
   }
@@ -35,7 +46,7 @@ void Executor::JoinAllToAlls() {
 
 int Executor::StepsAt(int step) const {
   const auto* call = std::get_if<CollectiveCall>(&parts_.calls[step]);
-  return call == nullptr || call->together.empty() ? 1 : static_cast<int>(call->together.size());
+  return call == nullptr ? 1 : std::max(1, static_cast<int>(call->together()));
 }
 
 absl::Status Executor::Run() {
@@ -71,9 +82,11 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const absl::Status status = call.together.empty()
-                                  ? call.library->Run(call.step, call.in, call.out)
-                                  : call.library->AllToAlls(call.together);
+  const absl::Status status =
+      !call.all_to_alls.empty() ? call.library->AllToAlls(call.all_to_alls)
+      : call.all_reduces.size() > 1
+          ? call.library->AllReduces(call.all_reduces, call.step.dtype, call.step.reduce)
+          : call.library->Run(call.step, call.in, call.out);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -29,7 +30,10 @@ struct CollectiveCall {
   void* out;
   Communicator* library;                                  // of the step's lane and group
   const int32_t *leaving = nullptr, *arriving = nullptr;  // with step.rows
-  absl::Span<const AllToAllCall> together = {};           // of the first of AllToAlls: all of them
+  // Of the first of those that are done together: all of them.
+  absl::Span<const AllToAllCall> all_to_alls = {};
+  absl::Span<const AllReduceCall> all_reduces = {};
+  size_t together() const { return std::max(all_to_alls.size(), all_reduces.size()); }
 };
 struct GemmCall {
   std::unique_ptr<Gemm> gemm;
@@ -82,8 +86,8 @@ class Executor : public BoundPlan {
   absl::Status first_error_;
 
  private:
-  /// Finds AllToAlls that are done together.
-  void JoinAllToAlls();
+  /// Finds the steps of a lane that a library does together.
+  void JoinSteps();
   absl::Status Execute(int step, const KernelCall& call) const;
   absl::Status Execute(int step, const CollectiveCall& call) const;
   absl::Status Execute(int step, const GemmCall& call) const;
@@ -95,6 +99,7 @@ class Executor : public BoundPlan {
 
   HostControl* control_;
   std::vector<AllToAllCall> all_to_alls_;  // by lane, in order
+  std::vector<AllReduceCall> all_reduces_;
 };
 
 /// A bound plan of two lanes: lane 0 runs on the thread that calls Run, lane 1 on `thread`. A step

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/testing/all_reduce_checks.h"
 #include "runtime/testing/all_to_all_checks.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
@@ -30,6 +31,7 @@ absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckLargeCollectives(rank));
   RETURN_IF_ERROR(CheckCollectiveSteps(rank));
   RETURN_IF_ERROR(CheckAllToAlls(rank));
+  RETURN_IF_ERROR(CheckAllReduces(rank));
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
   RETURN_IF_ERROR(CheckSendsInKernels(rank));

@@ -50,19 +50,28 @@ LaneOrder OrderOf(const Plan& plan) {
   return order;
 }
 
-size_t AllToAllsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first) {
-  const auto all_to_all = [&](size_t i) {
+size_t StepsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first) {
+  using Kind = CollectiveStep::Kind;
+  const auto collective = [&](size_t i) {
     const auto* step = std::get_if<CollectiveStep>(&plan.steps[lane[i].step]);
-    return step != nullptr && step->kind == CollectiveStep::Kind::kAllToAll ? step : nullptr;
+    const bool joins =
+        step != nullptr && (step->kind == Kind::kAllToAll || step->kind == Kind::kAllReduce);
+    return joins ? step : nullptr;
   };
-  if (all_to_all(first) == nullptr) return 0;
+  const CollectiveStep* const one = collective(first);
+  if (one == nullptr) return 0;
+  const auto alike = [&](const CollectiveStep& other) {
+    return other.kind == one->kind && other.group == one->group &&
+           (one->kind == Kind::kAllToAll ||
+            (other.dtype == one->dtype && other.reduce == one->reduce));
+  };
   size_t end = first + 1;
   for (; end < lane.size() && lane[end].awaits <= lane[first].awaits; ++end) {
-    const CollectiveStep* const next = all_to_all(end);
-    if (next == nullptr || next->group != all_to_all(first)->group) break;
+    const CollectiveStep* const next = collective(end);
+    if (next == nullptr || !alike(*next)) break;
     bool depends = false;
     for (size_t i = first; i < end; ++i) {
-      const CollectiveStep& earlier = *all_to_all(i);
+      const CollectiveStep& earlier = *collective(i);
       for (int used : {next->in, next->out, next->rows.leaving, next->rows.arriving})
         depends |= used == earlier.out;
       for (int read : {earlier.in, earlier.rows.leaving, earlier.rows.arriving})

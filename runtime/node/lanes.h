@@ -27,10 +27,11 @@ absl::Status CheckLanes(const Plan& plan);
 /// Requires CheckLanes.
 LaneOrder OrderOf(const Plan& plan);
 bool UsesLane(const Plan& plan, int lane);
-/// How many entries of a lane, from `first` on, are AllToAlls of one group that a library may do
-/// together: none waits for a later step of the other lane than the first does, and none reads or
-/// writes what another writes. 0 where the first is another step.
-size_t AllToAllsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first);
+/// How many entries of a lane, from `first` on, are AllToAlls of one group, or AllReduces of one
+/// group, dtype and operation, that a library may do together: none waits for a later step of the
+/// other lane than the first does, and none reads or writes what another writes. 0 where the first
+/// is another step.
+size_t StepsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first);
 
 /// The thread of a rank's lane 1, for communication. Sleeps while idle; prompt otherwise (wait.h).
 class LaneThread {

@@ -54,7 +54,7 @@ TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
   EXPECT_FALSE(UsesLane({.buffers = {}, .steps = {StepOf(0, {})}}, 1));
 }
 
-TEST(AllToAllsTogether, AreThoseThatWaitForNothingMore) {
+TEST(StepsTogether, AreThoseThatWaitForNothingMore) {
   const auto all_to_all = [](int in, int out, std::vector<int> after = {}) {
     CollectiveStep step{.kind = CollectiveStep::Kind::kAllToAll, .in = in, .out = out};
     step.lane = 1;
@@ -64,7 +64,7 @@ TEST(AllToAllsTogether, AreThoseThatWaitForNothingMore) {
   const auto together = [](std::vector<Step> steps) {
     const Plan plan{.buffers = {}, .steps = std::move(steps)};
     const LaneOrder order = OrderOf(plan);
-    return AllToAllsTogether(plan, order.of[1], 0);
+    return StepsTogether(plan, order.of[1], 0);
   };
   EXPECT_EQ(together({all_to_all(0, 1), all_to_all(2, 3), all_to_all(0, 4)}), 3u);
   EXPECT_EQ(together({all_to_all(0, 1), all_to_all(1, 2)}), 1u) << "takes what the first brings";
@@ -79,6 +79,16 @@ TEST(AllToAllsTogether, AreThoseThatWaitForNothingMore) {
   CollectiveStep other = all_to_all(2, 3);
   other.group = Group::kNode;
   EXPECT_EQ(together({all_to_all(0, 1), other}), 1u);
+  const auto all_reduce = [](int in, int out, DType dtype = DType::kF32) {
+    CollectiveStep step{
+        .kind = CollectiveStep::Kind::kAllReduce, .dtype = dtype, .in = in, .out = out};
+    step.lane = 1;
+    return step;
+  };
+  EXPECT_EQ(together({all_reduce(0, 0), all_reduce(1, 2), all_reduce(3, 3)}), 3u);
+  EXPECT_EQ(together({all_reduce(0, 1), all_reduce(1, 1)}), 1u) << "takes what the first brings";
+  EXPECT_EQ(together({all_reduce(0, 1), all_reduce(2, 3, DType::kBF16)}), 1u);
+  EXPECT_EQ(together({all_reduce(0, 1), all_to_all(2, 3)}), 1u);
   EXPECT_EQ(together({StepOf(1, {}), all_to_all(0, 1)}), 0u) << "begins with another step";
 }
 

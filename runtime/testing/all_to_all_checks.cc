@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/strings/numbers.h"
-#include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
+#include "runtime/testing/checks.h"
 #include "runtime/testing/values.h"
 
 namespace coconet {
@@ -158,10 +157,7 @@ struct Operands {
 }  // namespace
 
 absl::Status CheckAllToAlls(Rank& rank) {
-  const uint64_t mine = GetEnv().seed.value_or(std::random_device()());
-  ASSIGN_OR_RETURN(const std::string first, rank.exchange().Broadcast(absl::StrCat(mine)));
-  uint64_t seed = 0;
-  if (!absl::SimpleAtoi(first, &seed)) return Wrong("no seed: ", first);
+  ASSIGN_OR_RETURN(const uint64_t seed, SeedOfRank0(rank));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 60; ++round) {
     std::vector<Operands> all;

@@ -4,7 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
+#include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "runtime/node/budget.h"
 #include "runtime/testing/kernels.h"
@@ -185,6 +190,14 @@ double Seconds() {
 }
 
 }  // namespace
+
+absl::StatusOr<uint64_t> SeedOfRank0(Rank& rank) {
+  const uint64_t mine = GetEnv().seed.value_or(std::random_device()());
+  ASSIGN_OR_RETURN(const std::string text, rank.exchange().Broadcast(absl::StrCat(mine)));
+  uint64_t seed = 0;
+  if (!absl::SimpleAtoi(text, &seed)) return Wrong("no seed: ", text);
+  return seed;
+}
 
 absl::Status CheckExchange(Rank& rank) {
   Exchange& exchange = rank.exchange();

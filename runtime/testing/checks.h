@@ -1,13 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
 /// Checks of every world, whatever its ranks are: bodies for RunWorld that return what went wrong.
+
+/// Collective. Rank 0's COCONET_SEED, or a fresh one.
+absl::StatusOr<uint64_t> SeedOfRank0(Rank& rank);
 
 absl::Status CheckExchange(Rank& rank);
 /// Every collective, group, type, kind of reduction and way of calling, at odd sizes and 0, in and

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "runtime/node/budget.h"
 #include "runtime/node/cpu.h"
+#include "runtime/testing/all_reduce_checks.h"
 #include "runtime/testing/all_to_all_checks.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
@@ -57,6 +58,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"LargeCollectives", CheckLargeCollectives, ranks, shape});
     cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, shape});
     cases.push_back({"AllToAlls", CheckAllToAlls, ranks, shape});
+    cases.push_back({"AllReduces", CheckAllReduces, ranks, shape});
     cases.push_back({"Memory", CheckMemory, ranks, shape});
     cases.push_back({"Plans", CheckPlans, ranks, shape});
     cases.push_back({"SyncGuards", CheckSyncGuardsOfPlans, ranks, shape});

@@ -212,7 +212,7 @@ class Interval:
                     up < most, high, np.maximum(high, np.inf)
                 )
         low, high = forget(unknown & ~np.isnan(low), low, high)
-        return rounded(self.type, low / divisor, high / divisor, 1 if divisor == 1 else 2)
+        return rounded(self.type, low / divisor, high / divisor, 1 if np.all(divisor == 1) else 2)
 
     def max(self, axis, keepdims=False):
         fold = dict(axis=axis, keepdims=keepdims)
@@ -385,11 +385,13 @@ def or_zero(x, least):
     return Interval(x.type, low, high)
 
 
-def summed_in_f32(terms, axis, most, parts=1):
+def summed_in_f32(terms, axis, most, parts=1, divisor=1):
     """Sums of at most so many terms that are not 0, in f32 in any order, with or without a rounding
-    of each; they may lie in parts, whose sums are rounded and added."""
-    relative = (most + parts) * (F32.roundoff + F64.roundoff)
-    return terms.total(axis, relative, True, absolute=most * F32.least)
+    of each; they may lie in parts, whose sums are rounded and added. What they are divided by, an
+    array that fits the sums, may divide each part before these are added."""
+    relative = (most + 2 * parts) * (F32.roundoff + F64.roundoff)
+    absolute = (most + parts * divisor) * F32.least
+    return terms.total(axis, relative, True, absolute=absolute, divisor=divisor)
 
 
 def added_rows(updates, index, rows, weight=None, parts=1):

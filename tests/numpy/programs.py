@@ -196,26 +196,26 @@ def bags(t, ranks):
     table = cast(F32, t["table"])
     rows = table.shape[0]
 
-    def pooled(index, weight=None):
-        """Of each row of indices, of which those that are no rows add nothing."""
+    def pooled(index, weight=None, mean=False):
+        """Of each row of indices, of which those that are no rows add nothing, and do not count."""
         there = (index >= 0) & (index < rows)
         found = table[np.where(there, index, 0)]
         if weight is not None:
             found = found * weight
         found = select(there[..., None], found, constant(F32, 0))
-        return summed_in_f32(found, 1, found.shape[1], ranks), there.sum(1)
+        divisor = np.maximum(there.sum(1), 1)[:, None] if mean else 1
+        return summed_in_f32(found, 1, found.shape[1], ranks, divisor)
 
-    sums, counts = pooled(t["index"])
     # One bag has one row of indices; -1 is no row.
     many = len(t["ragged"])
     begins = np.clip(t["offset"], 0, many)
     ends = np.append(begins[1:], many)
     places = np.arange(many)
     inside = (places >= begins[:, None]) & (places < ends[:, None])
-    weighted, _ = pooled(np.where(inside, t["ragged"], -1), t["weight"][None, :, None])
+    weighted = pooled(np.where(inside, t["ragged"], -1), t["weight"][None, :, None])
     return {
-        "sum": sums,
-        "mean": sums / constant(F32, np.maximum(counts, 1)[:, None]),
+        "sum": pooled(t["index"]),
+        "mean": pooled(t["index"], mean=True),
         "weighted": weighted,
     }
 

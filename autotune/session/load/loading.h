@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "autotune/runner/typical_rows.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/preparation.h"
 #include "autotune/session/session_state.h"
@@ -28,6 +29,7 @@ struct Loading {
   const double start_s;   // on the clock Seconds
   ConfigSpace space;
   std::string key, key_text;  // of the tuning cache
+  TypicalRows typical_rows;   // of timed steps; may be empty
 
   Rank& rank() const { return state->rank; }
   Exchange& exchange() const { return state->rank.exchange(); }

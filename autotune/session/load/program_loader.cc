@@ -35,8 +35,11 @@ std::string CacheFileOf(const SessionOptions& options) {
 /// State of one FindOrTune.
 class Loader {
  public:
-  Loader(const std::shared_ptr<SessionState>& state, Graph program, double budget_s)
-      : loading_(state, std::move(program), budget_s) {}
+  Loader(const std::shared_ptr<SessionState>& state, Graph program, double budget_s,
+         TypicalRows typical_rows)
+      : loading_(state, std::move(program), budget_s) {
+    loading_.typical_rows = std::move(typical_rows);
+  }
 
   absl::StatusOr<LoadedProgram> Load() {
     RETURN_IF_ERROR(SetUp());
@@ -273,8 +276,8 @@ class Loader {
 }  // namespace
 
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
-                                         double budget_s) {
-  return Loader(state, std::move(program), budget_s).Load();
+                                         double budget_s, TypicalRows typical_rows) {
+  return Loader(state, std::move(program), budget_s, std::move(typical_rows)).Load();
 }
 
 }  // namespace coconet

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "autotune/runner/typical_rows.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/record.h"
 #include "coconet/ir/graph.h"
@@ -15,11 +16,12 @@ struct LoadedProgram {
   std::shared_ptr<const CompiledProgram> compiled;
 };
 
-/// Collective. Returns the best variant of a program, from the cache or by tuning for `budget_s`.
+/// Collective. Returns the best variant of a program, from the cache or by tuning for `budget_s`,
+/// with timed steps of `typical_rows` where that knows the program's tensors by name.
 /// The program is bound, canonical, and equal on all ranks. Rank 0 reads the cache and decides;
 /// every rank validates what rank 0 sends, and all ranks compare their plans and kernels before
 /// they dispatch.
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
-                                         double budget_s);
+                                         double budget_s, TypicalRows typical_rows = nullptr);
 
 }  // namespace coconet

@@ -157,7 +157,8 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
                             RETURN_IF_ERROR(lowering.status());
                             return go_on;
                           },
-                          .interrupted = loading.state->options.interrupted});
+                          .interrupted = loading.state->options.interrupted,
+                          .typical_rows = loading.typical_rows});
   RETURN_IF_ERROR(lowering.status());
   if (absl::IsCancelled(runner.status()))
     return loading.InterruptedWhile("its test data were made");

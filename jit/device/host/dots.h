@@ -19,6 +19,60 @@ constexpr int kFactorFloats = 1 << 16, kFactorDepth = 4096;
 /// So many bytes of b are still in the second cache from the last step.
 constexpr Index kCachedBytes = 1 << 20;
 
+/// What elements of a and b are multiplied as: packs of kWidth fill a register.
+template <class T>
+struct FactorsOf {
+  using Type = float;
+  static constexpr int kWidth = kRegisterWords;
+};
+#if defined(__AVX512BF16__) && !defined(__clang__)
+/// As they lie: the processor adds the products of two neighbours to a float.
+template <>
+struct FactorsOf<bf16> {
+  using Type = unsigned short;
+  static constexpr int kWidth = 2 * kRegisterWords;
+};
+#endif
+template <class T>
+using Factor = typename FactorsOf<T>::Type;
+template <class T>
+constexpr int kFactors = FactorsOf<T>::kWidth;
+template <class T>
+using Factors = Pack<Factor<T>, kFactors<T>>;
+
+template <class T>
+CC_DEVICE Factors<T> LoadFactors(const T* p) {
+  if constexpr (kSame<Factor<T>, float>)
+    return LoadAnywhere<kFactors<T>>(p);
+  else
+    return LoadLanes<kFactors<T>>(reinterpret_cast<const Factor<T>*>(p));
+}
+/// The `count` elements at `p`, fewer than a pack, with zeros behind.
+template <class T>
+CC_DEVICE Factors<T> LoadSomeFactors(const T* p, int count) {
+  Factor<T> some[kFactors<T>] = {};
+  for (int i = 0; i < count; ++i) {
+    if constexpr (kSame<Factor<T>, float>)
+      some[i] = Get(Load<1>(p + i), 0);
+    else
+      some[i] = reinterpret_cast<const Factor<T>*>(p)[i];
+  }
+  return LoadLanes<kFactors<T>>(some);
+}
+/// sums + a * b, of neighbours where a lane has two.
+template <int V>
+CC_DEVICE Pack<float, V> AddProducts(Pack<float, V> a, Pack<float, V> b, Pack<float, V> sums) {
+  return MultiplyAdd(a, b, sums);
+}
+#if defined(__AVX512BF16__) && !defined(__clang__)
+CC_DEVICE Pack<float, 16> AddProducts(Pack<unsigned short, 32> a, Pack<unsigned short, 32> b,
+                                      Pack<float, 16> sums) {
+  typedef short Halves __attribute__((vector_size(64)));
+  return {__builtin_ia32_dpbf16ps_v16sf(sums.d, __builtin_bit_cast(Halves, a.d),
+                                        __builtin_bit_cast(Halves, b.d))};
+}
+#endif
+
 /// What is to come: into the second cache from `far` on, `step` elements per pack of others; into
 /// the first one from rows of the next tile, `pitch` apart, or nothing.
 template <class T>
@@ -64,14 +118,6 @@ CC_DEVICE void AddSumsOfLanes(const Pack<float, V> (&x)[kDotColumns], float* sum
   StoreLanes<4>(sums, LoadLanes<4>(sums) + __builtin_bit_cast(Quarters, all).quarter[0]);
 }
 
-/// The `count` elements at `p`, fewer than V, with zeros behind.
-template <int V, class T>
-CC_DEVICE Pack<float, V> LoadPart(const T* p, int count) {
-  Pack<float, V> x = Splat<V>(0.0f);
-  for (int i = 0; i < count; ++i) Put<float, V>(x, i, Get(Load<1>(p + i), 0));
-  return x;
-}
-
 /// Lanes of rows of a times rows of b, added up.
 template <int kRows>
 using Dots = Pack<float, kRegisterWords>[kRows][kDotColumns];
@@ -85,21 +131,21 @@ CC_DEVICE void Clear(Dots<kRows>& dots) {
 /// in the first kAsked turns follows a request for what comes next. Loads and requests are kept
 /// apart: many at once wait for each other.
 template <int kAsked, int kRows, class T, class F>
-CC_DEVICE void AddDotLanes(const float* a, const Ahead<T>& ahead, F&& of_b, Dots<kRows>& dots) {
-  constexpr int V = kRegisterWords;
-  Pack<float, V> of_a[kRows];
+CC_DEVICE void AddDotLanes(const Factor<T>* a, const Ahead<T>& ahead, F&& of_b, Dots<kRows>& dots) {
+  constexpr int W = kFactors<T>;
+  Factors<T> of_a[kRows];
   CC_UNROLL for (int i = 0; i < kRows; ++i) {
-    of_a[i] = LoadLanes<V>(a + i * V);
+    of_a[i] = LoadLanes<W>(a + i * W);
     KeepInRegister(of_a[i]);
   }
   CC_UNROLL for (int j = 0; j < kDotColumns; ++j) {
     if (j < kAsked) {
-      PrefetchFar(ahead.far + j * V);
+      PrefetchFar(ahead.far + j * W);
       Prefetch(ahead.near + j * ahead.pitch);
     }
-    Pack<float, V> x = of_b(j);
+    Factors<T> x = of_b(j);
     KeepInRegister(x);
-    CC_UNROLL for (int i = 0; i < kRows; ++i) dots[i][j] = MultiplyAdd(of_a[i], x, dots[i][j]);
+    CC_UNROLL for (int i = 0; i < kRows; ++i) dots[i][j] = AddProducts(of_a[i], x, dots[i][j]);
     KeepOrder();
   }
 }
@@ -109,36 +155,37 @@ CC_DEVICE void AddTo(float* sums, Index ld, const Dots<kRows>& dots) {
   CC_UNROLL for (int i = 0; i < kRows; ++i) AddSumsOfLanes(dots[i], sums + i * ld);
 }
 
-/// sums[i * ld + j] += row i of a . row j of b. a has packs [depths / V][kRows], zero beyond
-/// `depths`. kKeep: stores b in `kept` as packs [depths / V][kDotColumns].
+/// sums[i * ld + j] += row i of a . row j of b. a has packs [depths / W][kRows], zero beyond
+/// `depths`. kKeep: stores b in `kept` as packs [depths / W][kDotColumns].
 template <int kRows, bool kKeep, class T>
-CC_DEVICE void AddDots(const float* a, const T* b, Index ldb, int depths, float* sums, Index ld,
-                       float* kept, Ahead<T> ahead) {
-  constexpr int V = kRegisterWords, W = V * kDotColumns;
+CC_DEVICE void AddDots(const Factor<T>* a, const T* b, Index ldb, int depths, float* sums, Index ld,
+                       Factor<T>* kept, Ahead<T> ahead) {
+  constexpr int W = kFactors<T>, kTile = W * kDotColumns;
   Dots<kRows> dots;
   Clear<kRows>(dots);
-  const auto keep = [&](int j, Pack<float, V> x) {
-    if constexpr (kKeep) StoreLanes<V>(kept + j * V, x);
+  const auto keep = [&](int j, Factors<T> x) {
+    if constexpr (kKeep) StoreLanes<W>(kept + j * W, x);
     return x;
   };
   int k = 0;
-  for (; k + V <= depths; k += V, a += V * kRows, ahead.Next(), kept += kKeep ? W : 0)
+  for (; k + W <= depths; k += W, a += W * kRows, ahead.Next(), kept += kKeep ? kTile : 0)
     AddDotLanes<kKeep ? 2 : kDotColumns, kRows>(
-        a, ahead, [&](int j) { return keep(j, LoadAnywhere<V>(b + j * ldb + k)); }, dots);
+        a, ahead, [&](int j) { return keep(j, LoadFactors(b + j * ldb + k)); }, dots);
   if (k < depths)
     AddDotLanes<0, kRows>(
-        a, ahead, [&](int j) { return keep(j, LoadPart<V>(b + j * ldb + k, depths - k)); }, dots);
+        a, ahead, [&](int j) { return keep(j, LoadSomeFactors(b + j * ldb + k, depths - k)); },
+        dots);
   AddTo<kRows>(sums, ld, dots);
 }
 /// The same where b has been kept.
 template <int kRows, class T>
-CC_DEVICE void AddKeptDots(const float* a, const float* kept, int depths, float* sums, Index ld,
-                           Ahead<T> ahead) {
-  constexpr int V = kRegisterWords, W = V * kDotColumns;
+CC_DEVICE void AddKeptDots(const Factor<T>* a, const Factor<T>* kept, int depths, float* sums,
+                           Index ld, Ahead<T> ahead) {
+  constexpr int W = kFactors<T>, kTile = W * kDotColumns;
   Dots<kRows> dots;
   Clear<kRows>(dots);
-  for (int k = 0; k < depths; k += V, a += V * kRows, ahead.Next(), kept += W)
-    AddDotLanes<2, kRows>(a, ahead, [&](int j) { return LoadLanes<V>(kept + j * V); }, dots);
+  for (int k = 0; k < depths; k += W, a += W * kRows, ahead.Next(), kept += kTile)
+    AddDotLanes<2, kRows>(a, ahead, [&](int j) { return LoadLanes<W>(kept + j * W); }, dots);
   AddTo<kRows>(sums, ld, dots);
 }
 
@@ -147,8 +194,8 @@ enum class OfB { kOnce, kToKeep, kKept };
 
 /// For up to kRows rows.
 template <int kRows, OfB kOfB, class T>
-CC_DEVICE void AddDotsOf(int rows, const float* a, const T* b, Index ldb, int depths, float* sums,
-                         Index ld, float* kept, const Ahead<T>& ahead) {
+CC_DEVICE void AddDotsOf(int rows, const Factor<T>* a, const T* b, Index ldb, int depths,
+                         float* sums, Index ld, Factor<T>* kept, const Ahead<T>& ahead) {
   if constexpr (kRows > 0) {
     if (rows != kRows)
       AddDotsOf<kRows - 1, kOfB>(rows, a, b, ldb, depths, sums, ld, kept, ahead);
@@ -160,33 +207,35 @@ CC_DEVICE void AddDotsOf(int rows, const float* a, const T* b, Index ldb, int de
 }
 
 /// Rows of a in groups of kDotRows at most, and `depths` elements of each, as packs [group][depths
-/// / V][row of the group], zero beyond `depths`.
+/// / W][row of the group], zero beyond `depths`.
+template <class T>
 struct PackedRows {
-  float* a;
+  Factor<T>* a;
   int rows, depths = 0, groups = (rows + kDotRows - 1) / kDotRows;
   RowGroup group[(kMostProductRows + kDotRows - 1) / kDotRows];
 
-  PackedRows(float* to, int of_a) : a(to), rows(of_a) {
+  PackedRows(Factor<T>* to, int of_a) : a(to), rows(of_a) {
     for (int g = 0; g < groups; ++g) group[g] = RowGroupOf(rows, groups, g);
   }
-  int padded() const { return (depths + kRegisterWords - 1) / kRegisterWords * kRegisterWords; }
+  int padded() const { return (depths + kFactors<T> - 1) / kFactors<T> * kFactors<T>; }
 };
 
 template <bool kTransposeA, class T>
-CC_DEVICE void PackRows(const Product<T>& p, Index k, const PackedRows& all, float* to) {
-  constexpr int V = kRegisterWords;
+CC_DEVICE void PackRows(const Product<T>& p, Index k, const PackedRows<T>& all, Factor<T>* to) {
+  constexpr int W = kFactors<T>;
   for (int g = 0; g < all.groups; ++g) {
     const int first = all.group[g].first, rows = all.group[g].rows;
     for (int row = 0; row < rows; ++row) {
-      float* const a = to + first * all.padded() + row * V;
-      for (int d = 0; d < all.depths; d += V) {
-        if (!kTransposeA && d + V <= all.depths) {
-          StoreLanes<V>(a + d * rows, LoadAnywhere<V>(p.a + (first + row) * p.lda + k + d));
+      Factor<T>* const a = to + first * all.padded() + row * W;
+      for (int d = 0; d < all.depths; d += W) {
+        if (!kTransposeA && d + W <= all.depths) {
+          StoreLanes<W>(a + d * rows, LoadFactors(p.a + (first + row) * p.lda + k + d));
           continue;
         }
-        for (int lane = 0; lane < V; ++lane) {
-          a[d * rows + lane] =
-              d + lane < all.depths ? ElementOfA<kTransposeA>(p, first + row, k + d + lane) : 0;
+        for (int lane = 0; lane < W; ++lane) {
+          const bool is_there = d + lane < all.depths;
+          const T* const from = p.a + PlaceInA<kTransposeA>(p, first + row, k + d + lane);
+          a[d * rows + lane] = is_there ? Get(LoadSomeFactors(from, 1), 0) : Factor<T>(0);
         }
       }
     }
@@ -201,7 +250,7 @@ struct Requests {
   Index ldb, depth, step, at = 0;
   Ahead<T> Take(const T* b, int packs, int g) {
     if (depth == 0)  // a group asks for all of the next tile, or for half of it
-      return {b, b + (kDotColumns + g % 2 * 2) * ldb, 0, kRegisterWords, ldb};
+      return {b, b + (kDotColumns + g % 2 * 2) * ldb, 0, kFactors<T>, ldb};
     if (at >= depth) row += ldb, at -= depth;
     const Ahead<T> ahead = {row + at, b, step, 0, 0};
     at += packs * step;
@@ -212,14 +261,14 @@ struct Requests {
 /// sums[i * ld + j] += row i of a . row j of b, for groups of rows [begin, end) and a tile of b.
 /// Out of line: it takes most of a kernel's compilation.
 template <class T>
-__attribute__((noinline)) static void AddDotsOfTile(const PackedRows& all, int begin, int end,
+__attribute__((noinline)) static void AddDotsOfTile(const PackedRows<T>& all, int begin, int end,
                                                     const T* b, Index ldb, float* sums, Index ld,
-                                                    float* kept, Requests<T>& requests) {
+                                                    Factor<T>* kept, Requests<T>& requests) {
   const int padded = all.padded();
   for (int g = begin; g < end; ++g) {
     const int first = all.group[g].first, rows = all.group[g].rows;
-    const float* const a = all.a + first * padded;
-    const Ahead<T> ahead = requests.Take(b, padded / kRegisterWords, g);
+    const Factor<T>* const a = all.a + first * padded;
+    const Ahead<T> ahead = requests.Take(b, padded / kFactors<T>, g);
     float* const of_c = sums + first * ld;
     if (g > 0)
       AddDotsOf<kDotRows, OfB::kKept>(rows, a, b, ldb, all.depths, of_c, ld, kept, ahead);
@@ -233,10 +282,10 @@ __attribute__((noinline)) static void AddDotsOfTile(const PackedRows& all, int b
 /// All depths of `columns` columns of c, at most kPanelColumns, whose rows of b begin at `b`. a has
 /// parts of `deep` depths at most.
 template <class T>
-CC_DEVICE void AddDotsOfColumns(PackedRows& all, int depths, int deep, const T* b, Index ldb,
-                                int columns, float* sums, Index ld, float* kept,
+CC_DEVICE void AddDotsOfColumns(PackedRows<T>& all, int depths, int deep, const T* b, Index ldb,
+                                int columns, float* sums, Index ld, Factor<T>* kept,
                                 Requests<T> requests) {
-  float* const a = all.a;
+  Factor<T>* const a = all.a;
   const int whole = columns / kDotColumns * kDotColumns;
   for (int k = 0; k < depths; k += deep, all.a += deep * all.rows) {
     all.depths = depths - k < deep ? depths - k : deep;
@@ -258,15 +307,16 @@ CC_DEVICE void AddDotsOfColumns(PackedRows& all, int depths, int deep, const T* 
 
 template <bool kTransposeA, class T>
 CC_DEVICE void MultiplyByRowsOfB(const ColumnRange& columns, const Product<T>& p) {
-  alignas(64) float sums[kSumFloats], a[kFactorFloats], kept[kPanelColumns * kDotDepth];
-  PackedRows all(a, int(p.m));
+  alignas(64) float sums[kSumFloats];
+  alignas(64) Factor<T> a[kFactorFloats], kept[kPanelColumns * kDotDepth];
+  PackedRows<T> all(a, int(p.m));
   const int at_once = all.groups < kPanelGroups ? all.rows : kPanelGroups * kDotRows,
-            most = kPanelFloats / at_once / kRegisterWords * kRegisterWords,
+            most = kPanelFloats / at_once / kFactors<T> * kFactors<T>,
             deep = most < kDotDepth ? most : kDotDepth;
   const Index wide = kSumFloats / all.rows / kPanelColumns * kPanelColumns,
               all_deep = kFactorFloats / all.rows / deep * deep,
               deepest = all_deep < kFactorDepth ? all_deep : kFactorDepth,
-              step = (kRegisterWords * kDotColumns + all.groups - 1) / all.groups;
+              step = (kFactors<T> * kDotColumns + all.groups - 1) / all.groups;
   const bool is_cached = (columns.end - columns.begin) * p.k * Index(sizeof(T)) <= kCachedBytes;
   for (Index first = columns.begin; first < columns.end; first += wide) {
     const Index count = columns.end - first < wide ? columns.end - first : wide;

@@ -7,27 +7,9 @@
 
 namespace coconet {
 
-/// a * b + c, rounded once where the processor can.
-template <int V>
-CC_DEVICE Pack<float, V> MultiplyAdd(Pack<float, V> a, Pack<float, V> b, Pack<float, V> c) {
-#if defined(__clang__)
-#if __has_builtin(__builtin_elementwise_fma)
-  return {__builtin_elementwise_fma(a.d, b.d, c.d)};
-#endif
-#else
-#if defined(__AVX512F__)
-  if constexpr (V == 16) return {__builtin_ia32_vfmaddps512_mask(a.d, b.d, c.d, -1, 4)};
-#endif
-#if defined(__FMA__)
-  if constexpr (V == 8) return {__builtin_ia32_vfmaddps256(a.d, b.d, c.d)};
-#endif
-#endif
-  return a * b + c;
-}
-
 /// g++ loads a pack again for each use unless it has to be in a register.
-template <int V>
-CC_DEVICE void KeepInRegister(Pack<float, V>& x) {
+template <class T, int V>
+CC_DEVICE void KeepInRegister(Pack<T, V>& x) {
 #if defined(__x86_64__)
   __asm__("" : "+v"(x.d));
 #else
@@ -69,10 +51,14 @@ CC_DEVICE ColumnRange OwnColumns(const Grid& grid, Index n) {
   return {begin, end < n ? end : n};
 }
 
-/// An element of op(a).
+/// Where an element of op(a) lies in a.
+template <bool kTransposeA, class T>
+CC_DEVICE Index PlaceInA(const Product<T>& p, Index row, Index k) {
+  return kTransposeA ? k * p.lda + row : row * p.lda + k;
+}
 template <bool kTransposeA, class T>
 CC_DEVICE float ElementOfA(const Product<T>& p, Index row, Index k) {
-  return Get(Load<1>(p.a + (kTransposeA ? k * p.lda + row : row * p.lda + k)), 0);
+  return Get(Load<1>(p.a + PlaceInA<kTransposeA>(p, row, k)), 0);
 }
 
 /// Stores `count` sums at c's `row` and `column`.
@@ -92,6 +78,7 @@ constexpr int kSumFloats = 1 << 14;
 }  // namespace coconet
 
 #include "dots.h"
+#include "matrix_registers.h"
 #include "outer_products.h"
 
 namespace coconet {
@@ -100,9 +87,9 @@ template <bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyFewRows(const Grid& grid, const Product<T>& p) {
   const ColumnRange columns = OwnColumns(grid, p.n);
   if (p.m == 0) return;
-  if constexpr (kTransposeB)
-    MultiplyByRowsOfB<kTransposeA>(columns, p);
-  else if (p.m <= 2)
+  if constexpr (kTransposeB) {
+    if (!MultipliedByMatrices<kTransposeA>(columns, p)) MultiplyByRowsOfB<kTransposeA>(columns, p);
+  } else if (p.m <= 2)
     MultiplyByColumnsOfB<kTransposeA, 2, 4>(columns, p);
   else
     MultiplyByColumnsOfB<kTransposeA, kOuterRows, 2>(columns, p);

@@ -36,6 +36,21 @@ void ForEachRun(absl::Span<const AllToAllCall> calls, BlockOf block_of, int peer
   }
 }
 
+/// The operands of calls, one after the other, as one run of bytes: calls take(call, offset, bytes,
+/// done) for each part of the `bytes` from `begin` on that lies in one call, `done` bytes after
+/// `begin`.
+template <class Take>
+void ForEachRun(absl::Span<const AllReduceCall> calls, int64_t element, int64_t begin,
+                int64_t bytes, Take take) {
+  int64_t at = 0;  // of the call's first byte, from `begin` on
+  for (const AllReduceCall& call : calls) {
+    const int64_t size = call.count * element;
+    const int64_t from = std::max<int64_t>(begin - at, 0), to = std::min(begin + bytes - at, size);
+    if (from < to) take(call, from, to - from, at + from - begin);
+    at += size;
+  }
+}
+
 }  // namespace
 
 MpiSpanningCommunicator::MpiSpanningCommunicator(const Mesh& mesh, Group group, int rank,
@@ -155,6 +170,75 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
   const absl::Status moved = traffic_->Move(calls[0].step->Call(), streams_, fill, take);
   if (streams) StreamFence();
   return moved;
+}
+
+absl::Status MpiSpanningCommunicator::AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
+                                                 ReduceKind kind) {
+  if (local_.members.size > 1) return Communicator::AllReduces(calls, dtype, kind);
+  const CollectiveStep step{
+      .kind = CollectiveStep::Kind::kAllReduce, .reduce = kind, .dtype = dtype};
+  const auto element = static_cast<int64_t>(coconet::SizeOf(dtype));
+  int64_t elements = 0;
+  for (const AllReduceCall& call : calls) elements += call.count;
+  const Slicing slices = SliceExtent(elements, across_.members.size);
+  const Range mine = slices.Of(across_.index);
+  const auto peer_of = [&](size_t stream) {
+    const int index = static_cast<int>(stream);
+    return index < across_.index ? index : index + 1;
+  };
+  // Of streams without data, `fill` finds the bytes in the calls.
+  const auto pair = [&](absl::FunctionRef<Range(int)> sent,
+                        absl::FunctionRef<Range(int)> received) {
+    streams_.Clear(across_.members.size - 1);
+    for (int peer = 0; peer < across_.members.size; ++peer) {
+      if (peer == across_.index) continue;
+      const int rank = across_.members.Rank(peer);
+      streams_.outs.push_back({rank, nullptr, sent(peer).size() * element});
+      streams_.ins.push_back({rank, received(peer).size() * element});
+    }
+  };
+  const auto own = [&](int /*peer*/) { return mine; };
+  const auto theirs = [&](int peer) { return slices.Of(peer); };
+  pair(theirs, own);
+  sources_.resize(across_.members.size);
+  const auto send = [&](size_t stream, int64_t begin, absl::Span<char> place) {
+    ForEachRun(
+        calls, element, slices.Of(peer_of(stream)).begin * element + begin, std::ssize(place),
+        [&](const AllReduceCall& call, int64_t offset, int64_t bytes, int64_t done) {
+          std::memcpy(place.data() + done, static_cast<const char*>(call.in) + offset, bytes);
+        });
+  };
+  const auto reduce = [&](int64_t begin, Pieces pieces) {
+    ForEachRun(calls, element, mine.begin * element + begin, std::ssize(pieces[0]),
+               [&](const AllReduceCall& call, int64_t offset, int64_t bytes, int64_t done) {
+                 for (int peer = 0, i = 0; peer < across_.members.size; ++peer) {
+                   sources_[peer] = peer == across_.index
+                                        ? static_cast<const char*>(call.in) + offset
+                                        : pieces[i++].data() + done;
+                 }
+                 ReduceInto({static_cast<char*>(call.out) + offset}, sources_, bytes / element,
+                            dtype, kind);
+               });
+  };
+  RETURN_IF_ERROR(traffic_->Move(step.Call(), streams_, send, reduce));
+  pair(own, theirs);
+  const auto spread = [&](size_t /*stream*/, int64_t begin, absl::Span<char> place) {
+    ForEachRun(calls, element, mine.begin * element + begin, std::ssize(place),
+               [&](const AllReduceCall& call, int64_t offset, int64_t bytes, int64_t done) {
+                 std::memcpy(place.data() + done, static_cast<char*>(call.out) + offset, bytes);
+               });
+  };
+  const auto gather = [&](int64_t begin, Pieces pieces) {
+    for (size_t stream = 0; stream < pieces.size(); ++stream) {
+      ForEachRun(calls, element, slices.Of(peer_of(stream)).begin * element + begin,
+                 std::ssize(pieces[stream]),
+                 [&](const AllReduceCall& call, int64_t offset, int64_t bytes, int64_t done) {
+                   std::memcpy(static_cast<char*>(call.out) + offset, pieces[stream].data() + done,
+                               bytes);
+                 });
+    }
+  };
+  return traffic_->Move(step.Call(), streams_, spread, gather);
 }
 
 absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,

@@ -23,6 +23,9 @@ class MpiSpanningCommunicator final : public MpiSender {
   absl::string_view name() const override { return "mpi"; }
   /// Sends the rows in use only, of all calls together.
   absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
+  /// On nodes of one rank as one AllReduce of all elements one after the other.
+  absl::Status AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
+                          ReduceKind kind) override;
 
  private:
   /// Ranks that exchange messages directly, and this rank's index among them.

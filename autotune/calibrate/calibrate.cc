@@ -1,0 +1,152 @@
+#include "autotune/calibrate/calibrate.h"
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/calibrate/interference.h"
+#include "autotune/calibrate/one_launch.h"
+#include "autotune/calibrate/probes.h"
+#include "autotune/calibrate/stopwatch.h"
+#include "autotune/runner/rank_runner.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "jit/lower/lower.h"
+
+namespace coconet {
+namespace {
+
+/// Products take milliseconds: fewer samples do.
+constexpr int kProductSamples = 6;
+
+absl::StatusOr<std::vector<Graph>> AllProducts(const CalibrationTerms& terms) {
+  ASSIGN_OR_RETURN(std::vector<Graph> programs, ProductProbes());
+  for (const Work& w : terms.products) {
+    if (w.batch * w.m * w.n * w.k == 0) continue;
+    ASSIGN_OR_RETURN(programs.emplace_back(),
+                     ProductProbe(w.dtype, w.batch, w.m, w.n, w.k, w.transpose_a, w.transpose_b));
+  }
+  return programs;
+}
+
+/// Version of what is counted and how it is fitted: part of every key.
+constexpr int kRatesVersion = 1;
+
+Rates::Product ProductOf(const Work& w, double us) {
+  return {w.dtype, w.batch, w.m, w.n, w.k, w.transpose_a, w.transpose_b, us};
+}
+
+bool HasProduct(const Rates& rates, const Work& w) {
+  return absl::c_any_of(
+      rates.products, [&](const Rates::Product& known) { return known == ProductOf(w, known.us); });
+}
+
+bool KnowsAll(const Rates& rates, const CalibrationTerms& terms) {
+  return absl::c_all_of(terms.products, [&](const Work& w) {
+    return w.batch * w.m * w.n * w.k == 0 || HasProduct(rates, w);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(Rank& rank, Binaries& binaries,
+                                                          absl::Span<const Graph> programs) {
+  ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
+  const Target target = TargetOf(rank);
+  std::vector<OneLaunch> launches;
+  for (const Graph& program : programs) {
+    absl::StatusOr<OneLaunch> launch = MakeOneLaunch(program, config, target);
+    if (launch.ok()) launches.push_back(*std::move(launch));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Module>> modules,
+                   CompileLaunches(binaries, launches));
+  std::vector<TimedPlan> plans;
+  for (size_t i = 0; i < launches.size(); ++i)
+    plans.push_back({&launches[i].lowered.plan, modules[i], RowsOf(launches[i].program)});
+  ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(plans)));
+  std::vector<MeasuredWork> measured;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    Stopwatch::Terms terms;
+    if (launches[i].work.kind == Work::Kind::kProduct) terms.samples = kProductSamples;
+    ASSIGN_OR_RETURN(const double us, stopwatch.Time(i, terms));
+    measured.push_back({launches[i].work, us});
+  }
+  return measured;
+}
+
+absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const CalibrationTerms& terms) {
+  Rates rates;
+  ASSIGN_OR_RETURN(const std::vector<Graph> kernels, KernelProbes());
+  ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_kernels,
+                   MeasureLaunches(rank, binaries, kernels));
+  FitKernels(of_kernels, rates);
+  ASSIGN_OR_RETURN(const std::vector<Graph> products, AllProducts(terms));
+  ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_products,
+                   MeasureLaunches(rank, binaries, products));
+  for (const auto& [w, us] : of_products) {
+    if (!HasProduct(rates, w)) rates.products.push_back(ProductOf(w, us));
+  }
+  if (rank.stage_size() > 1) {
+    ASSIGN_OR_RETURN(const std::vector<Graph> collectives, CollectiveProbes(rank.mesh().nodes));
+    ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_collectives,
+                     MeasureLaunches(rank, binaries, collectives));
+    FitCollectives(of_collectives, rates);
+    RETURN_IF_ERROR(MeasureInterference(rank, binaries, rates));
+  }
+  // Equal to the last bit, whatever mathematical library a rank has.
+  ASSIGN_OR_RETURN(const std::string json, rank.exchange().Broadcast(Json(rates)));
+  return ParseRates(json);
+}
+
+absl::StatusOr<std::string> CalibrationKeyText(Rank& rank) {
+  const Topology& t = rank.topology();
+  std::string mine = absl::StrCat(t.device, "; ", t.cores, " cores; ", t.ranks_per_node,
+                                  " ranks; products ", rank.Products());
+  absl::c_replace(mine, '\n', ' ');
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(mine));
+  std::string text = absl::StrCat("rates: ", kRatesVersion, "\ngenerator: ", kGeneratorVersion,
+                                  "\nranks: ", rank.size(), "\nnodes: ", rank.mesh().nodes,
+                                  "\nstages: ", rank.mesh().stages, "\nlibrary: ", t.library, "\n");
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (r == 0 || all[r] != all[r - 1])
+      absl::StrAppend(&text, "device from rank ", r, ": ", all[r], "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache* cache,
+                                    const CalibrationTerms& terms) {
+  ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(rank));
+  std::string found;
+  if (cache != nullptr && rank.rank() == 0) {
+    const std::optional<Calibration> calibration = cache->FindCalibration(key_text);
+    if (calibration.has_value()) found = calibration->rates;
+  }
+  ASSIGN_OR_RETURN(found, rank.exchange().Broadcast(found));
+  const absl::StatusOr<Rates> known = ParseRates(found);
+  if (known.ok() && KnowsAll(*known, terms)) return known;
+  ASSIGN_OR_RETURN(Rates rates, Calibrate(rank, binaries, terms));
+  if (cache != nullptr && rank.rank() == 0) {
+    cache->StoreCalibration(
+        {Fingerprint(key_text), key_text, Json(rates), absl::ToUnixSeconds(absl::Now())});
+  }
+  return rates;
+}
+
+std::map<std::string, Measurements> MeasurementsOf(absl::Span<const Prediction> predictions) {
+  std::map<std::string, Measurements> measured;
+  for (const Prediction& p : predictions) {
+    Measurements& of = measured[p.work];
+    ++of.count;
+    of.log_ratio += (std::log(p.measured_us / p.predicted_us) - of.log_ratio) / of.count;
+  }
+  return measured;
+}
+
+}  // namespace coconet

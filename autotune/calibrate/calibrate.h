@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "autotune/cost/fit.h"
+#include "autotune/cost/measured_cost_model.h"
+#include "autotune/cost/rates.h"
+#include "autotune/runner/binaries.h"
+#include "autotune/store/tuning_cache.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+struct CalibrationTerms {
+  /// Products to be timed besides those of ProductProbes, so that a model knows their times: each
+  /// distinct one of a program.
+  std::vector<Work> products = {};
+};
+
+/// Collective: compiles small programs, times them on all ranks and fits rates to these times:
+/// kernels, products, collectives, and both at once. Takes some seconds, half of them the
+/// compiler's where the binary cache is empty. Equal on all ranks.
+absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const CalibrationTerms& terms = {});
+
+/// Collective: what rates depend on: machine, world, library and versions, of all ranks. Names no
+/// path, user or host.
+absl::StatusOr<std::string> CalibrationKeyText(Rank& rank);
+
+/// Collective: the rates that `cache` has for this machine and world and for all products of
+/// `terms`, else those of Calibrate, which it then keeps. `cache` is rank 0's; null on the others,
+/// and where nothing is kept.
+absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache* cache,
+                                    const CalibrationTerms& terms = {});
+
+/// By digest of the work, from what a cache has of a calibration.
+std::map<std::string, Measurements> MeasurementsOf(absl::Span<const Prediction> predictions);
+
+/// Collective: the works of bound programs, which are one launch each, and their times. Programs
+/// that are not one launch on these ranks are left out.
+absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(Rank& rank, Binaries& binaries,
+                                                          absl::Span<const Graph> programs);
+
+}  // namespace coconet

@@ -1,0 +1,64 @@
+#include "autotune/calibrate/calibrate.h"
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autotune/calibrate/one_launch.h"
+#include "autotune/calibrate/probes.h"
+#include "coconet/base/status.h"
+#include "gtest/gtest.h"
+#include "jit/compile/temp_dir.h"
+#include "runtime/world.h"
+
+namespace coconet {
+namespace {
+
+TEST(Probes, AreOneLaunchEach) {
+  const absl::StatusOr<std::vector<Graph>> kernels = KernelProbes(), products = ProductProbes();
+  ASSERT_TRUE(kernels.ok()) << kernels.status();
+  ASSERT_TRUE(products.ok()) << products.status();
+  for (const Graph& probe : *kernels) {
+    const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(probe, {}, 1);
+    ASSERT_TRUE(launch.ok()) << probe.name << ": " << launch.status();
+    EXPECT_EQ(launch->work.kind, Work::Kind::kKernel) << probe.name;
+  }
+  for (const Graph& probe : *products) {
+    const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(probe, {}, 1);
+    ASSERT_TRUE(launch.ok()) << launch.status();
+    EXPECT_EQ(launch->work.kind, Work::Kind::kProduct);
+  }
+}
+
+TEST(Calibrate, OnceAMachineAndWorld) {
+  const absl::StatusOr<std::unique_ptr<TempDir>> folder = TempDir::Make();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const std::string dir = (*folder)->path();
+  const absl::Status status = RunWorld({.ranks = 2}, [&](Rank& rank) -> absl::Status {
+    Binaries::Options options;
+    options.target = BinaryTarget("", 0);
+    options.cache_dir = dir;
+    options.compiler = [&]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
+      return MakeHostCompiler({.cache_dir = dir, .optimize = Optimize::kFast});
+    };
+    options.warn = [](absl::string_view) {};
+    ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
+                     Binaries::Open(rank, std::move(options)));
+    std::unique_ptr<TuningCache> cache;
+    if (rank.rank() == 0) cache = TuningCache::Open(dir + "/tuning.db", nullptr);
+    ASSIGN_OR_RETURN(const Rates first, CalibrateOnce(rank, *binaries, cache.get()));
+    ASSIGN_OR_RETURN(const Rates second, CalibrateOnce(rank, *binaries, cache.get()));
+    EXPECT_EQ(first, second) << "the second time it comes from the cache";
+    EXPECT_GE(first.computation_beside, 1);
+    EXPECT_GE(first.collective_beside, 1);
+    EXPECT_FALSE(first.collectives.empty());
+    for (double effort : first.effort) EXPECT_TRUE(std::isfinite(effort) && effort >= 0);
+    if (cache != nullptr) EXPECT_EQ(cache->Calibrations().size(), 1u);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace coconet

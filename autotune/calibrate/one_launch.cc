@@ -1,0 +1,114 @@
+#include "autotune/calibrate/one_launch.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
+#include "coconet/schedule/schedule.h"
+
+namespace coconet {
+namespace {
+
+/// Of a translation unit: several per core, so that all cores compile until the end.
+constexpr size_t kKernelsOfUnit = 6;
+
+}  // namespace
+
+absl::StatusOr<Config> PlainConfig(Rank& rank) {
+  ASSIGN_OR_RETURN(const double narrowest,
+                   rank.exchange().Max(-static_cast<double>(rank.topology().vector_bytes)));
+  Config config;
+  config.vec = static_cast<int>(-narrowest) / static_cast<int>(sizeof(float));
+  return config;
+}
+
+absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& config,
+                                        const Target& target) {
+  ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(program));
+  Fuse fuse;
+  for (const Launch& launch : schedule.launches().list) {
+    for (NodeId id : launch.nodes) {
+      // What an output names is stored by its kernel anyway.
+      if (As<Output>(schedule.graph(), id) == nullptr) fuse.nodes.push_back(id);
+    }
+  }
+  absl::c_sort(fuse.nodes);
+  if (fuse.nodes.size() > 1) {
+    ASSIGN_OR_RETURN(schedule, Apply(schedule, fuse));
+  }
+  OneLaunch one;
+  one.program = schedule.program();
+  std::vector<PlacedLaunch> launches;
+  ASSIGN_OR_RETURN(one.lowered, Lower(schedule, config, target, &launches));
+  if (launches.size() != 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(program.name, ": want one launch, have ", launches.size()));
+  }
+  one.nodes = launches[0].nodes;
+  one.work = WorkOf(one.program, one.nodes, target);
+  return one;
+}
+
+int64_t RowsOf(const TypedGraph& program) {
+  constexpr int64_t kFew = 64;
+  std::optional<int64_t> rows;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const std::vector<NodeId>& inputs = program.inputs(id);
+    const auto* scatter = As<ScatterAdd>(program.graph(), id);
+    const std::optional<int> dim =
+        inputs.empty() ? std::nullopt
+                       : RowDimOf(program.op(id), program.type(inputs[0]).shape.size());
+    if (scatter == nullptr && !dim.has_value()) continue;
+    const int64_t extent =
+        scatter != nullptr ? scatter->shape[0].size : program.type(inputs[0]).shape[*dim].size;
+    rows = std::min(rows.value_or(extent), extent);
+  }
+  return std::max<int64_t>(rows.value_or(kFew), 1);
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
+    Binaries& binaries, absl::Span<const OneLaunch> launches) {
+  std::map<std::string, int> unit_of;  // by symbol
+  std::vector<std::vector<std::pair<std::string, std::string>>> units;
+  std::vector<int> units_of_launches;
+  for (const OneLaunch& launch : launches) {
+    int unit = -1;
+    for (const auto& kernel : launch.lowered.kernels) {
+      const auto [at, is_new] = unit_of.emplace(kernel.first, -1);
+      if (is_new) {
+        if (units.empty() || (unit < 0 && units.back().size() >= kKernelsOfUnit))
+          units.emplace_back();
+        at->second = static_cast<int>(units.size()) - 1;
+        units.back().push_back(kernel);
+      }
+      unit = at->second;
+    }
+    units_of_launches.push_back(unit);
+  }
+  std::vector<std::string> sources;
+  for (const auto& kernels : units) sources.push_back(SourceOf(kernels));
+  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
+                   binaries.Compile(sources, {}));
+  std::vector<std::shared_ptr<Module>> modules;
+  for (size_t unit = 0; unit <= sources.size(); ++unit) {
+    const bool is_empty = unit == sources.size();  // of launches of libraries
+    if (!is_empty) RETURN_IF_ERROR(paths[unit].status());
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded,
+                     binaries.Load(is_empty ? "" : *paths[unit], is_empty ? "" : sources[unit]));
+    RETURN_IF_ERROR(loaded.status);
+    modules.push_back(std::move(loaded.module));
+  }
+  std::vector<std::shared_ptr<Module>> of_launches;
+  for (int unit : units_of_launches)
+    of_launches.push_back(unit < 0 ? modules.back() : modules[static_cast<size_t>(unit)]);
+  return of_launches;
+}
+
+}  // namespace coconet

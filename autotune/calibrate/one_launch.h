@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "autotune/cost/work.h"
+#include "autotune/runner/binaries.h"
+#include "coconet/ir/typed_graph.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
+#include "jit/lower/lower.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// The plainest config of a world's kernels: packs as wide as the widest vectors of all ranks.
+/// Collective.
+absl::StatusOr<Config> PlainConfig(Rank& rank);
+
+/// A program that is lowered to one launch.
+struct OneLaunch {
+  TypedGraph program;  // of the schedule
+  std::vector<NodeId> nodes;
+  Work work;
+  Lowered lowered;
+};
+
+/// Fuses all that a kernel can compute. FailedPrecondition where the program is not one launch
+/// then, naming what is apart or why it is. `program` is bound.
+absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& config,
+                                        const Target& target);
+
+/// Rows of the smallest table that the program takes rows of by index; a few where there is none.
+int64_t RowsOf(const TypedGraph& program);
+
+/// Collective: compiles the kernels of all, several in each translation unit, since a compiler's
+/// start takes as long as some kernels. The modules by launch; ranks pass equal launches.
+absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
+    Binaries& binaries, absl::Span<const OneLaunch> launches);
+
+}  // namespace coconet

@@ -1,0 +1,192 @@
+#include "autotune/cost/operation_work.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/algorithm/container.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
+
+namespace coconet {
+namespace {
+
+/// What a kernel executes for an elementwise function of f32 or integers (jit/device).
+struct Recipe {
+  double simple = 0;
+  double extrema = 0, divisions = 0, roots = 0, exps = 0, tanhs = 0, erfs = 0, library = 0;
+};
+
+Recipe RecipeOf(Pw fn) {
+  switch (fn) {
+    case Pw::kAdd:
+    case Pw::kSub:
+    case Pw::kMul:
+    case Pw::kNeg:
+    case Pw::kAbs:
+    case Pw::kLt:
+    case Pw::kLe:
+    case Pw::kGt:
+    case Pw::kGe:
+    case Pw::kEq:
+    case Pw::kNe:
+    case Pw::kSelect:
+    case Pw::kNot:
+      return {.simple = 1};
+    case Pw::kSign:
+      return {.simple = 4};
+    case Pw::kMin:
+    case Pw::kMax:
+    case Pw::kRelu:
+    case Pw::kAnd:
+    case Pw::kOr:
+      return {.extrema = 1};
+    case Pw::kDiv:
+      return {.divisions = 1};
+    case Pw::kPow:
+    case Pw::kLog:
+      return {.library = 1};
+    case Pw::kSqrt:
+      return {.roots = 1};
+    case Pw::kRsqrt:
+      return {.divisions = 1, .roots = 1};
+    case Pw::kExp:
+      return {.exps = 1};
+    case Pw::kTanh:
+      return {.tanhs = 1};
+    case Pw::kErf:
+      return {.erfs = 1};
+    case Pw::kSigmoid:
+      return {.simple = 5, .divisions = 1, .exps = 1};
+    case Pw::kSilu:
+      return {.simple = 6, .divisions = 1, .exps = 1};
+    case Pw::kGelu:
+      return {.simple = 4, .erfs = 1};
+  }
+  CC_CHECK(false);
+}
+
+// By kind of work in a Recipe.
+constexpr Chain kOfSimple{4, 1}, kOfExtremum{10, 4}, kOfDivision{24, 3}, kOfRoot{31, 3},
+    kOfExp{110, 45}, kOfTanh{160, 75}, kOfErf{180, 95}, kOfLibrary{20, 512}, kOfNarrow{20, 12},
+    kOfWiden{8, 3}, kOfBytes{8, 32};
+
+bool IsTranscendental(Pw fn) {
+  const PwInfo& info = Info(fn);
+  return info.float_only && fn != Pw::kSqrt && fn != Pw::kRsqrt;
+}
+
+/// In memory of its own type only: every use rounds it anyway, so that nothing is converted twice.
+bool IsOnlyStored(const TypedGraph& program, NodeId id) {
+  return absl::c_all_of(program.users()[id], [&](NodeId user) {
+    return RoleOf(program.op(user)) == Role::kStore || Communicates(program.op(user));
+  });
+}
+
+class Counter {
+ public:
+  Counter(const TypedGraph& program, NodeId id, double elements, double lanes, Work& work)
+      : p_(program), id_(id), elements_(elements), work_(work) {
+    const DType dtype = p_.inputs(id).empty() ? p_.type(id).dtype : p_.type(p_.inputs(id)[0]).dtype;
+    of_ = dtype;
+    lanes_ = SizeOf(dtype) == 8 ? 2 * lanes : lanes;
+  }
+
+  void operator()(const Pointwise& op) {
+    Recipe r = RecipeOf(op.fn);
+    const bool functions = r.exps + r.tanhs + r.erfs + r.roots > 0;
+    if (of_ == DType::kF64 && functions) r = {.library = 1};
+    if (!IsFloat(of_) && r.divisions > 0) r = {.library = 1};
+    Add(Effort::kSimple, r.simple);
+    Add(Effort::kExtremum, r.extrema);
+    Add(Effort::kDivision, r.divisions);
+    Add(Effort::kRoot, r.roots);
+    Add(Effort::kExp, r.exps);
+    Add(Effort::kTanh, r.tanhs);
+    Add(Effort::kErf, r.erfs);
+    Add(Effort::kLibrary, r.library);
+    (IsTranscendental(op.fn) ? work_.transcendentals : work_.arithmetic) += elements_;
+  }
+  void operator()(const Cast& op) {
+    const bool narrow = op.dtype == DType::kF16 || op.dtype == DType::kBF16;
+    const bool saturates = !IsFloat(op.dtype) && op.dtype != DType::kBool &&
+                           (IsFloat(of_) || SizeOf(op.dtype) < SizeOf(of_));
+    const bool widens = (of_ == DType::kF16 || of_ == DType::kBF16) && op.dtype == DType::kF32;
+    if (widens) return;  // it is computed in f32 anyway
+    if (narrow && IsOnlyStored(p_, id_)) {
+    } else if (op.dtype == DType::kF16) {
+      Add(Effort::kF16, 2);
+    } else if (op.dtype == DType::kBF16) {
+      Add(Effort::kNarrow, 1);
+      Add(Effort::kWiden, 1);
+    } else {
+      Add(saturates ? Effort::kConversion : Effort::kSimple, 1);
+    }
+    work_.arithmetic += elements_;
+  }
+  void operator()(const Iota&) {
+    Add(Effort::kIndices, 1);
+    work_.arithmetic += elements_;
+  }
+  void operator()(const Dropout&) {
+    Add(Effort::kRandom, 1);
+    Add(Effort::kSimple, 2);
+    work_.arithmetic += 2 * elements_;
+  }
+  void operator()(const StochasticRound&) {
+    Add(Effort::kRandom, 1);
+    Add(Effort::kNarrow, 1);
+    Add(Effort::kWiden, 1);
+    work_.arithmetic += elements_;
+  }
+  /// Counted by who loads, folds or stores.
+  template <class T>
+  void operator()(const T&) {}
+
+ private:
+  void Add(Effort effort, double times) { work_[effort] += times * lanes_; }
+
+  const TypedGraph& p_;
+  const NodeId id_;
+  const double elements_;
+  double lanes_ = 0;
+  DType of_{};
+  Work& work_;
+};
+
+}  // namespace
+
+Chain ChainOfLoad(DType dtype) {
+  if (dtype == DType::kBF16) return kOfWiden;
+  return SizeOf(dtype) == 1 ? kOfBytes : Chain{0, 1};
+}
+
+Chain ChainOfStore(DType dtype) {
+  if (dtype == DType::kBF16) return kOfNarrow;
+  return SizeOf(dtype) == 1 ? kOfBytes : kOfSimple;
+}
+
+Chain ChainOf(const TypedGraph& program, NodeId id) {
+  if (const auto* cast = As<Cast>(program.graph(), id); cast != nullptr) {
+    const bool narrow = cast->dtype == DType::kBF16 && !IsOnlyStored(program, id);
+    return narrow ? kOfNarrow : kOfSimple;
+  }
+  const auto* op = As<Pointwise>(program.graph(), id);
+  if (op == nullptr) return kOfSimple;
+  const Recipe r = RecipeOf(op->fn);
+  Chain chain;
+  for (const auto& [times, each] :
+       {std::pair(r.simple, kOfSimple), std::pair(r.extrema, kOfExtremum),
+        std::pair(r.divisions, kOfDivision), std::pair(r.roots, kOfRoot), std::pair(r.exps, kOfExp),
+        std::pair(r.tanhs, kOfTanh), std::pair(r.erfs, kOfErf), std::pair(r.library, kOfLibrary)}) {
+    chain.latency += times * each.latency;
+    chain.instructions += times * each.instructions;
+  }
+  return chain;
+}
+
+void CountOperation(const TypedGraph& program, NodeId id, double elements, double lanes,
+                    Work& work) {
+  std::visit(Counter(program, id, elements, lanes, work), program.op(id));
+}
+
+}  // namespace coconet

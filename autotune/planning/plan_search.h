@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "autotune/planning/iteration_plan.h"
+#include "autotune/planning/plan_graph.h"
+
+namespace coconet {
+
+/// How plans are searched. Both stop at any time, with the best so far.
+enum class PlanStrategy : uint8_t {
+  /// A constructed plan (first_plan.h), then local search at the critical path
+  /// (directed_search.h).
+  kDirected,
+  /// Backtracking over random moves from the plain plan: DisCo (backtracking.h).
+  kBacktracking,
+};
+
+/// What a search has reached.
+struct PlanProgress {
+  double seconds = 0;
+  int64_t evaluations = 0;  // simulated plans
+  double us = 0;            // of the best plan
+  double bound_us = 0;      // BoundOf the best plan
+  double gap() const { return us / bound_us - 1; }
+};
+
+struct PlanSearchOptions {
+  double seconds = 10;  // of one thread
+  /// With these and no limit of time, the result is a function of the seed.
+  int64_t evaluations = std::numeric_limits<int64_t>::max();
+  uint64_t seed = 1;
+  int keep = 4;  // distinct plans to return
+  /// Called about once a second, and at the end. May be empty.
+  std::function<void(const PlanProgress&)> progress = nullptr;
+  // Of kBacktracking, with the paper's defaults: plans within alpha times the best are kept, up to
+  // beta moves are made between two simulations, so many in a row that are no improvement end it.
+  double alpha = 1.05;
+  int beta = 10;
+  int patience = 1000;
+};
+
+struct FoundPlan {
+  IterationPlan plan;
+  double us = 0;
+};
+struct FoundPlans {
+  std::vector<FoundPlan> plans;  // the best first, distinct; at least one
+  PlanProgress progress;         // at the end
+};
+FoundPlans SearchPlans(const PlanGraph& graph, PlanStrategy strategy,
+                       const PlanSearchOptions& options);
+
+/// The limits and the best plans of a search.
+class PlanRecord {
+ public:
+  explicit PlanRecord(const PlanSearchOptions& options);
+
+  const PlanSearchOptions& options() const { return options_; }
+  double seconds() const;
+  /// Counts a simulated plan; calls `progress`.
+  void Count();
+  bool GoOn() const;
+  /// Keeps an accepted plan if it is one of the best.
+  void Keep(const IterationPlan& plan, double us);
+  double best_us() const;
+  const IterationPlan& best() const { return plans_[0].plan; }
+  FoundPlans Finish() &&;
+
+ private:
+  PlanProgress Progress() const;
+
+  const PlanSearchOptions& options_;
+  const double begin_;
+  double reported_ = 0;
+  int64_t evaluations_ = 0;
+  std::vector<FoundPlan> plans_;  // the best first
+};
+
+}  // namespace coconet

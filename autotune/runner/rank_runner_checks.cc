@@ -1,0 +1,247 @@
+#include "autotune/runner/rank_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/search/small_sizes.h"
+#include "autotune/store/process_identity.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+// What RankRunner verifies of variants, and on what data.
+
+namespace coconet {
+namespace {
+
+/// Time limit of a wait in a variant: it ends a hang early, and grows with the bytes moved so that
+/// a slow variant is not taken for a hang.
+constexpr double kWaitSeconds = 10;
+constexpr double kSlowestBytesPerSecond = 1e8;
+
+/// What an error that all ranks agree on says of a variant; the error itself where a GPU runs
+/// nothing more, which no variant is blamed for.
+absl::StatusOr<std::optional<Failure>> FailureOf(const absl::Status& status, Verdict verdict) {
+  if (absl::IsDataLoss(status)) return status;
+  return Failure{verdict, std::string(status.message())};
+}
+
+/// " (1200 elements, 0.5 % undetermined)"
+std::string CoverageText(const Reference::Coverage& coverage) {
+  const double share = coverage.elements == 0 ? 0
+                                              : static_cast<double>(coverage.undetermined) /
+                                                    static_cast<double>(coverage.elements);
+  return absl::StrFormat(" (%d elements, %.2g %% undetermined)", coverage.elements, 100 * share);
+}
+
+/// ", a sample of what each of 27 kinds of launches made of its operands there (...)"
+std::string LaunchesText(const LaunchChecks& checks) {
+  return absl::StrCat(", a sample of what each of ", checks.checked(),
+                      " kinds of launches makes of its operands", CoverageText(checks.coverage()),
+                      checks.skipped() == 0
+                          ? ""
+                          : absl::StrCat("; ", checks.skipped(),
+                                         " more were checked at small sizes only (partial sums "
+                                         "between nodes, or too long for the interpreter)"));
+}
+
+}  // namespace
+
+absl::Status RankRunner::MakeData(const Graph& program) {
+  const bool has_launches =
+      TensorCount(program) == 0 &&
+      absl::c_all_of(variants_, [](const Variant& variant) { return variant.apart == nullptr; });
+  const bool by_launch = has_launches && ProductsOf(program) > options_.interpreted;
+  ASSIGN_OR_RETURN(
+      full_, FullDataSet(program, rank_, options_.seed,
+                         by_launch ? Checked::kButValues : Checked::kAll, options_.interrupted));
+  if (by_launch)
+    launch_checks_.emplace(rank_, full_.references[0].data(), options_.seed, options_.interrupted);
+  timing_inputs_.emplace(Expand(program), options_.seed, rank_.stage_size(), options_.typical_rows);
+  plain_.emplace(SlicedResults(), rank_.topology().ranks_per_node);
+  for (size_t at = 0; at < small_.size(); ++at) {
+    const auto checked_here = [&](const Work& work) {
+      return !work.failure.has_value() && work.facts.small_at == at;
+    };
+    const bool tiny = small_[at].tiny;
+    if (tiny ? !shrinks_ : !absl::c_any_of(work_, checked_here)) continue;
+    const Graph small = Expand(shrinks_ ? Shrink(program, small_[at].size) : program);
+    ASSIGN_OR_RETURN(small_data_[at],
+                     SmallDataSets(small, rank_, options_.seed, options_.interrupted));
+    if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_data_[at]));
+  }
+  return absl::OkStatus();
+}
+
+std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
+  std::set<PlainResults::SlicedResult> sliced;
+  const Variant* previous = nullptr;
+  for (const Variant& variant : variants_) {
+    if (previous != nullptr && SameSchedule(*previous, variant)) continue;
+    previous = &variant;
+    const TypedGraph& program = variant.schedule.program();
+    for (NodeId id = 0; id < program.graph().size(); ++id) {
+      const auto* state = As<State>(program.graph(), id);
+      const TensorType& type = program.type(id);
+      if (state != nullptr && type.layout.sliced() && type.shape.size() > 1)
+        sliced.emplace(state->name, type.layout.dim);
+    }
+  }
+  return sliced;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const TypedGraph& program,
+                                                        const Module& module, Instance& instance) {
+  instance.plan = &plan;
+  instance.tensors = PlaceTensors(program.Expanded(), plan);
+  instance.buffers = arena_->Place(plan);
+  const double wait_s =
+      std::min(GetEnv().timeout_s,
+               kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);
+  absl::StatusOr<std::unique_ptr<BoundPlan>> bound =
+      rank_.Bind(plan, module, instance.buffers, wait_s);
+  if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
+    return FailureOf(all, VerdictOn(all));
+  }
+  instance.bound = *std::move(bound);
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work) {
+  std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
+  const Module* module = work.module.get();
+  if (work.small_path != work.path) {
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded,
+                     options_.binaries->Load(work.small_path, work.plans->small[0].lowered.source));
+    if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
+    other = std::move(loaded.module);
+    module = other.get();
+  }
+  for (const VariantPlans::Small& small : work.plans->small) {
+    Instance instance;
+    ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                     Bind(small.lowered.plan, small.program, *module, instance));
+    if (!failure.has_value()) {
+      ASSIGN_OR_RETURN(failure, VerifyAllData(small.at, instance));
+    }
+    if (!failure.has_value()) continue;
+    failure->reason = absl::StrCat("at a small size: ", failure->reason);
+    return failure;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(size_t small_at,
+                                                                 Instance& instance) {
+  ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                   VerifySteps(rank_, instance, absl::MakeSpan(small_data_[small_at].references)));
+  if (failure.has_value()) failure->reason = WithSeed(failure->reason);
+  return failure;
+}
+
+std::string RankRunner::WithSeed(const std::string& reason) const {
+  return absl::StrCat(reason, " (COCONET_SEED=", options_.seed, ")");
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
+  Work& work = work_[variant];
+  RETURN_IF_ERROR(LowerOnce(variant));
+  ASSIGN_OR_RETURN(Binaries::Loaded loaded,
+                   options_.binaries->Load(work.path, work.plans->full->source));
+  if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
+  work.module = std::move(loaded.module);
+  std::optional<Failure> failure;
+  if (shrinks_) {
+    ASSIGN_OR_RETURN(failure, VerifySmall(work));
+  }
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, Bind(work.plans->full->plan, variants_[variant].schedule.program(),
+                                   *work.module, work.instance));
+  }
+  if (!failure.has_value() && !shrinks_) {
+    ASSIGN_OR_RETURN(failure, VerifyAllData(/*small_at=*/0, work.instance));
+  }
+  if (failure.has_value()) Unload(variant);
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifyLaunches(int variant) {
+  Work& work = work_[variant];
+  const Plan& plan = work.plans->full->plan;
+  std::vector<PlacedLaunch> launches;
+  const absl::StatusOr<Lowered> lowered =
+      Lower(variants_[variant].schedule, variants_[variant].config, TargetOf(rank_), &launches);
+  RETURN_IF_ERROR(rank_.exchange().Agree(lowered.status()));
+  const std::vector<LaunchProgram> programs =
+      LaunchPrograms(variants_[variant].schedule.program(), plan, launches);
+  const std::vector<const LaunchProgram*> unchecked = launch_checks_->Unchecked(programs);
+  if (!unchecked.empty()) RETURN_IF_ERROR(PrepareStep(rank_, work.instance, full_.references[0]));
+  int done = 0;
+  for (const LaunchProgram* launch : unchecked) {
+    const Plan part = StepsOf(plan, done, launch->end);
+    Instance instance;
+    ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                     Bind(part, variants_[variant].schedule.program(), *work.module, instance));
+    if (!failure.has_value()) {
+      ASSIGN_OR_RETURN(failure, RunTogether(rank_, *instance.bound));
+    }
+    if (!failure.has_value()) {
+      ASSIGN_OR_RETURN(failure, launch_checks_->Check(*launch, plan, instance.buffers));
+    }
+    if (failure.has_value()) return failure;
+    done = launch->end;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
+  Instance& instance = work_[variant].instance;
+  std::optional<Failure> failure;
+  if (launch_checks_.has_value()) {
+    ASSIGN_OR_RETURN(failure, VerifyLaunches(variant));
+  }
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, full_.references[0], *plain_));
+  }
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_.references[0]));
+  }
+  if (failure.has_value() && failure->verdict == Verdict::kWrongAnswer)
+    failure->reason = WithSeed(failure->reason);
+  return failure;
+}
+
+Trust RankRunner::TrustIn(int variant) const {
+  const Work& work = work_[variant];
+  const bool sampled = !plain_->empty();
+  Reference::Coverage small;
+  const auto add = [&](size_t at) {
+    small.elements += small_data_[at].coverage.elements;
+    small.undetermined += small_data_[at].coverage.undetermined;
+  };
+  if (!shrinks_) add(0);
+  for (const VariantPlans::Small& plan : work.plans->small) add(plan.at);
+  const size_t sizes = work.plans->small.size();
+  return {
+      .fingerprint = CodeFingerprint(*work.plans->full),
+      .machine = MachineDigest(),
+      .checks = absl::StrCat(
+          "steps back to back on ", small_data_[work.facts.small_at].references.size(),
+          " sets of data",
+          !shrinks_    ? ""
+          : sizes == 1 ? " at a small size"
+                       : absl::StrCat(" at ", sizes, " small sizes"),
+          CoverageText(small), "; two steps at the program's size on ",
+          Name(full_.references[0].data().kind()), " data",
+          launch_checks_.has_value() ? LaunchesText(*launch_checks_) : CoverageText(full_.coverage),
+          sampled ? ", compared in full with the plain schedule's" : "",
+          plain_->lacks_memory() ? " (in part: there was no memory for more)" : ""),
+      .verified_s = absl::ToUnixSeconds(absl::Now())};
+}
+
+}  // namespace coconet

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "autotune/simulation/simulate.h"
+#include "autotune/simulation/task_graph.h"
+#include "coconet/base/json.h"
+
+namespace coconet {
+
+/// Tasks of a rank, each of which begins when the one before it ends (or, a collective, when the
+/// last rank arrives at it), from the begin of the iteration to its end.
+struct CriticalTask {
+  int rank = 0, task = 0;
+  bool operator==(const CriticalTask&) const = default;
+};
+/// `timeline` is that of `graph`. Where several tasks end last, or let a task begin, the path takes
+/// a dependency before the task in front of it on its lane, then the smallest number.
+std::vector<CriticalTask> CriticalPath(const TaskGraph& graph, const Timeline& timeline);
+
+/// Microseconds in which a rank communicates and computes nothing, on the rank where that is most.
+double ExposedCommunication(const TaskGraph& graph, const Timeline& timeline);
+
+/// The most bytes that the values take at one time, on the rank where that is most. What ends
+/// at a time is freed before what begins then is allocated.
+int64_t PeakBytes(const TaskGraph& graph, const Timeline& timeline);
+
+/// A table with a row per task in the order of their begins: rank, lane, begin, end, "*" on the
+/// critical path, label; and below it makespan, exposed communication and peak memory.
+std::string TimelineText(const TaskGraph& graph, const Timeline& timeline);
+
+/// The JSON of Chrome's trace event format (chrome://tracing, Perfetto): a process per rank, a
+/// thread per lane, complete events with times in us.
+JsonText ChromeTrace(const TaskGraph& graph, const Timeline& timeline);
+
+}  // namespace coconet

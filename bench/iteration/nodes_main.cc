@@ -1,0 +1,161 @@
+// Prints how long whole training steps take on two nodes, beside their computation and their
+// communication alone.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/iteration/on_nodes.h"
+#include "bench/iteration/torch.h"
+#include "bench/machine.h"
+#include "bench/node_row.h"
+#include "bench/summary.h"
+#include "bench/user.h"
+#include "coconet/base/status.h"
+#include "jit/compile/temp_dir.h"
+#include "runtime/world.h"
+
+ABSL_FLAG(int64_t, layers, 4, "of the model");
+ABSL_FLAG(int64_t, width, 256, "of the model");
+ABSL_FLAG(int64_t, vocabulary, 1000, "of the model");
+ABSL_FLAG(int64_t, sequence, 128, "tokens of an example");
+ABSL_FLAG(int64_t, examples, 4, "of a rank");
+ABSL_FLAG(double, seconds, 20, "of the rounds");
+ABSL_FLAG(std::string, torch, "",
+          "a Python interpreter with PyTorch, whose training step is timed, too; \"\": none");
+ABSL_FLAG(std::string, worker, "",
+          "for this program's own use: what a process that it started measures");
+ABSL_FLAG(double, worker_budget, 60, "of --worker");
+ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
+
+namespace coconet::bench {
+namespace {
+
+NodesCase CaseOfFlags() {
+  const int64_t width = absl::GetFlag(FLAGS_width);
+  return {.model = {.layers = absl::GetFlag(FLAGS_layers),
+                    .width = width,
+                    .heads = std::max<int64_t>(1, width / 64),
+                    .vocabulary = absl::GetFlag(FLAGS_vocabulary),
+                    .sequence = absl::GetFlag(FLAGS_sequence),
+                    .examples = absl::GetFlag(FLAGS_examples)},
+          .seconds = absl::GetFlag(FLAGS_seconds),
+          .budget_s = absl::GetFlag(FLAGS_worker_budget)};
+}
+
+NodesCase CaseOfUser() {
+  NodesCase c = CaseOfFlags();
+  c.budget_s = TuningBudget(/*usual=*/60, /*quick=*/10);
+  if (!IsQuick()) return c;
+  c.model = {.layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
+  c.seconds = 1;
+  return c;
+}
+
+std::vector<std::string> Arguments(const NodesCase& c, absl::string_view worker) {
+  return {absl::StrCat("--worker=", worker),
+          absl::StrCat("--layers=", c.model.layers),
+          absl::StrCat("--width=", c.model.width),
+          absl::StrCat("--vocabulary=", c.model.vocabulary),
+          absl::StrCat("--sequence=", c.model.sequence),
+          absl::StrCat("--examples=", c.model.examples),
+          absl::StrCat("--seconds=", worker == "parts" ? std::min(c.seconds, 4.0) : c.seconds),
+          absl::StrCat("--worker_budget=", c.budget_s)};
+}
+
+absl::Status Work(const std::string& worker) {
+  return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<Finding> found,
+                     MeasureStepOnNodes(rank, CaseOfFlags(), worker == "parts"));
+    return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), found) : absl::OkStatus();
+  });
+}
+
+/// Sets the time of PyTorch's step at the row's link rate; "absent" where there is none.
+void SetTorch(const NodesCase& c, const std::string& scratch, Row& row) {
+  const std::string python = absl::GetFlag(FLAGS_torch);
+  row.Set("torch", std::string("absent"));
+  if (python.empty()) return;
+  const absl::StatusOr<TorchStep> torch =
+      MeasureTorchOnNodes(python, c.model, TextOf(row, "link"), scratch, c.seconds);
+  if (absl::IsUnavailable(torch.status())) return;
+  if (!torch.ok()) {
+    row.Set("error", std::string(torch.status().message()));
+    return;
+  }
+  row.Set("torch", torch->version).Set("torch_attention", torch->form);
+  SetTime(row, "torch", torch->step);
+  row.Set("torch_over_ours", row.Number("torch_us") / row.Number("ours_us"));
+}
+
+absl::Status RunAll() {
+  const NodesCase c = CaseOfUser();
+  Row row;
+  row.Set("case", std::string("nodes")).Set("ranks", int64_t{2}).Set("dtype", std::string("f32"));
+  row.Set("layers", c.model.layers).Set("width", c.model.width);
+  row.Set("vocabulary", c.model.vocabulary).Set("tokens", c.model.tokens());
+  row.Set("budget_s", c.budget_s).Set("load_before", LoadAverage());
+  AddMachine(row);
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  const absl::StatusOr<std::vector<Finding>> found =
+      MeasureOnTwoNodes(Arguments(c, "parts"), Arguments(c, "all"), scratch->path(), "nodes", row);
+  const absl::Status& status = found.status();
+  if (found.ok()) {
+    SetTime(row, "buckets", FastestOf(*found, "buckets")->timing);
+    row.Set("buckets_variant", FactOf(*found, "variant", "buckets"));
+  }
+  if (!status.ok()) row.Set("error", std::string(status.message()));
+  row.Set("ratio_of_ceiling", row.Number("ratio") / row.Number("ceiling"));
+  if (status.ok()) {
+    row.Set("over_buckets", row.Number("buckets_us") / row.Number("ours_us"));
+    SetTorch(c, scratch->path(), row);
+  }
+  constexpr int64_t kTokensOfBar = 512;
+  std::vector<Bar> bars = {{"ratio_of_ceiling", Bar::Side::kAtLeast, 0.9},
+                           {"over_buckets", Bar::Side::kAtLeast, 1}};
+  if (row.Number("torch_us") > 0) bars.push_back({"torch_over_ours", Bar::Side::kAtLeast, 1.1});
+  if (c.model.tokens() >= kTokensOfBar) row.SetBars(bars);
+  const std::vector<Column> columns = {
+      {"layers", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("layers")); }},
+      {"width", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("width")); }},
+      {"tokens", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("tokens")); }},
+      {"link", [](const Row& r) { return TextOf(r, "link"); }},
+      {"c", [](const Row& r) { return RatioOf(r, "share"); }},
+      {"computation", [](const Row& r) { return TimeText(r.Number("computation_us")); }},
+      {"sending", [](const Row& r) { return TimeText(r.Number("sending_us")); }},
+      {"its processor", [](const Row& r) { return TimeText(r.Number("sending_processor_us")); }},
+      {"ours", [](const Row& r) { return TimeText(r.Number("ours_us")); }},
+      {"sequential", [](const Row& r) { return TimeText(r.Number("sequential_us")); }},
+      {"ratio", [](const Row& r) { return RatioOf(r, "ratio"); }},
+      {"ceiling", [](const Row& r) { return RatioOf(r, "ceiling"); }},
+      {"of ceiling", [](const Row& r) { return RatioOf(r, "ratio_of_ceiling"); }},
+      {"buckets", [](const Row& r) { return TimeText(r.Number("buckets_us")); }},
+      {"torch", [](const Row& r) { return TimeText(r.Number("torch_us")); }},
+      {"torch/ours", [](const Row& r) { return RatioOf(r, "torch_over_ours"); }},
+      {"bar", [](const Row& r) { return TextOf(r, "bar"); }},
+      {"met", [](const Row& r) { return MetOf(r); }},
+      {"variant", [](const Row& r) { return TextOrError(r, "variant").substr(0, 120); }}};
+  return Show({row}, columns);
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  using namespace coconet::bench;  // NOLINT: main
+  const auto run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(ParseFlags(argc, argv,
+                               "measures whole training steps on two nodes; see bench/README.md\n\n"
+                               "  nodes [--layers=4] [--width=256] [--vocabulary=1000] "
+                               "[--sequence=128] [--examples=4] [--torch=PYTHON] "
+                               "[--budget=60] [--quick] "
+                               "[--json=FILE] [--markdown=FILE]"));
+    const std::string worker = absl::GetFlag(FLAGS_worker);
+    return worker.empty() ? RunAll() : Work(worker);
+  };
+  return ExitCode("nodes", run());
+}

@@ -1,0 +1,95 @@
+#include "bench/iteration/on_nodes.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "bench/array.h"
+#include "bench/iteration/numbers.h"
+#include "bench/node_contenders.h"
+#include "bench/tuned_contender.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/op_table.h"
+#include "coconet/schedule/derive.h"
+#include "jit/config/config.h"
+#include "runtime/world.h"
+
+namespace coconet::bench {
+namespace {
+
+/// Elements of the gradients that the step sums over ranks.
+absl::StatusOr<int64_t> ReducedElements(const Graph& step) {
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(step));
+  int64_t elements = 0;
+  for (NodeId id = 0; id < step.size(); ++id) {
+    if (As<AllReduce>(step, id) != nullptr) elements += NumElements(types[id].shape);
+  }
+  return elements;
+}
+
+/// As DistributedDataParallel: buckets of 25 MiB, or one where the gradients are fewer bytes, are
+/// summed beside the computation, and weights are updated as a whole.
+bool HasLargestBuckets(const Schedule& schedule, const Config& config) {
+  return config.concurrent && config.bucket == kMostBucket && IsBaseline(schedule);
+}
+
+/// The step tuned on one rank of a world of its own, which lasts as long as `body`.
+absl::Status WithComputation(const NodesCase& c, const Graph& step,
+                             absl::FunctionRef<absl::Status(TunedContender&)> body) {
+  return RunWorld({.ranks = 1}, [&](Rank& alone) -> absl::Status {
+    SessionOptions options;
+    options.budget_s = c.budget_s;
+    ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,
+                     TunedContender::Make(alone, options, step, NumbersOf(c.model)));
+    return body(*computation);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c,
+                                                        bool parts) {
+  ASSIGN_OR_RETURN(const Graph step, GptStep(c.model));
+  ASSIGN_OR_RETURN(const int64_t elements, ReducedElements(step));
+  const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
+  ASSIGN_OR_RETURN(const Array gradients, Array::Allocate(bytes));
+  std::vector<Finding> findings;
+  RETURN_IF_ERROR(WithComputation(c, step, [&](TunedContender& computation) -> absl::Status {
+    NodeContenders contenders;
+    contenders.AddTuned(
+        "computation", [&](int64_t steps) { return computation.Run(steps); },
+        computation.program().record());
+    contenders.AddSending([&](int64_t steps) -> absl::Status {
+      for (int64_t i = 0; i < steps; ++i) {
+        RETURN_IF_ERROR(rank.library().AllReduce(gradients.as<float>(), gradients.as<float>(),
+                                                 elements, DType::kF32, ReduceKind::kSum));
+      }
+      return absl::OkStatus();
+    });
+    std::vector<std::unique_ptr<TunedContender>> tuned;
+    const auto add = [&](absl::string_view side, const Admits& admits) -> absl::Status {
+      SessionOptions options;
+      options.budget_s = c.budget_s;
+      options.admits = admits;
+      ASSIGN_OR_RETURN(tuned.emplace_back(),
+                       TunedContender::Make(rank, options, step, NumbersOf(c.model)));
+      contenders.AddTuned(
+          side, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); },
+          tuned.back()->program().record());
+      return absl::OkStatus();
+    };
+    if (!parts) {
+      RETURN_IF_ERROR(add("ours", nullptr));
+      RETURN_IF_ERROR(add("sequential", IsSequential));
+      RETURN_IF_ERROR(add("buckets", HasLargestBuckets));
+    }
+    // Of two ranks either sends the other its half of the gradients, and the sums of the other.
+    const int64_t leaving = 2 * bytes / rank.size() * (rank.size() - 1);
+    ASSIGN_OR_RETURN(findings, contenders.Measure(rank, leaving, c.seconds));
+    return absl::OkStatus();
+  }));
+  return findings;
+}
+
+}  // namespace coconet::bench

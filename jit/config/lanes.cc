@@ -1,0 +1,79 @@
+#include "jit/config/lanes.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+
+namespace coconet {
+namespace {
+
+bool Communicates(const Units& u, const Unit& unit) {
+  return absl::c_any_of(unit.nodes,
+                        [&](NodeId id) { return coconet::Communicates(u.graph(), id); });
+}
+
+/// By unit: the first of its overlap, or itself.
+std::vector<int> FirstOfChains(const Units& u) {
+  std::vector<int> first(u.units.size());
+  for (int unit = 0; unit < std::ssize(first); ++unit) first[unit] = unit;
+  for (const Units::Chain& chain : u.chains)
+    std::fill(first.begin() + chain.first, first.begin() + chain.last + 1, chain.first);
+  return first;
+}
+
+}  // namespace
+
+UnitLanes LanesOf(const Units& u) {
+  const int units = static_cast<int>(u.units.size());
+  UnitLanes lanes{std::vector<bool>(units), std::vector<int>(units, -1),
+                  std::vector<UnitLanes::Time>(units)};
+  for (int unit = 0; unit < units; ++unit) lanes.times[unit] = {unit, unit};
+  std::vector<bool> alone(units);  // on lane 0, with nothing on lane 1
+  for (const Units::Chain& chain : u.chains) {
+    for (int unit = chain.first; unit <= chain.last; ++unit) {
+      lanes.times[unit] = {chain.first, chain.last};
+      alone[unit] = true;
+    }
+  }
+  if (!u.concurrent) return lanes;
+  for (int unit = 0; unit < units; ++unit) {
+    const bool communicates = Communicates(u, u.units[unit]);
+    lanes.beside[unit] = u.units[unit].library && communicates && !alone[unit];
+    alone[unit] = alone[unit] || (communicates && !lanes.beside[unit]);
+  }
+  const std::vector<int> first_of = FirstOfChains(u);
+  std::vector<int> last_of(units);  // by unit: the last of its bucket, or itself
+  for (int unit = 0; unit < units; ++unit) last_of[unit] = unit;
+  for (const auto& [first, last] : u.buckets)
+    std::fill(last_of.begin() + first, last_of.begin() + last + 1, last);
+  int last_beside = -1, last_alone = -1, begin = 0;
+  for (int unit = 0; unit < units; ++unit) {
+    int& awaits = lanes.awaits[unit];
+    for (int of_bucket = unit; of_bucket <= last_of[unit]; ++of_bucket) {
+      for (int before : u.units[of_bucket].after) {
+        if (lanes.beside[before] != lanes.beside[unit]) awaits = std::max(awaits, before);
+      }
+    }
+    if (lanes.beside[unit]) {
+      awaits = std::max(awaits, last_alone);
+      begin = std::max(begin, awaits + 1);
+      lanes.times[unit] = {begin, units - 1};
+      last_beside = unit;
+    } else if (alone[unit]) {
+      // Those of an overlap wait for what comes before it.
+      awaits = std::max(awaits, first_of[unit] == unit ? last_beside : -1);
+      last_alone = unit;
+    }
+  }
+  // Where a unit begins, all of lane 1 up to the one that it awaits are done.
+  int done = -1;
+  for (int unit = 0; unit < units; ++unit) {
+    if (lanes.beside[unit]) continue;
+    for (; done < lanes.awaits[unit]; ++done) {
+      if (lanes.beside[done + 1]) lanes.times[done + 1].last = lanes.times[unit].first - 1;
+    }
+  }
+  return lanes;
+}
+
+}  // namespace coconet

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "jit/config/units.h"
+
+namespace coconet {
+
+/// Which units of a schedule run beside others, and when. Units of lane 0 run in their order. With
+/// Units::concurrent, collectives by a library that are in no overlap run on lane 1, in their
+/// order, too; a unit waits for those of the other lane that it needs. What communicates on lane 0
+/// (a kernel, an overlap) runs beside none of them: GPUs must have all its blocks resident, which
+/// those of a library's collective, waiting for other ranks, could prevent.
+struct UnitLanes {
+  std::vector<bool> beside;  // by unit: it runs on lane 1, as a whole
+  /// By unit: the last unit of the other lane that must be done before it begins; -1: none. What a
+  /// unit of an overlap waits for within that is not counted.
+  std::vector<int> awaits;
+  /// By unit: the units of lane 0 in whose time it may run: those of its overlap; of lane 1, those
+  /// from the first that may still run when it begins to the last before one that awaits it.
+  struct Time {
+    int first = 0, last = 0;
+  };
+  std::vector<Time> times;
+};
+
+UnitLanes LanesOf(const Units& u);
+
+}  // namespace coconet

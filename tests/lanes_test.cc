@@ -1,0 +1,176 @@
+// Steps of different lanes that use one buffer, of which one writes it, wait for each other.
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/graph.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/testing/random_program.h"
+#include "coconet/workloads/training_steps.h"
+#include "gtest/gtest.h"
+#include "jit/lower/lower.h"
+#include "tests/random_config.h"
+#include "tests/test_data.h"
+
+namespace coconet {
+namespace {
+
+/// By step: its number on its lane, and how many steps of the other lane are surely done before it
+/// begins.
+struct Order {
+  std::vector<int> on_lane, done;
+};
+Order OrderOf(const Plan& plan) {
+  std::vector<int> done(plan.steps.size()), on_lane(plan.steps.size());
+  std::vector<int> last(kLanes, -1);
+  int count[kLanes] = {0, 0};
+  for (int step = 0; step < std::ssize(done); ++step) {
+    const int lane = LaneOf(plan.steps[step]);
+    on_lane[step] = count[lane]++;
+    done[step] = last[lane] < 0 ? 0 : done[last[lane]];
+    for (int before : AfterOf(plan.steps[step])) {
+      if (LaneOf(plan.steps[before]) != lane)
+        done[step] = std::max(done[step], on_lane[before] + 1);
+    }
+    last[lane] = step;
+  }
+  return {on_lane, done};
+}
+
+/// A step of `a`, and one of the later `b` on the other lane that does not wait for it; {-1, -1}:
+/// there are none.
+std::pair<int, int> Unordered(const Plan& plan, const PlacedLaunch& a, const PlacedLaunch& b,
+                              const Order& order) {
+  for (int first = a.begin; first < a.end; ++first) {
+    for (int second = b.begin; second < b.end; ++second) {
+      if (LaneOf(plan.steps[first]) != LaneOf(plan.steps[second]) &&
+          order.done[second] <= order.on_lane[first])
+        return {first, second};
+    }
+  }
+  return {-1, -1};
+}
+
+/// What is wrong with a plan's order; "" where nothing is.
+std::string WhyUnordered(const Plan& plan, const std::vector<PlacedLaunch>& launches) {
+  const Order done = OrderOf(plan);
+  struct Use {
+    int launch;
+    bool writes;
+  };
+  std::map<int, std::vector<Use>> uses;  // by buffer
+  for (int at = 0; at < std::ssize(launches); ++at) {
+    if (launches[at].begin == launches[at].end) continue;
+    for (const auto& [node, buffer] : launches[at].reads) uses[buffer].push_back({at, false});
+    for (const auto& [node, buffer] : launches[at].writes) uses[buffer].push_back({at, true});
+  }
+  for (const auto& [buffer, of_buffer] : uses) {
+    for (const Use& a : of_buffer) {
+      for (const Use& b : of_buffer) {
+        if (a.launch >= b.launch || !(a.writes || b.writes)) continue;
+        const auto [first, second] = Unordered(plan, launches[a.launch], launches[b.launch], done);
+        if (first >= 0) {
+          return absl::StrCat("step ", second, " does not wait for step ", first,
+                              " on the other lane, and both use ", plan.buffers[buffer].name, "\n",
+                              Print(plan));
+        }
+      }
+    }
+  }
+  return "";
+}
+
+struct Seen {
+  int plans = 0, buckets = 0;
+  int beside = 0, shared = 0;  // steps on lane 1; buffers of several values
+};
+
+/// Lowers schedules of the program that have concurrency.
+void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& random, size_t limit,
+                  Seen& seen) {
+  const bool by_node = target.nodes > 1 && target.ranks_per_node() > 1;
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, {.by_node = by_node});
+  if (absl::IsResourceExhausted(schedules.status()))
+    schedules = Derive(program, {.by_node = by_node, .few = true});
+  ASSERT_TRUE(schedules.ok()) << schedules.status();
+  for (size_t i = 0; i < std::min(limit, schedules->size()); ++i) {
+    const Schedule& s = (*schedules)[schedules->size() <= limit ? i : random() % schedules->size()];
+    for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
+      Config config = DrawArguments(DrawCompiledConfig(random), s, random);
+      config.protocol = protocol;
+      config.concurrent = HasConcurrency(s, protocol, target.nodes);
+      config.bucket = config.concurrent ? static_cast<int64_t>(random() % 3 * 2000) : 0;
+      if (!config.concurrent ||
+          !Validate(config, s, {.ranks = target.ranks, .nodes = target.nodes}).ok())
+        continue;
+      const absl::StatusOr<Units> units =
+          CutIntoUnits(s, LeftToLibrary(protocol, target.nodes), {true, config.bucket});
+      ASSERT_TRUE(units.ok()) << units.status();
+      for (const Units::Chain& chain : units->chains) {
+        EXPECT_EQ(chain.last - chain.first + 1, std::ssize(chain.overlap))
+            << "units among those of an overlap\n"
+            << Print(program) << TraceText(s.trace()) << "\n"
+            << Text(config);
+      }
+      seen.buckets += static_cast<int>(units->buckets.size());
+      std::vector<PlacedLaunch> launches;
+      const absl::StatusOr<Lowered> lowered = Lower(s, config, target, &launches);
+      ASSERT_TRUE(lowered.ok()) << lowered.status();
+      EXPECT_EQ(WhyUnordered(lowered->plan, launches), "")
+          << Print(program) << TraceText(s.trace()) << "\n"
+          << Text(config);
+      ++seen.plans;
+      for (const Step& step : lowered->plan.steps) seen.beside += LaneOf(step);
+      std::map<int, std::set<NodeId>> values;
+      for (const PlacedLaunch& launch : launches) {
+        for (const auto& [node, buffer] : launch.writes) values[buffer].insert(node);
+      }
+      for (const auto& [buffer, nodes] : values) seen.shared += nodes.size() > 1;
+    }
+  }
+}
+
+TEST(Lanes, OfRandomProgramsWaitForEachOther) {
+  const uint64_t seed = FreshSeed();
+  std::mt19937_64 random(seed);
+  Seen seen;
+  for (int i = 0; i < 100 && !testing::Test::HasFailure(); ++i) {
+    const Graph program =
+        RandomProgram(random(), {.kind = i % 2 == 0 ? ProgramKind::kStep : ProgramKind::kModel,
+                                 .operations = 20,
+                                 .max_communications = 6});
+    const Target target = i % 3 == 0 ? Target{2, 2} : i % 3 == 1 ? Target{4, 2} : Target{3};
+    CheckProgram(program, target, random, /*limit=*/6, seen);
+  }
+  std::cout << seen.plans << " plans, " << seen.buckets << " buckets, " << seen.beside
+            << " steps beside others, " << seen.shared << " shared buffers\n";
+  EXPECT_FALSE(testing::Test::HasFailure()) << "COCONET_SEED=" << seed;
+  EXPECT_GT(seen.plans, 20);
+  EXPECT_GT(seen.beside, 20);
+  EXPECT_GT(seen.shared, 0);
+}
+
+TEST(Lanes, OfTrainingStepsWaitForEachOther) {
+  std::mt19937_64 random(1);
+  Seen seen;
+  const absl::StatusOr<Graph> gpt = GptStep(
+      {.layers = 3, .width = 16, .heads = 2, .vocabulary = 40, .sequence = 8, .examples = 2});
+  ASSERT_TRUE(gpt.ok()) << gpt.status();
+  CheckProgram(*gpt, {2, 2}, random, /*limit=*/20, seen);
+  CheckProgram(*gpt, {4, 2}, random, /*limit=*/20, seen);
+  EXPECT_GT(seen.plans, 4);
+  EXPECT_GT(seen.buckets, 10);
+  EXPECT_GT(seen.beside, 100);
+}
+
+}  // namespace
+}  // namespace coconet
