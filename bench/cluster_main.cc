@@ -13,10 +13,13 @@
 #include "bench/launch.h"
 #include "bench/model_cases.h"
 #include "bench/model_table.h"
+#include "bench/summary.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 
-ABSL_FLAG(std::string, rate, "2gbit", "of each node's link, each way, as tc(8) writes it");
+ABSL_FLAG(std::string, rate, "",
+          "of each node's link, each way, as tc(8) writes it (default: of `attention` the one at "
+          "which communication takes 0.6 to 1 of the computation, of `pipeline` 2gbit)");
 
 namespace coconet::bench {
 namespace {
@@ -51,11 +54,52 @@ std::vector<ClusterCase> Cases() {
   return cases;
 }
 
-Launch OnCluster(const ClusterCase& c, const std::string& scratch) {
-  return {.processes = kNodes * c.ranks_per_node,
-          .launcher = ClusterLauncher(kNodes, c.ranks_per_node, absl::GetFlag(FLAGS_rate)),
-          .arguments = Arguments(c.what),
-          .scratch = scratch};
+absl::StatusOr<std::vector<Finding>> RunOnCluster(const ClusterCase& c, const std::string& rate,
+                                                  const std::string& scratch) {
+  return RunWorker({.processes = kNodes * c.ranks_per_node,
+                    .launcher = ClusterLauncher(kNodes, c.ranks_per_node, rate),
+                    .arguments = Arguments(c.what),
+                    .scratch = scratch});
+}
+
+/// The rate of the links, found by measuring computation and communication alone where they
+/// overlap.
+absl::StatusOr<std::string> RateOf(const ClusterCase& c, const std::string& scratch) {
+  const std::string given = absl::GetFlag(FLAGS_rate);
+  if (!given.empty()) return given;
+  if (c.what.kind == ModelCase::Kind::kPipeline) return std::string("2gbit");
+  ClusterCase parts = c;
+  parts.what.kind = ModelCase::Kind::kAcrossParts;
+  parts.what.budget_s = TuningBudget(/*usual=*/10, /*quick=*/2);
+  parts.what.seconds = IsQuick() ? 0.5 : 3;
+  // Either node sends the other its half of the sums, and later half of the result.
+  int64_t bytes = SizeOf(c.what.dtype);
+  for (const char* symbol : {"B", "S", "H"}) bytes *= c.what.sizes.at(symbol).sizes[0];
+  const WantedShare wanted = IsQuick() ? WantedShare{.least = 0, .most = 1e9} : WantedShare{};
+  ASSIGN_OR_RETURN(
+      const LinkRate link,
+      ChooseLinkRate(bytes, wanted, [&](const std::string& rate) -> absl::StatusOr<StepParts> {
+        ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(parts, rate, scratch));
+        const StepParts measured{
+            .computation_us = FastestOf(found, "computation")->timing.median_us,
+            .sending_us = FastestOf(found, "communication")->timing.median_us};
+        absl::FPrintF(stderr, "  link %s: computation %.3g us, communication %.3g us\n", rate,
+                      measured.computation_us, measured.sending_us);
+        return measured;
+      }));
+  return link.rate;
+}
+
+/// Why an overlap gains nothing: what the processor and the link allow, and what of the step is
+/// beyond that.
+std::string WhyNoGain(const Row& row) {
+  const StepParts parts{row.Number("computation_us"), row.Number("communication_us")};
+  const double processor_us = row.Number("communication_cores") * parts.sending_us,
+               bound_us = OverlapBound(parts, processor_us);
+  return absl::StrFormat(
+      "computation and the processor's part of communication (%.2g ms), or the link, take %.3g ms; "
+      "pieces and waiting %.3g ms more",
+      processor_us / 1e3, bound_us / 1e3, (row.Number("overlapped_us") - bound_us) / 1e3);
 }
 
 /// Sets the ratios between the times of a worker.
@@ -66,6 +110,8 @@ void SetRatios(const ClusterCase& c, Row& row) {
   if (c.what.kind == ModelCase::Kind::kAcross) {
     const double could = std::min(row.Number("computation_us"), row.Number("communication_us"));
     row.Set("hidden", (sequential - overlapped) / could);
+    row.Set("share", row.Number("communication_us") / row.Number("computation_us"));
+    if (overlapped >= sequential) row.Set("why", WhyNoGain(row));
     bars = {{"ratio", Bar::Side::kAtLeast, 1.3}, {"hidden", Bar::Side::kAtLeast, 0.6}};
   } else {
     row.Set("vs_slices", row.Number("slices_us") / overlapped);
@@ -82,8 +128,10 @@ absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
     Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
                           absl::StrCat(kNodes, " nodes, ", c.ranks_per_node,
                                        c.ranks_per_node == 1 ? " rank each" : " ranks each"));
-    row.Set("link", absl::GetFlag(FLAGS_rate));
-    const absl::StatusOr<std::vector<Finding>> found = RunWorker(OnCluster(c, scratch));
+    const absl::StatusOr<std::string> rate = RateOf(c, scratch);
+    if (rate.ok()) row.Set("link", *rate);
+    const absl::StatusOr<std::vector<Finding>> found =
+        rate.ok() ? RunOnCluster(c, *rate, scratch) : rate.status();
     if (absl::IsCancelled(found.status()) || absl::IsUnavailable(found.status()))
       return found.status();
     if (found.ok()) {
@@ -104,6 +152,7 @@ std::vector<Column> Columns() {
          return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes"));
        }},
       {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
+      {"link", [](const Row& row) { return TextOf(row, "link"); }},
       {"overlapped", [](const Row& row) { return TimeText(row.Number("overlapped_us")); }},
       {"sequential", [](const Row& row) { return TimeText(row.Number("sequential_us")); }},
       {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
@@ -113,10 +162,12 @@ std::vector<Column> Columns() {
       {"computation", [](const Row& row) { return TimeText(row.Number("computation_us")); }},
       {"communication", [](const Row& row) { return TimeText(row.Number("communication_us")); }},
       {"its cores", [](const Row& row) { return RatioOf(row, "communication_cores"); }},
+      {"its share", [](const Row& row) { return RatioOf(row, "share"); }},
       {"hidden", [](const Row& row) { return RatioOf(row, "hidden"); }},
       {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
       {"met", MetOf},
-      {"variant", [](const Row& row) { return TextOrError(row, "overlapped_variant"); }}};
+      {"variant", [](const Row& row) { return TextOrError(row, "overlapped_variant"); }},
+      {"why no gain", [](const Row& row) { return TextOf(row, "why"); }}};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +14,36 @@
 namespace coconet::bench {
 namespace {
 
-Plan PlanOf(DType dtype, const GemmSize& size, int ranks) {
+/// How a product is done: in so many pieces of rows or of columns, one of the host's ways.
+struct Cut {
+  int pieces = 1;
+  bool columns = false;
+  int way = 0;
+};
+constexpr const char* kWays[] = {"plain", "packed", "gemm"};  // by GemmStep::candidate
+
+/// The steps of the product, which is `whole`.
+std::vector<Step> StepsOf(const GemmStep& whole, const Cut& cut) {
+  std::vector<Step> steps;
+  const int64_t extent = cut.columns ? whole.n.total : whole.m.total;
+  for (int piece = 0; piece < cut.pieces; ++piece) {
+    const int64_t begin = piece * extent / cut.pieces, end = (piece + 1) * extent / cut.pieces;
+    GemmStep step = whole;
+    step.candidate = cut.way;
+    (cut.columns ? step.n : step.m) = {end - begin};
+    if (cut.columns) {
+      step.b.offset = step.c.offset = begin;
+    } else {
+      step.a.offset = begin * step.a.ld;
+      step.c.offset = begin * step.c.ld;
+      if (piece > 0) step.weights_of = 0;
+    }
+    steps.emplace_back(std::move(step));
+  }
+  return steps;
+}
+
+Plan PlanOf(DType dtype, const GemmSize& size, int ranks, const Cut& cut) {
   GemmStep step{.dtype = dtype, .m = {size.m}, .n = {size.n}, .k = {size.k}, .label = "MM"};
   step.a = {.buffer = 0, .ld = size.k};
   step.b = {.buffer = 1, .ld = size.n};
@@ -21,8 +52,7 @@ Plan PlanOf(DType dtype, const GemmSize& size, int ranks) {
             .buffers = {{"a", BufferRole::kInput, dtype, size.m * size.k, false},
                         {"b", BufferRole::kInput, dtype, size.k * size.n, false},
                         {"c", BufferRole::kOutput, dtype, size.m * size.n, false}},
-            .steps = {}};
-  plan.steps.emplace_back(std::move(step));
+            .steps = StepsOf(step, cut)};
   return plan;
 }
 
@@ -41,8 +71,8 @@ struct Ours {
   void* data(int buffer) const { return memory[buffer]->own(); }
 };
 
-absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size) {
-  const Plan plan = PlanOf(dtype, size, rank.size());
+absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size, const Cut& cut) {
+  const Plan plan = PlanOf(dtype, size, rank.size(), cut);
   Ours ours;
   std::vector<Memory*> buffers;
   for (const Buffer& buffer : plan.buffers) {
@@ -88,7 +118,7 @@ Contender Repeat(const char* name, Once once) {
 
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms) {
-  ASSIGN_OR_RETURN(const Ours ours, BindOurs(rank, dtype, size));
+  ASSIGN_OR_RETURN(const Ours ours, BindOurs(rank, dtype, size, {}));
   Fill(dtype, ours.data(0), size.m * size.k, 251);
   Fill(dtype, ours.data(1), size.k * size.n, 241);
   ASSIGN_OR_RETURN(const Array result,
@@ -123,6 +153,47 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
   if (plain->multiplies() != dtype)
     row.Set("over_widened", measured[1].timing.median_us / measured[0].timing.median_us);
   return row;
+}
+
+absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const GemmSize& size,
+                                               const RoundTerms& terms) {
+  std::vector<Cut> cuts;
+  std::vector<Ours> bound;
+  for (const auto& [pieces, columns] :
+       {std::pair{1, false}, {2, false}, {4, false}, {2, true}, {4, true}}) {
+    for (int way = 0; way < static_cast<int>(std::size(kWays)); ++way) {
+      if (way == 2 && dtype != DType::kF32) continue;
+      cuts.push_back({pieces, columns, way});
+      ASSIGN_OR_RETURN(Ours ours, BindOurs(rank, dtype, size, cuts.back()));
+      Fill(dtype, ours.data(0), size.m * size.k, 251);
+      Fill(dtype, ours.data(1), size.k * size.n, 241);
+      RETURN_IF_ERROR(ours.plan->Run());
+      bound.push_back(std::move(ours));
+      RETURN_IF_ERROR(Agree(dtype, size, bound[0].data(2), bound.back().data(2)));
+    }
+  }
+  std::vector<Contender> contenders;
+  for (size_t i = 0; i < cuts.size(); ++i)
+    contenders.push_back(Repeat(kWays[cuts[i].way], [&, i] { return bound[i].plan->Run(); }));
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  double whole_us = measured[0].timing.median_us;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i].pieces == 1) whole_us = std::min(whole_us, measured[i].timing.median_us);
+  }
+  std::vector<Row> rows;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const Timing& timing = measured[i].timing;
+    Row& row = rows.emplace_back();
+    row.Set("case", "gemm_pieces").Set("ranks", int64_t{rank.size()});
+    row.Set("dtype", std::string(Name(dtype))).Set("m", size.m).Set("k", size.k).Set("n", size.n);
+    row.Set("pieces", int64_t{cuts[i].pieces});
+    row.Set("of", cuts[i].pieces == 1 ? "whole" : cuts[i].columns ? "columns" : "rows");
+    row.Set("way", kWays[cuts[i].way]);
+    row.Set("us", timing.median_us).Set("low_us", timing.low_us).Set("high_us", timing.high_us);
+    row.Set("speed", size.flops() / timing.median_us * 1e-3);
+    row.Set("over_whole", timing.median_us / whole_us);
+  }
+  return rows;
 }
 
 }  // namespace coconet::bench

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "bench/gemm.h"
 #include "bench/rounds.h"
@@ -16,5 +18,13 @@ namespace coconet::bench {
 /// over ours.
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms);
+
+/// Collective. One row ("case": "gemm_pieces") for the whole product, and for it in 2 and in 4
+/// pieces of rows and of columns, each by each way of a host's GemmStep ("way": "plain", "packed",
+/// rearranging in every step, "gemm"), all in the same rounds. "us" with "low_us" and "high_us" is
+/// the time of all pieces on the slowest rank, "speed" in GFLOP/s, and "over_whole" the time over
+/// that of the fastest whole product.
+absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const GemmSize& size,
+                                               const RoundTerms& terms);
 
 }  // namespace coconet::bench

@@ -72,5 +72,22 @@ TEST(MeasureGemm, HasASpeedForEachWay) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST(MeasurePieces, HasATimeForEachCutAndWay) {
+  const absl::Status status = RunWorld({.ranks = 2}, [](Rank& rank) -> absl::Status {
+    for (const auto& [dtype, ways] : {std::pair{DType::kF32, 3}, std::pair{DType::kBF16, 2}}) {
+      const absl::StatusOr<std::vector<Row>> rows = MeasurePieces(
+          rank, dtype, {.m = 17, .n = 33, .k = 65}, {.seconds = 0, .min_rounds = 2});
+      if (!rows.ok()) return rows.status();
+      EXPECT_EQ(rows->size(), static_cast<size_t>(5 * ways));
+      for (const Row& row : *rows) {
+        EXPECT_GT(row.Number("us"), 0);
+        EXPECT_GT(row.Number("over_whole"), 0);
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 }  // namespace
 }  // namespace coconet::bench

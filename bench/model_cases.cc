@@ -207,6 +207,20 @@ absl::StatusOr<double> CoresOf(const Contender& contender) {
   return (processor() - before) / wall.count();
 }
 
+/// Adds computation and communication alone.
+absl::Status AddParts(Rank& rank, const ModelCase& c, Field& field) {
+  ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
+  RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
+  ASSIGN_OR_RETURN(const Graph communication, CommunicationOf(c));
+  return AddOurs(rank, c, "communication", communication, nullptr, field);
+}
+
+absl::StatusOr<std::vector<Finding>> AcrossParts(Rank& rank, const ModelCase& c) {
+  Field field;
+  RETURN_IF_ERROR(AddParts(rank, c, field));
+  return Measure(rank, c, field);
+}
+
 absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
   Field field;
@@ -215,10 +229,7 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
       [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }, field));
   RETURN_IF_ERROR(AddOurs(rank, c, "sequential", program, IsSequential, field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
-  ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
-  RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
-  ASSIGN_OR_RETURN(const Graph communication, CommunicationOf(c));
-  RETURN_IF_ERROR(AddOurs(rank, c, "communication", communication, nullptr, field));
+  RETURN_IF_ERROR(AddParts(rank, c, field));
   for (const auto& [side, contender] : field.contenders) {
     ASSIGN_OR_RETURN(const double cores, CoresOf(contender));
     field.facts.push_back(
@@ -273,6 +284,8 @@ absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCas
       return Epilogue(rank, c);
     case ModelCase::Kind::kAcross:
       return Across(rank, c);
+    case ModelCase::Kind::kAcrossParts:
+      return AcrossParts(rank, c);
     case ModelCase::Kind::kPipeline:
       return Pipeline(rank, c);
   }

@@ -21,6 +21,7 @@ struct ModelCase {
     kEpilogue,  // a product, its sum over ranks and an epilogue, against oneDNN and MPI
     /// The same across nodes: with and without overlap, and computation and communication alone.
     kAcross,
+    kAcrossParts,  // of kAcross computation and communication alone
     kPipeline,  // the boundary of two pipeline stages: overlapped, as written, by slices
   };
   Kind kind{};

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "absl/algorithm/container.h"
 #include "jit/config/beside.h"
+#include "jit/config/pieces.h"
 #include "tests/machine.h"
 
 namespace coconet {
@@ -33,8 +35,13 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
   config.chunk = Pick<int64_t>(random, {64, 192, 4096});
   config.blocks = Pick(random, {1, 1, 2, 3});
   const int pieces = Pick(random, {2, 3, 6});
+  const bool columns = random() % 2 == 0;
   if (!schedule.overlaps().empty()) {
     config.pieces = pieces;
+    config.columns =
+        columns && absl::c_all_of(schedule.overlaps(), [&](const std::vector<NodeId>& overlap) {
+          return WhyNoColumns(schedule, overlap).empty();
+        });
     config.one_shot = OneShot::kPull;
     config.ring = false;
   }
@@ -57,6 +64,7 @@ void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Con
   if (config.beside == 0 || tiles == 0 || !TakesTiles(schedule, config.protocol, nodes)) return;
   config.tiles = tiles;
   config.pieces = 1;
+  config.columns = false;
 }
 
 }  // namespace coconet

@@ -23,6 +23,8 @@ ABSL_FLAG(int, schedules, 0,
 namespace coconet {
 namespace {
 
+constexpr int kGemmWaysOfHosts = 3;
+
 /// Some collective is left to whoever the protocol names.
 bool LeavesCollectives(const Schedule& s) {
   std::vector<bool> fused(s.graph().size());
@@ -68,7 +70,8 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
     for (size_t i = 0; i < schedules.size(); ++i) {
       if (!tries(i, schedules.size(), world)) continue;
       Config config = DrawArguments(compiled_.at(worlds_[world]), schedules[i], random_);
-      if (Multiplies(schedules[i])) config.gemm = static_cast<int>(random_() % gemm_candidates_);
+      const int ways = TheMachine().gpu ? gemm_candidates_ : kGemmWaysOfHosts;
+      if (Multiplies(schedules[i])) config.gemm = static_cast<int>(random_() % ways);
       for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
         if (protocol == Protocol::kLibrary && !LeavesCollectives(schedules[i])) continue;
         Config here = config;

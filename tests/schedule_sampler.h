@@ -22,7 +22,7 @@ namespace coconet {
 /// on a world has the same fields of DrawCompiledConfig, and so shares kernels.
 class ScheduleSampler {
  public:
-  /// `gemm_candidates`: ways that matrix products may go.
+  /// `gemm_candidates`: ways that matrix products may go on GPUs.
   ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch,
                   int gemm_candidates = 1);
 

@@ -51,7 +51,7 @@ absl::Status RankRunner::LowerOnce(int variant) {
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<int64_t, Arena::Needs> needs;
-  std::map<std::tuple<int, OneShot, int, int>, int>
+  std::map<std::tuple<int, OneShot, int, int, bool>, int>
       alike;  // the first variant with these values, on which the need of memory depends
   const int count = static_cast<int>(variants_.size());
   std::vector<int> order = {options_.first};
@@ -63,7 +63,9 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   for (int v : order) {
     const Config& config = variants_[v].config;
     const auto [first, is_new] =
-        alike.try_emplace({variants_[v].group, config.one_shot, config.pieces, config.tiles}, v);
+        alike.try_emplace({variants_[v].group, config.one_shot, config.pieces, config.tiles,
+                           config.columns},
+                          v);
     Work& work = work_[v];
     if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
       work.facts = other.facts;

@@ -54,9 +54,9 @@ TEST(Batches, EndWithTheTableThatKeepsARankBusy) {
 TEST(Batches, AreNoMoreThanTensors) {
   EXPECT_EQ(Batches({3, 0, 1}, 2, 8).size(), 3u);
   const Schedule s = Overlapped({3, 0, 1});
-  EXPECT_EQ(CountPieces(s, s.overlaps()[0], 2, 8).value(), 3);
+  EXPECT_EQ(CountPieces(s, s.overlaps()[0], 2, 8, /*columns=*/false).value(), 3);
   const Schedule one = Overlapped({3});
-  EXPECT_EQ(CountPieces(one, one.overlaps()[0], 2, 8).status().message(),
+  EXPECT_EQ(CountPieces(one, one.overlaps()[0], 2, 8, /*columns=*/false).status().message(),
             "a list of one tensor has no batches of tensors");
 }
 

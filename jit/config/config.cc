@@ -249,14 +249,15 @@ LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
 /// Numbers of pieces worth trying: 1 where the schedule overlaps nothing; none where nothing would
 /// run beside anything else: kernels and products share the rank's core, so a collective of a
 /// library must go out of the node, or pieces of a product stay in its cache.
-std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpace& space) {
-  if (s.overlaps().empty()) return {1};
+std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpace& space,
+                             bool columns) {
+  if (s.overlaps().empty()) return columns ? std::vector<int>() : std::vector<int>{1};
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;
   for (int count : {2, 4, 8, 12, 16}) {
     int most = 0;
     for (const std::vector<NodeId>& overlap : s.overlaps()) {
-      const absl::StatusOr<int> pieces = CountPieces(s, overlap, space.ranks, count);
+      const absl::StatusOr<int> pieces = CountPieces(s, overlap, space.ranks, count, columns);
       const ChunkSpace space_of = ChunksOf(s, overlap).space;
       const bool pays = space_of.exchanges ? space.nodes > 1
                                            : library || (space_of.has_product && !space_of.tensors);
@@ -280,6 +281,19 @@ bool RingPays(const ConfigSpace& space) {
   return space.ring && space.any_order && space.ranks / space.nodes > 2;
 }
 
+/// The ways to multiply that differ. Of hosts (runtime/host/gemm.h): with the second operand as it
+/// is stored, or rearranged; and for f32 by the library's gemm, which below AVX-512 is what its
+/// matmul calls. There it has no products of 16 bits, whose operands are widened as they are stored.
+int GemmWaysOf(const Schedule& s, const ConfigSpace& space) {
+  if (!Multiplies(s)) return 1;
+  if (space.multiprocessors > 0) return std::min(space.gemm_candidates, kMostGemmCandidates);
+  const bool wide = space.vector_bytes >= 64;
+  const bool of_f32 = absl::c_any_of(s.launches().list, [&](const Launch& launch) {
+    return Is<MatMul>(s.graph(), launch.nodes[0]) && s.type(launch.nodes[0]).dtype == DType::kF32;
+  });
+  return 1 + (of_f32 || wide) + (of_f32 && wide);
+}
+
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
   const std::vector<Protocol> protocols = ProtocolsOf(t, space);
@@ -296,7 +310,12 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
       streamings.push_back(Streaming::kShared);  // a GPU's caches are kept out of no peer's way
     streamings.push_back(Streaming::kAll);
   }
-  const std::vector<int> pieces = PieceCounts(s, t, space);
+  std::vector<std::pair<int, bool>> pieces;  // how many, and whether these are columns
+  for (int count : PieceCounts(s, t, space, /*columns=*/false)) pieces.emplace_back(count, false);
+  // A GPU multiplies some rows as fast as some columns, and these are packed for a library.
+  if (!gpu) {
+    for (int count : PieceCounts(s, t, space, /*columns=*/true)) pieces.emplace_back(count, true);
+  }
   const bool exchanges = Exchanges(s);
   // On a host's node a library's collective takes the core that its rank computes on.
   const bool beside_pays = gpu || space.nodes > 1 || t.sends;
@@ -322,10 +341,11 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
-          for (int count : pieces) {
+          for (const auto& [count, columns] : pieces) {
             for (int64_t batch : batches) {
-              const Config config{protocol, vec,   chunk, blocks, streaming,
-                                  one_shot, count, batch, threads};
+              Config config{protocol, vec,   chunk, blocks, streaming,
+                            one_shot, count, batch, threads};
+              config.columns = columns;
               configs.push_back(config);
               if (multicasts && streaming == Streaming::kNone)
                 configs.emplace_back(config).multicast = true;
@@ -334,9 +354,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
                 configs.emplace_back(config).bulk = true;
               if (exchanges && space.ranks > 1) configs.emplace_back(config).remote_first = true;
               // Twice the loads in flight, where the memory is what a step waits for.
-              if (streaming != Streaming::kNone && !gpu)
-                configs.push_back(
-                    {protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
+              if (streaming != Streaming::kNone && !gpu) configs.emplace_back(config).vec = 2 * vec;
             }
           }
         }
@@ -361,7 +379,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     }
   }
   if (gpu) AddBesides(s, space, configs);
-  const int gemms = Multiplies(s) ? std::min(space.gemm_candidates, kMostGemmCandidates) : 1;
+  const int gemms = GemmWaysOf(s, space);
   const size_t plain = configs.size();
   for (int gemm = 1; gemm < gemms; ++gemm) {
     for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
@@ -391,6 +409,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(
         absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
+  if (c.columns && c.pieces == 1) return error("want columns=1 for pieces of an overlap only");
   if (c.batch < 0) return error("want batch 0, or so many elements");
   if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1,
@@ -416,7 +435,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     if (LeftToLibrary(c.protocol, space.nodes) == LibraryDoes::kNone &&
         ChunksOf(s, overlap).space.exchanges)
       return error("a kernel does an AllToAll at once; want a library in an overlap of one");
-    if (absl::Status fit = CountPieces(s, overlap, space.ranks, c.pieces).status();
+    if (absl::Status fit =
+            CountPieces(s, overlap, space.ranks, c.pieces, c.columns).status();
         c.tiles == 0 && !fit.ok())
       return error(fit.message());
   }

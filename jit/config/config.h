@@ -39,8 +39,8 @@ enum class Streaming : uint8_t {
 /// one-shot=pull", with "pieces=4" behind where these are not 1, "batch=131072" where that is not
 /// 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1" or "ring=1"
 /// or "bulk=1" where it is so, "beside=16" and "tiles=128" where these are not 0, and
-/// "remote-first=1" and "concurrent=1" where it is so, "bucket=1048576" where that is not 0, and
-/// parses back.
+/// "remote-first=1" and "concurrent=1" where it is so, "bucket=1048576" where that is not 0,
+/// "columns=1" where it is so, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;  // elements a lane group handles at once; power of two, 1..64
@@ -55,7 +55,7 @@ struct Config {
   /// in its cache when it reads them again. 0: all of them.
   int64_t batch = 0;
   int threads = 1;  // per block, on GPUs
-  int gemm = 0;     // the library's algorithm for matrix products (GemmStep::candidate)
+  int gemm = 0;     // the library's way to multiply matrices (GemmStep::candidate)
   /// Kernels reduce slices and store to all ranks through multicast addresses (a switch between
   /// GPUs adds up, in any order, and repeats). Without effect where memory has none.
   bool multicast = false;
@@ -84,6 +84,9 @@ struct Config {
   /// Distributed, VLDB 2020, section 3.2.3. None waits for one that needs its result. 0: each
   /// begins by itself.
   int64_t bucket = 0;
+  /// Pieces of overlaps are columns of their tensors, not rows: each product has a part of the
+  /// second operand, which no other piece takes, and all of the first.
+  bool columns = false;
   bool operator==(const Config&) const = default;
 };
 
@@ -101,7 +104,7 @@ struct ConfigSpace {
   int cores = 1;              // of one node, shared by its ranks
   int vector_bytes = 64;      // widest vector of the machine
   int multiprocessors = 0;    // of a GPU that a rank has for itself; 0: ranks are the host's
-  int gemm_candidates = 1;    // ways to multiply that are worth trying
+  int gemm_candidates = 1;    // ways of a GPU's library to multiply that are worth trying
   bool any_order = true;      // false: the numerics class demands summation in rank order
   bool library = true;        // false: so it does, or the library goes by way of the host
   bool multicast = false;     // ranks of a node have memory with addresses for all of them

@@ -228,9 +228,8 @@ TEST(Configs, TryTheWaysOfAMatrixProductWhereThereIsOne) {
   const Graph product =
       BindSizes(MakeWorkload("attention").value(), {{"B", 1}, {"S", 64}, {"H", 128}, {"K", 256}})
           .value();
-  const auto ways = [](const Graph& program, int candidates) {
+  const auto ways_in = [](const Graph& program, const ConfigSpace& space) {
     std::set<int> gemms;
-    const ConfigSpace space{.ranks = 2, .gemm_candidates = candidates};
     const std::vector<Schedule> schedules = Derive(program).value();
     for (const Schedule& s : schedules) {
       for (const Config& config : Configs(s, space)) {
@@ -240,10 +239,17 @@ TEST(Configs, TryTheWaysOfAMatrixProductWhereThereIsOne) {
     }
     return gemms;
   };
+  const auto ways = [&](const Graph& program, int candidates) {
+    return ways_in(program,
+                   {.ranks = 2, .multiprocessors = 16, .gemm_candidates = candidates});
+  };
   EXPECT_EQ(ways(product, 1), std::set<int>({0}));
   EXPECT_EQ(ways(product, 3), std::set<int>({0, 1, 2}));
   EXPECT_EQ(ways(product, 100).size(), 16u);
   EXPECT_EQ(ways(Adam(1024), 3), std::set<int>({0}));
+  // Hosts: f32 as stored, packed, and by gemm where that is not what matmul calls.
+  EXPECT_EQ(ways_in(product, {.ranks = 2, .vector_bytes = 32}), std::set<int>({0, 1}));
+  EXPECT_EQ(ways_in(product, {.ranks = 2, .vector_bytes = 64}), std::set<int>({0, 1, 2}));
   const Schedule with = Derive(product).value()[0], without = Find(Adam(1024), "AR; fuse(C)");
   EXPECT_TRUE(Validate({.gemm = 15}, with, {.ranks = 2}).ok());
   for (int gemm : {-1, 16}) EXPECT_FALSE(Validate({.gemm = gemm}, with, {.ranks = 2}).ok());

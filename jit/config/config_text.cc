@@ -38,7 +38,8 @@ std::string Text(const Config& c) {
       c.ring ? " ring=1" : "", c.bulk ? " bulk=1" : "",
       c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
       c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles), c.remote_first ? " remote-first=1" : "",
-      c.concurrent ? " concurrent=1" : "", c.bucket == 0 ? "" : absl::StrCat(" bucket=", c.bucket));
+      c.concurrent ? " concurrent=1" : "", c.bucket == 0 ? "" : absl::StrCat(" bucket=", c.bucket),
+      c.columns ? " columns=1" : "");
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -51,14 +52,14 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
       "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
       "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
       "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0, "
-      "remote-first=1, concurrent=1, bucket=B where that is not 0");
+      "remote-first=1, concurrent=1, bucket=B where that is not 0, columns=1");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
   constexpr absl::string_view kNames[] = {
       "vec",    "chunk",   "blocks",       "stream",     "one-shot", "pieces",
       "batch",  "threads", "gemm",         "multicast",  "ring",     "bulk",
-      "beside", "tiles",   "remote-first", "concurrent", "bucket"};
+      "beside", "tiles",   "remote-first", "concurrent", "bucket",   "columns"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -98,7 +99,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
     return error("tiles is no number above 0");
   const std::pair<size_t, bool*> flags[] = {
-      {9, &c.multicast}, {10, &c.ring}, {11, &c.bulk}, {14, &c.remote_first}, {15, &c.concurrent}};
+      {9, &c.multicast}, {10, &c.ring}, {11, &c.bulk}, {14, &c.remote_first}, {15, &c.concurrent}, {17, &c.columns}};
   for (const auto& [at, flag] : flags) {
     if (!values[at].empty() && values[at] != "1")
       return error(absl::StrCat("want ", kNames[at], "=1, or nothing"));

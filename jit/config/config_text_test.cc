@@ -76,7 +76,7 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "pieces=P where these are not 1, batch=E where that is not 0, threads=T where these "
             "are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M and "
             "tiles=T where these are not 0, remote-first=1, "
-            "concurrent=1, bucket=B where that is not 0");
+            "concurrent=1, bucket=B where that is not 0, columns=1");
   for (const char* end : {"tiles=0",
                           "tiles=x",
                           "tiles=64 beside=2",
@@ -104,6 +104,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
                           "bulk=0",
                           "bulk=1 ring=1",
                           "remote-first=0",
+                          "columns=0",
+                          "columns=1 bucket=2",
                           "remote-first=1 tiles=64",
                           "more"}) {
     EXPECT_FALSE(

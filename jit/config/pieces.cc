@@ -1,6 +1,8 @@
 #include "jit/config/pieces.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -12,6 +14,8 @@ namespace {
 
 /// A chunk has a multiple of so many elements, so that each begins with a whole pack.
 constexpr int64_t kElements = 64;
+/// Columns of pieces that have so many are multiples of it: the widest vector of f32.
+constexpr int64_t kColumns = 16;
 
 /// Rows or elements of a rank's slice of the tensor.
 absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
@@ -72,7 +76,64 @@ absl::StatusOr<int64_t> IndicesPerSlice(const Schedule& s, const std::vector<Nod
   return per;
 }
 
+/// Cuts [0, per) of `piece`, which has everything else, into ranges of `step`.
+std::vector<Piece> CutInto(Piece piece, int64_t step) {
+  std::vector<Piece> pieces;
+  do {
+    piece.end = std::min(piece.begin + step, piece.per);
+    pieces.push_back(piece);
+    piece.begin = piece.end;
+  } while (piece.begin < piece.per);
+  for (Piece& p : pieces) p.of = static_cast<int>(pieces.size());
+  return pieces;
+}
+
+/// The size of `chunks` ranges of `total`, a multiple of `align`.
+int64_t StepOf(int64_t total, int chunks, int64_t align) {
+  return std::max<int64_t>(1, ((total + chunks - 1) / chunks + align - 1) / align * align);
+}
+
+absl::StatusOr<std::vector<Piece>> ColumnsOf(const Schedule& s, const std::vector<NodeId>& overlap,
+                                             int ranks, int chunks) {
+  if (std::string no = WhyNoColumns(s, overlap); !no.empty())
+    return absl::FailedPreconditionError(std::move(no));
+  const ChunkSpace space = ChunksOf(s, overlap).space;
+  const int64_t columns = space.shape.back().size;
+  if (columns == 0) return absl::FailedPreconditionError("there are no columns");
+  if (space.slices) RETURN_IF_ERROR(PerSlice(s, overlap, /*rows=*/true, ranks).status());
+  const Piece piece{.columns = true, .per = columns, .total = columns};
+  return CutInto(piece, StepOf(columns, chunks, columns / chunks < kColumns ? 1 : kColumns));
+}
+
 }  // namespace
+
+std::string WhyNoColumns(const Schedule& s, const std::vector<NodeId>& overlap) {
+  const Chunks cut = ChunksOf(s, overlap);
+  CC_CHECK(cut.refusal.empty());
+  const ChunkSpace& space = cut.space;
+  if (space.tensors || space.lead || !space.has_product)
+    return "columns are pieces of the product of two matrices; want an overlap of one";
+  std::set<NodeId> chain;
+  for (NodeId first : overlap) {
+    const std::vector<NodeId>& nodes = s.launch(first).nodes;
+    chain.insert(nodes.begin(), nodes.end());
+  }
+  const int last = static_cast<int>(space.shape.size()) - 1;
+  for (NodeId id : chain) {
+    const std::string name = NodeText(s.graph(), id);
+    if (As<Fold>(s.graph(), id)) return absl::StrCat(name, " folds whole rows, which columns cut");
+    if (s.type(id).shape != space.shape)
+      return absl::StrCat(name, " has other columns than those before");
+    if (As<MatMul>(s.graph(), id) == nullptr) continue;
+    for (NodeId input : s.program().inputs(id)) {
+      if (chain.contains(input))
+        return absl::StrCat(name, " needs all columns of ", NodeText(s.graph(), input));
+    }
+    if (s.type(id).layout.cut() && s.type(id).layout.dim == last)
+      return absl::StrCat(name, " has the columns of a slice only, want all of them");
+  }
+  return "";
+}
 
 std::vector<Range> Piece::Whole(int ranks) const {
   std::vector<Range> ranges;
@@ -84,7 +145,8 @@ std::vector<Range> Piece::Whole(int ranks) const {
 }
 
 absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
-                                            int ranks, int chunks) {
+                                            int ranks, int chunks, bool columns) {
+  if (columns) return ColumnsOf(s, overlap, ranks, chunks);
   const Chunks cut = ChunksOf(s, overlap);
   CC_CHECK(cut.refusal.empty());
   const ChunkSpace& space = cut.space;
@@ -102,25 +164,20 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector
     ASSIGN_OR_RETURN(piece.per, PerSlice(s, overlap, space.rows, ranks));
   }
   const int64_t align = space.rows || space.lead ? 1 : kElements;
-  const int64_t step =
-      std::max<int64_t>(1, ((piece.per + chunks - 1) / chunks + align - 1) / align * align);
-  std::vector<Piece> pieces;
-  do {
-    piece.end = std::min(piece.begin + step, piece.per);
-    pieces.push_back(piece);
-    piece.begin = piece.end;
-  } while (piece.begin < piece.per);
-  for (Piece& p : pieces) p.of = static_cast<int>(pieces.size());
-  return pieces;
+  return CutInto(piece, StepOf(piece.per, chunks, align));
 }
 
 absl::StatusOr<int> CountPieces(const Schedule& s, const std::vector<NodeId>& overlap, int ranks,
-                                int chunks) {
+                                int chunks, bool columns) {
+  if (columns) {
+    ASSIGN_OR_RETURN(const std::vector<Piece> pieces, ColumnsOf(s, overlap, ranks, chunks));
+    return static_cast<int>(pieces.size());
+  }
   if (const int tensors = TensorCount(s.graph()); tensors > 0) {
     if (tensors > 1) return std::min(chunks, tensors);
     return absl::FailedPreconditionError("a list of one tensor has no batches of tensors");
   }
-  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(s, overlap, ranks, chunks));
+  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(s, overlap, ranks, chunks, columns));
   return static_cast<int>(pieces.size());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The blocks that ranks exchange (all-to-all) when a tensor's slicing changes from one dimension to
-// another.
+// another, and the columns of a tensor that a library moves by themselves.
 
 namespace coconet {
 
@@ -41,6 +41,30 @@ CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks&
     T* const own =
         storage + (((o * low_stored + low) * g.middle + m) * high_stored + high) * g.inner;
     T* const other = blocks + k * block + row % rows * g.high.per * g.inner;
+    ForEach<kV>(grid, 0, run, packed, [&](auto lanes, Index i) {
+      constexpr int V = decltype(lanes)::kCount;
+      if constexpr (kPack)
+        Store<kCached>(other + i, Load<V>(own + i));
+      else
+        Store<kCached>(own + i, Load<V>(other + i));
+    });
+  }
+}
+
+/// Columns [begin, end) of `rows` rows of `length` elements.
+struct ColumnsOfRows {
+  Index rows, length, begin, end;
+};
+
+/// Copies columns from a tensor's rows to `block`, where they lie one row after the other (kPack),
+/// or from there to the rows.
+template <int kV, bool kPack, class T>
+CC_DEVICE void MoveColumns(const Grid& grid, T* storage, T* block, const ColumnsOfRows& g,
+                           bool packed) {
+  const Index run = g.end - g.begin;
+  for (Index row = grid.BlockId(); row < g.rows; row += grid.GridSize()) {
+    T* const own = storage + row * g.length + g.begin;
+    T* const other = block + row * run;
     ForEach<kV>(grid, 0, run, packed, [&](auto lanes, Index i) {
       constexpr int V = decltype(lanes)::kCount;
       if constexpr (kPack)

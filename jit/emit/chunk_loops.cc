@@ -136,8 +136,8 @@ std::string ForChunksText(const KernelContext& k, absl::string_view cut, absl::s
                    k.piece == nullptr ? "" : "part, ", slice, ", ", chunk,
                    k.over_tensors ? ", first" : "", ", [&](const Chunk& ");
   if (!k.by_place || node.empty()) return absl::StrCat(text, "c) {\n");
-  return absl::StrCat(text, "in_slice) {\n    const Chunk c = OfNode(in_slice, cut, ", chunk, ", ",
-                      node, ");\n");
+  return absl::StrCat(text, "in_slice) {\n    const Chunk c = OfNode(in_slice, cut, ",
+                      k.PiecesOfColumns() ? "part, " : "", chunk, ", ", node, ");\n");
 }
 
 std::string ChunksText(const KernelContext& k, const Rings& rings, const PhaseText& phase,

@@ -139,8 +139,9 @@ std::string Emitter::BeginText(absl::string_view first) const {
           ? absl::StrCat("  const Cut cut", CutText(k_), ";\n")
           : "",
       k_.piece == nullptr ? ""
-      : k_.PiecesOfRows() ? "  const PartOfRows& part = p.part;\n"
-                          : "  const Part part{p.part_begin, p.part_end};\n",
+      : k_.PiecesOfRows()    ? "  const PartOfRows& part = p.part;\n"
+      : k_.PiecesOfColumns() ? "  const PartOfColumns& part = p.part;\n"
+                             : "  const Part part{p.part_begin, p.part_end};\n",
       !Synchronizes()
           ? ""
           : absl::StrCat("  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs,",

@@ -75,6 +75,11 @@ void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
                          piece.begin, piece.end})
       words.push_back({Arg::Kind::kInt, -1, word});
     k.args.Member("PartOfRows part", "part", std::move(words));
+  } else if (k.PiecesOfColumns()) {
+    std::vector<Arg> words;
+    for (int64_t word : {k.space.shape.back().size, k.piece->begin, k.piece->end})
+      words.push_back({Arg::Kind::kInt, -1, word});
+    k.args.Member("PartOfColumns part", "part", std::move(words));
   } else if (k.piece != nullptr) {
     const int64_t unit = k.piece->unit(k.space.shape);
     k.args.Integer("part_begin", k.piece->begin * unit);
@@ -101,6 +106,13 @@ void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
   k.args.Integer("row_elements", e.row_elements);
   k.args.Integer("per", e.per);
   if (k.slices.weighted()) k.args.Integer("shift", e.cut.slicing.shift * e.cut.inner);
+}
+
+/// The chunks of a slice, or of its part: CountChunks of the dialect.
+int64_t ChunksOfSlice(const KernelContext& k, const Extents& e) {
+  if (!k.PiecesOfColumns()) return e.cut.outer * ((e.per + e.chunk - 1) / e.chunk);
+  const int64_t columns = k.piece->end - k.piece->begin;
+  return e.cut.outer * (e.per / k.space.shape.back().size) * ((columns + e.chunk - 1) / e.chunk);
 }
 
 /// `chunks`: that have flags, of all tensors.
@@ -136,7 +148,7 @@ int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
   if (!synchronization.is_used) return 0;
   int64_t chunks = 0;
   if (k.reads_gathered || rings.Reduce() || rings.PassesOn())
-    chunks = (k.by_place ? k.target.nodes : 1) * e.cut.outer * ((e.per + e.chunk - 1) / e.chunk);
+    chunks = (k.by_place ? k.target.nodes : 1) * ChunksOfSlice(k, e);
   if (k.exchange.has_value()) chunks = CountParcels(ExchangeOf(k), e.chunk);
   AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
   return chunks;

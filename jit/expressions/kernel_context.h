@@ -55,6 +55,9 @@ struct KernelContext {
   /// The work is cut by slices of a later dimension than the one that pieces are ranges of.
   bool PiecesOfRows() const { return piece != nullptr && piece->lead && slices.dim > piece->dim; }
 
+  /// The work is cut by columns of all rows.
+  bool PiecesOfColumns() const { return piece != nullptr && piece->columns; }
+
   /// Whether packs may begin at the multiples of their size in chunk `c`.
   absl::string_view PacksFitText() const {
     return exchange.has_value() ? "PacksFit<kV>(c.shift) && PacksFit<kV>(c.there)"

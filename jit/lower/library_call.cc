@@ -15,6 +15,22 @@ namespace {
 
 using Kind = CollectiveStep::Kind;
 
+/// The number of ranks that do a step together.
+int RanksOf(const CollectiveStep& step, const Target& target) {
+  Plan plan;
+  plan.ranks = target.ranks;
+  plan.nodes = target.nodes;
+  return SizeOf(plan, step.group);
+}
+
+/// The elements that a step takes and makes, from its offsets on.
+int64_t ElementsIn(const CollectiveStep& step, const Target& target) {
+  return step.count * (step.kind == Kind::kReduceScatter ? RanksOf(step, target) : 1);
+}
+int64_t ElementsOut(const CollectiveStep& step, const Target& target) {
+  return step.count * (step.kind == Kind::kAllGather ? RanksOf(step, target) : 1);
+}
+
 int64_t Stored(const TensorType& type, int ranks) {
   return type.layout.sliced() ? SlicingOf(type, ranks).slice_elements() : NumElements(type.shape);
 }
@@ -136,6 +152,56 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
   return call;
 }
 
+/// The kernel that copies columns between the rows of `storage` and `block`.
+EmittedKernel ColumnsKernel(const TensorType& type, int64_t rows, const Piece& piece, bool pack,
+                            int storage, int block, const Config& config, int ranks) {
+  const int64_t length = type.shape.back().size, run = piece.end - piece.begin;
+  Arguments args;
+  std::vector<Arg> words;
+  for (int64_t word : {rows, length, piece.begin, piece.end})
+    words.push_back({Arg::Kind::kInt, -1, word});
+  const std::string columns = args.Member("ColumnsOfRows columns", "columns", std::move(words));
+  const std::string whole = args.Integer(
+      "packed",
+      length % config.vec == 0 && piece.begin % config.vec == 0 && run % config.vec == 0);
+  const std::string own = args.Own(storage, type.dtype), other = args.Own(block, type.dtype);
+  const std::string body =
+      absl::StrCat(args.LocalsText(), "  MoveColumns<kV, ", pack ? "true" : "false", ">(grid, ",
+                   own, ", ", other, ", ", columns, ", ", whole, " != 0);\n");
+  return KernelOf(ranks, config.vec, args, body,
+                  2 * rows * run * static_cast<int64_t>(SizeOf(type.dtype)));
+}
+
+/// The call that moves columns only: `steps` do all of the collective. Rows stay where they are
+/// among the others, so that columns of them, packed, are cut over ranks as the whole is.
+LibraryCall OfColumns(std::vector<CollectiveStep> steps, const Units& u, NodeId id,
+                      const Config& config, const Target& target, const Piece& piece,
+                      BufferTable& table) {
+  const TensorType& type = u.type(id);
+  const int64_t length = type.shape.back().size, run = piece.end - piece.begin;
+  const int from = steps[0].in, to = steps[0].out;
+  int64_t rows_in = 0, rows_out = 0;
+  for (CollectiveStep& step : steps) {
+    CC_CHECK(step.count % length == 0 && step.in_offset % length == 0 &&
+             step.out_offset % length == 0);
+    for (int64_t* elements : {&step.count, &step.in_offset, &step.out_offset})
+      *elements = *elements / length * run;
+    rows_in = std::max(rows_in, (step.in_offset + ElementsIn(step, target)) / run);
+    rows_out = std::max(rows_out, (step.out_offset + ElementsOut(step, target)) / run);
+  }
+  const int leaving = SharedBuffer("leaving", id, type, rows_in * run, u, table);
+  const int arriving = steps[0].kind == Kind::kAllReduce
+                           ? leaving
+                           : SharedBuffer("arriving", id, type, rows_out * run, u, table);
+  for (CollectiveStep& step : steps) step.in = leaving, step.out = arriving;
+  LibraryCall call{std::move(steps)};
+  call.before = ColumnsKernel(type, rows_in, piece, /*pack=*/true, from, leaving, config,
+                              target.ranks_per_node());
+  call.after = ColumnsKernel(type, rows_out, piece, /*pack=*/false, to, arriving, config,
+                             target.ranks_per_node());
+  return call;
+}
+
 /// What one rank owns whole is gathered from there, or scattered to there.
 void FromOrToOwner(CollectiveStep& step, const Layout& layout, int ranks) {
   if (!layout.owned()) return;
@@ -201,23 +267,24 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   step.count = Stored(u.type(Is<AllGather>(g, id) ? operand : id), ranks);
   FromOrToOwner(step, (Is<AllGather>(g, id) ? u.type(operand) : u.type(id)).layout, ranks);
   std::vector<CollectiveStep> steps = {step};
-  if (piece != nullptr) steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
-  if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
+  const bool of_columns = piece != nullptr && piece->columns,
+             of_part = piece != nullptr && !of_columns;
+  if (of_part) steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
   // A reduction across nodes is of one range of memory, or of a piece of each node's part; scatters
   // and gathers are of one part per node.
-  if (step.group == Group::kAcross && step.kind == Kind::kAllReduce) {
-    if (piece != nullptr) return {OfEveryNode(steps, step.count, target)};
+  const bool reduces_across = step.group == Group::kAcross && step.kind == Kind::kAllReduce;
+  if (step.group == Group::kNode || (reduces_across && of_part)) {
+    steps = OfEveryNode(steps, step.count, target);
+  } else if (reduces_across) {
     steps[0].count *= target.nodes;
   }
-  return {steps};
+  if (of_columns) return OfColumns(std::move(steps), u, id, config, target, *piece, table);
+  return {std::move(steps)};
 }
 
 int64_t LibraryBytes(const CollectiveStep& step, const Target& target) {
   const int64_t size = static_cast<int64_t>(SizeOf(step.dtype));
-  Plan plan;
-  plan.ranks = target.ranks;
-  plan.nodes = target.nodes;
-  const int ranks = SizeOf(plan, step.group);
+  const int ranks = RanksOf(step, target);
   switch (step.kind) {
     case Kind::kAllReduce:
     case Kind::kBroadcast:

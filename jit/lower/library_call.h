@@ -19,8 +19,8 @@ namespace coconet {
 struct LibraryCall {
   /// One; more where the elements are in several ranges, of a piece or of the parts of nodes.
   std::vector<CollectiveStep> steps;
-  /// An all-to-all of GPUs: the kernels that copy its operand to the blocks that a library takes,
-  /// and the blocks that it brings to its result.
+  /// Of an all-to-all of GPUs, or of columns: the kernels that copy its operand to the blocks that
+  /// a library takes, and the blocks that it brings to its result.
   std::optional<EmittedKernel> before = {}, after = {};
 };
 

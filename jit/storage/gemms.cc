@@ -131,6 +131,13 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
   return gemms;
 }
 
+/// Columns [begin, end) of a product.
+void TakeColumns(GemmStep& step, int64_t begin, int64_t end) {
+  step.n = {end - begin};
+  step.b.offset += begin * (step.transpose_b ? step.b.ld : 1);
+  step.c.offset += begin;
+}
+
 /// Rows of a product per index of dimension `dim`, before which all extents are 1.
 int64_t RowsPerIndex(const Shape& shape, int dim) {
   return NumElements({shape.begin() + dim + 1, shape.end() - 1});
@@ -176,7 +183,8 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   // Chunks of the dimension that matrices lie along, one after the other; else of rows.
   const bool of_matrices =
       piece != nullptr && piece->lead && piece->dim < static_cast<int>(c.lead.size());
-  if (piece != nullptr && !of_matrices) {
+  const bool of_columns = piece != nullptr && piece->columns;
+  if (piece != nullptr && !of_matrices && !of_columns) {
     take(0, c.lead.size());
     const int64_t rows = piece->lead ? RowsPerIndex(u.type(id).shape, piece->dim) : 1;
     if (piece->lead && step.m.per > 0)
@@ -215,6 +223,7 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
     } else {
       gemms.push_back(step);
     }
+    if (of_columns) TakeColumns(gemms.back(), piece->begin, piece->end);
   }
   return gemms;
 }

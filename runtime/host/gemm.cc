@@ -42,12 +42,19 @@ std::shared_ptr<MatmulWeights> Gemm::WeightsFor(const GemmProblem& problem) cons
   return nullptr;
 }
 
-absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
+absl::Status Gemm::MakeMatmul(Part& part, GemmWay way, const Gemm* first) {
   const MatmulShape shape = ShapeOf(part.problem, dtype_);
-  if (part.problem.batch == 1) {
-    if (weights.first != nullptr) {
-      part.weights = weights.first->WeightsFor(part.problem);
-    } else if (weights.shares) {
+  if (way == GemmWay::kGemm) {
+    absl::StatusOr<std::unique_ptr<Matmul>> gemm = MakeSgemm(shape);
+    if (!absl::IsUnimplemented(gemm.status())) {
+      ASSIGN_OR_RETURN(part.matmul, std::move(gemm));
+      return absl::OkStatus();
+    }
+  }
+  if (way == GemmWay::kPacked && part.problem.batch == 1) {
+    if (first != nullptr) {
+      part.weights = first->WeightsFor(part.problem);
+    } else {
       if (absl::StatusOr<std::shared_ptr<MatmulWeights>> made = MakeMatmulWeights(shape); made.ok())
         part.weights = *std::move(made);
       part.packs = part.weights != nullptr;
@@ -67,8 +74,9 @@ absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a,
                                                    const void* b, void* c, const int32_t* counts,
-                                                   const Weights& weights) {
-  RETURN_IF_ERROR(CheckCandidate(step, /*count=*/1));
+                                                   const Gemm* first) {
+  RETURN_IF_ERROR(CheckCandidate(step, kGemmWays));
+  const auto way = static_cast<GemmWay>(step.candidate);
   std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
   gemm->rows_ = step.rows;
   gemm->counts_ = counts;
@@ -81,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int ran
       part.ranges.reserve(problem.m / step.rows.capacity + 2);
     } else if (problem.m > 0 && problem.k > 0) {
       RETURN_IF_ERROR(
-          WithContext(gemm->MakeMatmul(part, weights), absl::StrCat("Bind: ", step.label)));
+          WithContext(gemm->MakeMatmul(part, way, first), absl::StrCat("Bind: ", step.label)));
     }
     gemm->parts_.push_back(std::move(part));
   }

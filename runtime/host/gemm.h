@@ -12,22 +12,24 @@
 
 namespace coconet {
 
+/// What GemmStep::candidate means on hosts. A product that has no such way takes the first.
+enum class GemmWay : int {
+  kPlain,   // b as it is stored
+  kPacked,  // b in the order that the library prefers, rearranged once for all steps that share it
+  kGemm,    // of f32: the library's sgemm, which may differ from its matmul
+};
+inline constexpr int kGemmWays = 3;
+
 /// A bound GemmStep of one rank: addresses known, everything allocated. A kernel with one
 /// block per thread.
 class Gemm {
  public:
-  /// Which rearranged copy of b is used: that of `first`, which always runs earlier; else,
-  /// with `shares`, an own one that later products share. b itself, where the library has
-  /// no better order.
-  struct Weights {
-    bool shares = false;
-    const Gemm* first = nullptr;
-  };
   /// `a`, `b`, `c`: addresses of the buffers; `counts`: of that of step.rows, null without.
-  /// Requires CheckGemm.
+  /// `first`: of the product whose rearranged copy of b is used, and which always runs earlier;
+  /// null: none. Requires CheckGemm.
   static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank, const void* a,
                                                       const void* b, void* c, const int32_t* counts,
-                                                      const Weights& weights);
+                                                      const Gemm* first);
 
   /// A HostKernel whose parameter is the Gemm. Must be called with step.threads blocks.
   static void Run(const void* gemm, int block, int blocks);
@@ -44,7 +46,7 @@ class Gemm {
     bool packs = false;                                // rearranges b into `weights` in each Run
   };
   Gemm(DType dtype, const void* a, const void* b, void* c);
-  absl::Status MakeMatmul(Part& part, const Weights& weights);
+  absl::Status MakeMatmul(Part& part, GemmWay way, const Gemm* first);
   std::shared_ptr<MatmulWeights> WeightsFor(const GemmProblem& problem) const;
   /// Returns false when the library fails.
   bool RunPart(Part& part);

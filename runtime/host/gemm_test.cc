@@ -13,7 +13,7 @@ namespace {
 
 absl::Status Multiply(const GemmCase& c, GemmOperands& operands) {
   absl::StatusOr<std::unique_ptr<Gemm>> gemm =
-      Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), nullptr, {});
+      Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), nullptr, nullptr);
   if (!gemm.ok()) return gemm.status();
   std::vector<std::thread> threads;
   for (int block = 1; block < c.step.threads; ++block) {
@@ -54,19 +54,33 @@ TEST_P(GemmOf, SlicesOfEachRank) { ExpectRight(SlicesOfEachRank(GetParam())); }
 
 TEST_P(GemmOf, NothingIsZerosOrNothing) { ExpectRight(NothingToSumOrNothing(GetParam())); }
 
-TEST_P(GemmOf, HasOneWayToGo) {
+TEST_P(GemmOf, GoesEachWay) {
+  for (int way = 1; way < kGemmWays; ++way) {
+    std::vector<GemmCase> cases = {{DenseGemm(GetParam(), 1, 5, 7, 3)},
+                                   {DenseGemm(GetParam(), 1, 70, 96, 130)},
+                                   {DenseGemm(GetParam(), 3, 20, 33, 40)}};
+    for (const std::vector<GemmCase>& more :
+         {OddSizesAndTransposes(GetParam()), BatchesStridesOffsetsAndThreads(GetParam()),
+          BatchesSideBySide(GetParam()), SlicesOfEachRank(GetParam())})
+      cases.insert(cases.end(), more.begin(), more.end());
+    for (GemmCase& c : cases) c.step.candidate = way;
+    ExpectRight(cases);
+  }
+}
+
+TEST_P(GemmOf, HasAsManyWaysAsItSays) {
   GemmCase c{DenseGemm(GetParam(), 1, 5, 7, 3)};
-  c.step.candidate = 1;
+  c.step.candidate = kGemmWays;
   GemmOperands operands(c.step);
   EXPECT_EQ(
       Multiply(c, operands),
-      absl::OutOfRangeError("Bind: MM: want a candidate below 1, as there are so many, have 1"));
+      absl::OutOfRangeError("Bind: MM: want a candidate below 3, as there are so many, have 3"));
 }
 
 TEST_P(GemmOf, RunsAgainWithNewValues) {
   const GemmStep step = DenseGemm(GetParam(), 1, 20, 30, 40);
   std::vector<char> a(20 * 40 * 4), b(40 * 30 * 4), c(20 * 30 * 4);
-  auto gemm = Gemm::Create(step, 0, a.data(), b.data(), c.data(), nullptr, {});
+  auto gemm = Gemm::Create(step, 0, a.data(), b.data(), c.data(), nullptr, nullptr);
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   for (int value : {1, 2}) {
     for (int64_t i = 0; i < 20 * 40; ++i) StoreElement(GetParam(), a.data(), i, value);
@@ -85,12 +99,13 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
     for (const auto& [begin, end] : {std::pair{0, 32}, std::pair{32, 33}, std::pair{33, 70}}) {
       GemmStep piece = whole;
       piece.threads = threads;
+      piece.candidate = static_cast<int>(GemmWay::kPacked);
       piece.m = {end - begin, 0};
       piece.a.offset = begin * whole.a.ld;
       piece.c.offset = begin * whole.c.ld;
       auto made = Gemm::Create(
           piece, 0, a.data(), b.data(), c.data(), nullptr,
-          {.shares = pieces.empty(), .first = pieces.empty() ? nullptr : pieces[0].get()});
+          pieces.empty() ? nullptr : pieces[0].get());
       ASSERT_TRUE(made.ok()) << made.status();
       pieces.push_back(*std::move(made));
     }
@@ -135,7 +150,7 @@ class RowsInUse {
   int64_t FirstWrong(const std::vector<int32_t>& counts) {
     if (gemm_ == nullptr) {
       counts_ = counts;
-      auto made = Gemm::Create(step_, 0, a_.data(), b_.data(), c_.data(), counts_.data(), {});
+      auto made = Gemm::Create(step_, 0, a_.data(), b_.data(), c_.data(), counts_.data(), nullptr);
       if (!made.ok()) return -2;
       gemm_ = *std::move(made);
     }

@@ -55,17 +55,12 @@ struct CallMaker {
     const auto own = [&](const GemmStep::Matrix& matrix) {
       return addresses.Of(matrix.buffer, parts.rank);
     };
-    const int number = static_cast<int>(parts.calls.size());
-    const bool shares = absl::c_any_of(parts.plan.steps, [&](const Step& other) {
-      const auto* gemm = std::get_if<GemmStep>(&other);
-      return gemm != nullptr && gemm->weights_of == number;
-    });
     const Gemm* first =
         step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
     ASSIGN_OR_RETURN(
         std::unique_ptr<Gemm> gemm,
         Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c),
-                     Counts(step.rows.counts), {.shares = shares, .first = first}));
+                     Counts(step.rows.counts), first));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
   }
 

@@ -223,7 +223,38 @@ class DnnlMatmul final : public Matmul {
   const void* weights_ = nullptr;  // rearranged b; null: use Run's b
 };
 
+class Sgemm final : public Matmul {
+ public:
+  explicit Sgemm(const MatmulShape& shape)
+      : shape_(shape), a_(shape.a, shape.k), b_(shape.b, shape.n) {}
+
+  bool Run(const void* a, const void* b, void* c) override {
+    const OneThread one_thread;
+    return dnnl_sgemm(a_.transposed, b_.transposed, shape_.m, shape_.n, shape_.k, 1.0f,
+                      static_cast<const float*>(a), a_.apart, static_cast<const float*>(b),
+                      b_.apart, shape_.accumulate ? 1.0f : 0.0f, static_cast<float*>(c),
+                      shape_.c.row) == dnnl_success;
+  }
+
+ private:
+  struct Operand {
+    Operand(const MatrixStrides& strides, int64_t columns)
+        : transposed(strides.col == 1 && strides.row >= columns ? 'N' : 'T'),
+          apart(transposed == 'N' ? strides.row : strides.col) {}
+    char transposed;
+    int64_t apart;  // elements from one stored row to the next
+  };
+  MatmulShape shape_;
+  Operand a_, b_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Matmul>> MakeSgemm(const MatmulShape& shape) {
+  if (shape.dtype != DType::kF32 || shape.c.col != 1 || shape.c.row < shape.n)
+    return absl::UnimplementedError("sgemm is of rows of f32");
+  return std::make_unique<Sgemm>(shape);
+}
 
 absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape) {
   auto weights = std::make_shared<DnnlWeights>();

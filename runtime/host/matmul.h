@@ -66,6 +66,9 @@ absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulSha
 absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
                                                    const MatmulWeights* weights = nullptr);
 
+/// The same by oneDNN's sgemm, which packs parts of b as it goes. Unimplemented for f16 and bf16.
+absl::StatusOr<std::unique_ptr<Matmul>> MakeSgemm(const MatmulShape& shape);
+
 /// A product of f16 or bf16 that is computed in f32, block by block, for CPUs on which oneDNN lacks
 /// the type.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeWidenedMatmul(const MatmulShape& shape);
