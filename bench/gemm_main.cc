@@ -45,24 +45,23 @@ std::vector<Column> PieceColumns() {
   static constexpr auto kText = [](const Row& row, absl::string_view name) {
     return std::get<std::string>(row.Get(name));
   };
-  return {
-      {"dtype", [](const Row& row) { return kText(row, "dtype"); }},
-      {"m x k x n", SizeText},
-      {"pieces",
-       [](const Row& row) {
-         const std::string of = kText(row, "of");
-         return of == "whole" ? of : absl::StrFormat("%.0f of %s", row.Number("pieces"), of);
-       }},
-      {"way", [](const Row& row) { return kText(row, "way"); }},
-      {"time", [](const Row& row) { return TimeText(row.Number("us")); }},
-      {"spread",
-       [](const Row& row) {
-         return absl::StrCat(TimeText(row.Number("low_us")), " to ",
-                             TimeText(row.Number("high_us")));
-       }},
-      {"GFLOP/s", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("speed")); }},
-      {"over whole",
-       [](const Row& row) { return absl::StrFormat("%.2f", row.Number("over_whole")); }}};
+  return {{"dtype", [](const Row& row) { return kText(row, "dtype"); }},
+          {"m x k x n", SizeText},
+          {"pieces",
+           [](const Row& row) {
+             const std::string of = kText(row, "of");
+             return of == "whole" ? of : absl::StrFormat("%.0f of %s", row.Number("pieces"), of);
+           }},
+          {"way", [](const Row& row) { return kText(row, "way"); }},
+          {"time", [](const Row& row) { return TimeText(row.Number("us")); }},
+          {"spread",
+           [](const Row& row) {
+             return absl::StrCat(TimeText(row.Number("low_us")), " to ",
+                                 TimeText(row.Number("high_us")));
+           }},
+          {"GFLOP/s", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("speed")); }},
+          {"over whole",
+           [](const Row& row) { return absl::StrFormat("%.2f", row.Number("over_whole")); }}};
 }
 
 std::vector<Column> Columns() {
@@ -152,7 +151,8 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "measures matrix products; see bench/README.md\n\n  gemm [--ranks=2] [--cases=products,pieces] [--json=FILE]");
+      "measures matrix products; see bench/README.md\n\n  gemm [--ranks=2] "
+      "[--cases=products,pieces] [--json=FILE]");
   absl::ParseCommandLine(argc, argv);
   const absl::Status status = coconet::bench::RunAll();
   if (!status.ok()) absl::FPrintF(stderr, "gemm: %s\n", status.message());

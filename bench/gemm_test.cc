@@ -75,8 +75,8 @@ TEST(MeasureGemm, HasASpeedForEachWay) {
 TEST(MeasurePieces, HasATimeForEachCutAndWay) {
   const absl::Status status = RunWorld({.ranks = 2}, [](Rank& rank) -> absl::Status {
     for (const auto& [dtype, ways] : {std::pair{DType::kF32, 3}, std::pair{DType::kBF16, 2}}) {
-      const absl::StatusOr<std::vector<Row>> rows = MeasurePieces(
-          rank, dtype, {.m = 17, .n = 33, .k = 65}, {.seconds = 0, .min_rounds = 2});
+      const absl::StatusOr<std::vector<Row>> rows =
+          MeasurePieces(rank, dtype, {.m = 17, .n = 33, .k = 65}, {.seconds = 0, .min_rounds = 2});
       if (!rows.ok()) return rows.status();
       EXPECT_EQ(rows->size(), static_cast<size_t>(5 * ways));
       for (const Row& row : *rows) {

@@ -22,7 +22,7 @@ struct ModelCase {
     /// The same across nodes: with and without overlap, and computation and communication alone.
     kAcross,
     kAcrossParts,  // of kAcross computation and communication alone
-    kPipeline,  // the boundary of two pipeline stages: overlapped, as written, by slices
+    kPipeline,     // the boundary of two pipeline stages: overlapped, as written, by slices
   };
   Kind kind{};
   DType dtype = DType::kF32;

@@ -22,7 +22,8 @@ ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
 namespace coconet::bench {
 namespace {
 
-constexpr const char* kKinds[] = {"epilogue", "across", "across_parts", "pipeline"};  // by ModelCase::Kind
+constexpr const char* kKinds[] = {"epilogue", "across", "across_parts",
+                                  "pipeline"};  // by ModelCase::Kind
 
 absl::Status BadArgument(absl::string_view flag, absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, ": cannot be ", text));

@@ -47,6 +47,13 @@ input a : f32[K, M] sliced(0)
 input b : f32[N, K] sliced(1)
 output c = all_reduce(sum, matmul(a, b, transpose_a, transpose_b))
 )";
+constexpr char kColumns[] = R"(coconet 1
+program columns
+input a : f32[M, K] local
+input b : f32[N, K] local
+input r : f32[M, N] replicated
+output c = abs(all_reduce(sum, matmul(a, b, transpose_b)) + r)
+)";
 constexpr char kHalves[] = R"(coconet 1
 program halves
 input g : f32[N] local
@@ -102,6 +109,12 @@ const std::vector<MutationCase>& HostCases() {
         {"host-library-fused", "adam", {{"N", 20011}}, "fuse(RS, AG); fuse(C)", kPull, 2},
         {"host-old-state", kOldState, {{"N", 5001}}, "AR g g; C", kLibrary, 2},
         {"host-transposed", kTransposed, {{"M", 70}, {"N", 50}, {"K", 90}}, "MM; AR", kLibrary, 2},
+        {"host-columns",
+         kColumns,
+         {{"M", 50}, {"N", 37}, {"K", 24}},
+         "ol(MM, RS[0], fuse(C), AG c)",
+         "library vec=8 chunk=8 blocks=2 stream=none one-shot=pull pieces=3 columns=1",
+         3},
         {"host-rows", kRows, {{"B", 200}, {"H", 6}}, "fuse(AR, C)", kPull, 2},
         {"host-even", "sgd", {{"N", 20480}}, "fuse(AR, C)", kPull, 2},
         {"host-odd-dropout",

@@ -11,8 +11,8 @@ namespace coconet {
 Config DrawCompiledConfig(std::mt19937_64& random);
 
 /// Draws the other fields for a schedule, except the protocol: small chunks, so that there are many
-/// chunks and flags; some blocks, on a GPU of some threads; some pieces where launches overlap, of rows
-/// or of columns.
+/// chunks and flags; some blocks, on a GPU of some threads; some pieces where launches overlap, of
+/// rows or of columns.
 Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random);
 
 /// Draws what runs beside what, for the protocol that `config` has, on `nodes` nodes: kernels

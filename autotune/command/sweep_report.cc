@@ -79,7 +79,9 @@ std::string Remark(const TuningRecord& record, const VariantResult& v) {
 /// "ol(MM, AR) (4 pieces, 16 beside)"
 std::string WordsOf(const VariantResult& v) {
   std::vector<std::string> words;
-  if (v.config.pieces > 1) words.push_back(absl::StrCat(v.config.pieces, " pieces"));
+  if (v.config.pieces > 1)
+    words.push_back(
+        absl::StrCat(v.config.pieces, v.config.columns ? " pieces of columns" : " pieces"));
   if (v.config.tiles > 0) words.push_back(absl::StrCat("tiles of ", v.config.tiles));
   if (v.config.beside > 0) words.push_back(absl::StrCat(v.config.beside, " beside"));
   if (v.config.batch > 0) words.push_back(absl::StrCat("batches of ", v.config.batch));

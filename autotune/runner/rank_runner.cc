@@ -62,10 +62,8 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   bool go_on = true;
   for (int v : order) {
     const Config& config = variants_[v].config;
-    const auto [first, is_new] =
-        alike.try_emplace({variants_[v].group, config.one_shot, config.pieces, config.tiles,
-                           config.columns},
-                          v);
+    const auto [first, is_new] = alike.try_emplace(
+        {variants_[v].group, config.one_shot, config.pieces, config.tiles, config.columns}, v);
     Work& work = work_[v];
     if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
       work.facts = other.facts;

@@ -36,12 +36,13 @@ struct Feature {
 /// All members of Config: an unnamed one does not compile.
 std::array<int64_t, 19> ValuesOf(const Config& config) {
   const auto& [protocol, vec, chunk, blocks, streaming, one_shot, pieces, batch, threads, gemm,
-               multicast, ring, bulk, beside, tiles, remote_first, concurrent, bucket, columns] = config;
+               multicast, ring, bulk, beside, tiles, remote_first, concurrent, bucket, columns] =
+      config;
   const auto of = [](auto value) { return static_cast<int64_t>(value); };
-  return {of(protocol), of(vec),    of(chunk),   of(blocks),       of(streaming),  of(one_shot),
-          of(pieces),   of(batch),  of(threads), of(gemm),         of(multicast),  of(ring),
-          of(bulk),     of(beside), of(tiles),   of(remote_first), of(concurrent), of(bucket),
-          of(columns)};
+  return {of(protocol),     of(vec),        of(chunk),  of(blocks),  of(streaming),
+          of(one_shot),     of(pieces),     of(batch),  of(threads), of(gemm),
+          of(multicast),    of(ring),       of(bulk),   of(beside),  of(tiles),
+          of(remote_first), of(concurrent), of(bucket), of(columns)};
 }
 
 /// Of a variant whose schedule has that outline.

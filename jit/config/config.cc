@@ -283,7 +283,8 @@ bool RingPays(const ConfigSpace& space) {
 
 /// The ways to multiply that differ. Of hosts (runtime/host/gemm.h): with the second operand as it
 /// is stored, or rearranged; and for f32 by the library's gemm, which below AVX-512 is what its
-/// matmul calls. There it has no products of 16 bits, whose operands are widened as they are stored.
+/// matmul calls. There it has no products of 16 bits, whose operands are widened as they are
+/// stored.
 int GemmWaysOf(const Schedule& s, const ConfigSpace& space) {
   if (!Multiplies(s)) return 1;
   if (space.multiprocessors > 0) return std::min(space.gemm_candidates, kMostGemmCandidates);
@@ -435,8 +436,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     if (LeftToLibrary(c.protocol, space.nodes) == LibraryDoes::kNone &&
         ChunksOf(s, overlap).space.exchanges)
       return error("a kernel does an AllToAll at once; want a library in an overlap of one");
-    if (absl::Status fit =
-            CountPieces(s, overlap, space.ranks, c.pieces, c.columns).status();
+    if (absl::Status fit = CountPieces(s, overlap, space.ranks, c.pieces, c.columns).status();
         c.tiles == 0 && !fit.ok())
       return error(fit.message());
   }

@@ -240,8 +240,7 @@ TEST(Configs, TryTheWaysOfAMatrixProductWhereThereIsOne) {
     return gemms;
   };
   const auto ways = [&](const Graph& program, int candidates) {
-    return ways_in(program,
-                   {.ranks = 2, .multiprocessors = 16, .gemm_candidates = candidates});
+    return ways_in(program, {.ranks = 2, .multiprocessors = 16, .gemm_candidates = candidates});
   };
   EXPECT_EQ(ways(product, 1), std::set<int>({0}));
   EXPECT_EQ(ways(product, 3), std::set<int>({0, 1, 2}));

@@ -98,8 +98,9 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
     return error("beside is no number above 0");
   if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
     return error("tiles is no number above 0");
-  const std::pair<size_t, bool*> flags[] = {
-      {9, &c.multicast}, {10, &c.ring}, {11, &c.bulk}, {14, &c.remote_first}, {15, &c.concurrent}, {17, &c.columns}};
+  const std::pair<size_t, bool*> flags[] = {{9, &c.multicast},   {10, &c.ring},
+                                            {11, &c.bulk},       {14, &c.remote_first},
+                                            {15, &c.concurrent}, {17, &c.columns}};
   for (const auto& [at, flag] : flags) {
     if (!values[at].empty() && values[at] != "1")
       return error(absl::StrCat("want ", kNames[at], "=1, or nothing"));

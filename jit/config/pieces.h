@@ -15,10 +15,10 @@ namespace coconet {
 /// the last dimension where `rows`; else in elements.
 struct Piece {
   bool rows = false;
-  bool lead = false;    // before `dim` all extents are 1
+  bool lead = false;     // before `dim` all extents are 1
   bool columns = false;  // of all rows, whichever slice these are in
-  bool slices = false;  // [begin, end) of every rank's slice; else of the whole
-  int dim = 0;          // slices: over this dimension; and where `lead`
+  bool slices = false;   // [begin, end) of every rank's slice; else of the whole
+  int dim = 0;           // slices: over this dimension; and where `lead`
   int64_t begin = 0, end = 0;
   int64_t per = 0;    // in a slice, padding included; without `slices` in the whole
   int64_t total = 0;  // in the whole

@@ -138,7 +138,7 @@ std::string Emitter::BeginText(absl::string_view first) const {
       k_.cuts && !k_.over_tensors && !k_.exchange.has_value()
           ? absl::StrCat("  const Cut cut", CutText(k_), ";\n")
           : "",
-      k_.piece == nullptr ? ""
+      k_.piece == nullptr    ? ""
       : k_.PiecesOfRows()    ? "  const PartOfRows& part = p.part;\n"
       : k_.PiecesOfColumns() ? "  const PartOfColumns& part = p.part;\n"
                              : "  const Part part{p.part_begin, p.part_end};\n",

@@ -162,8 +162,7 @@ EmittedKernel ColumnsKernel(const TensorType& type, int64_t rows, const Piece& p
     words.push_back({Arg::Kind::kInt, -1, word});
   const std::string columns = args.Member("ColumnsOfRows columns", "columns", std::move(words));
   const std::string whole = args.Integer(
-      "packed",
-      length % config.vec == 0 && piece.begin % config.vec == 0 && run % config.vec == 0);
+      "packed", length % config.vec == 0 && piece.begin % config.vec == 0 && run % config.vec == 0);
   const std::string own = args.Own(storage, type.dtype), other = args.Own(block, type.dtype);
   const std::string body =
       absl::StrCat(args.LocalsText(), "  MoveColumns<kV, ", pack ? "true" : "false", ">(grid, ",

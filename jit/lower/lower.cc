@@ -84,8 +84,8 @@ absl::Status AddOverlap(const Schedule& schedule, const Units& u, const Units::C
     if (TensorCount(schedule.graph()) > 0) {
       batches = BatchesOf(schedule, chain.overlap, target.ranks, config.pieces);
     } else {
-      ASSIGN_OR_RETURN(pieces, PiecesOf(schedule, chain.overlap, target.ranks, config.pieces,
-                                        config.columns));
+      ASSIGN_OR_RETURN(
+          pieces, PiecesOf(schedule, chain.overlap, target.ranks, config.pieces, config.columns));
     }
     std::vector<UnitPart> parts;
     for (const Piece& piece : pieces) parts.push_back({.unit = -1, .piece = &piece});

@@ -317,29 +317,31 @@ TEST(Lower, KeepsAStateUntilAllOfItHasBeenRead) {
 std::string OfColumns(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) {
-    absl::StrAppend(
-        &text, text.empty() ? "" : "; ",
-        std::visit(Match{[](const KernelStep& k) { return k.label; },
-                         [](const CollectiveStep& c) {
-                           return absl::StrCat(c.label, " ", c.count, c.in == c.out ? " in place" : "");
-                         },
-                         [](const GemmStep& g) {
-                           return absl::StrCat("MM +", g.b.offset, " n=", g.n.total, " +",
-                                               g.c.offset);
-                         }},
-                   step));
+    absl::StrAppend(&text, text.empty() ? "" : "; ",
+                    std::visit(Match{[](const KernelStep& k) { return k.label; },
+                                     [](const CollectiveStep& c) {
+                                       return absl::StrCat(c.label, " ", c.count,
+                                                           c.in == c.out ? " in place" : "");
+                                     },
+                                     [](const GemmStep& g) {
+                                       return absl::StrCat("MM +", g.b.offset, " n=", g.n.total,
+                                                           " +", g.c.offset);
+                                     }},
+                               step));
   }
   return text;
 }
 
 TEST(Lower, CutsAProductByColumns) {
   const Schedule reduced = Find(kEpilogue, "ol(MM, AR, fuse(C))");
-  EXPECT_EQ(OfColumns(Lower(reduced, {.pieces = 2, .columns = true}, 2)->plan),
-            "MM +0 n=5 +0; pack AR; AR 200 in place; unpack AR; MM +5 n=5 +5; C; pack AR; AR 200 in "
-            "place; unpack AR; C");
-  EXPECT_EQ(OfColumns(Lower(reduced, {.pieces = 3, .columns = true}, 2)->plan),
-            "MM +0 n=4 +0; pack AR; AR 160 in place; unpack AR; MM +4 n=4 +4; C; pack AR; AR 160 in "
-            "place; unpack AR; MM +8 n=2 +8; C; pack AR; AR 80 in place; unpack AR; C");
+  EXPECT_EQ(
+      OfColumns(Lower(reduced, {.pieces = 2, .columns = true}, 2)->plan),
+      "MM +0 n=5 +0; pack AR; AR 200 in place; unpack AR; MM +5 n=5 +5; C; pack AR; AR 200 in "
+      "place; unpack AR; C");
+  EXPECT_EQ(
+      OfColumns(Lower(reduced, {.pieces = 3, .columns = true}, 2)->plan),
+      "MM +0 n=4 +0; pack AR; AR 160 in place; unpack AR; MM +4 n=4 +4; C; pack AR; AR 160 in "
+      "place; unpack AR; MM +8 n=2 +8; C; pack AR; AR 80 in place; unpack AR; C");
 }
 
 TEST(Lower, LoadsEverythingBeforeItStoresAnything) {

@@ -103,9 +103,8 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
       piece.m = {end - begin, 0};
       piece.a.offset = begin * whole.a.ld;
       piece.c.offset = begin * whole.c.ld;
-      auto made = Gemm::Create(
-          piece, 0, a.data(), b.data(), c.data(), nullptr,
-          pieces.empty() ? nullptr : pieces[0].get());
+      auto made = Gemm::Create(piece, 0, a.data(), b.data(), c.data(), nullptr,
+                               pieces.empty() ? nullptr : pieces[0].get());
       ASSERT_TRUE(made.ok()) << made.status();
       pieces.push_back(*std::move(made));
     }

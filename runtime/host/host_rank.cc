@@ -57,10 +57,9 @@ struct CallMaker {
     };
     const Gemm* first =
         step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Gemm> gemm,
-        Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c),
-                     Counts(step.rows.counts), first));
+    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
+                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b),
+                                  own(step.c), Counts(step.rows.counts), first));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
   }
 
