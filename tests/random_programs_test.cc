@@ -18,6 +18,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/testing/random_copies.h"
 #include "coconet/testing/random_program.h"
 #include "gtest/gtest.h"
 #include "tests/machine.h"
@@ -47,7 +48,8 @@ const Target kWorlds[] = {1,
                           {2, 2, 2},
                           {4, 2, 2}};  // ranks and nodes of a stage, stages
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
-constexpr int kSchedules = 3;        // tried of each program
+constexpr int kSchedules = 3;        // tried of each program, and one that computes values again
+constexpr int kMostCopies = 12;      // of values of one program
 constexpr int kProgramsABatch = 16;  // share ranks and kernels
 constexpr int kShrinkTries = 40;     // each compiles for a second or so
 
@@ -65,9 +67,12 @@ Terms DrawTerms(std::mt19937_64& random) {
 absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit,
                           std::mt19937_64& random, VariantBatch& batch) {
   const bool by_node = terms.world.nodes > 1 && terms.world.ranks_per_node() > 1;
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
-  for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
-    const size_t at = schedules.size() <= limit ? i : i == 0 ? 0 : random() % schedules.size();
+  ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
+  ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
+  const size_t derived = schedules.size(), some = std::min(limit, derived);
+  schedules.push_back(WithRandomCopies(plain, kMostCopies, random));
+  for (size_t i = 0; i <= some; ++i) {
+    const size_t at = i == some ? derived : derived <= limit ? i : i == 0 ? 0 : random() % derived;
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = DrawArguments(terms.compiled, schedules[at], random);
       config.protocol = protocol;

@@ -27,6 +27,39 @@ absl::StatusOr<Graph> Checked(const Split& split, absl::StatusOr<Graph> graph) {
   return TotalBeforeRanks(*graph);
 }
 
+absl::Status CheckDim(const Graph& g, const SplitByNode& split, const TensorType& operand,
+                      const TensorType& result) {
+  const Layout& slices = As<AllGather>(g, split.node) ? operand.layout : result.layout;
+  if (slices.owned())
+    return Refused(split, NodeText(g, split.node),
+                   " is of a tensor that one rank owns, want slices");
+  const int rank = static_cast<int>(operand.shape.size());
+  if (rank == 0)
+    return Refused(split, NodeText(g, split.node), " is a scalar: there is nothing to scatter");
+  if (split.dim != Layout::kFlat && (split.dim < 0 || split.dim >= rank)) {
+    return Refused(split, "want flat or a dimension from 0 to ", rank - 1, " of ",
+                   Text(operand.shape), ", have ", split.dim);
+  }
+  if (slices.weighted())
+    return Refused(split, NodeText(g, split.node), " gathers parts by weight, want equal ones");
+  if (As<AllReduce>(g, split.node) || slices.dim == split.dim) return absl::OkStatus();
+  return Refused(split, NodeText(g, split.node), " has slices over ", DimText(slices.dim),
+                 ", want that, have ", DimText(split.dim));
+}
+
+/// Appends the steps that replace a collective over all ranks.
+NodeId AddSteps(Graph& out, const Op& op, int dim, NodeId operand) {
+  if (const auto* scatter = std::get_if<ReduceScatter>(&op)) {
+    const NodeId of_node = out.Add(ReduceScatter{scatter->kind, dim, Span::kNode}, {operand});
+    return out.Add(ReduceScatter{scatter->kind, dim, Span::kAcross}, {of_node});
+  }
+  if (std::holds_alternative<AllGather>(op))
+    return out.Add(AllGather{Span::kNode}, {out.Add(AllGather{Span::kAcross}, {operand})});
+  const ReduceKind kind = std::get<AllReduce>(op).kind;
+  const NodeId of_node = out.Add(ReduceScatter{kind, dim, Span::kNode}, {operand});
+  return out.Add(AllGather{Span::kNode}, {out.Add(AllReduce{kind, Span::kAcross}, {of_node})});
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split) {
@@ -59,6 +92,26 @@ absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split) 
                    : FoldOverRanks(out, *fold, part, operand.dtype);
   });
   return Checked(split, TakeSlicesAtHand(std::move(split_up.graph)));
+}
+
+absl::StatusOr<Graph> ApplySplitByNode(const TypedGraph& program, const SplitByNode& split) {
+  const Graph& g = program.graph();
+  const Op& op = g.nodes[split.node].op;
+  const bool splits = std::holds_alternative<AllReduce>(op) ||
+                      std::holds_alternative<ReduceScatter>(op) ||
+                      std::holds_alternative<AllGather>(op);
+  if (!splits || SpanOf(op) != Span::kAll) {
+    return Refused(split, "want all_reduce, reduce_scatter or all_gather over all ranks, have ",
+                   NodeText(g, split.node));
+  }
+  RETURN_IF_ERROR(
+      CheckDim(g, split, program.type(program.inputs(split.node)[0]), program.type(split.node)));
+  return Rewrite(g,
+                 [&](Graph& out, NodeId id, std::vector<NodeId> inputs) {
+                   return id == split.node ? AddSteps(out, op, split.dim, inputs[0])
+                                           : out.Add(g.nodes[id].op, std::move(inputs));
+                 })
+      .graph;
 }
 
 }  // namespace coconet

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "coconet/schedule/schedule.h"
@@ -14,6 +17,14 @@ absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split);
 absl::StatusOr<Graph> ApplySplitByNode(const TypedGraph& program, const SplitByNode& split);
 absl::StatusOr<Graph> ApplyReorder(const TypedGraph& program, const Reorder& reorder);
 absl::StatusOr<Graph> ApplySlice(const TypedGraph& program, const Slice& slice);
+
+/// What a Recompute makes.
+struct Recomputed {
+  Rewritten rewritten;
+  std::map<NodeId, NodeId> copies;  // by node that is computed again
+  std::vector<NodeId> casts;        // that tell copies from what they copy
+};
+absl::StatusOr<Recomputed> ApplyRecompute(const TypedGraph& program, const Recompute& recompute);
 
 /// Replaces each Shard of a value, some of whose operands are gathered from slices of the same
 /// shape, by computation on these slices. So the result of several splits does not depend on their

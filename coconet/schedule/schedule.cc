@@ -1,5 +1,6 @@
 #include "coconet/schedule/schedule.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -179,6 +180,10 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
               },
               [&](const Reorder& reorder) { return OfGraph(t, ApplyReorder(program, reorder)); },
               [&](const Slice& slice) { return OfGraph(t, ApplySlice(program, slice)); },
+              [&](const Recompute& recompute) -> Result {
+                ASSIGN_OR_RETURN(RecomputedSchedule recomputed, ApplyRecompute(s, recompute));
+                return recomputed.schedule;
+              },
               [&](const Fuse& fuse) { return FuseAll(s, {&fuse, 1}); },
               [&](const Overlap& overlap) -> Result {
                 const Chunks chunks = ChunksOf(s, overlap.nodes);
@@ -187,10 +192,33 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
               },
           },
           t));
-  if (std::holds_alternative<Fuse>(t)) return result;
+  if (std::holds_alternative<Fuse>(t) || std::holds_alternative<Recompute>(t)) return result;
   std::vector<Transformation> trace = s.trace();
   trace.push_back(t);
   return result.WithTrace(std::move(trace));
+}
+
+absl::StatusOr<RecomputedSchedule> ApplyRecompute(const Schedule& s, const Recompute& recompute) {
+  const Transformation t = recompute;
+  RETURN_IF_ERROR(CheckNodeIds(s.graph(), t));
+  if (!s.kernels().empty() || !s.overlaps().empty())
+    return Refused(t, "there are kernels already, and their nodes would change: fuse last");
+  ASSIGN_OR_RETURN(const Recomputed made, ApplyRecompute(s.program(), recompute));
+  const Rewritten canonical = Canonicalize(made.rewritten.graph);
+  RecomputedSchedule result;
+  ASSIGN_OR_RETURN(TypedGraph program, TypedGraph::Of(canonical.graph));
+  result.schedule = Schedule(std::move(program), {});
+  if (const absl::Status order = CheckHasOrder(result.schedule); !order.ok())
+    return Refused(t, order.message());
+  for (NodeId id : made.rewritten.renamed) result.renamed.push_back(canonical.renamed[id]);
+  for (const auto& [node, copy] : made.copies) result.copies.push_back(canonical.renamed[copy]);
+  for (NodeId cast : made.casts) result.copies.push_back(canonical.renamed[cast]);
+  absl::c_sort(result.copies);
+  result.copies.erase(std::unique(result.copies.begin(), result.copies.end()), result.copies.end());
+  std::vector<Transformation> trace = s.trace();
+  trace.push_back(t);
+  result.schedule = result.schedule.WithTrace(std::move(trace));
+  return result;
 }
 
 absl::StatusOr<Schedule> FuseAll(const Schedule& s, absl::Span<const Fuse> fuses) {

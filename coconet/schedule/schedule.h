@@ -86,6 +86,14 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 /// conditions are in docs/schedules.md.
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& t);
 
+/// Apply of a Recompute, with what has become of the nodes.
+struct RecomputedSchedule {
+  Schedule schedule;
+  std::vector<NodeId> renamed;  // by node of the schedule before
+  std::vector<NodeId> copies;   // ascending, with the casts that tell them apart
+};
+absl::StatusOr<RecomputedSchedule> ApplyRecompute(const Schedule& s, const Recompute& recompute);
+
 /// Whether one launch can contain the nodes of a fusion: all that Apply checks, but whether kernels
 /// of the schedule lie across it, and whether other launches must run in the middle of it.
 absl::Status CheckFuse(const TypedGraph& program, const Fuse& fuse);

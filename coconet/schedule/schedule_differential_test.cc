@@ -1,5 +1,7 @@
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <random>
 
 #include "absl/algorithm/container.h"
 #include "coconet/language/text.h"
@@ -7,6 +9,7 @@
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
+#include "coconet/testing/random_copies.h"
 #include "coconet/testing/random_elements.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/simulator.h"
@@ -119,6 +122,30 @@ TEST(Differential, EveryScheduleOfRandomPrograms) {
     CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
     ASSERT_FALSE(HasFatalFailure());
   }
+}
+
+TEST(Differential, CopiesInRandomPrograms) {
+  const char* given = std::getenv("COCONET_SEED");
+  const uint64_t first =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  size_t copies = 0;
+  for (uint64_t seed = first; seed < first + 24; ++seed) {
+    std::mt19937_64 random(seed);
+    const Graph program =
+        RandomProgram(seed, {.kind = ProgramKind::kStep, .operations = 18, .max_elements = 400});
+    std::vector<Schedule> schedules;
+    for (int i = 0; i < 4; ++i) {
+      const Schedule s = WithRandomCopies(*InitialSchedule(program), /*most=*/20, random);
+      const absl::StatusOr<Schedule> replayed = Replay(program, *ParseTrace(TraceText(s.trace())));
+      ASSERT_TRUE(replayed.ok()) << replayed.status() << " COCONET_SEED=" << seed;
+      EXPECT_EQ(Print(*replayed), Print(s)) << "COCONET_SEED=" << seed;
+      copies += s.trace().size();
+      schedules.push_back(s);
+    }
+    CheckSchedules(program, schedules, kRanks[seed % std::size(kRanks)], seed);
+    ASSERT_FALSE(HasFatalFailure()) << "COCONET_SEED=" << seed;
+  }
+  EXPECT_GT(copies, 24u) << "COCONET_SEED=" << first;
 }
 
 TEST(Differential, SchedulesOfProgramsThatCountAsLarge) {

@@ -39,6 +39,16 @@ absl::StatusOr<std::vector<NodeId>> ParseNodeIds(absl::string_view arguments) {
   return nodes;
 }
 
+absl::StatusOr<Transformation> ParseRecompute(absl::string_view arguments) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(arguments, " for ");
+  if (parts.size() != 2)
+    return absl::InvalidArgumentError("want nodes, for, and the nodes that take their copies");
+  Recompute recompute;
+  ASSIGN_OR_RETURN(recompute.nodes, ParseNodeIds(parts[0]));
+  ASSIGN_OR_RETURN(recompute.users, ParseNodeIds(parts[1]));
+  return recompute;
+}
+
 absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
   const size_t open = text.find('(');
   if (open == absl::string_view::npos || !absl::EndsWith(text, ")"))
@@ -48,13 +58,15 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
       absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
   if (name == "split") return ParseSplit<Split>(arguments);
   if (name == "split_by_node") return ParseSplit<SplitByNode>(arguments);
+  if (name == "recompute") return ParseRecompute(arguments);
   if (name == "fuse" || name == "overlap") {
     ASSIGN_OR_RETURN(std::vector<NodeId> nodes, ParseNodeIds(arguments));
     if (name == "fuse") return Fuse{std::move(nodes)};
     return Overlap{std::move(nodes)};
   }
   if (name != "reorder" && name != "slice")
-    return absl::InvalidArgumentError("want split, split_by_node, reorder, slice, fuse or overlap");
+    return absl::InvalidArgumentError(
+        "want split, split_by_node, reorder, slice, recompute, fuse or overlap");
   ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
   if (name == "reorder") return Reorder{id};
   return Slice{id};
@@ -72,6 +84,11 @@ std::vector<NodeId> NamedNodes(const Transformation& t) {
                         [](const SplitByNode& s) { return std::vector<NodeId>{s.node}; },
                         [](const Reorder& r) { return std::vector<NodeId>{r.all_gather}; },
                         [](const Slice& s) { return std::vector<NodeId>{s.state}; },
+                        [](const Recompute& r) {
+                          std::vector<NodeId> named = r.nodes;
+                          named.insert(named.end(), r.users.begin(), r.users.end());
+                          return named;
+                        },
                         [](const Fuse& f) { return f.nodes; },
                         [](const Overlap& o) { return o.nodes; },
                     },
@@ -87,6 +104,9 @@ std::string Text(const Transformation& t) {
           },
           [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
           [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
+          [](const Recompute& r) {
+            return absl::StrCat("recompute(", NodeList(r.nodes), " for ", NodeList(r.users), ")");
+          },
           [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
           [](const Overlap& o) { return absl::StrCat("overlap(", NodeList(o.nodes), ")"); },
       },

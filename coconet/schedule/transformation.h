@@ -62,6 +62,17 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+/// Computes values again for some of the operations that take them, so that these neither wait for
+/// the first computation nor need its results kept in memory until then:
+///   y = f(x); u = g(y); v = h(y)  -->  y = f(x); u = g(y); v = h(f(cast(x)))
+/// `nodes` (ascending) are elementwise operations; `users` (ascending) take the copies of them
+/// instead. A cast of an operand to its own dtype tells the first operations of the copy from those
+/// that they copy: equal operations are one. So there is one copy of an operation at most.
+struct Recompute {
+  std::vector<NodeId> nodes, users;
+  bool operator==(const Recompute&) const = default;
+};
+
 /// Makes the nodes (ascending) one kernel. Of an existing kernel they contain all nodes or none.
 struct Fuse {
   std::vector<NodeId> nodes;
@@ -76,7 +87,7 @@ struct Overlap {
   bool operator==(const Overlap&) const = default;
 };
 
-using Transformation = std::variant<Split, SplitByNode, Reorder, Slice, Fuse, Overlap>;
+using Transformation = std::variant<Split, SplitByNode, Reorder, Slice, Recompute, Fuse, Overlap>;
 
 /// The nodes that a transformation names.
 std::vector<NodeId> NamedNodes(const Transformation& t);
@@ -84,8 +95,8 @@ std::vector<NodeId> NamedNodes(const Transformation& t);
 /// "%2 %5 %6"
 std::string NodeList(const std::vector<NodeId>& nodes);
 
-/// "split(%4, flat)", "split_by_node(%4, 0)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)",
-/// "overlap(%2 %5)": prints and parses back.
+/// "split(%4, flat)", "split_by_node(%4, 0)", "reorder(%6)", "slice(%1)", "recompute(%2 %3 for
+/// %7)", "fuse(%2 %5 %6)", "overlap(%2 %5)": prints and parses back.
 std::string Text(const Transformation& t);
 std::string TraceText(const std::vector<Transformation>& trace);  // joined by "; "
 absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text);

@@ -129,12 +129,61 @@ std::vector<int> ConcurrentRanks(const Schedule& s, const Launches& launches) {
   return ranks;
 }
 
+/// By node: it is computed again for what takes it (Recompute), and late: from the cast that tells
+/// a copy from what it copies, on to where operations are no longer elementwise.
+std::vector<bool> CopiesOf(const TypedGraph& program) {
+  std::vector<bool> copies(program.size());
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!IsElementwise(program.op(id))) continue;
+    const auto* cast = As<Cast>(program.graph(), id);
+    copies[id] =
+        (cast != nullptr && cast->dtype == program.type(program.inputs(id)[0]).dtype) ||
+        absl::c_any_of(program.inputs(id), [&](NodeId operand) { return copies[operand]; });
+  }
+  return copies;
+}
+
+/// `order` with launches that only compute copies right before the first that takes these.
+std::vector<int> WithCopiesLate(const Schedule& s, const Launches& launches,
+                                const std::vector<int>& order) {
+  const std::vector<bool> copies = CopiesOf(s.program());
+  std::vector<bool> late(launches.size()), has_taker(launches.size()), done(launches.size());
+  for (const Launch& launch : launches.list) {
+    for (int before : launch.after) has_taker[before] = true;
+  }
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    late[launch] = has_taker[launch] &&
+                   absl::c_all_of(launches[launch].nodes, [&](NodeId id) { return copies[id]; });
+  }
+  std::vector<int> result;
+  const auto add = [&](int first) {
+    std::vector<int> stack = {first};
+    while (!stack.empty()) {
+      const int launch = stack.back();
+      const auto waiting = absl::c_find_if(
+          launches[launch].after, [&](int before) { return late[before] && !done[before]; });
+      if (!done[launch] && waiting != launches[launch].after.end()) {
+        stack.push_back(*waiting);
+        continue;
+      }
+      stack.pop_back();
+      if (!done[launch]) result.push_back(launch);
+      done[launch] = true;
+    }
+  };
+  for (int launch : order) {
+    if (!late[launch]) add(launch);
+  }
+  return result;
+}
+
 /// The order that launches run in: by first node where dependencies leave a choice, or by
 /// ConcurrentRanks. Shorter than their list where they wait for each other in a cycle.
 std::vector<int> OrderOf(const Schedule& s, const Launches& launches, bool concurrent = false) {
-  const std::vector<int> order =
+  std::vector<int> order =
       concurrent ? InOrder(launches.list, ConcurrentRanks(s, launches)) : InOrder(launches.list);
   const bool runs = static_cast<int>(order.size()) == launches.size();
+  if (runs) order = WithCopiesLate(s, launches, order);
   return runs && !s.overlaps().empty() ? WithChains(launches, s.overlaps(), order) : order;
 }
 
