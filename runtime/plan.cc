@@ -233,6 +233,11 @@ void ForEarlierSteps(Step& step, const std::function<void(int&)>& f) {
 Plan StepsOf(const Plan& plan, int begin, int end) {
   Plan part = plan;
   part.steps.assign(plan.steps.begin() + begin, plan.steps.begin() + end);
+  part.overlaps.clear();
+  for (const auto& [first, last] : plan.overlaps) {
+    if (std::max(first, begin) < std::min(last, end))
+      part.overlaps.emplace_back(std::max(first, begin) - begin, std::min(last, end) - begin);
+  }
   for (Step& step : part.steps) {
     std::visit([&](auto& any) { std::erase_if(any.after, [&](int s) { return s < begin; }); },
                step);
@@ -277,18 +282,9 @@ std::string Print(const Plan& plan) {
   }
   for (size_t i = 0; i < plan.steps.size(); ++i)
     absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");
+  for (const auto& [begin, end] : plan.overlaps)
+    absl::StrAppend(&out, "overlap ", begin, " to ", end - 1, "\n");
   return out;
-}
-
-int64_t BytesPerRank(const Plan& plan) {
-  int64_t most = 0;
-  for (int rank = 0; rank < std::max(plan.ranks, 1); ++rank) {
-    int64_t bytes = 0;
-    for (const Buffer& b : plan.buffers)
-      bytes += b.On(rank) * static_cast<int64_t>(SizeOf(b.dtype));
-    most = std::max(most, bytes);
-  }
-  return most;
 }
 
 }  // namespace coconet

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -221,6 +222,9 @@ struct Plan {
   std::vector<Step> steps;
   /// Lower bound of the bytes that kernels and collectives load and store on the busiest rank.
   int64_t bytes_per_rank = 0;
+  /// The steps of overlaps, each [first, second), ascending: what one of them reads or writes lives
+  /// through all of them.
+  std::vector<std::pair<int, int>> overlaps = {};
   bool operator==(const Plan&) const = default;
 };
 
@@ -235,9 +239,6 @@ int SizeOf(const Plan& plan, Group group);
 
 /// One line per buffer and per step; for goldens, dumps and agreement checks.
 std::string Print(const Plan& plan);
-
-/// Bytes that binding the plan allocates on one rank.
-int64_t BytesPerRank(const Plan& plan);
 
 /// The time that a step took in its lane: from when its predecessor in the lane and all steps in
 /// `after` were done until it was done. Microseconds since the run of the plan began.

@@ -93,10 +93,6 @@ TEST(Plan, KnowsTheSizesOfItsGroups) {
   EXPECT_EQ(SizeOf(plan, Group::kAcross), 2);
 }
 
-TEST(Plan, CountsTheBytesOfItsBuffers) {
-  EXPECT_EQ(BytesPerRank(Example()), 100 * 4 + 64 * 2 + 128 * 4 + 32 * 4);
-}
-
 GemmStep ExampleGemm() {
   return {.dtype = DType::kBF16,
           .batch = 2,

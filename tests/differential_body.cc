@@ -54,7 +54,7 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
                                      const LoweredVariant& variant, const StepData& data, int steps,
                                      const RunOptions& options) {
   absl::StatusOr<RankMemory> memory =
-      RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
+      RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan, options.shared);
   RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
                    rank.Bind(variant.lowered.plan, kernels, memory->buffers(), options.timeout_s));
@@ -76,7 +76,7 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
 
 absl::Status RunVariant(Rank& rank, const Module& kernels, const LoweredVariant& variant,
                         uint64_t seed, int steps, Tally& tally) {
-  return RunVariantWith({}, rank, kernels, variant, seed, steps, tally);
+  return RunVariantWith({.shared = seed % 2 == 1}, rank, kernels, variant, seed, steps, tally);
 }
 
 absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,

@@ -34,6 +34,7 @@ std::string Reproducer(const LoweredVariant& variant, uint64_t seed);
 struct RunOptions {
   double timeout_s = 60;                                                 // of one wait
   std::function<void(BoundPlan& plan, int step)> before_step = nullptr;  // on each rank
+  bool shared = false;  // temporaries lie as in a job, without canaries between them
 };
 
 /// What the steps of a variant leave behind on one rank.
@@ -52,7 +53,7 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data
 /// of `seed`, and compares every element of every result of every step on every rank with the
 /// interpreter, evaluated on the original program with the states that the step before left behind.
-/// Replicas must be equal to the bit.
+/// Replicas must be equal to the bit. Seeds that are odd have RunOptions::shared.
 ///
 /// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has
 /// a tally of its own.

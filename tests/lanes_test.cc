@@ -1,10 +1,10 @@
-// Steps of different lanes that use one buffer, of which one writes it, wait for each other.
+// Steps of different lanes that use one buffer, of which one writes it, wait for each other, and
+// temporaries that share memory do not live at the same time.
 
 #include <algorithm>
 #include <iostream>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +18,8 @@
 #include "coconet/workloads/training_steps.h"
 #include "gtest/gtest.h"
 #include "jit/lower/lower.h"
+#include "runtime/plan_memory.h"
+#include "runtime/testing/temporary_checks.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
 
@@ -91,7 +93,8 @@ std::string WhyUnordered(const Plan& plan, const std::vector<PlacedLaunch>& laun
 
 struct Seen {
   int plans = 0, buckets = 0;
-  int beside = 0, shared = 0;  // steps on lane 1; buffers of several values
+  int beside = 0, shared = 0;  // steps on lane 1; plans some of whose temporaries share memory
+  double most = 1;             // temporaries over their lower bound
 };
 
 /// Lowers schedules of the program that have concurrency.
@@ -130,11 +133,18 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
           << Text(config);
       ++seen.plans;
       for (const Step& step : lowered->plan.steps) seen.beside += LaneOf(step);
-      std::map<int, std::set<NodeId>> values;
-      for (const PlacedLaunch& launch : launches) {
-        for (const auto& [node, buffer] : launch.writes) values[buffer].insert(node);
+      seen.shared += TemporariesOverlap(lowered->plan);
+      for (int rank : {0, target.ranks - 1}) {
+        const TemporaryPlaces places = PlaceTemporaries(lowered->plan, rank);
+        EXPECT_EQ(WhyOverlapping(lowered->plan, places, rank), "")
+            << Print(program) << TraceText(s.trace()) << "\n"
+            << Text(config);
       }
-      for (const auto& [buffer, nodes] : values) seen.shared += nodes.size() > 1;
+      const PlanMemory memory = MemoryOf(lowered->plan);
+      if (memory.live > 0) {
+        seen.most = std::max(
+            seen.most, static_cast<double>(memory.temporaries) / static_cast<double>(memory.live));
+      }
     }
   }
 }
@@ -152,7 +162,7 @@ TEST(Lanes, OfRandomProgramsWaitForEachOther) {
     CheckProgram(program, target, random, /*limit=*/6, seen);
   }
   std::cout << seen.plans << " plans, " << seen.buckets << " buckets, " << seen.beside
-            << " steps beside others, " << seen.shared << " shared buffers\n";
+            << " steps beside others, " << seen.shared << " plans whose temporaries share memory\n";
   EXPECT_FALSE(testing::Test::HasFailure()) << "COCONET_SEED=" << seed;
   EXPECT_GT(seen.plans, 20);
   EXPECT_GT(seen.beside, 20);
@@ -167,9 +177,22 @@ TEST(Lanes, OfTrainingStepsWaitForEachOther) {
   ASSERT_TRUE(gpt.ok()) << gpt.status();
   CheckProgram(*gpt, {2, 2}, random, /*limit=*/20, seen);
   CheckProgram(*gpt, {4, 2}, random, /*limit=*/20, seen);
+  EXPECT_GT(seen.shared, 4);
   EXPECT_GT(seen.plans, 4);
   EXPECT_GT(seen.buckets, 10);
   EXPECT_GT(seen.beside, 100);
+}
+
+TEST(Memory, OfTrainingStepsIsNearItsLowerBound) {
+  const absl::StatusOr<Graph> gpt = GptStep(
+      {.layers = 3, .width = 64, .heads = 2, .vocabulary = 256, .sequence = 32, .examples = 2});
+  ASSERT_TRUE(gpt.ok()) << gpt.status();
+  std::mt19937_64 random(2);
+  Seen seen;
+  CheckProgram(*gpt, {2, 2}, random, /*limit=*/20, seen);
+  std::cout << "temporaries over their lower bound: at most " << seen.most << "\n";
+  EXPECT_GT(seen.plans, 2);
+  EXPECT_LE(seen.most, 1.1);
 }
 
 }  // namespace

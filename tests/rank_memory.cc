@@ -7,6 +7,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
+#include "runtime/plan_memory.h"
 #include "runtime/simt/simt_world.h"
 
 namespace coconet {
@@ -37,9 +38,9 @@ std::unique_ptr<Memory> WindowOf(const Memory& whole, int64_t begin, int64_t byt
 }  // namespace
 
 absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& schedule,
-                                                const Plan& plan) {
+                                                const Plan& plan, bool shared) {
   RankMemory memory(rank, plan);
-  RETURN_IF_ERROR(memory.AllocateBuffers(rank));
+  RETURN_IF_ERROR(memory.AllocateBuffers(rank, shared));
   RETURN_IF_ERROR(memory.PlaceTensors(rank, schedule));
   return memory;
 }
@@ -49,13 +50,24 @@ int64_t RankMemory::BytesOf(size_t buffer) const {
          static_cast<int64_t>(SizeOf(plan_->buffers[buffer].dtype));
 }
 
-absl::Status RankMemory::AllocateBuffers(Rank& rank) {
+absl::Status RankMemory::AllocateBuffers(Rank& rank, bool shared) {
   int64_t end[2] = {kCanaryBytes, kCanaryBytes};  // of the local and the symmetric allocation
+  const TemporaryPlaces places = PlaceTemporaries(*plan_, rank.stage_rank());
   for (size_t i = 0; i < plan_->buffers.size(); ++i) {
     int64_t& at = end[plan_->buffers[i].symmetric];
     begins_.push_back(at);
-    if (plan_->buffers[i].role != BufferRole::kSync)
+    alone_.push_back(!shared || places.offsets[i] < 0);
+    if (plan_->buffers[i].role != BufferRole::kSync && alone_[i])
       at += (BytesOf(i) + kCanaryBytes + kLine - 1) / kLine * kLine;
+  }
+  const auto area = [&](bool symmetric) {
+    return (end[symmetric] + kTemporaryAlignment - 1) / kTemporaryAlignment * kTemporaryAlignment;
+  };
+  for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+    if (!alone_[i]) begins_[i] = area(plan_->buffers[i].symmetric) + places.offsets[i];
+  }
+  for (const bool symmetric : {false, true}) {
+    if (shared) end[symmetric] = area(symmetric) + places.bytes[symmetric] + kCanaryBytes;
   }
   ASSIGN_OR_RETURN(symmetric_, rank.Allocate(end[true], /*symmetric=*/true));
   ASSIGN_OR_RETURN(local_, rank.Allocate(end[false], /*symmetric=*/false));
@@ -168,7 +180,7 @@ absl::Status RankMemory::CheckUntouched() const {
     return absl::InternalError(absl::StrCat("input \"", input.name, "\" has changed"));
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (buffers_[i] == nullptr) continue;
+    if (buffers_[i] == nullptr || !alone_[i]) continue;
     const auto touched = [&](int64_t byte) {
       return static_cast<unsigned char>(own(i)[byte]) != kCanary;
     };

@@ -24,9 +24,10 @@ struct Placed {
 /// One rank's memory for a lowered schedule, with canaries between the buffers.
 class RankMemory {
  public:
-  /// Collective.
-  static absl::StatusOr<RankMemory> Allocate(Rank& rank, const Schedule& schedule,
-                                             const Plan& plan);
+  /// Collective. `shared`: temporaries lie as in a job (PlaceTemporaries), with canaries behind all
+  /// of them.
+  static absl::StatusOr<RankMemory> Allocate(Rank& rank, const Schedule& schedule, const Plan& plan,
+                                             bool shared = false);
 
   /// For Bind.
   std::vector<Memory*> buffers() const;
@@ -46,7 +47,7 @@ class RankMemory {
  private:
   RankMemory(const Rank& rank, const Plan& plan)
       : rank_(rank.rank()), first_(rank.stage() * rank.mesh().stage_size()), plan_(&plan) {}
-  absl::Status AllocateBuffers(Rank& rank);
+  absl::Status AllocateBuffers(Rank& rank, bool shared);
   absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
   int IndexOf(const std::string& name) const;
   /// Whether the buffer is an output or a temporary, whose content before a step is undefined.
@@ -64,6 +65,7 @@ class RankMemory {
   std::unique_ptr<Memory> symmetric_, local_;     // what the buffers are cut from
   mutable std::optional<HostView> views_[2];      // of local_ and symmetric_
   std::vector<int64_t> begins_;                   // of buffers, in what they are cut from
+  std::vector<bool> alone_;                       // of buffers: they have canaries around
   std::vector<std::unique_ptr<Memory>> buffers_;  // null: flags and counters, which Bind allocates
   std::vector<Placed> inputs_, results_;
   std::vector<std::string> inputs_before_;

@@ -57,7 +57,9 @@ double MedianOfUndisturbed(std::vector<Sample> samples) {
 
 absl::StatusOr<Stopwatch> Stopwatch::Create(Rank& rank, std::vector<TimedPlan> plans) {
   Arena::Needs needs;
-  for (const TimedPlan& timed : plans) Arena::Include(*timed.plan, needs);
+  for (const TimedPlan& timed : plans) {
+    Arena::Include(*timed.plan, Temporaries::kShared, needs);
+  }
   ASSIGN_OR_RETURN(Arena arena, Arena::Create(rank, needs));
   return Stopwatch(rank, std::move(plans), std::move(arena));
 }
@@ -76,7 +78,9 @@ absl::Status Stopwatch::Fill(const TimedPlan& timed, absl::Span<Memory* const> b
 
 absl::StatusOr<double> Stopwatch::Time(size_t plan, const Terms& terms) {
   const TimedPlan& timed = plans_[plan];
-  const std::vector<Memory*> buffers = arena_.Place(*timed.plan);
+  const std::vector<std::shared_ptr<Memory>> memory =
+      arena_.Place(*rank_, *timed.plan, Temporaries::kShared);
+  const std::vector<Memory*> buffers = Pointers(memory);
   RETURN_IF_ERROR(rank_->exchange().Agree(Fill(timed, buffers)));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound,
                    rank_->Bind(*timed.plan, *timed.module, buffers, GetEnv().timeout_s));

@@ -1,7 +1,9 @@
 #include "autotune/measure/arena.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -41,7 +43,8 @@ struct Cut {
 Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric, int stage_rank) {
   Cut cut;
   for (const MemoryNeed& need : needs) {
-    const int64_t bytes = need.On(stage_rank), align = bytes >= kHugePage ? kHugePage : kLine;
+    const int64_t bytes = need.On(stage_rank),
+                  align = bytes >= kHugePage ? kHugePage : kTemporaryAlignment;
     if (need.symmetric == symmetric) cut.end = (cut.end + align - 1) / align * align;
     cut.offsets.push_back(cut.end);
     if (need.symmetric == symmetric) cut.end += std::max<int64_t>(bytes, 1);
@@ -61,6 +64,25 @@ void Grow(MemoryNeed& need, const MemoryNeed& more) {
   }
   need.bytes = std::max(need.bytes, more.bytes);
   need.symmetric = need.symmetric || more.symmetric;
+}
+
+/// Names of areas of temporaries; no tensor's name begins with a blank.
+constexpr const char* kAreas[] = {" local", " symmetric"};
+
+/// Of a temporary that lies apart, and what is behind it.
+int64_t BytesApart(int64_t bytes) { return (bytes + kGuardBytes + kLine - 1) / kLine * kLine; }
+
+/// Grows the area of the buffer by it.
+void AddApart(const Buffer& buffer, int ranks, std::array<MemoryNeed, 2>& areas) {
+  MemoryNeed& area = areas[buffer.symmetric];
+  if (!buffer.on_rank.empty() || !area.on_rank.empty()) {
+    area.on_rank.resize(ranks, area.bytes);
+    for (int rank = 0; rank < ranks; ++rank) {
+      area.on_rank[rank] +=
+          BytesApart(buffer.On(rank) * static_cast<int64_t>(SizeOf(buffer.dtype)));
+    }
+  }
+  area.bytes += BytesApart(coconet::BytesOf(buffer));
 }
 
 }  // namespace
@@ -95,41 +117,60 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
   return parts;
 }
 
-std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
-  std::vector<Slot> slots(plan.buffers.size());
-  std::vector<int> temporaries;
-  for (int i = 0; i < static_cast<int>(plan.buffers.size()); ++i) {
-    switch (plan.buffers[i].role) {
+std::array<MemoryNeed, 2> AreasOf(const Plan& plan) {
+  const bool by_rank =
+      absl::c_any_of(plan.buffers, [](const Buffer& b) { return !b.on_rank.empty(); });
+  std::array<MemoryNeed, 2> areas = {MemoryNeed{0, false}, MemoryNeed{0, true}};
+  for (int rank = 0; rank < (by_rank ? plan.ranks : 1); ++rank) {
+    const TemporaryPlaces places = PlaceTemporaries(plan, rank);
+    for (const bool symmetric : {false, true})
+      areas[symmetric].bytes = std::max(areas[symmetric].bytes, places.bytes[symmetric]);
+    if (by_rank) areas[false].on_rank.push_back(places.bytes[false]);
+  }
+  return areas;
+}
+
+std::vector<std::shared_ptr<Memory>> TemporariesIn(
+    const Rank& rank, const Plan& plan, const std::array<std::shared_ptr<Memory>, 2>& areas) {
+  const TemporaryPlaces places = PlaceTemporaries(plan, rank.stage_rank());
+  std::vector<std::shared_ptr<Memory>> memory(plan.buffers.size());
+  for (size_t b = 0; b < memory.size(); ++b) {
+    if (places.offsets[b] < 0) continue;
+    const Buffer& buffer = plan.buffers[b];
+    const std::shared_ptr<Memory>& area = areas[buffer.symmetric];
+    const int64_t bytes = BytesOn(rank, buffer);
+    CC_CHECK(area != nullptr && places.offsets[b] + bytes <= area->bytes());
+    memory[b] = std::make_shared<MemoryPart>(area, rank, places.offsets[b], bytes);
+  }
+  return memory;
+}
+
+std::vector<Memory*> Pointers(const std::vector<std::shared_ptr<Memory>>& memory) {
+  std::vector<Memory*> pointers;
+  for (const std::shared_ptr<Memory>& one : memory) pointers.push_back(one.get());
+  return pointers;
+}
+
+void Arena::Include(const Plan& plan, Temporaries temporaries, Needs& needs) {
+  Needs own;
+  std::array<MemoryNeed, 2> areas = {MemoryNeed{0, false}, MemoryNeed{0, true}};
+  if (temporaries == Temporaries::kShared) areas = AreasOf(plan);
+  for (const Buffer& buffer : plan.buffers) {
+    switch (buffer.role) {
       case BufferRole::kInput:
       case BufferRole::kState:
       case BufferRole::kOutput:
-        slots[i] = {plan.buffers[i].name, -1};
+        own.emplace(buffer.name, NeedOf(buffer));
         break;
       case BufferRole::kTemp:
-        temporaries.push_back(i);
+        if (temporaries == Temporaries::kApart) AddApart(buffer, plan.ranks, areas);
         break;
       case BufferRole::kSync:
         break;
     }
   }
-  std::stable_sort(temporaries.begin(), temporaries.end(), [&](int a, int b) {
-    return coconet::BytesOf(plan.buffers[a]) > coconet::BytesOf(plan.buffers[b]);
-  });
-  int used[2] = {0, 0};
-  for (int i : temporaries) {
-    const bool symmetric = plan.buffers[i].symmetric;
-    slots[i] = {symmetric ? " symmetric" : " local",
-                used[symmetric]++};  // no tensor's name starts with a blank
-  }
-  return slots;
-}
-
-void Arena::Include(const Plan& plan, Needs& needs) {
-  Needs own;
-  const std::vector<Slot> slots = SlotsOf(plan);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const Buffer& buffer = plan.buffers[i];
-    if (buffer.role != BufferRole::kSync) own.emplace(slots[i], NeedOf(buffer));
+  for (const MemoryNeed& area : areas) {
+    if (area.bytes > 0) own.emplace(kAreas[area.symmetric], area);
   }
   Include(own, needs);
 }
@@ -167,17 +208,31 @@ absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
   return arena;
 }
 
-std::vector<Memory*> Arena::Place(const Plan& plan) const {
-  const std::vector<Slot> slots = SlotsOf(plan);
-  std::vector<Memory*> memory;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (plan.buffers[i].role == BufferRole::kSync) {
-      memory.push_back(nullptr);
+std::vector<std::shared_ptr<Memory>> Arena::Place(const Rank& rank, const Plan& plan,
+                                                  Temporaries temporaries) const {
+  std::array<std::shared_ptr<Memory>, 2> areas;
+  for (const bool symmetric : {false, true}) {
+    const auto at = memory_.find(kAreas[symmetric]);
+    if (at != memory_.end()) areas[symmetric] = at->second;
+  }
+  std::vector<std::shared_ptr<Memory>> memory(plan.buffers.size());
+  if (temporaries == Temporaries::kShared) memory = TemporariesIn(rank, plan, areas);
+  int64_t end[2] = {0, 0};  // of the temporaries so far, where they lie apart
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const Buffer& buffer = plan.buffers[i];
+    if (memory[i] != nullptr || buffer.role == BufferRole::kSync) continue;
+    if (buffer.role != BufferRole::kTemp) {
+      const auto at = memory_.find(buffer.name);
+      CC_CHECK(at != memory_.end());
+      memory[i] = at->second;
       continue;
     }
-    const auto at = memory_.find(slots[i]);
-    CC_CHECK(at != memory_.end());
-    memory.push_back(at->second.get());
+    const int64_t bytes = BytesOn(rank, buffer);
+    CC_CHECK(areas[buffer.symmetric] != nullptr &&
+             end[buffer.symmetric] + bytes + kGuardBytes <= areas[buffer.symmetric]->bytes());
+    memory[i] = std::make_shared<MemoryPart>(areas[buffer.symmetric], rank, end[buffer.symmetric],
+                                             bytes + kGuardBytes);
+    end[buffer.symmetric] += BytesApart(bytes);
   }
   return memory;
 }

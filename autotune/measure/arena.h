@@ -1,14 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/plan_memory.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -43,17 +44,28 @@ MemoryNeed NeedOf(const Buffer& buffer);
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
     Rank& rank, absl::Span<const MemoryNeed> needs);
 
+/// The areas of a plan's temporaries (PlaceTemporaries), the one that peers reach second.
+std::array<MemoryNeed, 2> AreasOf(const Plan& plan);
+/// By buffer of the plan: a temporary's part of `areas`; null for others.
+std::vector<std::shared_ptr<Memory>> TemporariesIn(
+    const Rank& rank, const Plan& plan, const std::array<std::shared_ptr<Memory>, 2>& areas);
+
+/// How temporaries lie.
+enum class Temporaries : uint8_t {
+  kShared,  // as in a job: those that do not live at the same time may overlap
+  kApart,   // none overlap, and each has a guard behind it
+};
+
 /// Memory that all variants of one program share while they are tuned, so that trying a variant
 /// allocates nothing. A tensor has the same memory in every variant, so that it holds ordinary
 /// numbers whichever variant wrote it last (NaNs and denormals would slow down arithmetic).
-/// Temporaries share memory by size.
 class Arena {
  public:
-  /// A tensor's name and -1, or a kind of temporaries and i for the i-th largest.
-  using Slot = std::pair<std::string, int>;
-  using Needs = std::map<Slot, MemoryNeed>;
-  /// Grows `needs` until they suffice for the plan, or for `more`, too.
-  static void Include(const Plan& plan, Needs& needs);
+  /// A tensor's name, or an area of temporaries.
+  using Needs = std::map<std::string, MemoryNeed>;
+  /// Grows `needs` until they suffice for the plan with its temporaries as said, or for `more`,
+  /// too.
+  static void Include(const Plan& plan, Temporaries temporaries, Needs& needs);
   static void Include(const Needs& more, Needs& needs);
   /// On the rank that needs most.
   static int64_t BytesOf(const Needs& needs);
@@ -61,14 +73,16 @@ class Arena {
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
   static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
 
-  /// Returns memory for each buffer of a plan that the needs include, with kGuardBytes behind; null
-  /// for sync buffers, which Rank::Bind allocates.
-  std::vector<Memory*> Place(const Plan& plan) const;
+  /// Returns memory for each buffer of a plan that the needs include, with kGuardBytes behind,
+  /// which shared temporaries have not; null for sync buffers, which Rank::Bind allocates.
+  std::vector<std::shared_ptr<Memory>> Place(const Rank& rank, const Plan& plan,
+                                             Temporaries temporaries) const;
 
  private:
-  static std::vector<Slot> SlotsOf(const Plan& plan);
-
-  std::map<Slot, std::shared_ptr<Memory>> memory_;
+  std::map<std::string, std::shared_ptr<Memory>> memory_;
 };
+
+/// What Rank::Bind takes.
+std::vector<Memory*> Pointers(const std::vector<std::shared_ptr<Memory>>& memory);
 
 }  // namespace coconet

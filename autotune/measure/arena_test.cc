@@ -53,48 +53,82 @@ TEST(Arena, RanksHaveWhatTheyNeed) {
   mine.on_rank = {0, 100};
   Buffer theirs{"u", BufferRole::kTemp, DType::kF32, 200, false, {200, 10}};
   Arena::Needs needs, more;
-  Arena::Include(PlanOf({mine, theirs}), needs);
-  EXPECT_EQ(Arena::BytesOf(needs), 800);
+  Arena::Include(PlanOf({mine, theirs}), Temporaries::kApart, needs);
+  EXPECT_EQ(Arena::BytesOf(needs), 800 + 4096 + 32);  // with the guard of the temporary, aligned
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
     absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
     if (!arena.ok()) return arena.status();
-    const std::vector<Memory*> memory = arena->Place(PlanOf({mine, theirs}));
+    const std::vector<std::shared_ptr<Memory>> memory =
+        arena->Place(rank, PlanOf({mine, theirs}), Temporaries::kApart);
     EXPECT_EQ(memory[0]->bytes(), BytesOn(rank, mine) + kGuardBytes);
     EXPECT_EQ(memory[1]->bytes(), (rank.rank() == 0 ? 800 : 40) + kGuardBytes);
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
   // What another variant needs whole, or peers reach, is there on all ranks.
-  Arena::Include(PlanOf({all}), more);
+  Arena::Include(PlanOf({all}), Temporaries::kApart, more);
   Arena::Include(needs, more);
-  EXPECT_EQ(Arena::BytesOf(more), 1200);
+  EXPECT_EQ(Arena::BytesOf(more), 400 + 800 + 4096 + 32);
 }
 
-TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
+/// A plan whose temporaries t0 and t1, of 100 and 50 floats, do not live at the same time, and t2,
+/// of 5, which peers reach.
+Plan PlanOfTemporaries() {
+  Plan plan = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
+                      {"t0", BufferRole::kTemp, DType::kF32, 100, false},
+                      {"t1", BufferRole::kTemp, DType::kF32, 50, false},
+                      {"t2", BufferRole::kTemp, DType::kF32, 5, true}});
+  for (int buffer = 1; buffer <= 3; ++buffer)
+    plan.steps.push_back(KernelStep{.symbol = "k", .args = {{Arg::Kind::kOwn, buffer, 0}}});
+  return plan;
+}
+
+TEST(Arena, TensorsKeepTheirPlace) {
   const Plan small = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
-                             {"m", BufferRole::kState, DType::kF32, 10, false},
-                             {"t0", BufferRole::kTemp, DType::kF32, 100, false},
-                             {"t1", BufferRole::kTemp, DType::kF32, 5, true}});
+                             {"m", BufferRole::kState, DType::kF32, 10, false}});
   const Plan large = PlanOf({{"m", BufferRole::kState, DType::kF32, 20, true},
-                             {"t0", BufferRole::kTemp, DType::kF32, 50, false},
                              {"flags", BufferRole::kSync, DType::kI32, 64, true},
-                             {"t1", BufferRole::kTemp, DType::kF32, 200, false},
                              {"g", BufferRole::kInput, DType::kF32, 20, false}});
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
     Arena::Needs needs;
-    Arena::Include(small, needs);
-    Arena::Include(large, needs);
+    Arena::Include(small, Temporaries::kShared, needs);
+    Arena::Include(large, Temporaries::kShared, needs);
     const absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
     EXPECT_TRUE(arena.ok()) << arena.status();
-    const std::vector<Memory*> a = arena->Place(small), b = arena->Place(large);
-    EXPECT_EQ(a[0], b[4]) << "g";
+    const std::vector<std::shared_ptr<Memory>> a = arena->Place(rank, small, Temporaries::kShared),
+                                               b = arena->Place(rank, large, Temporaries::kApart);
+    EXPECT_EQ(a[0], b[2]) << "g";
     EXPECT_EQ(a[1], b[0]) << "m";
     EXPECT_TRUE(a[1]->symmetric()) << "since one of the plans needs it";
     EXPECT_EQ(a[1]->bytes(), 80 + kGuardBytes);
-    EXPECT_EQ(a[2], b[3]) << "the largest local temporaries";
-    EXPECT_EQ(a[2]->bytes(), 800 + kGuardBytes);
-    EXPECT_EQ(b[2], nullptr);
-    EXPECT_EQ(std::set<Memory*>({b[0], b[1], b[3], b[4]}).size(), 4u);
+    EXPECT_EQ(b[1], nullptr);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(Arena, TemporariesShareMemoryOrLieApart) {
+  const Plan plan = PlanOfTemporaries();
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    Arena::Needs needs;
+    Arena::Include(plan, Temporaries::kShared, needs);
+    Arena::Include(plan, Temporaries::kApart, needs);
+    const absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
+    EXPECT_TRUE(arena.ok()) << arena.status();
+    const std::vector<std::shared_ptr<Memory>> shared =
+                                                   arena->Place(rank, plan, Temporaries::kShared),
+                                               apart =
+                                                   arena->Place(rank, plan, Temporaries::kApart);
+    EXPECT_EQ(shared[1]->own(), shared[2]->own());
+    EXPECT_EQ(shared[1]->bytes(), 400);
+    EXPECT_EQ(shared[2]->bytes(), 200);
+    EXPECT_FALSE(shared[1]->symmetric());
+    EXPECT_TRUE(shared[3]->symmetric());
+    EXPECT_NE(shared[3]->peer(1 - rank.rank()), nullptr);
+    EXPECT_GE(static_cast<char*>(apart[2]->own()) - static_cast<char*>(apart[1]->own()),
+              400 + kGuardBytes);
+    EXPECT_EQ(apart[1]->bytes(), 400 + kGuardBytes);
+    EXPECT_EQ(apart[2]->bytes(), 200 + kGuardBytes);
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
@@ -104,7 +138,7 @@ TEST(Arena, TooMuchIsAnErrorOnAllRanks) {
   const Plan huge = PlanOf({{"g", BufferRole::kInput, DType::kF64, int64_t{1} << 40, false}});
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
     Arena::Needs needs;
-    Arena::Include(huge, needs);
+    Arena::Include(huge, Temporaries::kShared, needs);
     EXPECT_EQ(Arena::BytesOf(needs), int64_t{1} << 43);
     EXPECT_EQ(Arena::Create(rank, needs).status().code(), absl::StatusCode::kResourceExhausted);
     return absl::OkStatus();

@@ -2,21 +2,28 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <tuple>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/search/forecast.h"
 #include "autotune/search/small_sizes.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
+#include "runtime/plan_memory.h"
 
 namespace coconet {
 namespace {
 
 Failure NoMemory(int64_t need, absl::string_view why) {
-  return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB per rank: ", why)};
+  return {Verdict::kTooLarge, absl::StrCat("needs ", BytesText(need), " per rank: ", why)};
 }
+
+/// Type of the payload of errors that say so.
+constexpr char kOverLimit[] = "coconet/over-memory-limit";
 
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
 /// much more memory also move more bytes. Programs below kSmallNeed have no limit.
@@ -35,6 +42,7 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
   runner->shrinks_ = !(Shrink(program) == program);
   using Needs = std::map<int64_t, Arena::Needs>;
   ASSIGN_OR_RETURN(Needs needs, runner->LowerAll());
+  if (needs.empty() && runner->leaves_out_) return runner->NoneIsWithin();
   RETURN_IF_ERROR(runner->MakeArena(std::move(needs)));
   RETURN_IF_ERROR(runner->MakeData(program));
   return runner;
@@ -65,8 +73,12 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
     const auto [first, is_new] = alike.try_emplace(
         {variants_[v].group, config.one_shot, config.pieces, config.tiles, config.columns}, v);
     Work& work = work_[v];
-    if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
+    const Work& other = work_[first->second];
+    const bool is_known =
+        !other.failure.has_value() || other.failure->verdict == Verdict::kTooLarge;
+    if (!is_new && is_known) {
       work.facts = other.facts;
+      work.failure = other.failure;
       continue;
     }
     if (v != options_.first && go_on && options_.go_on) {
@@ -87,12 +99,57 @@ void RankRunner::LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& need
     return;
   }
   const Lowered& full = *work.plans->full;
-  work.facts = {full.protocol, full.plan.bytes_per_rank, BytesPerRank(full.plan),
+  work.facts = {full.protocol, full.plan.bytes_per_rank, MemoryOf(full.plan).Total(),
                 shrinks_ ? work.plans->small[0].at : 0};
+  if (const int64_t limit = options_.memory_limit.value_or(work.facts.need);
+      work.facts.need > limit) {
+    work.failure = NoMemory(work.facts.need, absl::StrCat("the limit is ", BytesText(limit)));
+    leaves_out_ = true;
+    return;
+  }
   Arena::Needs& need = needs[work.facts.need];
-  Arena::Include(full.plan, need);
-  for (const VariantPlans::Small& small : work.plans->small)
-    Arena::Include(small.lowered.plan, need);
+  Arena::Include(full.plan, Temporaries::kShared, need);
+  if (!shrinks_) Arena::Include(full.plan, Temporaries::kApart, need);
+  for (const VariantPlans::Small& small : work.plans->small) {
+    Arena::Include(small.lowered.plan, Temporaries::kShared, need);
+    Arena::Include(small.lowered.plan, Temporaries::kApart, need);
+  }
+}
+
+bool RankRunner::IsOverLimit(const absl::Status& status) {
+  return status.GetPayload(kOverLimit).has_value();
+}
+
+absl::Status RankRunner::NoneIsWithin() const {
+  int least = -1;
+  for (int v = 0; v < std::ssize(work_); ++v) {
+    const bool is_known = work_[v].facts.need > 0;
+    if (is_known && (least < 0 || work_[v].facts.need < work_[least].facts.need)) least = v;
+  }
+  const Variant& variant = variants_[least];
+  std::vector<PlacedLaunch> launches;
+  absl::StatusOr<Lowered> lowered =
+      variant.apart != nullptr
+          ? LowerVariant(variant, TargetOf(rank_))
+          : Lower(variant.schedule, variant.config, TargetOf(rank_), &launches);
+  RETURN_IF_ERROR(lowered.status());
+  const int peak = PlaceTemporaries(lowered->plan, 0).peak_step;
+  std::string at;
+  for (const PlacedLaunch& launch : launches) {
+    if (launch.begin <= peak && peak < launch.end)
+      at = NodeText(variant.schedule.graph(), launch.nodes.back());
+  }
+  if (at.empty() && peak >= 0)
+    at = std::visit([](const auto& step) { return step.label; }, lowered->plan.steps[peak]);
+  const PlanMemory memory = MemoryOf(lowered->plan);
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
+      "tune ", variant.schedule.graph().name, ": no schedule fits the memory limit of ",
+      *options_.memory_limit, " bytes a rank; the smallest, \"", Describe(variant).schedule,
+      "\", needs ", memory.Total(), ": ", Text(memory),
+      at.empty() ? "" : absl::StrCat(", most of which live at ", at), "; want a limit of ",
+      memory.Total(), ", smaller sizes or more ranks"));
+  status.SetPayload(kOverLimit, absl::Cord("1"));
+  return status;
 }
 
 /// Makes one arena for all variants; drops those that need most while it is too large.
@@ -105,7 +162,7 @@ absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
     const bool much =
         most > least && Arena::BytesOf(together) > std::max(kMostOfLeast * least, kSmallNeed);
     absl::StatusOr<Arena> arena =
-        much ? absl::ResourceExhaustedError(absl::StrCat("others need ", least >> 20, " MiB"))
+        much ? absl::ResourceExhaustedError(absl::StrCat("others need ", BytesText(least)))
              : Arena::Create(rank_, together);
     if (arena.ok()) {
       arena_.emplace(*std::move(arena));

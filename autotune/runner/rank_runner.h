@@ -40,6 +40,8 @@ class RankRunner final : public VariantRunner {
     /// once it returns false, the variants that are left will not be tried. An error ends Create.
     /// May be empty.
     std::function<absl::StatusOr<bool>()> go_on = {};
+    /// Bytes of a variant on a rank: those that need more are not tried.
+    std::optional<int64_t> memory_limit = {};
     /// Asked on every rank while data are made and results checked: where it returns true on one,
     /// the call fails as Cancelled on all. May be empty.
     std::function<bool()> interrupted = {};
@@ -52,11 +54,16 @@ class RankRunner final : public VariantRunner {
 
   /// Collective. Lowers variants and allocates the memory that they share. `program` is bound;
   /// `program` and `variants` are equal on all ranks and outlive the runner. ResourceExhausted when
-  /// no variant fits in memory.
+  /// no variant fits in memory, or in the limit (IsOverLimit).
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
                                                             const std::vector<Variant>& variants,
                                                             Options options);
   ~RankRunner() override;
+
+  /// Whether an error of Create says that no variant is within the memory limit.
+  static bool IsOverLimit(const absl::Status& status);
+  /// Whether the memory limit leaves out a variant.
+  bool leaves_out() const { return leaves_out_; }
 
   /// The variants for the tuner: words and sizes, and the verdict of those that do not lower, do
   /// not fit in memory, or were not lowered in time.
@@ -109,6 +116,8 @@ class RankRunner final : public VariantRunner {
   /// Returns the memory that variants share, by the bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   void LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs);
+  /// The error where the memory limit leaves out all variants, with what the smallest needs.
+  absl::Status NoneIsWithin() const;
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
   absl::Status MakeData(const Graph& program);
@@ -117,10 +126,16 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<double> TimeSteps(int variant, int steps);
   /// Results that variants slice, and over which dimensions.
   std::set<PlainResults::SlicedResult> SlicedResults() const;
-  /// Collective.
+  /// Collective. `memory`: as of Arena::Place.
   absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const TypedGraph& program,
-                                              const Module& module, Instance& instance);
-  absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work);
+                                              const Module& module,
+                                              std::vector<std::shared_ptr<Memory>> memory,
+                                              Instance& instance);
+  /// At small sizes, or else at the program's own.
+  absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work, const TypedGraph& program);
+  /// VerifyAllData with temporaries that lie apart, and then, if some share memory, as in a job.
+  absl::StatusOr<std::optional<Failure>> VerifyPlaced(const Plan& plan, const TypedGraph& program,
+                                                      const Module& module, size_t small_at);
   /// LaunchChecks of a step at the program's size, run launch by launch.
   absl::StatusOr<std::optional<Failure>> VerifyLaunches(int variant);
   /// VerifySteps on all data of these small sizes.
@@ -130,6 +145,7 @@ class RankRunner final : public VariantRunner {
   Rank& rank_;
   const std::vector<Variant>& variants_;
   const Options options_;
+  bool leaves_out_ = false;
   bool shrinks_ = false;  // the program has smaller sizes than its own; else its own are small
   std::vector<Work> work_;
   std::optional<Arena> arena_;

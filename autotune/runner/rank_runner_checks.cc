@@ -96,10 +96,13 @@ std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const TypedGraph& program,
-                                                        const Module& module, Instance& instance) {
+                                                        const Module& module,
+                                                        std::vector<std::shared_ptr<Memory>> memory,
+                                                        Instance& instance) {
   instance.plan = &plan;
   instance.tensors = PlaceTensors(program.Expanded(), plan);
-  instance.buffers = arena_->Place(plan);
+  instance.buffers = Pointers(memory);
+  instance.memory = std::move(memory);
   const double wait_s =
       std::min(GetEnv().timeout_s,
                kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);
@@ -112,7 +115,28 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work) {
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifyPlaced(const Plan& plan,
+                                                                const TypedGraph& program,
+                                                                const Module& module,
+                                                                size_t small_at) {
+  const bool share = TemporariesOverlap(plan);
+  for (const Temporaries temporaries : {Temporaries::kApart, Temporaries::kShared}) {
+    if (temporaries == Temporaries::kShared && !share) break;
+    Instance instance;
+    ASSIGN_OR_RETURN(
+        std::optional<Failure> failure,
+        Bind(plan, program, module, arena_->Place(rank_, plan, temporaries), instance));
+    if (!failure.has_value()) {
+      ASSIGN_OR_RETURN(failure, VerifyAllData(small_at, instance));
+    }
+    if (failure.has_value()) return failure;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work,
+                                                               const TypedGraph& program) {
+  if (!shrinks_) return VerifyPlaced(work.plans->full->plan, program, *work.module, 0);
   std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
@@ -123,12 +147,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
     module = other.get();
   }
   for (const VariantPlans::Small& small : work.plans->small) {
-    Instance instance;
     ASSIGN_OR_RETURN(std::optional<Failure> failure,
-                     Bind(small.lowered.plan, small.program, *module, instance));
-    if (!failure.has_value()) {
-      ASSIGN_OR_RETURN(failure, VerifyAllData(small.at, instance));
-    }
+                     VerifyPlaced(small.lowered.plan, small.program, *module, small.at));
     if (!failure.has_value()) continue;
     failure->reason = absl::StrCat("at a small size: ", failure->reason);
     return failure;
@@ -155,16 +175,13 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
                    options_.binaries->Load(work.path, work.plans->full->source));
   if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
   work.module = std::move(loaded.module);
-  std::optional<Failure> failure;
-  if (shrinks_) {
-    ASSIGN_OR_RETURN(failure, VerifySmall(work));
-  }
+  const TypedGraph& program = variants_[variant].schedule.program();
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifySmall(work, program));
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, Bind(work.plans->full->plan, variants_[variant].schedule.program(),
-                                   *work.module, work.instance));
-  }
-  if (!failure.has_value() && !shrinks_) {
-    ASSIGN_OR_RETURN(failure, VerifyAllData(/*small_at=*/0, work.instance));
+    const Plan& plan = work.plans->full->plan;
+    ASSIGN_OR_RETURN(
+        failure, Bind(plan, program, *work.module, arena_->Place(rank_, plan, Temporaries::kShared),
+                      work.instance));
   }
   if (failure.has_value()) Unload(variant);
   return failure;
@@ -186,7 +203,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifyLaunches(int variant) {
     const Plan part = StepsOf(plan, done, launch->end);
     Instance instance;
     ASSIGN_OR_RETURN(std::optional<Failure> failure,
-                     Bind(part, variants_[variant].schedule.program(), *work.module, instance));
+                     Bind(part, variants_[variant].schedule.program(), *work.module,
+                          work.instance.memory, instance));
     if (!failure.has_value()) {
       ASSIGN_OR_RETURN(failure, RunTogether(rank_, *instance.bound));
     }

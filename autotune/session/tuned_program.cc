@@ -1,5 +1,6 @@
 #include "autotune/session/tuned_program.h"
 
+#include <array>
 #include <set>
 #include <utility>
 
@@ -149,12 +150,22 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(
   std::vector<size_t> missing;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     memory.push_back(backing[i].memory != nullptr ? backing[i].memory : scalars[i]);
-    if (memory[i] != nullptr || plan.buffers[i].role == BufferRole::kSync) continue;
+    const BufferRole role = plan.buffers[i].role;
+    if (memory[i] != nullptr || role == BufferRole::kSync || role == BufferRole::kTemp) continue;
     needs.push_back(NeedOf(plan.buffers[i]));
     missing.push_back(i);
   }
+  for (const MemoryNeed& area : AreasOf(plan)) {
+    if (area.bytes > 0) needs.push_back(area);
+  }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> parts, AllocateTogether(rank, needs));
   for (size_t k = 0; k < missing.size(); ++k) memory[missing[k]] = std::move(parts[k]);
+  std::array<std::shared_ptr<Memory>, 2> areas;
+  for (size_t k = missing.size(); k < parts.size(); ++k) areas[needs[k].symmetric] = parts[k];
+  const std::vector<std::shared_ptr<Memory>> temporaries = TemporariesIn(rank, plan, areas);
+  for (size_t i = 0; i < memory.size(); ++i) {
+    if (temporaries[i] != nullptr) memory[i] = temporaries[i];
+  }
   return memory;
 }
 
@@ -187,6 +198,7 @@ absl::StatusOr<DeviceBuffer> DeviceBuffer::Make(SessionState& session, DType dty
 }
 
 const Graph& TunedProgram::program() const { return compiled_->program; }
+PlanMemory TunedProgram::memory() const { return MemoryOf(compiled_->lowered->plan); }
 const std::vector<VariantResult>& TunedProgram::variants() const { return compiled_->variants; }
 
 absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) const {
@@ -242,10 +254,8 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     rep->index_check = std::make_unique<const IndexCheck>(std::move(check));
   }
   rep->plain = rep->copies_in.empty() && rep->copies_out.empty() && !rep->compare_replicas;
-  std::vector<Memory*> buffers;
-  for (const std::shared_ptr<Memory>& memory : rep->memory) buffers.push_back(memory.get());
-  ASSIGN_OR_RETURN(rep->plan,
-                   session.rank.Bind(plan, *compiled_->module, buffers, GetEnv().timeout_s));
+  ASSIGN_OR_RETURN(rep->plan, session.rank.Bind(plan, *compiled_->module, Pointers(rep->memory),
+                                                GetEnv().timeout_s));
   return BoundProgram(std::move(rep));
 }
 

@@ -13,6 +13,7 @@
 #include "autotune/store/record.h"
 #include "coconet/base/dtype.h"
 #include "coconet/ir/graph.h"
+#include "runtime/plan_memory.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -77,6 +78,9 @@ class TunedProgram {
   const TuningRecord& record() const { return *record_; }
   bool from_cache() const { return from_cache_; }
   const Graph& program() const;  // bound
+  /// Bytes that it has on the rank of a stage that needs most, tensors that the caller binds
+  /// included.
+  PlanMemory memory() const;
   /// All variants, each with its times or the reason why it was rejected; empty on a cache hit.
   const std::vector<VariantResult>& variants() const;
 

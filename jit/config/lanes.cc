@@ -25,17 +25,11 @@ std::vector<int> FirstOfChains(const Units& u) {
 
 UnitLanes LanesOf(const Units& u) {
   const int units = static_cast<int>(u.units.size());
-  UnitLanes lanes{std::vector<bool>(units), std::vector<int>(units, -1),
-                  std::vector<UnitLanes::Time>(units)};
-  for (int unit = 0; unit < units; ++unit) lanes.times[unit] = {unit, unit};
-  std::vector<bool> alone(units);  // on lane 0, with nothing on lane 1
-  for (const Units::Chain& chain : u.chains) {
-    for (int unit = chain.first; unit <= chain.last; ++unit) {
-      lanes.times[unit] = {chain.first, chain.last};
-      alone[unit] = true;
-    }
-  }
+  UnitLanes lanes{std::vector<bool>(units), std::vector<int>(units, -1)};
   if (!u.concurrent) return lanes;
+  std::vector<bool> alone(units);  // on lane 0, with nothing on lane 1
+  for (const Units::Chain& chain : u.chains)
+    std::fill(alone.begin() + chain.first, alone.begin() + chain.last + 1, true);
   for (int unit = 0; unit < units; ++unit) {
     const bool communicates = Communicates(u, u.units[unit]);
     lanes.beside[unit] = u.units[unit].library && communicates && !alone[unit];
@@ -46,7 +40,7 @@ UnitLanes LanesOf(const Units& u) {
   for (int unit = 0; unit < units; ++unit) last_of[unit] = unit;
   for (const auto& [first, last] : u.buckets)
     std::fill(last_of.begin() + first, last_of.begin() + last + 1, last);
-  int last_beside = -1, last_alone = -1, begin = 0;
+  int last_beside = -1, last_alone = -1;
   for (int unit = 0; unit < units; ++unit) {
     int& awaits = lanes.awaits[unit];
     for (int of_bucket = unit; of_bucket <= last_of[unit]; ++of_bucket) {
@@ -56,21 +50,11 @@ UnitLanes LanesOf(const Units& u) {
     }
     if (lanes.beside[unit]) {
       awaits = std::max(awaits, last_alone);
-      begin = std::max(begin, awaits + 1);
-      lanes.times[unit] = {begin, units - 1};
       last_beside = unit;
     } else if (alone[unit]) {
       // Those of an overlap wait for what comes before it.
       awaits = std::max(awaits, first_of[unit] == unit ? last_beside : -1);
       last_alone = unit;
-    }
-  }
-  // Where a unit begins, all of lane 1 up to the one that it awaits are done.
-  int done = -1;
-  for (int unit = 0; unit < units; ++unit) {
-    if (lanes.beside[unit]) continue;
-    for (; done < lanes.awaits[unit]; ++done) {
-      if (lanes.beside[done + 1]) lanes.times[done + 1].last = lanes.times[unit].first - 1;
     }
   }
   return lanes;

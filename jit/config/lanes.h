@@ -16,12 +16,6 @@ struct UnitLanes {
   /// By unit: the last unit of the other lane that must be done before it begins; -1: none. What a
   /// unit of an overlap waits for within that is not counted.
   std::vector<int> awaits;
-  /// By unit: the units of lane 0 in whose time it may run: those of its overlap; of lane 1, those
-  /// from the first that may still run when it begins to the last before one that awaits it.
-  struct Time {
-    int first = 0, last = 0;
-  };
-  std::vector<Time> times;
 };
 
 UnitLanes LanesOf(const Units& u);

@@ -34,6 +34,10 @@ class Draft {
     lowered_.plan.bytes_per_rank += bytes;
     steps_.push_back({std::move(step), tensor, std::move(rows)});
   }
+  /// The steps from `begin` on are of one overlap.
+  void AddOverlap(int begin) {
+    if (begin < size()) lowered_.plan.overlaps.emplace_back(begin, size());
+  }
   /// The definition of a kernel that steps launch.
   void AddSource(const EmittedKernel& kernel);
 

@@ -42,6 +42,8 @@ class Joining {
       last_[lane] = static_cast<int>(joined_.plan.steps.size());
       joined_.plan.steps.push_back(std::move(step));
     }
+    for (const auto& [begin, end] : plan.overlaps)
+      joined_.plan.overlaps.emplace_back(first_step + begin, first_step + end);
     joined_.plan.bytes_per_rank += plan.bytes_per_rank;
     for (const auto& [symbol, text] : part.lowered->kernels) {
       if (symbols_.insert(symbol).second) joined_.kernels.emplace_back(symbol, text);

@@ -170,6 +170,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, co
     const int first = unit, begin = draft.size();
     if (chain != u.chains.end() && chain->first == unit) {
       RETURN_IF_ERROR(AddOverlap(schedule, u, *chain, config, target, steps, draft));
+      draft.AddOverlap(begin);
       pending[0] = draft.LastStepOn(1);
       unit = chain->last;
       ++chain;

@@ -38,7 +38,8 @@ struct PlacedLaunch {
 
 /// Lowers a schedule of a bound program for the target's ranks: every input, state and output of
 /// the program becomes a buffer of its name and role; kernels run in dependency order with readers
-/// of an old state before its update; temporaries with disjoint lifetimes share buffers. Sizes are
+/// of an old state before its update; each value that another launch needs is a temporary
+/// (PlaceTemporaries says which of them share memory). Sizes are
 /// arguments of the kernels, not part of the source, so one binary serves all sizes. A program with
 /// lists runs the kernels of one tensor, with a loop over a table of all; library collectives and
 /// matrix products are one per tensor. The result is a function of the arguments only.

@@ -10,6 +10,7 @@
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/describe.h"
 #include "gtest/gtest.h"
+#include "runtime/plan_memory.h"
 
 namespace coconet {
 namespace {
@@ -78,10 +79,12 @@ TEST(Lower, ReadsAReshapedTemporaryAsLongAsItsReshapesAreRead) {
       "input a : f32[8, 8] local\nc = matmul(a, a)\nr = reshape(c, [4, 16])\n"
       "d = matmul(a, abs(c))\noutput z = r * reshape(d, [4, 16])\n");
   const Plan plan = Lower(s, {}, 2)->plan;
+  const std::vector<int64_t> offsets = PlaceTemporaries(plan, 0).offsets;
   const auto& first = std::get<GemmStep>(plan.steps[0]);
   for (const Step& step : plan.steps) {
     const auto* product = std::get_if<GemmStep>(&step);
-    if (product != nullptr && product != &first) EXPECT_NE(product->c.buffer, first.c.buffer);
+    if (product != nullptr && product != &first)
+      EXPECT_NE(offsets[product->c.buffer], offsets[first.c.buffer]);
   }
 }
 
@@ -363,8 +366,10 @@ TEST(Lower, TakesLongChainsOfScalars) {
 TEST(Lower, SharesTemporariesWhoseLivesDoNotOverlap) {
   const Schedule s =
       Plain("input x : f32[100] replicated\noutput y = abs(exp(sqrt(neg(abs(x)))))\n");
-  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan),
-            "x y t0 t1 | kernel C | kernel C | kernel C | kernel C | kernel C ");
+  const Plan plan = Lower(s, {}, 1)->plan;
+  EXPECT_EQ(Outline(plan),
+            "x y t0 t1 t2 t3 | kernel C | kernel C | kernel C | kernel C | kernel C ");
+  EXPECT_EQ(PlaceTemporaries(plan, 0).offsets, (std::vector<int64_t>{-1, -1, 0, 512, 0, 512}));
 }
 
 TEST(Lower, ComputesScalarsInEveryKernelThatNeedsThem) {

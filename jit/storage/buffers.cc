@@ -1,11 +1,8 @@
 #include "jit/storage/buffers.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -14,7 +11,6 @@
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "coconet/schedule/prologue.h"
-#include "jit/config/lanes.h"
 
 namespace coconet {
 namespace {
@@ -79,8 +75,6 @@ bool IsPushed(const Units& u, NodeId id) {
   return unit >= 0 && IsExchanged(u.program, u.units[unit].nodes, id);
 }
 
-using Life = UnitLanes::Time;
-
 /// The view that is all of a kernel's unit and keeps all elements in their order; -1: none.
 NodeId ReshapeOf(const Units& u, int unit) {
   if (u.units[unit].library || u.units[unit].nodes.size() != 1) return -1;
@@ -116,84 +110,47 @@ std::vector<NodeId> Holders(const Units& u, const BufferTable& table,
   return holders;
 }
 
-/// Values that need a temporary, with the units between which they live.
-std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table,
-                                   const std::vector<NodeId>& holders) {
-  const std::vector<Life> times = LanesOf(u).times;
-  std::map<NodeId, Life> lives;
-  const auto add = [&](NodeId used, int reader) {
+/// Values that need a temporary, in the order of the units that compute them.
+std::vector<NodeId> Temporaries(const Units& u, const BufferTable& table,
+                                const std::vector<NodeId>& holders) {
+  std::set<std::pair<int, NodeId>> values;
+  const auto add = [&](NodeId used) {
     const NodeId value = holders[used];
-    const int maker = u.unit_of[value];
-    if (table.of[value] >= 0 || maker < 0) return;
-    Life& life = lives.try_emplace(value, times[maker]).first->second;
-    life.last = std::max(life.last, times[reader].last);
+    if (table.of[value] < 0 && u.unit_of[value] >= 0) values.emplace(u.unit_of[value], value);
   };
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     for (NodeId id : u.units[unit].nodes) {
-      for (NodeId read : u.Reads(id, unit)) add(read, unit);
+      for (NodeId read : u.Reads(id, unit)) add(read);
       if (Is<MatMul>(u.graph(), id)) {
         const RowsInUse rows = u.RowsOfProduct(id, unit);
-        if (!rows.all()) add(rows.counts, unit);
+        if (!rows.all()) add(rows.counts);
       }
       if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0) {
-        add(before, unit);
-        add(u.Value(u.rows[id].counts), unit);
+        add(before);
+        add(u.Value(u.rows[id].counts));
       }
       const bool by_library = u.units[unit].library && !IsStore(u.graph(), id);
-      if (by_library || IsPushed(u, id)) add(id, unit);
+      if (by_library || IsPushed(u, id)) add(id);
     }
   }
-  return lives;
+  std::vector<NodeId> in_order;
+  for (const auto& [unit, value] : values) in_order.push_back(value);
+  return in_order;
 }
 
-/// Buffers that are alike, some of which hold nothing.
-class BufferPool {
- public:
-  /// The first buffer that holds nothing from unit `first` on; -1: none. Units do not decrease.
-  int FreeAt(int first) {
-    while (!busy_.empty() && busy_.top().first < first) {
-      free_.insert(busy_.top().second);
-      busy_.pop();
-    }
-    return free_.empty() ? -1 : *free_.begin();
-  }
-  void Hold(int buffer, int last) {
-    free_.erase(buffer);
-    busy_.push({last, buffer});
-  }
-
- private:
-  using Held = std::pair<int, int>;  // the last unit that uses it, buffer
-  std::set<int> free_;
-  std::priority_queue<Held, std::vector<Held>, std::greater<Held>> busy_;
-};
-
+/// A buffer for each; which of them lie in the same memory, the plan's steps decide.
 void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
                        const std::vector<bool>& symmetric) {
-  using Kind = std::tuple<DType, int64_t, bool, bool>;
-  std::map<Kind, BufferPool> pools;
   const std::vector<NodeId> holders = Holders(u, table, symmetric);
   std::vector<int64_t> most(u.graph().size());  // elements of what a value's buffer holds
   for (NodeId id = 0; id < u.graph().size(); ++id)
     most[holders[id]] = std::max(most[holders[id]], StoredElements(u.type(id), target));
-  std::vector<std::pair<Life, NodeId>> by_birth;
-  for (const auto& [value, life] : Temporaries(u, table, holders))
-    by_birth.push_back({life, value});
-  std::stable_sort(by_birth.begin(), by_birth.end(),
-                   [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
   int count[2] = {0, 0};
-  for (const auto& [life, value] : by_birth) {
+  for (NodeId value : Temporaries(u, table, holders)) {
     const bool each = u.each[value];
-    const DType dtype = u.type(value).dtype;
-    const int64_t elements = most[value];
-    BufferPool& pool = pools[{dtype, elements, symmetric[value], each}];
-    int buffer = pool.FreeAt(life.first);
-    if (buffer < 0) {
-      const std::string name = absl::StrCat(each ? "e" : "t", count[each]++);
-      buffer = AddBuffer(table, {name, BufferRole::kTemp, dtype, elements, symmetric[value]}, each);
-    }
-    pool.Hold(buffer, life.last);
-    table.of[value] = buffer;
+    const std::string name = absl::StrCat(each ? "e" : "t", count[each]++);
+    table.of[value] = AddBuffer(
+        table, {name, BufferRole::kTemp, u.type(value).dtype, most[value], symmetric[value]}, each);
   }
   for (NodeId id = 0; id < u.graph().size(); ++id) {
     if (holders[id] != id) table.of[id] = table.of[holders[id]];

@@ -27,9 +27,9 @@ struct BufferTable {
 /// buffer of its operand: there is nothing to do.
 bool IsInPlace(const Units& u, int unit, const BufferTable& table);
 
-/// Buffers of inputs, states and outputs in the order of their declaration, then of temporaries;
-/// temporaries whose lives do not overlap share a buffer, and so do a temporary and its reshapes,
-/// which are units of their own. A tensor that is not sliced is padded so
+/// Buffers of inputs, states and outputs in the order of their declaration, then of temporaries, in
+/// the order of the units that compute them; a temporary and its reshapes, which are units of their
+/// own, share one. A tensor that is not sliced is padded so
 /// that every contiguous slicing of it fits. `pull`: kernels load the operands of AllReduces where
 /// they are, so these must be symmetric.
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull);
