@@ -144,6 +144,10 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
               (flags.all ? VariantTable : ScheduleTable)(record, shown, session.library()).c_str());
   std::printf("best: %s%s\n", BestText(record).c_str(),
               absl::StrCat("\n", SearchText(record)).c_str());
+  const auto left_out = absl::c_count_if(
+      shown, [](const VariantResult& v) { return v.verdict == Verdict::kTooLarge; });
+  std::printf("memory: %s a rank%s\n", Text(tuned.memory()).c_str(),
+              left_out == 0 ? "" : absl::StrCat("; ", left_out, " variants need too much").c_str());
   if (!tuned.from_cache() && !record.trust.empty())
     std::printf("verified: %s\n",
                 absl::StrReplaceAll(record.trust[0].checks, {{"; ", ";\n          "}}).c_str());
@@ -250,6 +254,7 @@ int Main(const std::vector<std::string>& args) {
   options.budget_s = flags->budget_s;
   options.retune = flags->retune;
   options.search = flags->search;
+  options.memory_limit = flags->memory_limit;
   if (!flags->only.empty()) {
     options.admits = [&](const Schedule& schedule, const Config&) {
       return absl::c_any_of(flags->only, [&](const std::string& words) {

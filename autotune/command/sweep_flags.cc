@@ -37,7 +37,7 @@ constexpr size_t kShownSizes = 6;
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
       "ranks", "stages", "nodes", "dtype", "cache", "budget", "json",   "backend", "only",
-      "order", "preset", "list",  "help",  "N",     "all",    "retune", "search"};
+      "order", "preset", "list",  "help",  "N",     "all",    "retune", "search",  "memory"};
   return flags;
 }
 
@@ -86,6 +86,13 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   if (name == "order") {
     if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
     flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "memory") {
+    const absl::StatusOr<int64_t> bytes = ParseSize(value);
+    if (!bytes.ok() || *bytes < 1 || *bytes > kMostMemory)
+      return Bad(name, absl::StrCat("1 to ", kMostMemory, " bytes, as in 512Mi"), value);
+    flags.memory_limit = *bytes;
     return absl::OkStatus();
   }
   if (name == "search") {
@@ -248,6 +255,8 @@ std::string SweepHelp() {
                   be given several times; what wins among some is not kept
   --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
                   XDG_CACHE_HOME/coconet/tuning.db)
+  --memory=SIZE   the most bytes of the program on a rank: what needs more is not tried; where all
+                  does, values are computed again instead of kept, or it is refused
   --search=auto   how to go through the variants: exhaustive (all, each timed to the end), racing
                   (all; drops what is slower), model (what a model of the times promises, and random
                   ones), evolution (mixtures of the fastest, and random ones)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,9 @@ struct SweepFlags {
   std::vector<std::string> only;  // texts, of which a schedule's words contain one; empty: any
   SumOrder sum_order = SumOrder::kAny;
   SearchKind search = SearchKind::kAuto;
-  bool all = false;     // shows every variant
-  bool retune = false;  // tunes what is tuned
+  std::optional<int64_t> memory_limit;  // bytes a rank
+  bool all = false;                     // shows every variant
+  bool retune = false;                  // tunes what is tuned
   bool list = false, help = false;
 
   const Sizes& shown_sizes() const { return built_with.empty() ? sizes : built_with; }

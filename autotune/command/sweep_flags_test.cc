@@ -64,10 +64,10 @@ TEST(SizesText, IsShort) {
 }
 
 TEST(ParseSweepFlags, ReadsThemAll) {
-  const absl::StatusOr<SweepFlags> flags =
-      ParseSweepFlags({"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db",
-                       "--json=/tmp/x.json", "--budget=2.5", "--order=rank", "--B=3"},
-                      "/home/me");
+  const absl::StatusOr<SweepFlags> flags = ParseSweepFlags(
+      {"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db", "--json=/tmp/x.json",
+       "--budget=2.5", "--memory=1.5Mi", "--order=rank", "--B=3"},
+      "/home/me");
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->program, "adam");
   EXPECT_FALSE(flags->is_file);
@@ -77,6 +77,7 @@ TEST(ParseSweepFlags, ReadsThemAll) {
   EXPECT_EQ(flags->cache, "/home/me/c.db");
   EXPECT_EQ(flags->json, "/tmp/x.json");
   EXPECT_EQ(flags->budget_s, 2.5);
+  EXPECT_EQ(flags->memory_limit, 3 << 19);
   EXPECT_EQ(flags->sum_order, SumOrder::kRank);
 }
 
@@ -99,6 +100,11 @@ TEST(ParseSweepFlags, RefusesWithWords) {
   EXPECT_EQ(Message({"adam", "--dtype=f99"}), "--dtype: want f32, f16 or bf16, have 'f99'");
   EXPECT_EQ(Message({"adam", "--order=up"}), "--order: want any or rank, have 'up'");
   EXPECT_EQ(Message({"adam", "--budget=-1"}), "--budget: want seconds, have '-1'");
+  for (const char* limit : {"0", "-1", "200000G", "half", ""}) {
+    EXPECT_EQ(
+        Message({"adam", absl::StrCat("--memory=", limit)}),
+        absl::StrCat("--memory: want 1 to 140737488355328 bytes, as in 512Mi, have '", limit, "'"));
+  }
   EXPECT_EQ(Message({"adam", "--json="}), "--json: want a file, have ''");
   EXPECT_EQ(Message({"adam", "--ranks"}),
             "want --ranks=VALUE, have --ranks (did you mean 'ranks'?); see --help");

@@ -74,6 +74,9 @@ std::string KeyText(const KeyInputs& inputs) {
       "\nmeasurement: ", kMeasurementPolicy,
       "\ncompiler: ", OneLine(inputs.compilers.front().second),
       "\nsum order: ", Name(inputs.sum_order),
+      inputs.memory_limit.has_value()
+          ? absl::StrCat("\nmemory limit: ", *inputs.memory_limit, " bytes a rank")
+          : "",
       "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit",
       "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages,
       inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ inline constexpr absl::string_view kMeasurementPolicy = "interleaved-rounds-2";
 struct KeyInputs {
   const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
+  std::optional<int64_t> memory_limit = {};  // where it leaves out variants
   Mesh mesh;
   std::vector<Topology> topologies;                    // of every rank
   std::vector<std::pair<int, std::string>> compilers;  // Binaries::compilers

@@ -47,6 +47,9 @@ TEST_F(KeyTest, IsLinesOfFieldAndValue) {
 
 TEST_F(KeyTest, EveryFieldCounts) {
   const std::string plain = KeyText(inputs_);
+  KeyInputs limited = inputs_;
+  limited.memory_limit = 1000;
+  EXPECT_THAT(KeyText(limited), HasSubstr("\nmemory limit: 1000 bytes a rank\n"));
   const auto differs = [&](auto edit) {
     KeyInputs other = inputs_;
     edit(other);

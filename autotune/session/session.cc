@@ -48,6 +48,8 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "\nSessionOptions::search=", Name(options.search),
       "\nSessionOptions::retune=", static_cast<int>(options.retune),
       "\nSessionOptions::optimize=", options.optimize == Optimize::kFull ? "full" : "fast",
+      "\nSessionOptions::memory_limit=",
+      options.memory_limit.has_value() ? absl::StrCat(*options.memory_limit) : "unset",
       "\nSessionOptions::admits=", options.admits ? "set" : "unset",
       "\nCOCONET_VERIFY=", static_cast<int>(env.verify),
       "\nCOCONET_ASSERT_CACHED=", static_cast<int>(env.assert_cached),
@@ -57,11 +59,19 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "\nCOCONET_MULTICAST=", static_cast<int>(env.multicast));
 }
 
+absl::Status CheckMemoryLimit(const SessionOptions& options) {
+  const int64_t limit = options.memory_limit.value_or(1);
+  if (limit > 0 && limit <= kMostMemory) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("SessionOptions::memory_limit: want 1 to ",
+                                                 kMostMemory, " bytes, have ", limit));
+}
+
 /// Collective. The same bound, canonical program, and the same options, on all ranks, or an error
 /// on all.
 absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
                                      const absl::StatusOr<Graph>& program, const Sizes& sizes) {
   absl::StatusOr<Graph> mine = BindAndOrder(program, sizes, rank.mesh().stage_size());
+  if (const absl::Status limit = CheckMemoryLimit(options); mine.ok() && !limit.ok()) mine = limit;
   Packer message;
   PackStatus(message, mine.status());
   message.Text(mine.ok() ? Print(*mine) : "").Text(TextOf(options, GetEnv()));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ enum class Policy : uint8_t {
   kCacheOnly,  // a miss is NotFound
 };
 
+/// The greatest SessionOptions::memory_limit: more than a process can address.
+inline constexpr int64_t kMostMemory = int64_t{1} << 47;
+
 /// Sums over ranks: `kAny` admits library collectives, `kRank` demands 0 + 1 + ... + (n-1).
 enum class SumOrder : uint8_t { kAny, kRank };
 
@@ -44,6 +48,12 @@ struct SessionOptions {
   /// Where it is set, records are neither looked up nor kept, since the best of some variants need
   /// not be the program's best.
   Admits admits;
+  /// The most bytes that a program may have on a rank (TunedProgram::memory): variants that need
+  /// more are not tried. Where all do, some of their values are computed again instead of kept
+  /// (Recompute); where that does not suffice, Compile returns ResourceExhausted, with the
+  /// operation at the peak. Tuning itself needs more: memory of all variants together, and test
+  /// data.
+  std::optional<int64_t> memory_limit;
   /// kFast: quick compiles and few samples, for tests, where only answers matter. Part of the key.
   Optimize optimize = Optimize::kFull;
   /// The rows that the job's steps take, by which variants are timed, in 16 steps in turn: which is

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -18,6 +19,11 @@ Loading::Loading(std::shared_ptr<SessionState> state, Graph program, double budg
       program(std::move(program)),
       budget_s(budget_s),
       start_s(Seconds()) {}
+
+void Loading::UseKey(const std::string& text) {
+  key_text = text;
+  key = Fingerprint(text);
+}
 
 void Loading::Report(absl::string_view text) const {
   if (!first() || !state->options.progress) return;

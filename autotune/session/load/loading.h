@@ -28,11 +28,15 @@ struct Loading {
   const double budget_s;  // of tuning, from `start_s` on
   const double start_s;   // on the clock Seconds
   ConfigSpace space;
-  std::string key, key_text;  // of the tuning cache
-  TypicalRows typical_rows;   // of timed steps; may be empty
+  std::string key, key_text;  // of the tuning cache, of the record that is in use
+  /// Of the program as such, and of its best variant under the memory limit, where that leaves out
+  /// others: equal without a limit.
+  std::string plain_text, limited_text;
+  TypicalRows typical_rows;  // of timed steps; may be empty
 
   Rank& rank() const { return state->rank; }
   Exchange& exchange() const { return state->rank.exchange(); }
+  void UseKey(const std::string& text);
   bool first() const { return state->rank.rank() == 0; }
 
   /// Tells the user what is going on, and how much time is left for it.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -19,9 +20,9 @@
 #include "autotune/session/load/winner_check.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
-#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "runtime/plan_memory.h"
 
 namespace coconet {
 namespace {
@@ -152,21 +153,32 @@ class Loader {
     if (loading_.first()) {
       const std::vector<std::string> products =
           multiplies_ ? loading_.state->products : std::vector<std::string>();
-      loading_.key_text =
-          KeyText({&loading_.program, loading_.state->options.sum_order, loading_.rank().mesh(),
-                   loading_.state->topologies, loading_.state->binaries->compilers(), products});
-      known_ = loading_.state->cache->Find(loading_.key_text);
-      message.Text(loading_.key_text).Text(known_.has_value() ? Encode(*known_) : "");
+      KeyInputs inputs{.program = &loading_.program,
+                       .sum_order = loading_.state->options.sum_order,
+                       .mesh = loading_.rank().mesh(),
+                       .topologies = loading_.state->topologies,
+                       .compilers = loading_.state->binaries->compilers(),
+                       .products = products};
+      const std::string plain = KeyText(inputs);
+      inputs.memory_limit = loading_.state->options.memory_limit;
+      const std::string limited = KeyText(inputs);
+      message.Text(limited).Text(plain);
+      for (const std::string& text : {limited, plain}) {
+        const std::optional<TuningRecord> known = loading_.state->cache->Find(text);
+        message.Text(known.has_value() ? Encode(*known) : "");
+      }
     }
     ASSIGN_OR_RETURN(const std::string from_first, loading_.exchange().Broadcast(message.bytes()));
     Unpacker in(from_first);
-    loading_.key_text = in.Text();
-    const std::string record = in.Text();
-    RETURN_IF_ERROR(in.Done());
-    loading_.key = Fingerprint(loading_.key_text);
-    if (!record.empty()) {
-      ASSIGN_OR_RETURN(known_, DecodeRecord(record));
+    loading_.limited_text = in.Text();
+    loading_.plain_text = in.Text();
+    for (int i = 0; i < 2; ++i) {
+      const std::string record = in.Text();
+      if (record.empty() || (i == 1 && loading_.limited_text == loading_.plain_text)) continue;
+      ASSIGN_OR_RETURN(known_.emplace_back(), DecodeRecord(record));
     }
+    RETURN_IF_ERROR(in.Done());
+    loading_.UseKey(loading_.limited_text);
     return absl::OkStatus();
   }
 
@@ -193,15 +205,25 @@ class Loader {
     return winner;
   }
 
-  /// Collective. The stored record, lowered, when it holds for this program on all ranks; else a
-  /// warning and no value.
+  bool Fits(const Winner& winner) const {
+    const std::optional<int64_t> limit = loading_.state->options.memory_limit;
+    return !limit.has_value() || MemoryOf(winner.variant.lowered->plan).Total() <= *limit;
+  }
+
+  /// Collective. The first stored record, lowered, that holds for this program on all ranks, with a
+  /// warning for one that does not, and is within the memory limit.
   absl::StatusOr<std::optional<Winner>> TakeKnown() {
-    if (!known_.has_value()) return std::nullopt;
-    absl::StatusOr<Winner> winner = LowerRecord(*std::move(known_));
-    const absl::Status valid = loading_.exchange().Agree(winner.status());
-    if (valid.ok()) return std::optional<Winner>(*std::move(winner));
-    loading_.state->Warn(absl::StrCat("tuning cache: the record of ", loading_.program.name,
-                                      " does not hold (", valid.message(), ") and is ignored"));
+    for (TuningRecord& record : known_) {
+      loading_.UseKey(record.key_text == loading_.plain_text ? loading_.plain_text
+                                                             : loading_.limited_text);
+      absl::StatusOr<Winner> winner = LowerRecord(std::move(record));
+      const absl::Status valid = loading_.exchange().Agree(winner.status());
+      if (valid.ok() && Fits(*winner)) return std::optional<Winner>(*std::move(winner));
+      if (valid.ok()) continue;
+      loading_.state->Warn(absl::StrCat("tuning cache: the record of ", loading_.program.name,
+                                        " does not hold (", valid.message(), ") and is ignored"));
+    }
+    loading_.UseKey(loading_.limited_text);
     return std::nullopt;
   }
 
@@ -269,8 +291,8 @@ class Loader {
   }
 
   Loading loading_;
-  bool multiplies_ = false;  // matrices
-  std::optional<TuningRecord> known_;
+  bool multiplies_ = false;          // matrices
+  std::vector<TuningRecord> known_;  // that of the limit first
 };
 
 }  // namespace

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "autotune/runner/rank_runner.h"
 #include "autotune/search/parts.h"
+#include "autotune/search/recomputation.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/program_loader.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -32,8 +35,6 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
   options.search = user.search;
   options.anew = user.retune;
   options.tries_all = loading.rank().topology().simulated;
-  options.key = loading.key;
-  options.key_text = loading.key_text;
   options.soft = loading.state->soft;
   if (options.tries_all || user.optimize == Optimize::kFast) options.most_load = 1;
   if (user.optimize == Optimize::kFast)
@@ -127,6 +128,30 @@ int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
   return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
 }
 
+/// Collective.
+absl::StatusOr<std::unique_ptr<RankRunner>> RunnerOf(const Loading& loading, const VariantSet& set,
+                                                     uint64_t seed, Preparation& lowering) {
+  return RankRunner::Create(loading.rank(), loading.program, set.variants,
+                            {.seed = seed,
+                             .binaries = loading.state->binaries.get(),
+                             .watch = WatchOfCompiler(loading),
+                             .first = set.baseline,
+                             .go_on = [&]() -> absl::StatusOr<bool> {
+                               const bool go_on = lowering.GoOn();
+                               RETURN_IF_ERROR(lowering.status());
+                               return go_on;
+                             },
+                             .memory_limit = loading.state->options.memory_limit,
+                             .interrupted = loading.state->options.interrupted,
+                             .typical_rows = loading.typical_rows});
+}
+
+bool Recomputes(const Variant& variant) {
+  return absl::c_any_of(variant.schedule.trace(), [](const Transformation& t) {
+    return std::holds_alternative<Recompute>(t);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>& known) {
@@ -136,33 +161,36 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   const double done = combines ? kPartsShare : 0;
   Preparation deriving =
       loading.PreparationOf("its schedules were derived", ShareSpent(done, kDeriveShare));
-  ASSIGN_OR_RETURN(const VariantSet set, Enumerate(loading, deriving, std::move(apart.variant)));
+  ASSIGN_OR_RETURN(VariantSet set, Enumerate(loading, deriving, std::move(apart.variant)));
   TunerOptions options = OptionsOfTuner(loading, seed);
   if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
-  if (known.has_value()) {
-    options.incumbent = NumberOf(known->record.best, set.variants);
-    options.earlier = known->record.search;
-  }
   loading.Report(absl::StrCat(set.variants.size(), " variants to check and time"));
   Preparation lowering =
       loading.PreparationOf("its variants were lowered", ShareSpent(done, kLowerShare));
-  absl::StatusOr<std::unique_ptr<RankRunner>> runner =
-      RankRunner::Create(loading.rank(), loading.program, set.variants,
-                         {.seed = seed,
-                          .binaries = loading.state->binaries.get(),
-                          .watch = WatchOfCompiler(loading),
-                          .first = set.baseline,
-                          .go_on = [&]() -> absl::StatusOr<bool> {
-                            const bool go_on = lowering.GoOn();
-                            RETURN_IF_ERROR(lowering.status());
-                            return go_on;
-                          },
-                          .interrupted = loading.state->options.interrupted,
-                          .typical_rows = loading.typical_rows});
+  absl::StatusOr<std::unique_ptr<RankRunner>> runner = RunnerOf(loading, set, seed, lowering);
+  if (RankRunner::IsOverLimit(runner.status())) {
+    loading.Report("no schedule fits the memory limit: computing values again");
+    VariantSet smaller =
+        WithinMemory(set, loading.space, TargetOf(loading.rank()),
+                     *loading.state->options.memory_limit, loading.state->options.admits);
+    if (!smaller.variants.empty()) {
+      set = std::move(smaller);
+      options.favourite = -1;
+      runner = RunnerOf(loading, set, seed, lowering);
+    }
+  }
   RETURN_IF_ERROR(lowering.status());
   if (absl::IsCancelled(runner.status()))
     return loading.InterruptedWhile("its test data were made");
   RETURN_IF_ERROR(runner.status());
+  // A limit that leaves out nothing is none.
+  const bool limited = (*runner)->leaves_out() || absl::c_any_of(set.variants, Recomputes);
+  options.key_text = limited ? loading.limited_text : loading.plain_text;
+  options.key = Fingerprint(options.key_text);
+  if (known.has_value()) {
+    options.incumbent = NumberOf(known->record.best, set.variants);
+    if (known->record.key == options.key) options.earlier = known->record.search;
+  }
   options.partial = deriving.ended() || lowering.ended() || !apart.complete;
   ASSIGN_OR_RETURN(Tuned tuned, Tune((*runner)->Entrants(), set.baseline, **runner,
                                      loading.exchange(), options));
