@@ -1,11 +1,10 @@
 #include "autotune/planning/copies.h"
 
-#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "autotune/planning/first_plan.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
@@ -16,31 +15,16 @@ namespace {
 /// A use of a value by a node.
 struct Use {
   NodeId value = -1, user = -1;
-  auto operator<=>(const Use&) const = default;
 };
 
-/// The program with a copy of the value's operation for each of the uses, which are sorted.
-Graph CopiedFor(const Graph& g, const std::vector<Use>& uses) {
-  Graph out{g.name, {}, g.lists};
-  std::vector<NodeId> renamed;
-  const auto inputs_of = [&](NodeId id) {
-    std::vector<NodeId> inputs;
-    for (NodeId input : g.nodes[id].inputs) inputs.push_back(renamed[input]);
-    return inputs;
-  };
-  for (NodeId id = 0; id < g.size(); ++id) {
-    std::vector<NodeId> inputs = inputs_of(id);
-    std::map<NodeId, NodeId> copies;  // of this node's operands
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const NodeId value = g.nodes[id].inputs[i];
-      if (!absl::c_binary_search(uses, Use{value, id})) continue;
-      const auto [copy, is_new] = copies.try_emplace(value, -1);
-      if (is_new) copy->second = out.Add(g.nodes[value].op, inputs_of(value));
-      inputs[i] = copy->second;
-    }
-    renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
+/// Computes the used values again for those that use them.
+Recompute RecomputeOf(const std::vector<Use>& uses) {
+  std::set<NodeId> values, users;
+  for (const Use& use : uses) {
+    values.insert(use.value);
+    users.insert(use.user);
   }
-  return out;
+  return {{values.begin(), values.end()}, {users.begin(), users.end()}};
 }
 
 /// Uses, by kind of item, of elementwise values by kernels other than their own.
@@ -72,7 +56,7 @@ double UsOfFirstPlan(const Schedule& schedule, const PlanGraph& like) {
 
 }  // namespace
 
-absl::StatusOr<CopiedSchedule> WithCopies(const IterationPlan& plan) {
+CopiedSchedule WithCopies(const IterationPlan& plan) {
   const PlanGraph& graph = plan.graph();
   const Schedule& plain = graph.schedule();
   CopiedSchedule best{plain};
@@ -81,14 +65,14 @@ absl::StatusOr<CopiedSchedule> WithCopies(const IterationPlan& plan) {
   for (const auto& [kind, uses] : UsesByKind(plan)) {
     std::vector<Use> tried = accepted;
     tried.insert(tried.end(), uses.begin(), uses.end());
-    absl::c_sort(tried);
-    ASSIGN_OR_RETURN(TypedGraph program, TypedGraph::Of(CopiedFor(plain.graph(), tried)));
-    const Schedule copied(std::move(program), {});
-    if (copied.order().size() != copied.launches().list.size()) continue;
-    const double us = UsOfFirstPlan(copied, graph);
+    const Recompute recompute = RecomputeOf(tried);
+    absl::StatusOr<RecomputedSchedule> copied = ApplyRecompute(plain, recompute);
+    // Refused where values of one kind are computed from those of another.
+    if (!copied.ok()) continue;
+    const double us = UsOfFirstPlan(copied->schedule, graph);
     if (us >= best_us) continue;
     best_us = us;
-    best = {copied, copied.graph().size() - plain.graph().size()};
+    best = {std::move(copied->schedule), static_cast<int>(recompute.nodes.size())};
     accepted = std::move(tried);
   }
   return best;

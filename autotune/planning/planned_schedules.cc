@@ -79,7 +79,7 @@ absl::Status AddCopies(const Target& target, const CostModel& model,
                        std::vector<CopiedSchedule>& bases) {
   for (size_t i = 0, plain = bases.size(); i < plain; ++i) {
     ASSIGN_OR_RETURN(const PlanGraph graph, PlanGraph::Of(bases[i].schedule, target, model));
-    ASSIGN_OR_RETURN(CopiedSchedule copied, WithCopies(FusedPlan(graph)));
+    CopiedSchedule copied = WithCopies(FusedPlan(graph));
     if (copied.copies > 0) bases.push_back(std::move(copied));
   }
   return absl::OkStatus();

@@ -17,8 +17,7 @@ struct PlanningOptions {
   PlanSearchOptions search = {};  // of all searches together
   PlanStrategy strategy = PlanStrategy::kDirected;
   int schedules = 4;  // the most that are returned
-  /// Also plans programs in which kernels compute again what they would wait for (copies.h). Their
-  /// traces do not make them: PlannedSchedule::copies.
+  /// Also plans programs in which kernels compute again what they would wait for (copies.h).
   bool copies = false;
   /// Rewritten operations above which a program is not split: each Split, Reorder and Slice
   /// rewrites the whole program.
@@ -36,7 +35,7 @@ struct PlannedSchedule {
   double us = 0, bound_us = 0;  // simulated; BoundOf
   double exposed_us = 0;        // communication beside which nothing is computed
   int64_t peak_bytes = 0;       // of values, inputs and states of a rank
-  int copies = 0;               // operations that the program has twice; not 0: no trace makes it
+  int copies = 0;               // operations that are computed again (Recompute)
   int refused_fusions = 0;      // of the plan's kernels, left out: FuseAll refuses them
 };
 
