@@ -21,9 +21,9 @@ namespace coconet {
 namespace {
 
 constexpr double kNormEpsilon = 1e-5;
-/// What the names of a weight's master copy and moments end with.
-constexpr char kMaster[] = ".w", kFirst[] = ".m", kSecond[] = ".v";
-constexpr const char* kEndings[] = {kMaster, kFirst, kSecond};
+/// What the names of a weight's master copy, moments and anchor end with.
+constexpr char kMaster[] = ".w", kFirst[] = ".m", kSecond[] = ".v", kAnchor[] = ".z";
+constexpr const char* kEndings[] = {kMaster, kFirst, kSecond, kAnchor};
 
 /// A model's program and its weights.
 class TrainingStep {
@@ -109,6 +109,56 @@ struct BlockWeights {
         down(step, absl::StrCat(name, ".down"), 4 * width, width) {}
 };
 
+/// A weight of each rank's own in a round of LocalSgd, and the anchor that all ranks share.
+class LocalWeight {
+ public:
+  LocalWeight(Program& program, const WorkloadOptions& options, const std::string& name,
+              const Shape& shape)
+      : options_(options),
+        is_narrow_(options.dtype != DType::kF32),
+        value_(program.State(name, options.dtype, shape, Layout::Local())),
+        master_(is_narrow_ ? program.State(absl::StrCat(name, kMaster), DType::kF32, shape,
+                                           Layout::Local())
+                           : value_),
+        momentum_(program.State(absl::StrCat(name, kFirst), DType::kF32, shape, Layout::Local())),
+        here_(value_),
+        here_master_(master_),
+        here_momentum_(momentum_),
+        anchor_(MovedAnchor(program, name, shape)) {}
+
+  /// The weight as the model reads it, after the steps so far.
+  Tensor value() const { return here_; }
+
+  void Step(Tensor gradient, Tensor lr) {
+    const Tensor g = is_narrow_ ? CastTo(DType::kF32, gradient) : gradient;
+    here_momentum_ = options_.momentum * here_momentum_ + g;
+    here_master_ = here_master_ - lr * here_momentum_;
+    here_ = Narrowed(here_master_);
+  }
+  void Finish() {
+    Update(momentum_, here_momentum_);
+    const Tensor pulled = here_master_ - options_.pull * (here_master_ - anchor_);
+    Update(value_, is_narrow_ ? CastTo(options_.dtype, Update(master_, pulled)) : pulled);
+  }
+
+ private:
+  /// The anchor, moved by the mean of the weights with which the round begins.
+  Tensor MovedAnchor(Program& program, const std::string& name, const Shape& shape) const {
+    const Tensor anchor = program.State(absl::StrCat(name, kAnchor), DType::kF32, shape),
+                 velocity = program.State(absl::StrCat(name, kSecond), DType::kF32, shape);
+    const Tensor off = AllReduce(ReduceKind::kSum, Narrowed(master_ - anchor));
+    const Tensor mean = (is_narrow_ ? CastTo(DType::kF32, off) : off) / program.world(DType::kF32);
+    return Update(anchor, anchor + Update(velocity, options_.anchor_momentum * velocity + mean));
+  }
+  Tensor Narrowed(Tensor x) const { return is_narrow_ ? CastTo(options_.dtype, x) : x; }
+
+  const WorkloadOptions options_;
+  const bool is_narrow_;
+  const Tensor value_, master_, momentum_;     // the states
+  Tensor here_, here_master_, here_momentum_;  // after the steps so far
+  Tensor anchor_;                              // to pull to at the end of the round
+};
+
 /// Causal attention of x [examples * sequence, width], without the product behind it.
 Tensor Attention(const LinearWeights& in, const GptModel& s, Tensor x) {
   const Tensor qkv = in.Of(x);
@@ -125,7 +175,13 @@ Tensor Attention(const LinearWeights& in, const GptModel& s, Tensor x) {
   return Reshape(sums, {s.examples * s.sequence, s.width});
 }
 
-/// A member of MlpModel or GptModel, by name.
+Tensor MeanOf(const std::vector<Tensor>& losses) {
+  Tensor sum = losses[0];
+  for (size_t i = 1; i < losses.size(); ++i) sum = sum + losses[i];
+  return sum * (1.0 / static_cast<double>(losses.size()));
+}
+
+/// A member of a model's sizes, by name.
 template <class T>
 struct NamedSize {
   absl::string_view name;
@@ -136,6 +192,10 @@ constexpr NamedSize<MlpModel> kMlpNames[] = {{"layers", &MlpModel::layers},
                                              {"width", &MlpModel::width},
                                              {"outputs", &MlpModel::outputs},
                                              {"examples", &MlpModel::examples}};
+constexpr NamedSize<LocalSgdModel> kLocalSgdNames[] = {
+    {"layers", &LocalSgdModel::layers},     {"inputs", &LocalSgdModel::inputs},
+    {"width", &LocalSgdModel::width},       {"outputs", &LocalSgdModel::outputs},
+    {"examples", &LocalSgdModel::examples}, {"local_steps", &LocalSgdModel::local_steps}};
 constexpr NamedSize<GptModel> kGptNames[] = {{"layers", &GptModel::layers},
                                              {"width", &GptModel::width},
                                              {"heads", &GptModel::heads},
@@ -214,6 +274,13 @@ std::vector<TrainingStepInfo> TrainingSteps() {
       {"gpt_step",
        "GPT-2's training step: forward, backward, AllReduce of gradients, AdamW",
        {PresetOf("small", kGptNames, GptModel{}), PresetOf("gpt2", kGptNames, kGpt2)}},
+      {"local_sgd",
+       "a round of Overlap Local-SGD: a perceptron's steps on each rank alone, then a pull to the "
+       "anchor",
+       {PresetOf("small", kLocalSgdNames, LocalSgdModel{}),
+        PresetOf("wide", kLocalSgdNames,
+                 LocalSgdModel{
+                     .layers = 4, .inputs = 1024, .width = 1024, .outputs = 64, .examples = 128})}},
   };
 }
 
@@ -226,6 +293,10 @@ absl::StatusOr<Graph> MakeTrainingStep(absl::string_view name, const Sizes& size
   if (name == "gpt_step") {
     ASSIGN_OR_RETURN(const GptModel its, SizesFrom(name, kGptNames, sizes));
     return GptStep(its, options);
+  }
+  if (name == "local_sgd") {
+    ASSIGN_OR_RETURN(const LocalSgdModel its, SizesFrom(name, kLocalSgdNames, sizes));
+    return LocalSgd(its, options);
   }
   return absl::NotFoundError(absl::StrCat("unknown training step '", name, "'"));
 }
@@ -244,6 +315,41 @@ absl::StatusOr<Graph> MlpStep(const MlpModel& s, const WorkloadOptions& options)
   }
   const Tensor off = CastTo(DType::kF32, h - t);
   return step.Finish(Mean(off * off));
+}
+
+absl::StatusOr<Graph> LocalSgd(const LocalSgdModel& s, const WorkloadOptions& options) {
+  RETURN_IF_ERROR(CheckSizes("local_sgd", kLocalSgdNames, s));
+  Program program("local_sgd");
+  const Tensor lr = program.Scalar("lr");
+  const int64_t examples = s.local_steps * s.examples;
+  const Tensor x = program.Input("x", options.dtype, {examples, s.inputs}, Layout::Local()),
+               t = program.Input("t", options.dtype, {examples, s.outputs}, Layout::Local());
+  std::vector<LocalWeight> weights;  // by layer a matrix and a bias
+  for (int64_t layer = 0; layer < s.layers; ++layer) {
+    const int64_t in = layer == 0 ? s.inputs : s.width,
+                  out = layer + 1 == s.layers ? s.outputs : s.width;
+    weights.emplace_back(program, options, absl::StrCat("l", layer, ".weight"), Shape{in, out});
+    weights.emplace_back(program, options, absl::StrCat("l", layer, ".bias"), Shape{out});
+  }
+  std::vector<Tensor> losses;
+  for (int64_t step = 0; step < s.local_steps; ++step) {
+    const int64_t begin = step * s.examples, end = begin + s.examples;
+    std::vector<Tensor> values;
+    for (const LocalWeight& weight : weights) values.push_back(weight.value());
+    Tensor h = SubTensor(x, 0, begin, end);
+    for (size_t i = 0; i < values.size(); i += 2) {
+      const Tensor linear = MatMul(h, values[i]) + values[i + 1];
+      h = i + 2 == values.size() ? linear : Gelu(linear);
+    }
+    const Tensor off = CastTo(DType::kF32, h - SubTensor(t, 0, begin, end));
+    losses.push_back(Mean(off * off));
+    const std::vector<Tensor> gradients = Grad(losses.back(), values);
+    for (size_t i = 0; i < gradients.size(); ++i) weights[i].Step(gradients[i], lr);
+  }
+  for (LocalWeight& weight : weights) weight.Finish();
+  program.Output("loss", MeanOf(losses));
+  ASSIGN_OR_RETURN(const Graph graph, program.graph());
+  return Canonicalize(graph).graph;
 }
 
 absl::StatusOr<Graph> GptStep(const GptModel& s, const WorkloadOptions& options) {
@@ -277,9 +383,7 @@ absl::StatusOr<Graph> GptStep(const GptModel& s, const WorkloadOptions& options)
                                  /*transpose_b=*/true);
     losses.push_back(Mean(CrossEntropy(logits, wanted)));
   }
-  Tensor loss = losses[0];
-  for (size_t i = 1; i < losses.size(); ++i) loss = loss + losses[i];
-  return step.Finish(loss * (1.0 / static_cast<double>(s.micro_batches)));
+  return step.Finish(MeanOf(losses));
 }
 
 }  // namespace coconet

@@ -40,7 +40,27 @@ struct GptModel {
 /// mean over all positions of all ranks. InvalidArgument where the heads do not divide the width.
 absl::StatusOr<Graph> GptStep(const GptModel& sizes, const WorkloadOptions& options = {});
 
-/// The names of a training step's weights, without their master copies and moments.
+/// A perceptron as of MlpStep, trained by SGD with momentum on each rank alone.
+struct LocalSgdModel {
+  int64_t layers = 2;
+  int64_t inputs = 32, width = 64, outputs = 8;
+  int64_t examples = 16;    // of a rank and local step
+  int64_t local_steps = 4;  // of a round
+};
+/// A round of Overlap Local-SGD with momentum (J. Wang et al., ICASSP 2020): `local_steps` steps of
+/// each rank's own weights, states "NAME" (Local), then a pull towards the anchor "NAME.z". The
+/// anchor is moved by the mean over ranks of the weights with which the round begins, so that the
+/// only collective, one AllReduce a weight, can run beside all local steps; what crosses are
+/// differences from the anchor, in options.dtype. With options.momentum, pull and anchor_momentum:
+///   v <- anchor_momentum v + mean(x - z);  z <- z + v
+///   m <- momentum m + g;  x <- x - lr m      `local_steps` times
+///   x <- x - pull (x - z)
+/// "NAME.m" is Local, "NAME.z" and "NAME.v" are Auto, all in f32; in f16 and bf16 so is the master
+/// copy "NAME.w" (Local). Inputs "x" and "t" are those of all local steps, one after the other. The
+/// output "loss" (Local) is the mean over this rank's examples, each at its own step.
+absl::StatusOr<Graph> LocalSgd(const LocalSgdModel& sizes, const WorkloadOptions& options = {});
+
+/// The names of a training step's weights, without their master copies, moments and anchors.
 std::vector<std::string> WeightsOf(const Graph& step);
 
 /// Training steps by name, for `sweep`. Their sizes, which are those of the structs above by name,

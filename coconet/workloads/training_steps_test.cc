@@ -1,6 +1,7 @@
 #include "coconet/workloads/training_steps.h"
 
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -99,6 +100,126 @@ TEST(TrainingSteps, ReduceEachGradientOnce) {
   }
 }
 
+constexpr LocalSgdModel kRound{
+    .layers = 2, .inputs = 3, .width = 4, .outputs = 2, .examples = 2, .local_steps = 3};
+
+/// A rank's own part of a round in plain loops: weights and momenta after its local steps.
+struct LocalRound {
+  std::vector<std::vector<double>> weights, momenta;  // l0.weight, l0.bias, l1.weight, l1.bias
+  double loss = 0;
+};
+LocalRound StepAlone(const LocalSgdModel& s, LocalRound at, const std::vector<double>& x,
+                     const std::vector<double>& t, double lr, double momentum) {
+  const auto gelu = [](double a) { return a / 2 * (1 + std::erf(a / std::sqrt(2.0))); };
+  const auto loss_of = [&](const std::vector<std::vector<double>>& w, int64_t step) {
+    double sum = 0;
+    for (int64_t e = step * s.examples; e < (step + 1) * s.examples; ++e) {
+      std::vector<double> h = w[1];
+      for (int64_t j = 0; j < s.width; ++j) {
+        for (int64_t i = 0; i < s.inputs; ++i) h[j] += x[e * s.inputs + i] * w[0][i * s.width + j];
+        h[j] = gelu(h[j]);
+      }
+      for (int64_t k = 0; k < s.outputs; ++k) {
+        double y = w[3][k] - t[e * s.outputs + k];
+        for (int64_t j = 0; j < s.width; ++j) y += h[j] * w[2][j * s.outputs + k];
+        sum += y * y;
+      }
+    }
+    return sum / static_cast<double>(s.examples * s.outputs);
+  };
+  for (int64_t step = 0; step < s.local_steps; ++step) {
+    at.loss += loss_of(at.weights, step) / static_cast<double>(s.local_steps);
+    std::vector<std::vector<double>> gradients = at.weights;
+    for (size_t w = 0; w < at.weights.size(); ++w) {
+      for (size_t i = 0; i < at.weights[w].size(); ++i) {
+        constexpr double kMove = 1e-5;
+        std::vector<std::vector<double>> more = at.weights, less = at.weights;
+        more[w][i] += kMove, less[w][i] -= kMove;
+        gradients[w][i] = (loss_of(more, step) - loss_of(less, step)) / (2 * kMove);
+      }
+    }
+    for (size_t w = 0; w < at.weights.size(); ++w) {
+      for (size_t i = 0; i < at.weights[w].size(); ++i) {
+        at.momenta[w][i] = momentum * at.momenta[w][i] + gradients[w][i];
+        at.weights[w][i] -= lr * at.momenta[w][i];
+      }
+    }
+  }
+  return at;
+}
+
+TEST(LocalSgd, IsRanksOwnStepsAndAPullToTheAnchor) {
+  constexpr int kRanks = 3;
+  constexpr double kLr = 0.125;
+  const uint64_t seed = GetEnv().seed.value_or(std::random_device()());
+  const WorkloadOptions options;
+  const absl::StatusOr<Graph> program = LocalSgd(kRound, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(*Parse(Print(*program)), *program);
+  const std::vector<std::string> names = WeightsOf(*program);
+  ASSERT_EQ(names, (std::vector<std::string>{"l0.weight", "l0.bias", "l1.weight", "l1.bias"}));
+  EXPECT_EQ(CountOf<AllReduce>(*program), static_cast<int>(names.size()));
+  const absl::StatusOr<Interpreter> interpreter = Interpreter::Create(*program, kRanks);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  const ElementSource drawn = RandomElements(seed);
+  const ElementSource source = [&](const std::string& name, int rank, int64_t at) -> double {
+    const bool is_shared = absl::EndsWith(name, ".z") || absl::EndsWith(name, ".v");
+    return name == "lr" ? kLr : drawn(name, is_shared ? 0 : rank, at);
+  };
+  std::map<std::string, int64_t> sizes;
+  for (const Node& node : program->nodes) {
+    if (const auto* input = std::get_if<Input>(&node.op))
+      sizes[input->name] = NumElements(input->type.shape);
+    if (const auto* state = std::get_if<State>(&node.op))
+      sizes[state->name] = NumElements(state->type.shape);
+  }
+  const auto all = [&](const std::string& name, int rank) {
+    std::vector<double> elements;
+    for (int64_t i = 0; i < sizes.at(name); ++i) elements.push_back(source(name, rank, i));
+    return elements;
+  };
+  for (int rank = 0; rank < kRanks; ++rank) {
+    LocalRound before;
+    for (const std::string& name : names) {
+      before.weights.push_back(all(name, rank));
+      before.momenta.push_back(all(absl::StrCat(name, ".m"), rank));
+    }
+    const LocalRound want =
+        StepAlone(kRound, before, all("x", rank), all("t", rank), kLr, options.momentum);
+    const auto expect = [&](const std::string& name, int64_t index, double value) {
+      const absl::StatusOr<Expected> have = interpreter->Evaluate(name, rank, {&index, 1}, source);
+      ASSERT_TRUE(have.ok()) << have.status();
+      EXPECT_NEAR(have->value[0], value, 1e-6 * (1 + std::abs(value)))
+          << name << "[" << index << "] of rank " << rank << ", COCONET_SEED=" << seed;
+    };
+    expect("loss", 0, want.loss);
+    for (size_t w = 0; w < names.size(); ++w) {
+      for (int64_t i = 0; i < std::ssize(want.weights[w]); ++i) {
+        double mean = 0;
+        const double z = source(absl::StrCat(names[w], ".z"), 0, i);
+        for (int r = 0; r < kRanks; ++r) mean += (source(names[w], r, i) - z) / kRanks;
+        const double v =
+            options.anchor_momentum * source(absl::StrCat(names[w], ".v"), 0, i) + mean;
+        const double x = want.weights[w][i];
+        expect(absl::StrCat(names[w], ".v"), i, v);
+        expect(absl::StrCat(names[w], ".z"), i, z + v);
+        expect(absl::StrCat(names[w], ".m"), i, want.momenta[w][i]);
+        expect(names[w], i, x - options.pull * (x - (z + v)));
+      }
+    }
+  }
+}
+
+TEST(LocalSgd, HasMasterCopiesInNarrowTypes) {
+  const absl::StatusOr<Graph> program = LocalSgd(kRound, {.dtype = DType::kBF16});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(WeightsOf(*program).size(), 4u);
+  const std::string text = Print(*program);
+  EXPECT_THAT(text, HasSubstr("state l0.bias : bf16[4] local"));
+  EXPECT_THAT(text, HasSubstr("state l0.bias.w : f32[4] local"));
+  EXPECT_THAT(text, HasSubstr("state l0.bias.z : f32[4] auto"));
+}
+
 TEST(TrainingSteps, GrowWithTheirLayers) {
   const auto size = [](int64_t layers) { return GptStep({.layers = layers})->size(); };
   const int64_t two = size(2), four = size(4), twelve = size(12);
@@ -110,6 +231,8 @@ TEST(TrainingSteps, RefuseSizesThatDoNotDivide) {
               HasSubstr("want heads that divide the width 10, have 4"));
   EXPECT_THAT(std::string(GptStep({.layers = 0}).status().message()),
               HasSubstr("want layers of at least 1, have 0"));
+  EXPECT_THAT(std::string(LocalSgd({.local_steps = 0}).status().message()),
+              HasSubstr("local_sgd: want local_steps of at least 1, have 0"));
   EXPECT_THAT(std::string(MlpStep({.examples = -3}).status().message()),
               HasSubstr("want examples of at least 1, have -3"));
 }

@@ -20,6 +20,9 @@ struct WorkloadOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0.9;
   double max_norm = 1;         // clip: limit of the norm over all tensors' gradients
   double growth_steps = 2000;  // loss_scale: finite steps after which the scale doubles
+  // local_sgd: how far a round pulls local weights to the anchor, 1 being all the way, and the
+  // anchor's momentum
+  double pull = 0.6, anchor_momentum = 0.7;
 };
 
 /// Named sizes, from publications or for quick runs.
