@@ -60,8 +60,8 @@ absl::Status TunedContender::Fill(const Numbers& numbers) {
 }
 
 absl::Status TunedContender::Run(int64_t steps) {
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(bound_.Run());
-  return absl::OkStatus();
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(bound_.Advance());
+  return bound_.Wait();
 }
 
 absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output) const {

@@ -232,6 +232,7 @@ void ForEarlierSteps(Step& step, const std::function<void(int&)>& f) {
 
 Plan StepsOf(const Plan& plan, int begin, int end) {
   Plan part = plan;
+  part.outlasting.clear();
   part.steps.assign(plan.steps.begin() + begin, plan.steps.begin() + end);
   part.overlaps.clear();
   for (const auto& [first, last] : plan.overlaps) {
@@ -284,6 +285,10 @@ std::string Print(const Plan& plan) {
     absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");
   for (const auto& [begin, end] : plan.overlaps)
     absl::StrAppend(&out, "overlap ", begin, " to ", end - 1, "\n");
+  for (const Outlasting& o : plan.outlasting) {
+    absl::StrAppend(&out, "outlasts ", o.step, o.until < 0 ? "" : absl::StrCat(" until ", o.until),
+                    "\n");
+  }
   return out;
 }
 

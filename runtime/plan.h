@@ -66,8 +66,7 @@ struct Arg {
 
 /// The number of lanes. Steps of one lane run in order; steps of different lanes run concurrently,
 /// except that a step begins only when all steps in its `after` (indices of earlier steps) are
-/// done. Lane 0 is the caller's thread; lane 1 is a communication thread, which sleeps while it has
-/// nothing to do.
+/// done. Lane 0 is the caller's thread; lane 1 a thread for communication, which sleeps while idle.
 inline constexpr int kLanes = 2;
 
 /// Launches kernel `symbol` with `blocks` blocks of `threads` threads. On the host a block is one
@@ -214,12 +213,21 @@ const std::vector<int>& AfterOf(const Step& step);
 void ForBuffers(Step& step, const std::function<void(int&)>& f);
 void ForEarlierSteps(Step& step, const std::function<void(int&)>& f);
 
+/// A step of lane 1 that may outlast its run (BoundPlan::Advance): no step of the run waits for it,
+/// nor for those behind it on its lane, and it uses no input or output. `until`: in the next run,
+/// steps of lane 0 from this number on wait for it; -1: none does.
+struct Outlasting {
+  int step = -1, until = -1;
+  bool operator==(const Outlasting&) const = default;
+};
+
 struct Plan {
   int ranks = 1;   // per pipeline stage
   int nodes = 1;   // per stage, with `ranks / nodes` ranks each
   int stages = 1;  // of the world; all execute this plan
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
+  std::vector<Outlasting> outlasting;  // the last steps of lane 1, in order
   /// Lower bound of the bytes that kernels and collectives load and store on the busiest rank.
   int64_t bytes_per_rank = 0;
   /// The steps of overlaps, each [first, second), ascending: what one of them reads or writes lives
@@ -228,7 +236,7 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-/// The steps [begin, end) as a plan; none of them awaits (KernelStep) one that is left out.
+/// The steps [begin, end) as a plan without `outlasting`; none awaits one that is left out.
 Plan StepsOf(const Plan& plan, int begin, int end);
 
 /// True when a kernel of the plan stores to the memory of another pipeline stage.
@@ -240,12 +248,5 @@ int SizeOf(const Plan& plan, Group group);
 /// One line per buffer and per step; for goldens, dumps and agreement checks.
 std::string Print(const Plan& plan);
 
-/// The time that a step took in its lane: from when its predecessor in the lane and all steps in
-/// `after` were done until it was done. Microseconds since the run of the plan began.
-struct StepSpan {
-  std::string label;
-  int lane = 0;
-  double begin_us = 0, end_us = 0;
-};
 
 }  // namespace coconet

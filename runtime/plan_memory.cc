@@ -106,13 +106,20 @@ class Times {
   size_t ended_ = 0;                      // steps of lane 1 that lane 0 has waited for
 };
 
-/// By buffer: when steps use it; empty where none does.
+/// By buffer: when steps use it; empty where none does. What outlasts a run has its memory for
+/// itself, since it may still run when the next one begins.
 std::vector<Life> LivesOf(const Plan& plan, const std::vector<Life>& times) {
   std::vector<Life> lives(plan.buffers.size());
-  for (size_t step = 0; step < plan.steps.size(); ++step) {
+  const auto include = [&](int step, const Life& life) {
     Step used = plan.steps[step];
-    ForBuffers(used, [&](int& buffer) { lives[buffer].Include(times[step]); });
+    ForBuffers(used, [&](int& buffer) { lives[buffer].Include(life); });
+  };
+  Life all;
+  for (int step = 0; step < std::ssize(times); ++step) {
+    include(step, times[step]);
+    all.Include(times[step]);
   }
+  for (const Outlasting& o : plan.outlasting) include(o.step, {0, all.last});
   return lives;
 }
 

@@ -14,7 +14,8 @@ inline constexpr int64_t kTemporaryAlignment = 256;
 
 /// Where the temporaries of a plan lie on one rank. Those that peers reach have an area of their
 /// own. Within an area two of them overlap only where all steps that use one are done before a step
-/// that uses the other begins, on whichever lanes these are.
+/// that uses the other begins, on whichever lanes these are. Those that a step uses which outlasts
+/// its run overlap none.
 struct TemporaryPlaces {
   std::vector<int64_t> offsets;  // by buffer: bytes from the begin of its area; -1: no temporary
   // By Buffer::symmetric.

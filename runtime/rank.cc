@@ -107,8 +107,8 @@ absl::Status Communicator::AllGather(const void* in, void* out, int64_t count, D
 }
 
 absl::Status BoundPlan::RunSteps(int64_t steps) {
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Run());
-  return absl::OkStatus();
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Advance());
+  return Wait();
 }
 
 absl::Status BoundPlan::Enqueue(void* /*stream*/) {

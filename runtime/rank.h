@@ -82,6 +82,14 @@ class Communicator {
   absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride);
 };
 
+/// The time that a step took in its lane: from when its predecessor in the lane and all steps in
+/// `after` were done until it was done. Microseconds since the run of the plan began.
+struct StepSpan {
+  std::string label;
+  int lane = 0;
+  double begin_us = 0, end_us = 0;
+};
+
 /// The loaded kernels of one plan.
 class Module {
  public:
@@ -98,8 +106,12 @@ class BoundPlan {
   /// allocate, lock or look up. After an error every later call returns that first error, which
   /// names rank, step and flag.
   virtual absl::Status Run() = 0;
-  /// Runs the plan `steps` times. GPUs enqueue a run before the previous one has ended, where that
-  /// is possible.
+  /// The same, but hosts return while Plan::outlasting may still run. States and temporaries are
+  /// the plan's own until Wait or Run; inputs and outputs are not. The next call of Advance, Run or
+  /// Wait returns what goes wrong meanwhile.
+  virtual absl::Status Advance() { return Run(); }
+  /// Runs the plan `steps` times, as Advance does, then Wait. GPUs enqueue a run before the
+  /// previous one has ended, where that is possible.
   virtual absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one run in `stream` (a CUstream or cudaStream_t) and returns. If the stream is
   /// being captured, the run becomes part of the graph; FailedPrecondition for plans with library
@@ -107,8 +119,8 @@ class BoundPlan {
   /// streams of their own: in a common stream each would wait for the next. Unimplemented without
   /// streams; FailedPrecondition where a step goes by way of the host.
   virtual absl::Status Enqueue(void* stream);
-  /// Waits for all runs given to Enqueue. The caller must wait for graphs of its own; Wait then
-  /// reports the errors of the runs in them.
+  /// Waits for all runs given to Enqueue and Advance. The caller must wait for graphs of its own;
+  /// Wait then reports the errors of the runs in them.
   virtual absl::Status Wait();
   /// GPUs: `steps` runs as one graph. Each Run or Enqueue of the result launches all of them by one
   /// driver call. Destroy the result before this plan, and do not use both concurrently. Errors as

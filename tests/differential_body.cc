@@ -34,6 +34,35 @@ class Stepper {
   std::unique_ptr<BoundPlan> graph_;
 };
 
+/// Runs steps one after the other, then beside each other, and compares what they leave. `found`:
+/// Internal with the first difference. Other errors are the runtime's.
+absl::Status CompareSuccessiveSteps(RankMemory& memory, BoundPlan& plan, const StepData& data,
+                                    absl::Status& found) {
+  constexpr int kSteps = 6;
+  std::vector<std::string> read[2];  // outputs of the steps, then states and outputs
+  for (const bool beside : {false, true}) {
+    for (int step = 0; step < kSteps; ++step) {
+      if (step == 0) {
+        memory.Fill(data, step);
+      } else {
+        memory.FillForHost(data, step);
+      }
+      RETURN_IF_ERROR(beside ? plan.Advance() : plan.Run());
+      read[beside].push_back(memory.ReadOutputs());
+    }
+    RETURN_IF_ERROR(plan.Wait());
+    read[beside].push_back(memory.Read());
+    found.Update(memory.CheckUntouched());
+  }
+  for (int step = 0; step <= kSteps; ++step) {
+    if (read[true][step] == read[false][step]) continue;
+    found.Update(absl::InternalError(
+        absl::StrCat("what ", kSteps, " steps leave, or step ", step,
+                     " of them, is not the same beside others as one after the other")));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<LoweredVariant> MakeVariant(const Graph& program, const Schedule& schedule,
@@ -71,6 +100,8 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
     if (all.memory.ok())
       all.memory = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
   }
+  if (!variant.lowered.plan.outlasting.empty())
+    RETURN_IF_ERROR(CompareSuccessiveSteps(*memory, *plan, data, all.memory));
   return all;
 }
 

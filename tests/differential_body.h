@@ -46,6 +46,7 @@ struct StepResults {
 };
 /// Collective: runs a variant `steps` times. Outputs, temporaries and padding are filled with NaNs
 /// before each step, canaries stand behind each buffer's end, and inputs must come out unchanged.
+/// A plan with Plan::outlasting then runs steps beside each other, which must leave the same bits.
 absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels,
                                      const LoweredVariant& variant, const StepData& data, int steps,
                                      const RunOptions& options = {});

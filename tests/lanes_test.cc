@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/graph.h"
@@ -18,6 +19,7 @@
 #include "coconet/workloads/training_steps.h"
 #include "gtest/gtest.h"
 #include "jit/lower/lower.h"
+#include "runtime/node/lanes.h"
 #include "runtime/plan_memory.h"
 #include "runtime/testing/temporary_checks.h"
 #include "tests/random_config.h"
@@ -31,7 +33,7 @@ namespace {
 struct Order {
   std::vector<int> on_lane, done;
 };
-Order OrderOf(const Plan& plan) {
+Order DoneBefore(const Plan& plan) {
   std::vector<int> done(plan.steps.size()), on_lane(plan.steps.size());
   std::vector<int> last(kLanes, -1);
   int count[kLanes] = {0, 0};
@@ -64,7 +66,7 @@ std::pair<int, int> Unordered(const Plan& plan, const PlacedLaunch& a, const Pla
 
 /// What is wrong with a plan's order; "" where nothing is.
 std::string WhyUnordered(const Plan& plan, const std::vector<PlacedLaunch>& launches) {
-  const Order done = OrderOf(plan);
+  const Order done = DoneBefore(plan);
   struct Use {
     int launch;
     bool writes;
@@ -91,8 +93,39 @@ std::string WhyUnordered(const Plan& plan, const std::vector<PlacedLaunch>& laun
   return "";
 }
 
+/// What is wrong with a plan's order where a step begins while the one before still runs; "" where
+/// nothing is.
+std::string WhyUnorderedAcross(const Plan& plan, const std::vector<PlacedLaunch>& launches) {
+  const auto uses = [](const PlacedLaunch& a, int buffer, bool as_well) {
+    const auto has = [&](const auto& of_a) {
+      return absl::c_any_of(of_a, [&](const auto& use) { return use.second == buffer; });
+    };
+    return has(a.writes) || (as_well && has(a.reads));
+  };
+  const auto meet = [&](const PlacedLaunch& a, const PlacedLaunch& b) {
+    for (const auto& [node, buffer] : a.writes) {
+      if (uses(b, buffer, true)) return true;
+    }
+    return absl::c_any_of(a.reads, [&](const auto& use) { return uses(b, use.second, false); });
+  };
+  for (const Outlasting& o : plan.outlasting) {
+    const auto launch = absl::c_find_if(
+        launches, [&](const PlacedLaunch& at) { return at.begin <= o.step && o.step < at.end; });
+    if (launch == launches.end()) return absl::StrCat("step ", o.step, " is of no launch");
+    for (const PlacedLaunch& next : launches) {
+      if (!meet(*launch, next)) continue;
+      for (int step = next.begin; step < next.end; ++step) {
+        if (LaneOf(plan.steps[step]) != 0 || (o.until >= 0 && o.until <= step)) continue;
+        return absl::StrCat("step ", step, " does not wait for step ", o.step,
+                            " of the run before, and both use a buffer\n", Print(plan));
+      }
+    }
+  }
+  return "";
+}
+
 struct Seen {
-  int plans = 0, buckets = 0;
+  int plans = 0, buckets = 0, outlasting = 0;
   int beside = 0, shared = 0;  // steps on lane 1; plans some of whose temporaries share memory
   double most = 1;             // temporaries over their lower bound
 };
@@ -131,6 +164,11 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
       EXPECT_EQ(WhyUnordered(lowered->plan, launches), "")
           << Print(program) << TraceText(s.trace()) << "\n"
           << Text(config);
+      EXPECT_EQ(WhyUnorderedAcross(lowered->plan, launches), "")
+          << Print(program) << TraceText(s.trace()) << "\n"
+          << Text(config);
+      EXPECT_EQ(CheckLanes(lowered->plan), absl::OkStatus());
+      seen.outlasting += static_cast<int>(lowered->plan.outlasting.size());
       ++seen.plans;
       for (const Step& step : lowered->plan.steps) seen.beside += LaneOf(step);
       seen.shared += TemporariesOverlap(lowered->plan);
@@ -162,11 +200,38 @@ TEST(Lanes, OfRandomProgramsWaitForEachOther) {
     CheckProgram(program, target, random, /*limit=*/6, seen);
   }
   std::cout << seen.plans << " plans, " << seen.buckets << " buckets, " << seen.beside
-            << " steps beside others, " << seen.shared << " plans whose temporaries share memory\n";
+            << " steps beside others, " << seen.outlasting << " beside those of the next run, "
+            << seen.shared << " plans whose temporaries share memory\n";
   EXPECT_FALSE(testing::Test::HasFailure()) << "COCONET_SEED=" << seed;
   EXPECT_GT(seen.plans, 20);
   EXPECT_GT(seen.beside, 20);
   EXPECT_GT(seen.shared, 0);
+}
+
+/// The sums of one step's gradients are added to the weights at the end of the next.
+TEST(Lanes, OfDelayedGradientsReachIntoTheNextStep) {
+  const absl::StatusOr<Graph> program = Parse(R"(coconet 1
+program delayed
+input x : f32[32, 16] local
+input t : f32[32, 1] local
+input lr : f32[]
+state w : f32[16, 1] replicated
+state d : f32[16, 1] replicated
+off = matmul(x, w) - t
+update(d, all_reduce(sum, matmul(x, off, transpose_a)))
+update(w, w - lr * d)
+)");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const Schedule s = InitialSchedule(*program).value();
+  ASSERT_TRUE(HasConcurrency(s, Protocol::kLibrary, 2));
+  std::vector<PlacedLaunch> launches;
+  const absl::StatusOr<Lowered> lowered = Lower(s, {.concurrent = true}, {2, 2}, &launches);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const Plan& plan = lowered->plan;
+  ASSERT_EQ(plan.outlasting.size(), 1u) << Print(plan);
+  EXPECT_TRUE(std::holds_alternative<CollectiveStep>(plan.steps[plan.outlasting[0].step]));
+  EXPECT_EQ(WhyUnorderedAcross(plan, launches), "");
+  EXPECT_GE(plan.outlasting[0].until, 2) << "begins without the products\n" << Print(plan);
 }
 
 TEST(Lanes, OfTrainingStepsWaitForEachOther) {

@@ -12,6 +12,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/schedule.h"
+#include "coconet/workloads/training_steps.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "tests/machine.h"
@@ -173,6 +174,53 @@ TEST(Nodes, OverlapsExchangesOfTensorsBatchByBatch) {
     return absl::OkStatus();
   });
   EXPECT_GE(tally.variants, 9);
+}
+
+/// Collectives that run beside all of a step's computation, and beside the next step's.
+TEST(Nodes, RoundsOfLocalSgdAndDelayedGradientsComputeWhatTheySay) {
+  constexpr absl::string_view kDelayed = R"(coconet 1
+program delayed
+input x : f32[33, 17] local
+input t : f32[33, 5] local
+input lr : f32[]
+state w : f32[17, 5] replicated
+state b : bf16[5] replicated
+state d : f32[17, 5] replicated
+state e : bf16[5] replicated
+off = matmul(x, w) + cast(f32, b) - t
+update(d, all_reduce(sum, matmul(x, off, transpose_a)))
+update(e, all_reduce(sum, cast(bf16, reshape(sum(off, 0), [5]))))
+update(w, w - lr * d)
+update(b, b - cast(bf16, lr) * e)
+output loss = sum(off * off)
+)";
+  const Tally tally = RunBatch([&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph delayed, Parse(kDelayed));
+    std::vector<Graph> programs = {Canonicalize(delayed).graph};
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      ASSIGN_OR_RETURN(
+          programs.emplace_back(),
+          LocalSgd(
+              {.layers = 2, .inputs = 5, .width = 7, .outputs = 3, .examples = 3, .local_steps = 2},
+              {.dtype = dtype}));
+    }
+    for (const Graph& program : programs) {
+      for (const Target& world : {Target(2, 2), Target(4, 2), Target(3, 3), Target(3)}) {
+        ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                         Derive(program, {.by_node = world.nodes > 1 && world.nodes < world.ranks,
+                                          .few = true}));
+        for (int i = 0; i < 2; ++i) {
+          const Schedule& schedule = schedules[i == 0 ? 0 : random() % schedules.size()];
+          Config config = DrawArguments({.vec = 4}, schedule, random);
+          DrawLanes(schedule, world.nodes, random, config);
+          if (i == 0) config.concurrent = true;
+          RETURN_IF_ERROR(WithContext(batch.Add(program, schedule, config, world), program.name));
+        }
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(tally.variants, 3 * 4 * 2);
 }
 
 /// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most

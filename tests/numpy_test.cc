@@ -72,6 +72,22 @@ G = all_reduce(sum, g) / world
 v1 = update(v, v + G * G)
 update(p, p - lr * G / (sqrt(v1) + 1e-10))
 )"},
+    {"local_sgd",
+     {{"N", 515}},
+     R"(input x : f32[N] local
+input t : f32[N] local
+input lr : f32[]
+state w : f32[N] local
+state m : f32[N] local
+state z : f32[N]
+state v : f32[N]
+v1 = update(v, 0.7 * v + all_reduce(sum, w - z) / world)
+z1 = update(z, z + v1)
+off = w * x - t
+m1 = update(m, 0.9 * m + grad(sum(off * off), w))
+w1 = w - lr * m1
+update(w, w1 - 0.6 * (w1 - z1))
+)"},
     {"rmsprop",
      {{"N", 1027}},
      R"(input g : bf16[N] local

@@ -132,17 +132,10 @@ void RankMemory::Fill(const StepData& data, int step) {
     const bool keeps = plan_->buffers[i].role == BufferRole::kState && step > 0;
     if (buffers_[i] != nullptr && !keeps) std::memset(own(i), kPoison, BytesOf(i));
   }
-  const auto fill = [&](const Placed& tensor) {
-    const TensorType& type = tensor.placement.type();
-    const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : first_;
-    tensor.placement.ForEach([&](int64_t place, int64_t index) {
-      StoreElement(type.dtype, own(tensor.buffer), place,
-                   data(tensor.name, type.dtype, step, rank, index));
-    });
-  };
-  for (const Placed& input : inputs_) fill(input);
+  for (const Placed& input : inputs_) FillTensor(input, data, step);
   for (const Placed& result : results_) {
-    if (step == 0 && plan_->buffers[result.buffer].role == BufferRole::kState) fill(result);
+    if (step == 0 && plan_->buffers[result.buffer].role == BufferRole::kState)
+      FillTensor(result, data, step);
   }
   inputs_before_.clear();
   for (const Placed& input : inputs_)
@@ -151,6 +144,24 @@ void RankMemory::Fill(const StepData& data, int step) {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (IsComputed(i)) ForgetSimtMemory(buffers_[i]->own(), BytesOf(i));
   }
+}
+
+void RankMemory::FillForHost(const StepData& data, int step) {
+  Look();
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (plan_->buffers[i].role == BufferRole::kOutput) std::memset(own(i), kPoison, BytesOf(i));
+  }
+  for (const Placed& input : inputs_) FillTensor(input, data, step);
+  for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
+}
+
+void RankMemory::FillTensor(const Placed& tensor, const StepData& data, int step) {
+  const TensorType& type = tensor.placement.type();
+  const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : first_;
+  tensor.placement.ForEach([&](int64_t place, int64_t index) {
+    StoreElement(type.dtype, own(tensor.buffer), place,
+                 data(tensor.name, type.dtype, step, rank, index));
+  });
 }
 
 bool RankMemory::IsComputed(size_t buffer) const {
@@ -196,9 +207,19 @@ absl::Status RankMemory::CheckUntouched() const {
 }
 
 std::string RankMemory::Read() const {
+  return ReadIf([](BufferRole) { return true; });
+}
+
+std::string RankMemory::ReadOutputs() const {
+  return ReadIf([](BufferRole role) { return role == BufferRole::kOutput; });
+}
+
+std::string RankMemory::ReadIf(absl::FunctionRef<bool(BufferRole)> reads) const {
   Look();
   std::string all;
-  for (const Placed& result : results_) all += result.placement.Read(own(result.buffer));
+  for (const Placed& result : results_) {
+    if (reads(plan_->buffers[result.buffer].role)) all += result.placement.Read(own(result.buffer));
+  }
   return all;
 }
 

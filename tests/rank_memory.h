@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "coconet/schedule/schedule.h"
 #include "runtime/rank.h"
@@ -37,21 +38,26 @@ class RankMemory {
   /// Before a step: fills the memory with NaNs, except the inputs' own elements and, after the
   /// first step, the states.
   void Fill(const StepData& data, int step);
+  /// Before a step that may run beside the end of the one before: fills inputs and outputs only.
+  void FillForHost(const StepData& data, int step);
   /// After a step, on simulated GPUs: an error unless all elements of outputs were written.
   absl::Status CheckWritten() const;
   /// After a step: an error unless inputs, padding included, and the canaries are unchanged.
   absl::Status CheckUntouched() const;
   /// The elements of results(), one after the other, without padding.
   std::string Read() const;
+  std::string ReadOutputs() const;
 
  private:
   RankMemory(const Rank& rank, const Plan& plan)
       : rank_(rank.rank()), first_(rank.stage() * rank.mesh().stage_size()), plan_(&plan) {}
   absl::Status AllocateBuffers(Rank& rank, bool shared);
   absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
+  std::string ReadIf(absl::FunctionRef<bool(BufferRole)> reads) const;
   int IndexOf(const std::string& name) const;
   /// Whether the buffer is an output or a temporary, whose content before a step is undefined.
   bool IsComputed(size_t buffer) const;
+  void FillTensor(const Placed& tensor, const StepData& data, int step);
   /// Maps the memory for the host, so that own() reads a buffer's present content.
   void Look() const;
   char* own(size_t buffer) const {

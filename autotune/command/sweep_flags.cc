@@ -236,7 +236,7 @@ std::string SweepHelp() {
                   k M G of 1000
   --N=1024,3x5    a list: the program runs on that many tensors; --N=@bert-large, --N=@gpt2: those
                   of the model; --N=@FILE: one per line
-  --layers=12     and so on for every size that shapes a training step (mlp_step, gpt_step, local_sgd)
+  --layers=12     and so on for the sizes that shape a training step (mlp_step, gpt_step, local_sgd)
   --preset=NAME   sizes of a workload that are not given; --list names them
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
   --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send

@@ -308,6 +308,44 @@ void BeLate(const Rank& rank, Instance& instance, int step) {
   if (is_late != in_midst) absl::SleepFor(kLate);
 }
 
+/// Whether steps that begin while collectives of those before still run leave what they leave one
+/// after the other, to the bit.
+absl::StatusOr<std::optional<Failure>> VerifyAdvancing(Rank& rank, Instance& instance,
+                                                       const Reference& reference) {
+  const int steps = std::min(2 * rank.size(), kMostSteps);
+  Taken taken[2];
+  Findings found;
+  for (const bool advances : {false, true}) {
+    RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference)));
+    absl::Status ran;
+    for (int step = 0; step < steps && ran.ok(); ++step) {
+      BeLate(rank, instance, step);
+      ran = advances ? instance.bound->Advance() : instance.bound->Run();
+    }
+    instance.bound->DelayWaits(0, 0);
+    ran.Update(instance.bound->Wait());
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, AgreeOnRun(rank, ran));
+    if (failure.has_value()) return failure;
+    found.wrong.Update(CheckGuards(rank, instance));
+    absl::StatusOr<Taken> results = TakeResults(rank, instance);
+    found.wrong.Update(results.status());
+    if (results.ok()) taken[advances] = *std::move(results);
+  }
+  size_t at = 0;
+  for (const PlacedTensor& t : instance.tensors) {
+    if (!found.wrong.ok()) break;
+    if (!IsResult(t)) continue;
+    const bool is_same = taken[0][at] == taken[1][at];
+    ++at;
+    if (is_same) continue;
+    found.wrong = absl::InternalError(
+        absl::StrCat(t.name, " after ", steps,
+                     " steps, of which each begins while collectives of the one before ",
+                     "still run: want what they leave one after the other, have others"));
+  }
+  return Settle(rank, found);
+}
+
 }  // namespace
 
 Verdict VerdictOn(const absl::Status& error) {
@@ -402,7 +440,9 @@ absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instanc
       ++elements;
     }
   }
-  return Settle(rank, found);
+  ASSIGN_OR_RETURN(failure, Settle(rank, found));
+  if (failure.has_value() || instance.plan->outlasting.empty()) return failure;
+  return VerifyAdvancing(rank, instance, references[0]);
 }
 
 }  // namespace coconet

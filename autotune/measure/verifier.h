@@ -59,7 +59,8 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
 /// Runs a step on the data of each reference in turn, each at least once, back to back: as soon as
 /// a rank has done its step it takes its results away, changes its inputs and states, and begins
 /// the next. One rank is late in each step: it begins late, or it pauses in the midst of a kernel,
-/// when its peers have begun. Checks the results of each step.
+/// when its peers have begun. Checks the results of each step. Where steps of the plan outlast
+/// their runs, then runs some as BoundPlan::Advance does, which must leave the bits that Run does.
 absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instance,
                                                    absl::Span<Reference> references);
 

@@ -272,6 +272,12 @@ absl::Status BoundProgram::Run() {
   return rep_->session().Watched(rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_));
 }
 
+absl::Status BoundProgram::Advance() {
+  if (!rep_->plain) return Run();
+  RETURN_IF_ERROR(rep_->session().poison);
+  return rep_->session().Watched(rep_->plan->Advance());
+}
+
 absl::Status BoundProgram::RunSteps(int64_t steps) {
   RETURN_IF_ERROR(rep_->session().poison);
   if (rep_->plain) return rep_->session().Watched(rep_->plan->RunSteps(steps));
@@ -284,7 +290,7 @@ absl::Status BoundProgram::Enqueue(void* stream) {
   return rep_->session().Watched(rep_->plan->Enqueue(stream));
 }
 
-absl::Status BoundProgram::Wait() {
+absl::Status BoundProgram::Wait() const {
   RETURN_IF_ERROR(rep_->session().poison);
   return rep_->session().Watched(rep_->plan->Wait());
 }
@@ -319,7 +325,7 @@ absl::Status CapturedSteps::Wait() {
 }
 
 absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t elements) const {
-  RETURN_IF_ERROR(rep_->session().poison);
+  RETURN_IF_ERROR(Wait());
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Read", name);
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Read", tensor, elements)));
   const int64_t size = ElementBytes(**tensor);
@@ -338,7 +344,7 @@ absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t eleme
 }
 
 absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t elements) {
-  RETURN_IF_ERROR(rep_->session().poison);
+  RETURN_IF_ERROR(Wait());
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Write", name);
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Write", tensor, elements)));
   const Part part = rep_->PartHere(**tensor);
@@ -356,7 +362,7 @@ absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t
 }
 
 absl::Status BoundProgram::Save(const std::string& path) const {
-  RETURN_IF_ERROR(rep_->session().poison);
+  RETURN_IF_ERROR(Wait());
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "save");
@@ -371,7 +377,7 @@ absl::Status BoundProgram::Save(const std::string& path) const {
 }
 
 absl::Status BoundProgram::Load(const std::string& path) {
-  RETURN_IF_ERROR(rep_->session().poison);
+  RETURN_IF_ERROR(Wait());
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "load");

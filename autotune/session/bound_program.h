@@ -59,7 +59,14 @@ class BoundProgram {
   /// nothing up, takes no lock. After a timeout or the death of a peer, every call returns the
   /// first error, and states are undefined.
   absl::Status Run();
-  /// Runs `steps` steps; on GPUs a step is enqueued before the one before it has ended.
+  /// Runs one step, and returns when its outputs are there, though collectives whose results only
+  /// states take may go on beside the next step. Inputs may be written then, and outputs read;
+  /// states in the caller's memory are complete after Wait or Run. Errors of what went on are
+  /// returned by the next call. The same as Run on GPUs, where the host copies tensors at every
+  /// step, and with MPI that was initialised with less than MPI_THREAD_MULTIPLE.
+  absl::Status Advance();
+  /// Runs `steps` steps, as Advance does, and waits; on GPUs a step is enqueued before the one
+  /// before it has ended.
   absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step in `stream` (a CUstream or cudaStream_t) and returns; in a stream that
   /// is being captured, the step becomes part of the graph. Allocates nothing, looks nothing up,
@@ -68,8 +75,8 @@ class BoundProgram {
   /// FailedPrecondition where tensors are copied at every step, or a collective passes through the
   /// host.
   absl::Status Enqueue(void* stream);
-  /// Returns when all enqueued steps are done.
-  absl::Status Wait();
+  /// Returns when all enqueued steps, and what goes on after Advance, are done.
+  absl::Status Wait() const;
   /// GPUs: captures `steps` steps as one graph of the driver, for short steps. Errors as of
   /// Enqueue.
   absl::StatusOr<CapturedSteps> Capture(int64_t steps);
@@ -78,15 +85,15 @@ class BoundProgram {
   /// clock. Errors as of Enqueue.
   absl::StatusOr<std::vector<StepSpan>> Trace();
 
-  /// Collective. Copies an input, state or output in canonical form: all elements of the global
-  /// tensor, row major, whatever its layout; of a Local tensor, this rank's values. `elements` must
-  /// match.
+  /// Collective; waits as Wait does. Copies an input, state or output in canonical form: all
+  /// elements of the global tensor, row major, whatever its layout; of a Local tensor, this rank's
+  /// values. `elements` must match.
   absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
   absl::Status Write(absl::string_view name, const void* in, int64_t elements);
-  /// Collective. Saves all states to, or loads them from, one file in canonical form, which depends
-  /// on neither the schedule nor the number of ranks. Rank 0 writes it, atomically; all ranks read.
-  /// With several pipeline stages, one file per stage: `path`.stage0, ... FailedPrecondition for a
-  /// program with Local states.
+  /// Collective; waits as Wait does. Saves all states to, or loads them from, one file in canonical
+  /// form, which depends on neither the schedule nor the number of ranks. Rank 0 writes it,
+  /// atomically; all ranks read. With several pipeline stages, one file per stage: `path`.stage0,
+  /// ... FailedPrecondition for a program with Local states.
   absl::Status Save(const std::string& path) const;
   absl::Status Load(const std::string& path);
 

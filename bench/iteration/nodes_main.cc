@@ -19,11 +19,13 @@
 #include "jit/compile/temp_dir.h"
 #include "runtime/world.h"
 
+ABSL_FLAG(std::string, case, "gpt_step", "what is timed: gpt_step or local_sgd");
 ABSL_FLAG(int64_t, layers, 4, "of the model");
-ABSL_FLAG(int64_t, width, 256, "of the model");
-ABSL_FLAG(int64_t, vocabulary, 1000, "of the model");
-ABSL_FLAG(int64_t, sequence, 128, "tokens of an example");
-ABSL_FLAG(int64_t, examples, 4, "of a rank");
+ABSL_FLAG(int64_t, width, 0, "of the model; 0: 256, or 512 of local_sgd");
+ABSL_FLAG(int64_t, vocabulary, 1000, "of gpt_step");
+ABSL_FLAG(int64_t, sequence, 128, "of gpt_step: tokens of an example");
+ABSL_FLAG(int64_t, examples, 0, "of a rank; 0: 4, or of local_sgd in each local step 128");
+ABSL_FLAG(int64_t, local_steps, 4, "of a round of local_sgd");
 ABSL_FLAG(double, seconds, 20, "of the rounds");
 ABSL_FLAG(std::string, torch, "",
           "a Python interpreter with PyTorch, whose training step is timed, too; \"\": none");
@@ -35,14 +37,26 @@ ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
 namespace coconet::bench {
 namespace {
 
+/// The flag's value, or `usual` where it is 0.
+int64_t Or(int64_t flag, int64_t usual) { return flag == 0 ? usual : flag; }
+
 NodesCase CaseOfFlags() {
-  const int64_t width = absl::GetFlag(FLAGS_width);
-  return {.model = {.layers = absl::GetFlag(FLAGS_layers),
-                    .width = width,
-                    .heads = std::max<int64_t>(1, width / 64),
+  const int64_t layers = absl::GetFlag(FLAGS_layers), width = absl::GetFlag(FLAGS_width),
+                of_gpt = Or(width, 256), of_local = Or(width, 512),
+                examples = absl::GetFlag(FLAGS_examples);
+  return {.name = absl::GetFlag(FLAGS_case),
+          .model = {.layers = layers,
+                    .width = of_gpt,
+                    .heads = std::max<int64_t>(1, of_gpt / 64),
                     .vocabulary = absl::GetFlag(FLAGS_vocabulary),
                     .sequence = absl::GetFlag(FLAGS_sequence),
-                    .examples = absl::GetFlag(FLAGS_examples)},
+                    .examples = Or(examples, 4)},
+          .local = {.layers = layers,
+                    .inputs = of_local,
+                    .width = of_local,
+                    .outputs = 64,
+                    .examples = Or(examples, 128),
+                    .local_steps = absl::GetFlag(FLAGS_local_steps)},
           .seconds = absl::GetFlag(FLAGS_seconds),
           .budget_s = absl::GetFlag(FLAGS_worker_budget)};
 }
@@ -52,17 +66,21 @@ NodesCase CaseOfUser() {
   c.budget_s = TuningBudget(/*usual=*/60, /*quick=*/10);
   if (!IsQuick()) return c;
   c.model = {.layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
+  c.local = {.layers = 2, .inputs = 32, .width = 32, .outputs = 8, .examples = 8, .local_steps = 2};
   c.seconds = 1;
   return c;
 }
 
 std::vector<std::string> Arguments(const NodesCase& c, absl::string_view worker) {
+  const bool is_gpt = c.name == "gpt_step";
   return {absl::StrCat("--worker=", worker),
-          absl::StrCat("--layers=", c.model.layers),
-          absl::StrCat("--width=", c.model.width),
+          absl::StrCat("--case=", c.name),
+          absl::StrCat("--layers=", is_gpt ? c.model.layers : c.local.layers),
+          absl::StrCat("--width=", is_gpt ? c.model.width : c.local.width),
           absl::StrCat("--vocabulary=", c.model.vocabulary),
           absl::StrCat("--sequence=", c.model.sequence),
-          absl::StrCat("--examples=", c.model.examples),
+          absl::StrCat("--examples=", is_gpt ? c.model.examples : c.local.examples),
+          absl::StrCat("--local_steps=", c.local.local_steps),
           absl::StrCat("--seconds=", worker == "parts" ? std::min(c.seconds, 4.0) : c.seconds),
           absl::StrCat("--worker_budget=", c.budget_s)};
 }
@@ -96,30 +114,35 @@ absl::Status RunAll() {
   const NodesCase c = CaseOfUser();
   Row row;
   row.Set("case", std::string("nodes")).Set("ranks", int64_t{2}).Set("dtype", std::string("f32"));
-  row.Set("layers", c.model.layers).Set("width", c.model.width);
-  row.Set("vocabulary", c.model.vocabulary).Set("tokens", c.model.tokens());
+  const bool is_gpt = c.name == "gpt_step";
+  row.Set("program", c.name).Set("tokens", c.tokens());
+  row.Set("layers", is_gpt ? c.model.layers : c.local.layers);
+  row.Set("width", is_gpt ? c.model.width : c.local.width);
+  if (is_gpt) row.Set("vocabulary", c.model.vocabulary);
+  if (!is_gpt) row.Set("local_steps", c.local.local_steps);
   row.Set("budget_s", c.budget_s).Set("load_before", LoadAverage());
   AddMachine(row);
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   const absl::StatusOr<std::vector<Finding>> found =
       MeasureOnTwoNodes(Arguments(c, "parts"), Arguments(c, "all"), scratch->path(), "nodes", row);
   const absl::Status& status = found.status();
-  if (found.ok()) {
+  if (found.ok() && is_gpt) {
     SetTime(row, "buckets", FastestOf(*found, "buckets")->timing);
     row.Set("buckets_variant", FactOf(*found, "variant", "buckets"));
   }
   if (!status.ok()) row.Set("error", std::string(status.message()));
   row.Set("ratio_of_ceiling", row.Number("ratio") / row.Number("ceiling"));
-  if (status.ok()) {
+  if (status.ok() && is_gpt) {
     row.Set("over_buckets", row.Number("buckets_us") / row.Number("ours_us"));
     SetTorch(c, scratch->path(), row);
   }
   constexpr int64_t kTokensOfBar = 512;
-  std::vector<Bar> bars = {{"ratio_of_ceiling", Bar::Side::kAtLeast, 0.9},
-                           {"over_buckets", Bar::Side::kAtLeast, 1}};
+  std::vector<Bar> bars = {{"ratio_of_ceiling", Bar::Side::kAtLeast, 0.9}};
+  if (is_gpt) bars.push_back({"over_buckets", Bar::Side::kAtLeast, 1});
   if (row.Number("torch_us") > 0) bars.push_back({"torch_over_ours", Bar::Side::kAtLeast, 1.1});
-  if (c.model.tokens() >= kTokensOfBar) row.SetBars(bars);
+  if (c.tokens() >= kTokensOfBar) row.SetBars(bars);
   const std::vector<Column> columns = {
+      {"program", [](const Row& r) { return TextOf(r, "program"); }},
       {"layers", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("layers")); }},
       {"width", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("width")); }},
       {"tokens", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("tokens")); }},
@@ -150,9 +173,9 @@ int main(int argc, char** argv) {
   const auto run = [&]() -> absl::Status {
     RETURN_IF_ERROR(ParseFlags(argc, argv,
                                "measures whole training steps on two nodes; see bench/README.md\n\n"
-                               "  nodes [--layers=4] [--width=256] [--vocabulary=1000] "
-                               "[--sequence=128] [--examples=4] [--torch=PYTHON] "
-                               "[--budget=60] [--quick] "
+                               "  nodes [--case=gpt_step|local_sgd] [--layers=4] [--width=256] "
+                               "[--vocabulary=1000] [--sequence=128] [--examples=4] "
+                               "[--local_steps=4] [--torch=PYTHON] [--budget=60] [--quick] "
                                "[--json=FILE] [--markdown=FILE]"));
     const std::string worker = absl::GetFlag(FLAGS_worker);
     return worker.empty() ? RunAll() : Work(worker);

@@ -17,4 +17,9 @@ Numbers NumbersOf(const GptModel& model) {
   };
 }
 
+double NumberOfLocalSgd(absl::string_view tensor, int64_t index, int rank) {
+  const bool is_momentum = absl::EndsWith(tensor, ".m") || absl::EndsWith(tensor, ".v");
+  return is_momentum ? 0 : NumberAt(tensor, index, rank) * 0.05;
+}
+
 }  // namespace coconet::bench

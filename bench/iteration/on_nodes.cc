@@ -18,7 +18,18 @@
 namespace coconet::bench {
 namespace {
 
-/// Elements of the gradients that the step sums over ranks.
+absl::StatusOr<Graph> ProgramOf(const NodesCase& c) {
+  if (c.name == "gpt_step") return GptStep(c.model);
+  if (c.name == "local_sgd") return LocalSgd(c.local);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--case: want gpt_step or local_sgd, have '", c.name, "'"));
+}
+
+Numbers NumbersOf(const NodesCase& c) {
+  return c.name == "local_sgd" ? Numbers(NumberOfLocalSgd) : NumbersOf(c.model);
+}
+
+/// Elements that the step sums over ranks.
 absl::StatusOr<int64_t> ReducedElements(const Graph& step) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(step));
   int64_t elements = 0;
@@ -41,7 +52,7 @@ absl::Status WithComputation(const NodesCase& c, const Graph& step,
     SessionOptions options;
     options.budget_s = c.budget_s;
     ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,
-                     TunedContender::Make(alone, options, step, NumbersOf(c.model)));
+                     TunedContender::Make(alone, options, step, NumbersOf(c)));
     return body(*computation);
   });
 }
@@ -50,7 +61,7 @@ absl::Status WithComputation(const NodesCase& c, const Graph& step,
 
 absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c,
                                                         bool parts) {
-  ASSIGN_OR_RETURN(const Graph step, GptStep(c.model));
+  ASSIGN_OR_RETURN(const Graph step, ProgramOf(c));
   ASSIGN_OR_RETURN(const int64_t elements, ReducedElements(step));
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
   ASSIGN_OR_RETURN(const Array gradients, Array::Allocate(bytes));
@@ -73,7 +84,7 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
       options.budget_s = c.budget_s;
       options.admits = admits;
       ASSIGN_OR_RETURN(tuned.emplace_back(),
-                       TunedContender::Make(rank, options, step, NumbersOf(c.model)));
+                       TunedContender::Make(rank, options, step, NumbersOf(c)));
       contenders.AddTuned(
           side, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); },
           tuned.back()->program().record());
@@ -82,9 +93,9 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
     if (!parts) {
       RETURN_IF_ERROR(add("ours", nullptr));
       RETURN_IF_ERROR(add("sequential", IsSequential));
-      RETURN_IF_ERROR(add("buckets", HasLargestBuckets));
+      if (c.name == "gpt_step") RETURN_IF_ERROR(add("buckets", HasLargestBuckets));
     }
-    // Of two ranks either sends the other its half of the gradients, and the sums of the other.
+    // Of two ranks either sends the other its half of what is summed, and the sums of the other.
     const int64_t leaving = 2 * bytes / rank.size() * (rank.size() - 1);
     ASSIGN_OR_RETURN(findings, contenders.Measure(rank, leaving, c.seconds));
     return absl::OkStatus();

@@ -11,18 +11,24 @@
 
 namespace coconet::bench {
 
-/// A whole training step of GPT-2 on nodes of one rank each.
+/// A whole training step of GPT-2, or a round of Overlap Local-SGD, on nodes of one rank each.
 struct NodesCase {
-  GptModel model;
-  double seconds = 20;   // of the rounds
-  double budget_s = 60;  // of tuning one contender
+  std::string name = "gpt_step";  // or "local_sgd"
+  GptModel model;                 // of gpt_step
+  LocalSgdModel local;            // of local_sgd
+  double seconds = 20;            // of the rounds
+  double budget_s = 60;           // of tuning one contender
+  /// Examples or tokens that a rank has in a step.
+  int64_t tokens() const {
+    return name == "gpt_step" ? model.tokens() : local.examples * local.local_steps;
+  }
 };
 
 /// Collective, on a rank of a worker. What is timed is what NodeContenders says, where
 ///   computation  the step on one rank alone, tuned
-///   sending      one AllReduce of as many bytes as all gradients have
-///   sequential   the step with its AllReduces after all gradients, tuned
-///   buckets      the step with buckets of 25 MiB beside the computation, tuned
+///   sending      one AllReduce of as many bytes as the step's AllReduces have
+///   sequential   the step with its AllReduces beside nothing, tuned
+///   buckets      gpt_step with buckets of 25 MiB beside the computation, tuned
 /// `parts`: only the first two.
 absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c, bool parts);
 

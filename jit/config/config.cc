@@ -212,6 +212,22 @@ bool Exchanges(const Schedule& s) {
   });
 }
 
+/// Whether nothing takes the result of a launch but one state, and its operand is no input: the
+/// next step's computations may run beside it.
+bool MayOutlast(const Schedule& s, int launch) {
+  const Graph& g = s.graph();
+  const Launches& launches = s.launches();
+  const NodeId id = launches[launch].nodes[0];
+  if (Is<Input>(g, s.program().value(g.nodes[id].inputs[0]))) return false;
+  int updates = 0;
+  for (const Launch& other : launches.list) {
+    if (!absl::c_linear_search(other.after, launch)) continue;
+    if (other.nodes.size() != 1 || !Is<Update>(g, other.nodes[0])) return false;
+    ++updates;
+  }
+  return updates == 1;
+}
+
 bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes) {
   const LibraryDoes library = LeftToLibrary(protocol, nodes);
   const Launches& launches = s.launches();
@@ -227,7 +243,8 @@ bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes) {
     if (nodes.size() != 1 || in_overlaps.contains(nodes[0]) ||
         !DoneBy(library, s.graph(), nodes[0]))
       continue;
-    const std::vector<bool> bound = BeforeOrAfter(launches.list, launch);
+    const std::vector<bool> bound = MayOutlast(s, launch) ? std::vector<bool>(launches.size())
+                                                          : BeforeOrAfter(launches.list, launch);
     for (int other = 0; other < launches.size(); ++other) {
       if (!bound[other] && computes(other)) return true;
     }

@@ -77,7 +77,8 @@ struct Config {
   /// rank beginning with the one after it, instead of rank by rank.
   bool remote_first = false;
   /// Library collectives that are in no overlap run on lane 1, each as soon as its operand is
-  /// there, beside the computations that do not wait for it.
+  /// there, beside the computations that do not wait for it: of this step and, where only a state
+  /// takes the result, of the next one (BoundPlan::Advance).
   bool concurrent = false;
   /// With `concurrent`: AllReduces wait for the next ones until they have so many bytes together,
   /// as the program's results have them, and are then done together; as in S. Li et al., PyTorch
@@ -130,7 +131,8 @@ bool Exchanges(const Schedule& s);
 bool Multiplies(const Schedule& s);
 
 /// Whether `concurrent` has an effect on the ranks of `nodes` nodes: a library does a collective
-/// that is in no overlap, and a computation neither waits for it nor feeds it.
+/// that is in no overlap, and a computation, of this step or the next one, neither waits for it nor
+/// feeds it.
 bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes);
 
 /// OK where `config` is legal for `s`, its ranges included. InvalidArgument elsewhere. Rows of the

@@ -1,6 +1,7 @@
 #include "jit/config/lanes.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
 
@@ -10,6 +11,25 @@ namespace {
 bool Communicates(const Units& u, const Unit& unit) {
   return absl::c_any_of(unit.nodes,
                         [&](NodeId id) { return coconet::Communicates(u.graph(), id); });
+}
+
+/// Whether a collective by a library may use the memory of an input or an output.
+bool UsesInputsOrOutputs(const Units& u, int unit) {
+  const auto is_output = [&](NodeId id) { return Is<Output>(u.graph(), id); };
+  for (NodeId id : u.units[unit].nodes) {
+    if (is_output(id)) return true;
+    std::set<NodeId> reads = u.Reads(id, unit);
+    if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0)
+      reads.insert({before, u.Value(u.rows[id].counts)});
+    for (NodeId read : reads) {
+      // What an earlier unit stores in an output as it computes it has no other memory.
+      const int maker = u.unit_of[read];
+      if (Is<Input>(u.graph(), read) ||
+          (maker >= 0 && absl::c_any_of(u.units[maker].nodes, is_output)))
+        return true;
+    }
+  }
+  return false;
 }
 
 /// By unit: the first of its overlap, or itself.
@@ -25,11 +45,12 @@ std::vector<int> FirstOfChains(const Units& u) {
 
 UnitLanes LanesOf(const Units& u) {
   const int units = static_cast<int>(u.units.size());
-  UnitLanes lanes{std::vector<bool>(units), std::vector<int>(units, -1)};
-  if (!u.concurrent) return lanes;
-  std::vector<bool> alone(units);  // on lane 0, with nothing on lane 1
+  UnitLanes lanes{std::vector<bool>(units), std::vector<bool>(units), std::vector<bool>(units),
+                  std::vector<int>(units, -1)};
+  std::vector<bool>& alone = lanes.alone;
   for (const Units::Chain& chain : u.chains)
     std::fill(alone.begin() + chain.first, alone.begin() + chain.last + 1, true);
+  if (!u.concurrent) return lanes;
   for (int unit = 0; unit < units; ++unit) {
     const bool communicates = Communicates(u, u.units[unit]);
     lanes.beside[unit] = u.units[unit].library && communicates && !alone[unit];
@@ -56,6 +77,15 @@ UnitLanes LanesOf(const Units& u) {
       awaits = std::max(awaits, first_of[unit] == unit ? last_beside : -1);
       last_alone = unit;
     }
+  }
+  int done = -1;  // the last unit that one of lane 0 awaits
+  for (int unit = 0; unit < units; ++unit) {
+    if (!lanes.beside[unit]) done = std::max(done, lanes.awaits[unit]);
+  }
+  for (int unit = units - 1; unit > done; --unit) {
+    if (!lanes.beside[unit]) continue;
+    if (UsesInputsOrOutputs(u, unit)) break;
+    lanes.outlasts[unit] = true;
   }
   return lanes;
 }

@@ -13,6 +13,11 @@ namespace coconet {
 /// those of a library's collective, waiting for other ranks, could prevent.
 struct UnitLanes {
   std::vector<bool> beside;  // by unit: it runs on lane 1, as a whole
+  std::vector<bool> alone;   // by unit: it runs on lane 0, beside nothing on lane 1
+  /// By unit: it may still run when the step has ended and the next one has begun. It is one of the
+  /// last of lane 1, no unit waits for it, and it neither reads inputs nor writes outputs, which
+  /// are the host's between steps.
+  std::vector<bool> outlasts;
   /// By unit: the last unit of the other lane that must be done before it begins; -1: none. What a
   /// unit of an overlap waits for within that is not counted.
   std::vector<int> awaits;

@@ -118,13 +118,40 @@ std::vector<int> WithChains(const Launches& launches,
   return result;
 }
 
+/// The states that a collective sets for the next step, and for which nothing waits in this one.
+std::set<NodeId> StatesOfNextStep(const Graph& g, const Launches& launches) {
+  std::vector<bool> awaited(launches.size());
+  for (const Launch& launch : launches.list) {
+    for (int before : launch.after) awaited[before] = true;
+  }
+  std::set<NodeId> states;
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    if (awaited[launch] || !Communicates(g, launches[launch].nodes[0])) continue;
+    for (NodeId id : launches[launch].nodes) {
+      if (Is<Update>(g, id)) states.insert(g.nodes[id].inputs[0]);
+    }
+  }
+  return states;
+}
+
 /// The ranks of launches for InOrder where collectives run beside computation: these come as soon
 /// as they can, so that they begin in the order in which their operands are computed, and the
-/// others by level, so that what waits for collectives comes late.
+/// others by level, so that what waits for collectives comes late; what waits for those of the step
+/// before comes last.
 std::vector<int> ConcurrentRanks(const Schedule& s, const Launches& launches) {
   std::vector<int> ranks = RanksByLevel(s.graph(), launches, s.levels());
+  const std::set<NodeId> states = StatesOfNextStep(s.graph(), launches);
+  const int late = ranks.empty() ? 0 : 1 + *absl::c_max_element(ranks);
+  const auto waits = [&](NodeId id) {
+    return absl::c_any_of(ValueOperands(s.graph(), id),
+                          [&](NodeId operand) { return states.contains(operand); });
+  };
   for (int launch = 0; launch < launches.size(); ++launch) {
-    if (Communicates(s.graph(), launches[launch].nodes[0])) ranks[launch] = -1;
+    if (Communicates(s.graph(), launches[launch].nodes[0])) {
+      ranks[launch] = -1;
+    } else if (absl::c_any_of(launches[launch].nodes, waits)) {
+      ranks[launch] += late;
+    }
   }
   return ranks;
 }

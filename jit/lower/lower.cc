@@ -18,6 +18,7 @@
 #include "jit/config/batches.h"
 #include "jit/config/lanes.h"
 #include "jit/lower/draft.h"
+#include "jit/lower/outlasting.h"
 #include "jit/lower/programs.h"
 #include "jit/lower/protocol.h"
 #include "jit/lower/unit_steps.h"
@@ -163,6 +164,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, co
   const Units& u = programs.units();
   const UnitLanes lanes = LanesOf(u);
   std::vector<int> last_of(u.units.size(), -1);  // by unit: the last step so far on its lane
+  std::vector<std::pair<int, int>> steps_of(u.units.size());
   LastSteps pending = {-1, -1};   // by lane: what its next step waits for on the other one
   auto chain = u.chains.begin();  // the next one
   if (launches != nullptr) launches->clear();
@@ -182,12 +184,16 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, co
       RETURN_IF_ERROR(steps.Add({.unit = unit}));
       if (draft.size() > begin) pending[lane] = -1;
     }
-    for (int i = first; i <= unit; ++i) last_of[i] = draft.LastStepOn(lanes.beside[i] ? 1 : 0);
+    for (int i = first; i <= unit; ++i) {
+      last_of[i] = draft.LastStepOn(lanes.beside[i] ? 1 : 0);
+      steps_of[i] = {begin, draft.size()};
+    }
     const bool does_nothing = draft.size() == begin;
     if (launches != nullptr && !programs.has_lists() && !does_nothing)
       launches->push_back(LaunchOf(programs[0], first, unit, begin, draft.size()));
   }
   Lowered lowered = std::move(draft).Finish(programs);
+  lowered.plan.outlasting = OutlastingSteps(programs, lanes, steps_of);
   lowered.protocol = ProtocolOf(u, config);
   Show(schedule, config, lowered);
   return lowered;

@@ -128,29 +128,48 @@ LanedExecutor::LanedExecutor(Parts parts, LaneThread* thread)
   }
 }
 
+LanedExecutor::~LanedExecutor() { thread_->Finish(parts_.terms.spins); }
+
 absl::Status LanedExecutor::Run() {
-  if (!first_error_.ok()) return first_error_;
-  for (Progress& progress : progress_) progress.done.store(0, std::memory_order_relaxed);
+  RETURN_IF_ERROR(Advance());
+  return Wait();
+}
+
+absl::Status LanedExecutor::Advance() {
+  if (failed_.load(std::memory_order_acquire)) return Wait();
+  const unsigned runs = begun_.fetch_add(1, std::memory_order_release) + 1;
   thread_->Start([](void* self) { static_cast<LanedExecutor*>(self)->RunLane(1); }, this);
   RunLane(0);
+  const auto outlasting = static_cast<unsigned>(parts_.plan.outlasting.size());
+  SleepUntilReached(progress_[1].done, runs * StepsOn(1) - outlasting, parts_.terms.spins);
+  return failed_.load(std::memory_order_acquire) ? Wait() : absl::OkStatus();
+}
+
+absl::Status LanedExecutor::Wait() {
   thread_->Finish(parts_.terms.spins);
   return first_error_;
 }
 
 void LanedExecutor::RunLane(int lane) {
   const std::vector<LaneOrder::Entry>& order = order_.of[lane];
-  const unsigned steps = static_cast<unsigned>(order.size());
-  for (unsigned i = 0; i < steps; i += StepsAt(order[i].step)) {
-    SleepUntilReached(progress_[1 - lane].done, order[i].awaits, parts_.terms.spins);
-    if (failed_.load(std::memory_order_acquire)) break;
+  Progress& mine = progress_[lane];
+  // Steps that lanes have done before this run.
+  const unsigned before = mine.runs * StepsOn(lane), theirs = mine.runs * StepsOn(1 - lane);
+  ++mine.runs;
+  const auto failed = [&] { return failed_.load(std::memory_order_acquire); };
+  for (unsigned i = 0; i < StepsOn(lane) && !failed(); i += StepsAt(order[i].step)) {
+    const unsigned pending = order[i].awaits > 0 ? 0 : order[i].pending;
+    SleepUntilReached(progress_[1 - lane].done, theirs + order[i].awaits - pending,
+                      parts_.terms.spins);
+    if (failed()) break;
     if (const absl::Status status = Execute(order[i].step); !status.ok()) {
       Fail(lane, order[i].step, status);
       break;
     }
-    Publish(progress_[lane].done, i + StepsAt(order[i].step));
+    Publish(mine.done, before + i + StepsAt(order[i].step));
   }
   // Releases the other lane from its waits for this lane's remaining steps.
-  if (failed_.load(std::memory_order_acquire)) Publish(progress_[lane].done, steps);
+  if (failed()) Publish(mine.done, before + StepsOn(lane));
 }
 
 void LanedExecutor::Fail(int lane, int step, const absl::Status& why) {
@@ -162,7 +181,9 @@ void LanedExecutor::Fail(int lane, int step, const absl::Status& why) {
 }
 
 bool LanedExecutor::MayBeInACollective(int lane) const {
-  return progress_[lane].done.load(std::memory_order_acquire) < collectives_[lane];
+  const unsigned runs = begun_.load(std::memory_order_acquire);
+  return !Reached(progress_[lane].done.load(std::memory_order_acquire),
+                  (runs - 1) * StepsOn(lane) + collectives_[lane]);
 }
 
 }  // namespace coconet

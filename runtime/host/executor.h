@@ -103,26 +103,32 @@ class Executor : public BoundPlan {
 };
 
 /// A bound plan of two lanes: lane 0 runs on the thread that calls Run, lane 1 on `thread`. A step
-/// waits for those steps of the other lane that it needs.
+/// waits for those steps of the other lane that it needs. Lane 1 may be a run behind (Advance).
 class LanedExecutor final : public Executor {
  public:
   LanedExecutor(Parts parts, LaneThread* thread);
+  ~LanedExecutor() override;
 
   absl::Status Run() override;
+  absl::Status Advance() override;
+  absl::Status Wait() override;
 
  private:
   struct alignas(64) Progress {
-    std::atomic<unsigned> done{0};  // steps that the lane has done in this Run
+    std::atomic<unsigned> done{0};  // steps that the lane has done in all runs
+    unsigned runs = 0;              // that the lane has begun; its own thread's
   };
   void RunLane(int lane);
   void Fail(int lane, int step, const absl::Status& why);
   bool MayBeInACollective(int lane) const;
+  unsigned StepsOn(int lane) const { return static_cast<unsigned>(order_.of[lane].size()); }
 
   LaneThread* thread_;
   LaneOrder order_;
   /// By lane: the number of steps up to its last library collective.
   std::array<unsigned, kLanes> collectives_ = {};
   std::array<Progress, kLanes> progress_;
+  std::atomic<unsigned> begun_{0};  // runs
   std::atomic<bool> failed_{false};
 };
 

@@ -246,6 +246,8 @@ Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
       .near = Near(blocks),
       .teams = {&teams_[0], &teams_[1]},
       .layout = LayoutOf(plan, sizeof(HostControl))};
+  // The caller may communicate between runs.
+  if (place_.library_threads != LibraryThreads::kAny) parts.plan.outlasting.clear();
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int group = 0; group < kGroups; ++group)
       parts.libraries[lane][group] = place_.libraries[lane][group].get();

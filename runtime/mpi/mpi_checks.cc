@@ -37,6 +37,7 @@ absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckSendsInKernels(rank));
   RETURN_IF_ERROR(CheckMatrixProducts(rank));
   RETURN_IF_ERROR(CheckOrderOfLanes(rank));
+  RETURN_IF_ERROR(CheckStepsBesideOthers(rank));
   if (rank.size() == 1) return absl::OkStatus();
   RETURN_IF_ERROR(CheckBindErrors(rank));
   return CheckDeadline(rank, 0.2);

@@ -9,6 +9,43 @@
 #include "runtime/node/wait.h"
 
 namespace coconet {
+namespace {
+
+/// Whether the step uses a buffer that the host does between runs.
+bool UsesInputsOrOutputs(const Plan& plan, Step step) {
+  bool uses = false;
+  ForBuffers(step, [&](int& buffer) {
+    const bool is_known = buffer < std::ssize(plan.buffers);
+    const BufferRole role = is_known ? plan.buffers[buffer].role : BufferRole::kInput;
+    uses = uses || role == BufferRole::kInput || role == BufferRole::kOutput;
+  });
+  return uses;
+}
+
+absl::Status CheckOutlasting(const Plan& plan) {
+  std::vector<int> of_lane;  // the steps of lane 1
+  std::vector<bool> awaited(plan.steps.size());
+  for (int i = 0; i < std::ssize(plan.steps); ++i) {
+    if (LaneOf(plan.steps[i]) == 1) of_lane.push_back(i);
+    for (int before : AfterOf(plan.steps[i]))
+      awaited[before] = awaited[before] || LaneOf(plan.steps[i]) != 1;
+  }
+  const ptrdiff_t shorter = std::ssize(of_lane) - std::ssize(plan.outlasting);
+  for (ptrdiff_t i = 0; i < std::ssize(plan.outlasting); ++i) {
+    const Outlasting& o = plan.outlasting[i];
+    const bool is_last = shorter >= 0 && o.step == of_lane[shorter + i];
+    if (!is_last || awaited[o.step] || o.until < -1 || o.until >= std::ssize(plan.steps) ||
+        UsesInputsOrOutputs(plan, plan.steps[o.step])) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Bind: plan: want outlasting steps that are lane 1's last ones, use no inputs "
+          "and outputs, and for which no step waits, have step ",
+          o.step, " until ", o.until));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status CheckLanes(const Plan& plan) {
   for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i) {
@@ -32,7 +69,7 @@ absl::Status CheckLanes(const Plan& plan) {
                  kernel->awaits);
     }
   }
-  return absl::OkStatus();
+  return CheckOutlasting(plan);
 }
 
 LaneOrder OrderOf(const Plan& plan) {
@@ -43,6 +80,12 @@ LaneOrder OrderOf(const Plan& plan) {
     LaneOrder::Entry entry{.step = i};
     for (int before : AfterOf(plan.steps[i])) {
       if (LaneOf(plan.steps[before]) != lane) entry.awaits = std::max(entry.awaits, place[before]);
+    }
+    if (lane == 0) {
+      const auto awaited =
+          std::find_if(plan.outlasting.rbegin(), plan.outlasting.rend(),
+                       [&](const Outlasting& o) { return o.until >= 0 && o.until <= i; });
+      entry.pending = static_cast<unsigned>(awaited - plan.outlasting.rbegin());
     }
     order.of[lane].push_back(entry);
     place.push_back(static_cast<unsigned>(order.of[lane].size()));
@@ -99,8 +142,11 @@ LaneThread::~LaneThread() {
 }
 
 void LaneThread::Start(void (*work)(void*), void* argument) {
-  work_ = work;
-  argument_ = argument;
+  if (work != work_ || argument != argument_) {
+    Finish(0);
+    work_ = work;
+    argument_ = argument;
+  }
   Publish(job_, ++started_);
 }
 

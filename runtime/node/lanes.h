@@ -16,13 +16,16 @@ struct LaneOrder {
   struct Entry {
     int step = 0;
     unsigned awaits = 0;  // the step begins after the first `awaits` steps of the other lane
+    /// Of lane 0, where `awaits` is 0: how many of the last steps that lane 1 has in the run before
+    /// may still be to do when the step begins.
+    unsigned pending = 0;
     bool operator==(const Entry&) const = default;
   };
   std::array<std::vector<Entry>, kLanes> of;
 };
 
-/// OK when every step's lane exists and `after` names earlier steps only, so that lanes cannot
-/// deadlock; else InvalidArgument.
+/// OK when every step's lane exists, `after` names earlier steps only, so that lanes cannot
+/// deadlock, and Plan::outlasting is as it says; else InvalidArgument.
 absl::Status CheckLanes(const Plan& plan);
 /// Requires CheckLanes.
 LaneOrder OrderOf(const Plan& plan);
@@ -40,9 +43,9 @@ class LaneThread {
   explicit LaneThread(std::vector<int> cores);
   ~LaneThread();
 
-  /// Begins work(argument). Requires that earlier work is finished.
+  /// Begins work(argument) when earlier work is finished; waits for that where it is another.
   void Start(void (*work)(void*), void* argument);
-  /// Waits until the work is finished: polls `spins` times, then sleeps.
+  /// Waits until all work is finished: polls `spins` times, then sleeps.
   void Finish(unsigned spins) const;
 
  private:

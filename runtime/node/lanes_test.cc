@@ -54,6 +54,40 @@ TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
   EXPECT_FALSE(UsesLane({.buffers = {}, .steps = {StepOf(0, {})}}, 1));
 }
 
+TEST(CheckLanes, RefusesStepsThatCannotOutlastTheirRun) {
+  Plan plan{.buffers = {{"in", BufferRole::kInput}, {"a", BufferRole::kTemp}},
+            .steps = {StepOf(0, {}), StepOf(1, {}), StepOf(1, {})}};
+  const auto refusal = [&](std::vector<Outlasting> outlasting) {
+    plan.outlasting = std::move(outlasting);
+    return std::string(CheckLanes(plan).message());
+  };
+  const std::string want =
+      "Bind: plan: want outlasting steps that are lane 1's last ones, use no inputs and outputs, "
+      "and for which no step waits, have step ";
+  EXPECT_EQ(refusal({{2, 0}}), "");
+  EXPECT_EQ(refusal({{1, 0}, {2, -1}}), "");
+  EXPECT_EQ(refusal({{1, -1}}), want + "1 until -1");
+  EXPECT_EQ(refusal({{2, 3}}), want + "2 until 3");
+  EXPECT_EQ(refusal({{0, -1}, {1, -1}, {2, -1}}), want + "0 until -1");
+  std::get<KernelStep>(plan.steps[2]).args = {{Arg::Kind::kOwn, 1, 0}};
+  EXPECT_EQ(refusal({{2, -1}}), "");
+  std::get<KernelStep>(plan.steps[2]).args = {{Arg::Kind::kOwn, 0, 0}};
+  EXPECT_EQ(refusal({{2, -1}}), want + "2 until -1");
+  std::get<KernelStep>(plan.steps[2]).args = {};
+  plan.steps.emplace_back(StepOf(0, {2}));
+  EXPECT_EQ(refusal({{2, -1}}), want + "2 until -1");
+}
+
+TEST(OrderOf, CountsTheStepsOfTheRunBeforeThatMayBeToDo) {
+  const Plan plan{.buffers = {},
+                  .steps = {StepOf(0, {}), StepOf(0, {}), StepOf(1, {0}), StepOf(1, {}),
+                            StepOf(0, {}), StepOf(1, {})},
+                  .outlasting = {{2, 1}, {3, 4}, {5, -1}}};
+  const LaneOrder order = OrderOf(plan);
+  EXPECT_EQ(order.of[0], (std::vector<LaneOrder::Entry>{{0, 0, 3}, {1, 0, 2}, {4, 0, 1}}));
+  EXPECT_EQ(order.of[1], (std::vector<LaneOrder::Entry>{{2, 1}, {3, 0}, {5, 0}}));
+}
+
 TEST(StepsTogether, AreThoseThatWaitForNothingMore) {
   const auto all_to_all = [](int in, int out, std::vector<int> after = {}) {
     CollectiveStep step{.kind = CollectiveStep::Kind::kAllToAll, .in = in, .out = out};

@@ -173,6 +173,30 @@ Plan KernelBesideLibrary(const Mesh& mesh) {
   return plan;
 }
 
+/// Each step adds 1 to sent[0], and begins to sum `count` elements of `sent` over ranks, for the
+/// next step, which adds 1 + the sum of sent[0] to the element behind the sums. Meanwhile 1 is
+/// added to a value.
+Plan SumForTheNextStep(const Mesh& mesh, int64_t count) {
+  Plan plan{.ranks = mesh.stage_size(),
+            .nodes = mesh.nodes,
+            .stages = mesh.stages,
+            .buffers = {{"value", BufferRole::kState, DType::kI64, 1, false},
+                        {"sent", BufferRole::kTemp, DType::kI64, count, false},
+                        {"sums", BufferRole::kState, DType::kI64, count + 1, false}},
+            .steps = {}};
+  const auto behind = static_cast<int>(count);
+  plan.steps.emplace_back(AddUp(0, 0, {0}));
+  plan.steps.emplace_back(AddUp(2, behind, {0, behind}));
+  plan.steps.emplace_back(AddUp(1, 0, {0}));
+  CollectiveStep sum = AllReduceOf(1, count, 1);
+  sum.dtype = DType::kI64;
+  sum.out = 2;
+  sum.after = {2};
+  plan.steps.emplace_back(sum);
+  plan.outlasting = {{.step = 3, .until = 1}};
+  return plan;
+}
+
 }  // namespace
 
 absl::Status CheckMatrixProducts(Rank& rank) {
@@ -262,6 +286,46 @@ absl::Status CheckCollectivesOnBothLanes(Rank& rank) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckStepsBesideOthers(Rank& rank) {
+  for (const int64_t count : {1, 5000}) {
+    ASSIGN_OR_RETURN(const BoundToOwn bound,
+                     BindToOwn(rank, SumForTheNextStep(rank.mesh(), count)));
+    const int64_t size = rank.mesh().stage_size();
+    bound.Data<int64_t>(1)[0] = RankInStage(rank);
+    int64_t step = 0, sum = 0, sums = 0;
+    for (const int steps : {1, 2, 30, 0, 7}) {
+      for (int i = 0; i < steps; ++i) {
+        sums = (1 + sum + sums) % 1009;
+        sum = size * ++step + size * (size - 1) / 2;
+        RETURN_IF_ERROR(bound.plan->Advance());
+      }
+      RETURN_IF_ERROR(steps == 2 ? bound.plan->Run() : bound.plan->Wait());
+      if (steps == 2) {
+        sums = (1 + sum + sums) % 1009;
+        sum = size * ++step + size * (size - 1) / 2;
+      }
+      const int64_t want[] = {step, sum, sums},
+                    have[] = {bound.Data<int64_t>(0)[0], bound.Data<int64_t>(2)[0],
+                              bound.Data<int64_t>(2)[count]};
+      for (int i = 0; i < 3; ++i) {
+        if (want[i] != have[i])
+          return Wrong("value ", i, " after step ", step, ": want ", want[i], ", have ", have[i]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LeaveOthersBetweenSteps(Rank& rank, const absl::Status& why) {
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, SumForTheNextStep(rank.mesh(), 1000)));
+  absl::Status last = bound.plan->Advance();
+  if (rank.rank() == rank.size() - 1) return last.ok() ? why : last;
+  while (last.ok()) last = bound.plan->Advance();
+  return bound.plan->Wait() == last && bound.plan->Run() == last
+             ? last
+             : Wrong("a later call differs from the first error");
 }
 
 absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why) {

@@ -16,6 +16,11 @@ absl::Status CheckProductsOnBothLanes(Rank& rank);
 absl::Status CheckOrderOfLanes(Rank& rank);
 /// Library collectives of many sizes on both lanes at once, and a collective kernel on one of them.
 absl::Status CheckCollectivesOnBothLanes(Rank& rank);
+/// Steps whose last collective goes on while the next one begins.
+absl::Status CheckStepsBesideOthers(Rank& rank);
+/// The last rank returns `why` after a step, when the others are in the next one or between steps.
+/// They return the status of their last step, and Wait's is the same.
+absl::Status LeaveOthersBetweenSteps(Rank& rank, const absl::Status& why);
 /// The last rank returns `why` while the others wait for it: lane 0 in a kernel, lane 1 in the
 /// library. They return Run's status.
 absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why);

@@ -67,6 +67,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"ProductsOnBothLanes", CheckProductsOnBothLanes, ranks, shape});
     cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, shape});
     cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks, shape});
+    cases.push_back({"StepsBesideOthers", CheckStepsBesideOthers, ranks, shape});
   }
   return cases;
 }
@@ -213,6 +214,16 @@ TEST(ThreadWorldFailure, EndsBothLanesAtOnce) {
   for (int rank : {0, 1}) {  // either lane may see it first
     EXPECT_THAT(outcomes[rank], testing::StartsWith("ABORTED: step "));
     EXPECT_THAT(outcomes[rank], testing::HasSubstr(absl::StrCat(" on rank ", rank)));
+    EXPECT_THAT(outcomes[rank], testing::HasSubstr("rank 2 left: DATA_LOSS: bad page"));
+  }
+}
+
+TEST(ThreadWorldFailure, EndsWhatOutlastsItsStep) {
+  const auto error = absl::DataLossError("bad page");
+  const std::vector<std::string> outcomes =
+      Outcomes(3, 60, [&](Rank& rank) { return LeaveOthersBetweenSteps(rank, error); });
+  for (int rank : {0, 1}) {
+    EXPECT_THAT(outcomes[rank], testing::StartsWith("ABORTED: step 3 \"AR\""));
     EXPECT_THAT(outcomes[rank], testing::HasSubstr("rank 2 left: DATA_LOSS: bad page"));
   }
 }

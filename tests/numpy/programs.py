@@ -117,6 +117,16 @@ def adagrad(t, ranks):
     return {"v": v, "p": t["p"] - t["lr"] * G / (sqrt(v) + 1e-10)}
 
 
+def local_sgd(t, ranks):
+    """One local step of w x = t, element by element, then a pull to the anchor."""
+    v = 0.7 * t["v"] + mean_over_ranks(t["w"] - t["z"], ranks)
+    z = t["z"] + v
+    off = t["w"] * t["x"] - t["t"]
+    m = 0.9 * t["m"] + (off + off) * t["x"]
+    w = t["w"] - t["lr"] * m
+    return {"v": v, "z": z, "m": m, "w": w - 0.6 * (w - z)}
+
+
 def rmsprop(t, ranks):
     G = cast(F32, t["g"].sum_over_ranks()) / ranks
     v = 0.99 * t["v"] + 0.01 * (G * G)
