@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/measure/statistics.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/temp_dir.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "autotune/measure/statistics.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
 
 namespace coconet::bench {

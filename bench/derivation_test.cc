@@ -1,6 +1,6 @@
 #include "bench/derivation.h"
 
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"
 

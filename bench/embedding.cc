@@ -17,7 +17,7 @@
 #include "bench/pooling.h"
 #include "bench/rounds.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/temp_dir.h"

@@ -12,7 +12,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
 
 namespace coconet::bench {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/config/config.h"

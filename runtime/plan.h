@@ -248,5 +248,4 @@ int SizeOf(const Plan& plan, Group group);
 /// One line per buffer and per step; for goldens, dumps and agreement checks.
 std::string Print(const Plan& plan);
 
-
 }  // namespace coconet

@@ -7,7 +7,7 @@
 
 #include "absl/functional/bind_front.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "runtime/arguments.h"
 #include "tests/program_texts.h"

@@ -12,7 +12,7 @@
 #include "autotune/runner/rank_runner.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "runtime/world.h"
 
 namespace coconet {

@@ -14,7 +14,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/graph.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/workloads/training_steps.h"
 #include "gtest/gtest.h"
@@ -139,12 +139,14 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
     schedules = Derive(program, {.by_node = by_node, .few = true});
   ASSERT_TRUE(schedules.ok()) << schedules.status();
   for (size_t i = 0; i < std::min(limit, schedules->size()); ++i) {
-    const Schedule& s = (*schedules)[schedules->size() <= limit ? i : random() % schedules->size()];
+    const Schedule s = DrawOrder(
+        (*schedules)[schedules->size() <= limit ? i : random() % schedules->size()], random);
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = DrawArguments(DrawCompiledConfig(random), s, random);
       config.protocol = protocol;
       config.concurrent = HasConcurrency(s, protocol, target.nodes);
-      config.bucket = config.concurrent ? static_cast<int64_t>(random() % 3 * 2000) : 0;
+      const auto bucket = static_cast<int64_t>(random() % 3 * 2000);
+      config.bucket = config.concurrent && s.buckets().empty() ? bucket : 0;
       if (!config.concurrent ||
           !Validate(config, s, {.ranks = target.ranks, .nodes = target.nodes}).ok())
         continue;
@@ -158,6 +160,13 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
             << Text(config);
       }
       seen.buckets += static_cast<int>(units->buckets.size());
+      for (const std::vector<NodeId>& bucket : s.buckets()) {
+        if (!DoneBy(LeftToLibrary(protocol, target.nodes), s.graph(), bucket[0])) continue;
+        EXPECT_EQ(units->unit_of[bucket.back()] - units->unit_of[bucket[0]] + 1, std::ssize(bucket))
+            << "units among those of a bucket\n"
+            << Print(program) << TraceText(s.trace()) << "\n"
+            << Text(config);
+      }
       std::vector<PlacedLaunch> launches;
       const absl::StatusOr<Lowered> lowered = Lower(s, config, target, &launches);
       ASSERT_TRUE(lowered.ok()) << lowered.status();

@@ -14,7 +14,7 @@
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"

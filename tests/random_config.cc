@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
+#include "coconet/base/status.h"
 #include "jit/config/beside.h"
 #include "jit/config/pieces.h"
 #include "tests/machine.h"
@@ -59,12 +63,40 @@ void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Con
   const bool concurrent = random() % 2 == 0;
   if (HasConcurrency(schedule, config.protocol, nodes)) config.concurrent = concurrent;
   const int64_t bucket = Pick<int64_t>(random, {0, 1, 1000, 100000});
-  if (config.concurrent) config.bucket = bucket;
+  if (config.concurrent && schedule.buckets().empty()) config.bucket = bucket;
   if (CommunicatesBeside(schedule, config.protocol, nodes)) config.beside = beside;
   if (config.beside == 0 || tiles == 0 || !TakesTiles(schedule, config.protocol, nodes)) return;
   config.tiles = tiles;
   config.pieces = 1;
   config.columns = false;
+}
+
+Schedule DrawOrder(const Schedule& schedule, std::mt19937_64& random) {
+  if (random() % 2 == 0) return schedule;
+  Schedule drawn = schedule;
+  std::vector<NodeId> reduces;
+  for (NodeId id = 0; id < drawn.graph().size(); ++id) {
+    if (As<AllReduce>(drawn.graph(), id) != nullptr) reduces.push_back(id);
+  }
+  std::shuffle(reduces.begin(), reduces.end(), random);
+  while (reduces.size() > 1) {
+    const size_t count = std::min<size_t>(2 + random() % 3, reduces.size());
+    Bucket bucket{{reduces.end() - count, reduces.end()}};
+    reduces.resize(reduces.size() - count);
+    std::sort(bucket.nodes.begin(), bucket.nodes.end());
+    absl::StatusOr<Schedule> applied = Apply(drawn, bucket);
+    if (applied.ok()) drawn = *std::move(applied);
+  }
+  if (random() % 3 == 0) return drawn;
+  const Launches& launches = drawn.launches();
+  std::vector<int> ranks(launches.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  Order order;
+  for (int launch : InOrder(launches.list, ranks)) order.nodes.push_back(launches[launch].nodes[0]);
+  const absl::StatusOr<Schedule> applied = Apply(drawn, order);
+  CC_CHECK(applied.ok());  // it is topological
+  return *applied;
 }
 
 }  // namespace coconet

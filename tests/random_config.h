@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "coconet/schedule/schedule.h"
 #include "jit/config/config.h"
 
 namespace coconet {
@@ -19,5 +20,9 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
 /// beside products or not, on pieces or on tiles, and whether a library's collectives run beside
 /// computations. Sets the fields `beside`, `tiles`, `pieces`, `columns`, `concurrent` and `bucket`.
 void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config);
+
+/// The schedule with some of its AllReduces in buckets and its launches in an order, both drawn
+/// among the legal ones, or as it is.
+Schedule DrawOrder(const Schedule& schedule, std::mt19937_64& random);
 
 }  // namespace coconet

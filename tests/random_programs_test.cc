@@ -16,7 +16,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/testing/random_copies.h"
 #include "coconet/testing/random_program.h"
@@ -73,14 +73,15 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
   schedules.push_back(WithRandomCopies(plain, kMostCopies, random));
   for (size_t i = 0; i <= some; ++i) {
     const size_t at = i == some ? derived : derived <= limit ? i : i == 0 ? 0 : random() % derived;
+    const Schedule schedule = DrawOrder(schedules[at], random);
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-      Config config = DrawArguments(terms.compiled, schedules[at], random);
+      Config config = DrawArguments(terms.compiled, schedule, random);
       config.protocol = protocol;
-      DrawLanes(schedules[at], terms.world.nodes, random, config);
+      DrawLanes(schedule, terms.world.nodes, random, config);
       RETURN_IF_ERROR(
-          WithContext(batch.Add(program, schedules[at], config, terms.world),
-                      absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace()),
-                                   "] of\n", Print(program))));
+          WithContext(batch.Add(program, schedule, config, terms.world),
+                      absl::StrCat(Describe(schedule), " [", TraceText(schedule.trace()), "] of\n",
+                                   Print(program))));
     }
   }
   return absl::OkStatus();

@@ -8,7 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"
@@ -69,15 +69,16 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
     ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
     for (size_t i = 0; i < schedules.size(); ++i) {
       if (!tries(i, schedules.size(), world)) continue;
-      Config config = DrawArguments(compiled_.at(worlds_[world]), schedules[i], random_);
+      const Schedule schedule = DrawOrder(schedules[i], random_);
+      Config config = DrawArguments(compiled_.at(worlds_[world]), schedule, random_);
       const int ways = TheMachine().gpu ? gemm_candidates_ : kGemmWaysOfHosts;
-      if (Multiplies(schedules[i])) config.gemm = static_cast<int>(random_() % ways);
+      if (Multiplies(schedule)) config.gemm = static_cast<int>(random_() % ways);
       for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
-        if (protocol == Protocol::kLibrary && !LeavesCollectives(schedules[i])) continue;
+        if (protocol == Protocol::kLibrary && !LeavesCollectives(schedule)) continue;
         Config here = config;
         here.protocol = protocol;
-        DrawLanes(schedules[i], worlds_[world].nodes, random_, here);
-        RETURN_IF_ERROR(batch_.Add(program, schedules[i], here, worlds_[world]));
+        DrawLanes(schedule, worlds_[world].nodes, random_, here);
+        RETURN_IF_ERROR(batch_.Add(program, schedule, here, worlds_[world]));
       }
     }
   }

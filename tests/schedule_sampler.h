@@ -17,9 +17,9 @@ ABSL_DECLARE_FLAG(int, schedules);
 
 namespace coconet {
 
-/// Adds schedules of programs to a batch: on each world, with numbers drawn at random, by kernels
-/// and, where a collective is left to whoever the protocol names, by the library. All that is added
-/// on a world has the same fields of DrawCompiledConfig, and so shares kernels.
+/// Adds schedules of programs to a batch: on each world, with orders and numbers drawn at random,
+/// by kernels and, where a collective is left to whoever the protocol names, by the library. All
+/// that is added on a world has the same fields of DrawCompiledConfig, and so shares kernels.
 class ScheduleSampler {
  public:
   /// `gemm_candidates`: ways that matrix products may go on GPUs.

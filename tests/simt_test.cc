@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"

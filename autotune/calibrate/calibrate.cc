@@ -25,16 +25,6 @@ namespace {
 /// Products take milliseconds: fewer samples do.
 constexpr int kProductSamples = 6;
 
-absl::StatusOr<std::vector<Graph>> AllProducts(const CalibrationTerms& terms) {
-  ASSIGN_OR_RETURN(std::vector<Graph> programs, ProductProbes());
-  for (const Work& w : terms.products) {
-    if (w.batch * w.m * w.n * w.k == 0) continue;
-    ASSIGN_OR_RETURN(programs.emplace_back(),
-                     ProductProbe(w.dtype, w.batch, w.m, w.n, w.k, w.transpose_a, w.transpose_b));
-  }
-  return programs;
-}
-
 /// Version of what is counted and how it is fitted: part of every key.
 constexpr int kRatesVersion = 1;
 
@@ -47,10 +37,33 @@ bool HasProduct(const Rates& rates, const Work& w) {
       rates.products, [&](const Rates::Product& known) { return known == ProductOf(w, known.us); });
 }
 
-bool KnowsAll(const Rates& rates, const CalibrationTerms& terms) {
-  return absl::c_all_of(terms.products, [&](const Work& w) {
-    return w.batch * w.m * w.n * w.k == 0 || HasProduct(rates, w);
-  });
+/// Programs of the products that the rates have no times of.
+absl::StatusOr<std::vector<Graph>> UnknownProducts(const Rates& rates,
+                                                   absl::Span<const Work> products) {
+  std::vector<Graph> programs;
+  for (const Work& w : products) {
+    if (w.batch * w.m * w.n * w.k == 0 || HasProduct(rates, w)) continue;
+    ASSIGN_OR_RETURN(programs.emplace_back(),
+                     ProductProbe(w.dtype, w.batch, w.m, w.n, w.k, w.transpose_a, w.transpose_b));
+  }
+  return programs;
+}
+
+/// Collective. Adds the products' times.
+absl::Status MeasureProducts(Rank& rank, Binaries& binaries, absl::Span<const Graph> programs,
+                             Rates& rates) {
+  ASSIGN_OR_RETURN(const std::vector<MeasuredWork> measured,
+                   MeasureLaunches(rank, binaries, programs));
+  for (const auto& [w, us] : measured) {
+    if (!HasProduct(rates, w)) rates.products.push_back(ProductOf(w, us));
+  }
+  return absl::OkStatus();
+}
+
+/// Collective. Rates that are equal to the last bit, whatever mathematical library a rank has.
+absl::StatusOr<Rates> RatesOfRank0(Rank& rank, const Rates& rates) {
+  ASSIGN_OR_RETURN(const std::string json, rank.exchange().Broadcast(Json(rates)));
+  return ParseRates(json);
 }
 
 }  // namespace
@@ -86,12 +99,10 @@ absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const Calibratio
   ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_kernels,
                    MeasureLaunches(rank, binaries, kernels));
   FitKernels(of_kernels, rates);
-  ASSIGN_OR_RETURN(const std::vector<Graph> products, AllProducts(terms));
-  ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_products,
-                   MeasureLaunches(rank, binaries, products));
-  for (const auto& [w, us] : of_products) {
-    if (!HasProduct(rates, w)) rates.products.push_back(ProductOf(w, us));
-  }
+  ASSIGN_OR_RETURN(std::vector<Graph> products, ProductProbes());
+  ASSIGN_OR_RETURN(std::vector<Graph> others, UnknownProducts(rates, terms.products));
+  absl::c_move(others, std::back_inserter(products));
+  RETURN_IF_ERROR(MeasureProducts(rank, binaries, products, rates));
   if (rank.stage_size() > 1) {
     ASSIGN_OR_RETURN(const std::vector<Graph> collectives, CollectiveProbes(rank.mesh().nodes));
     ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_collectives,
@@ -99,9 +110,7 @@ absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const Calibratio
     FitCollectives(of_collectives, rates);
     RETURN_IF_ERROR(MeasureInterference(rank, binaries, rates));
   }
-  // Equal to the last bit, whatever mathematical library a rank has.
-  ASSIGN_OR_RETURN(const std::string json, rank.exchange().Broadcast(Json(rates)));
-  return ParseRates(json);
+  return RatesOfRank0(rank, rates);
 }
 
 absl::StatusOr<std::string> CalibrationKeyText(Rank& rank) {
@@ -120,23 +129,36 @@ absl::StatusOr<std::string> CalibrationKeyText(Rank& rank) {
   return text;
 }
 
-absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache* cache,
-                                    const CalibrationTerms& terms) {
-  ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(rank));
+absl::StatusOr<std::optional<Rates>> KnownRates(Rank& rank, TuningCache* cache,
+                                                const std::string& key_text) {
   std::string found;
   if (cache != nullptr && rank.rank() == 0) {
     const std::optional<Calibration> calibration = cache->FindCalibration(key_text);
     if (calibration.has_value()) found = calibration->rates;
   }
   ASSIGN_OR_RETURN(found, rank.exchange().Broadcast(found));
-  const absl::StatusOr<Rates> known = ParseRates(found);
-  if (known.ok() && KnowsAll(*known, terms)) return known;
-  ASSIGN_OR_RETURN(Rates rates, Calibrate(rank, binaries, terms));
+  absl::StatusOr<Rates> known = ParseRates(found);
+  if (!known.ok()) return std::nullopt;
+  return *std::move(known);
+}
+
+absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache* cache,
+                                    const CalibrationTerms& terms) {
+  ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(rank));
+  ASSIGN_OR_RETURN(std::optional<Rates> rates, KnownRates(rank, cache, key_text));
+  if (rates.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<Graph> unknown, UnknownProducts(*rates, terms.products));
+    if (unknown.empty()) return *rates;
+    RETURN_IF_ERROR(MeasureProducts(rank, binaries, unknown, *rates));
+    ASSIGN_OR_RETURN(rates, RatesOfRank0(rank, *rates));
+  } else {
+    ASSIGN_OR_RETURN(rates, Calibrate(rank, binaries, terms));
+  }
   if (cache != nullptr && rank.rank() == 0) {
     cache->StoreCalibration(
-        {Fingerprint(key_text), key_text, Json(rates), absl::ToUnixSeconds(absl::Now())});
+        {Fingerprint(key_text), key_text, Json(*rates), absl::ToUnixSeconds(absl::Now())});
   }
-  return rates;
+  return *rates;
 }
 
 std::map<std::string, Measurements> MeasurementsOf(absl::Span<const Prediction> predictions) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,14 @@ absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const Calibratio
 /// path, user or host.
 absl::StatusOr<std::string> CalibrationKeyText(Rank& rank);
 
-/// Collective: the rates that `cache` has for this machine and world and for all products of
-/// `terms`, else those of Calibrate, which it then keeps. `cache` is rank 0's; null on the others,
-/// and where nothing is kept.
+/// Collective: the rates that `cache`, rank 0's and null on the others, has for a key text; none
+/// where it has none.
+absl::StatusOr<std::optional<Rates>> KnownRates(Rank& rank, TuningCache* cache,
+                                                const std::string& key_text);
+
+/// Collective: the rates that `cache` has for this machine and world, with products of `terms` that
+/// it has not measured now, else those of Calibrate. Keeps what is new. `cache` is rank 0's; null
+/// on the others, and where nothing is kept.
 absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache* cache,
                                     const CalibrationTerms& terms = {});
 

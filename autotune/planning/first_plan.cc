@@ -11,7 +11,7 @@
 #include "autotune/planning/plan_tasks.h"
 #include "autotune/simulation/simulate.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/fuse_moves.h"
+#include "coconet/schedule/derivation/fuse_moves.h"
 
 namespace coconet {
 namespace {

@@ -71,11 +71,13 @@ void PlanGraph::FindItems() {
     if (Communicates(program.graph(), id)) {
       of_launch.kind = PlanItem::Kind::kCollective;
       works_[item] = WorkOf(program, of_launch.nodes, target_);
-      // AllReduces are of one call whatever their shapes are; others, where all of them are alike.
+      // One call does AllReduces of whatever shapes (Bucket), and one collective of another kind.
       const TensorType& type = program.type(program.inputs(id)[0]);
       const std::vector<std::string> no_operands(program.inputs(id).size());
       of_launch.bucket =
-          buckets.Of(absl::StrCat(OpText(program.op(id), no_operands), " ", Name(type.dtype)));
+          buckets.Of(As<AllReduce>(program.graph(), id) != nullptr
+                         ? absl::StrCat(OpText(program.op(id), no_operands), " ", Name(type.dtype))
+                         : absl::StrCat(item));
     } else {
       of_launch.kind = JoinsKernels(program.graph(), id) && !program.type(id).shape.empty()
                            ? PlanItem::Kind::kJoins

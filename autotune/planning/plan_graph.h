@@ -25,7 +25,7 @@ struct PlanItem {
   std::vector<NodeId> nodes;       // ascending
   std::vector<int> after, before;  // items that it comes after, and those that come after it
   int alike = 0;       // the same of items that do the same among items that do the same (layers)
-  int bucket = 0;      // of collectives: the same of those that one library call can do
+  int bucket = 0;      // of collectives: the same of those that one library call can do (Bucket)
   bool waits = false;  // comes after a collective
 };
 

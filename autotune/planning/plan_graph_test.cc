@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "autotune/planning/testing/fixed_rates.h"
 #include "autotune/simulation/testing/random_tasks.h"
-#include "coconet/schedule/fuse_moves.h"
+#include "coconet/schedule/derivation/fuse_moves.h"
 #include "coconet/workloads/training_steps.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

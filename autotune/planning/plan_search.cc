@@ -53,7 +53,8 @@ void PlanRecord::Count() {
 }
 
 bool PlanRecord::GoOn() const {
-  return evaluations_ < options_.evaluations && seconds() < options_.seconds;
+  return evaluations_ < options_.evaluations && seconds() < options_.seconds &&
+         (!options_.go_on || options_.go_on());
 }
 
 void PlanRecord::Keep(const IterationPlan& plan, double us) {

@@ -34,6 +34,8 @@ struct PlanSearchOptions {
   int64_t evaluations = std::numeric_limits<int64_t>::max();
   uint64_t seed = 1;
   int keep = 4;  // distinct plans to return
+  /// Asked often; once it returns false, the search ends. May be empty.
+  std::function<bool()> go_on = nullptr;
   /// Called about once a second, and at the end. May be empty.
   std::function<void(const PlanProgress&)> progress = nullptr;
   // Of kBacktracking, with the paper's defaults: plans within alpha times the best are kept, up to

@@ -28,6 +28,34 @@ Schedule FuseLegal(const Schedule& s, absl::Span<const Fuse> fuses, int& refused
   return FuseLegal(FuseLegal(s, fuses.first(half), refused), fuses.subspan(half), refused);
 }
 
+Schedule WithBuckets(Schedule s, absl::Span<const Bucket> buckets) {
+  for (const Bucket& bucket : buckets) {
+    absl::StatusOr<Schedule> applied = Apply(s, bucket);
+    CC_CHECK(applied.ok());  // plans have legal ones
+    s = *std::move(applied);
+  }
+  return s;
+}
+
+/// `s`, of the plan's kernels, with its launches in the order in which the plan begins them.
+Schedule InOrderOf(const IterationPlan& plan, const Schedule& s) {
+  const Launches& launches = s.launches();
+  std::vector<std::pair<double, int>> begins;  // with the group's position
+  for (const Launch& launch : launches.list) {
+    const int group = plan.group_of(plan.graph().item_of(launch.nodes[0]));
+    begins.emplace_back(plan.IntervalOf(group).begin, plan.group(group).position);
+  }
+  std::vector<int> by_begin(launches.size()), ranks(launches.size());
+  absl::c_iota(by_begin, 0);
+  absl::c_stable_sort(by_begin, [&](int a, int b) { return begins[a] < begins[b]; });
+  for (int i = 0; i < launches.size(); ++i) ranks[by_begin[i]] = i;
+  Order order;
+  for (int launch : InOrder(launches.list, ranks)) order.nodes.push_back(launches[launch].nodes[0]);
+  absl::StatusOr<Schedule> applied = Apply(s, order);
+  CC_CHECK(applied.ok());
+  return *std::move(applied);
+}
+
 /// The first transformation that applies, of all nodes with `propose`; none where none does or too
 /// much is rewritten.
 template <class Propose>
@@ -91,20 +119,22 @@ PlannedSchedule PlannedScheduleOf(const IterationPlan& plan, double us) {
   const PlanGraph& graph = plan.graph();
   PlannedSchedule planned{.us = us, .bound_us = BoundOf(plan)};
   std::vector<Fuse> fuses;
+  std::vector<Bucket> buckets;
   for (int lane : {0, 1}) {
     for (int group : plan.order(lane)) {
       const IterationPlan::Group& g = plan.group(group);
-      std::vector<NodeId> nodes = graph.NodesOf(g.items);
-      planned.order[lane].push_back(nodes[0]);
       if (g.items.size() < 2) continue;
+      std::vector<NodeId> nodes = graph.NodesOf(g.items);
       if (g.is_collective)
-        planned.buckets.push_back(std::move(nodes));
+        buckets.push_back({std::move(nodes)});
       else
         fuses.push_back({std::move(nodes)});
     }
   }
   absl::c_sort(fuses, [](const Fuse& a, const Fuse& b) { return a.nodes < b.nodes; });
-  planned.schedule = FuseLegal(graph.schedule(), fuses, planned.refused_fusions);
+  absl::c_sort(buckets, [](const Bucket& a, const Bucket& b) { return a.nodes < b.nodes; });
+  const Schedule fused = FuseLegal(graph.schedule(), fuses, planned.refused_fusions);
+  planned.schedule = InOrderOf(plan, WithBuckets(fused, buckets));
   const TaskGraph tasks = TasksOf(plan);
   const absl::StatusOr<Timeline> timeline = Simulate(tasks, {.contention = graph.contention()});
   CC_CHECK(timeline.ok());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -24,14 +23,9 @@ struct PlanningOptions {
   int64_t most_rewritten = int64_t{1} << 19;
 };
 
-/// A plan as a schedule, and what of it a schedule does not say.
+/// A plan as a schedule: kernels, buckets, and the order of launches.
 struct PlannedSchedule {
   Schedule schedule = {};
-  /// Collectives that one library call does: of several nodes each, ascending.
-  std::vector<std::vector<NodeId>> buckets = {};
-  /// By lane, the first nodes of launches, of buckets the smallest node, as they are issued. Lane 1
-  /// has the collectives that run beside computation.
-  std::array<std::vector<NodeId>, 2> order = {};
   double us = 0, bound_us = 0;  // simulated; BoundOf
   double exposed_us = 0;        // communication beside which nothing is computed
   int64_t peak_bytes = 0;       // of values, inputs and states of a rank
@@ -40,7 +34,8 @@ struct PlannedSchedule {
 };
 
 /// The schedule of a plan: its kernels by FuseAll; those that are refused are left out and counted,
-/// and their operations are launches of their own. `us` is then too low.
+/// and their operations are launches of their own. `us` is then too low. Launches are ordered by
+/// when they begin, so that Config::concurrent issues each lane's as planned.
 PlannedSchedule PlannedScheduleOf(const IterationPlan& plan, double us);
 
 /// Plans an iteration, with gradients reduced as a whole, and with AllReduces split and updates on

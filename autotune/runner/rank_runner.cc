@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/search/forecast.h"
@@ -62,9 +63,9 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<std::tuple<int, OneShot, int, int, bool>, int>
       alike;  // the first variant with these values, on which the need of memory depends
   const int count = static_cast<int>(variants_.size());
-  std::vector<int> order = {options_.first};
+  std::vector<int> order = options_.first;
   for (int v = 0; v < count; ++v) {
-    if (v != options_.first) order.push_back(v);
+    if (!absl::c_linear_search(options_.first, v)) order.push_back(v);
   }
   work_.resize(count);
   bool go_on = true;
@@ -81,7 +82,7 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
       work.failure = other.failure;
       continue;
     }
-    if (v != options_.first && go_on && options_.go_on) {
+    if (v != options_.first[0] && go_on && options_.go_on) {
       ASSIGN_OR_RETURN(go_on, options_.go_on());
     }
     if (go_on)

@@ -35,7 +35,8 @@ class RankRunner final : public VariantRunner {
     uint64_t seed = 0;             // of the test data; equal on all ranks
     Binaries* binaries = nullptr;  // outlives the runner
     CompileWatch watch;            // its `stop` is replaced by the tuner's
-    int first = 0;                 // the variant that Create lowers first, as it always does
+    /// The variants that Create lowers first: one always, the others while `go_on`.
+    std::vector<int> first = {0};
     /// Collective, with the same answer on all ranks. Create asks before it lowers another variant;
     /// once it returns false, the variants that are left will not be tried. An error ends Create.
     /// May be empty.

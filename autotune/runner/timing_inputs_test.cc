@@ -12,7 +12,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "gtest/gtest.h"
 #include "jit/lower/lower.h"
 #include "runtime/world.h"

@@ -154,6 +154,7 @@ class Whole {
     };
     for (const auto& kernel : schedule.kernels()) kernels_.push_back(numbered(kernel));
     for (const auto& overlap : schedule.overlaps()) overlaps_.push_back({numbered(overlap)});
+    for (const auto& bucket : schedule.buckets()) buckets_.push_back({numbered(bucket)});
   }
 
   Schedule Finish() && {
@@ -161,6 +162,7 @@ class Whole {
     CC_CHECK(program.ok());
     Schedule schedule(*std::move(program), std::move(kernels_));
     for (const Overlap& overlap : overlaps_) schedule = schedule.WithOverlap(overlap);
+    for (const Bucket& bucket : buckets_) schedule = schedule.WithBucket(bucket);
     return schedule;
   }
 
@@ -169,6 +171,7 @@ class Whole {
   std::map<std::string, NodeId> inputs_;
   Kernels kernels_;
   std::vector<Overlap> overlaps_;
+  std::vector<Bucket> buckets_;
 };
 
 absl::StatusOr<PartVariant> ParseVariant(absl::string_view text, const Graph& program,

@@ -7,7 +7,7 @@
 #include "autotune/search/small_sizes.h"
 #include "autotune/search/variants.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -90,8 +90,10 @@ class Tuning {
     // The baseline first: once it is measured, tuning may end at any time.
     if (trials_.IsUntried(baseline_)) RETURN_IF_ERROR(trials_.TryFirst(baseline_));
     RETURN_IF_ERROR(trials_.DecideWhenToVerify());
-    for (int v : {options_.incumbent, options_.favourite}) {
-      if (v >= 0 && trials_.IsUntried(v)) RETURN_IF_ERROR(trials_.TryFirst(v));
+    if (options_.incumbent >= 0 && trials_.IsUntried(options_.incumbent))
+      RETURN_IF_ERROR(trials_.TryFirst(options_.incumbent));
+    for (int v : options_.favourites) {
+      if (trials_.IsUntried(v)) RETURN_IF_ERROR(trials_.TryFirst(v));
     }
     ConvertEarlierTimes();
     coverage_ = Coverage(state_, trials_.BestUs());

@@ -31,9 +31,9 @@ struct TunerOptions {
                            // nothing
   bool partial = false;    // the entrants are some of the variants only: the record is incomplete
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
-  int favourite = -1;      // another one that is tried next
-  SearchState earlier;     // of earlier runs
-  bool anew = false;       // forgets what earlier runs tried; their times serve as forecasts
+  std::vector<int> favourites;  // others that are tried next
+  SearchState earlier;          // of earlier runs
+  bool anew = false;            // forgets what earlier runs tried; their times serve as forecasts
   std::string key, key_text, soft;  // of the record
   // Set on rank 0 only.
   std::function<double()> seconds;  // a monotonic clock

@@ -7,12 +7,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/measure/tensors.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 
 namespace coconet {
@@ -82,6 +83,19 @@ std::vector<Wanted> Those(const std::vector<Schedule>& schedules, const ConfigSp
   return wanted;
 }
 
+/// Those of `planned` that are not derived.
+std::vector<Schedule> NotAmong(const std::vector<Schedule>& derived,
+                               absl::Span<const Schedule> planned) {
+  std::vector<Schedule> others;
+  if (planned.empty()) return others;
+  std::set<std::string> known;
+  for (const Schedule& s : derived) known.insert(Print(s));
+  for (const Schedule& s : planned) {
+    if (known.insert(Print(s)).second) others.push_back(s);
+  }
+  return others;
+}
+
 /// FailedPrecondition for a program with collectives within or across nodes, where there is one
 /// node.
 absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
@@ -126,13 +140,15 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const Admits& admits,
-                                             const std::function<bool()>& go_on, bool few) {
+                                             const std::function<bool()>& go_on, bool few,
+                                             absl::Span<const Schedule> planned) {
   RETURN_IF_ERROR(CheckNodes(program, space));
   const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
                    Derive(program, {.by_node = by_node, .few = few, .go_on = go_on}));
   std::vector<Wanted> wanted = Those(Worthwhile(schedules, space.ranks), space, admits);
   if (wanted.empty()) wanted = Those(schedules, space, admits);
+  absl::c_move(Those(NotAmong(schedules, planned), space, admits), std::back_inserter(wanted));
   VariantSet set;
   int group = -1;
   for (const auto& [schedule, configs] : wanted) {

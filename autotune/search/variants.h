@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "autotune/search/parts.h"
 #include "autotune/store/record.h"
 #include "coconet/ir/graph.h"
@@ -66,11 +67,13 @@ struct VariantSet {
 /// it accepts count, and the plainest of them is the baseline where the usual one is not accepted.
 /// FailedPrecondition, with the reason, when there is no variant. `go_on` as of DeriveOptions: once
 /// it returns false, the set has the variants of the schedules that were found so far. `few`
-/// likewise.
+/// likewise. `planned`: schedules of the program that are variants after those, unless they are
+/// among them.
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const Admits& admits = nullptr,
                                              const std::function<bool()>& go_on = nullptr,
-                                             bool few = false);
+                                             bool few = false,
+                                             absl::Span<const Schedule> planned = {});
 
 /// Digest of the set, by which ranks check that theirs are equal.
 std::string DigestOf(const VariantSet& set);

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/search/variants.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,7 +14,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

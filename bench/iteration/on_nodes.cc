@@ -11,7 +11,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "jit/config/config.h"
 #include "runtime/world.h"
 

@@ -11,7 +11,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/language/language.h"
-#include "coconet/schedule/fuse_moves.h"
+#include "coconet/schedule/derivation/fuse_moves.h"
 #include "coconet/workloads/training_steps.h"
 
 namespace coconet::bench {

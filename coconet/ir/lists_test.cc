@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"

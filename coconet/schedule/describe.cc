@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
@@ -335,6 +336,12 @@ std::string Describe(const Schedule& s) {
   for (const std::vector<WorkGroup>& step : outline.steps) words.push_back(Text(step));
   if (!outline.sliced_states.empty())
     words.push_back(absl::StrCat("slice ", absl::StrJoin(outline.sliced_states, " ")));
+  if (!s.buckets().empty()) words.push_back(absl::StrCat(s.buckets().size(), " buckets"));
+  if (!s.issued().empty()) {
+    // Orders of one program's launches differ in nothing that a few words would tell.
+    const std::string digest = Fingerprint(NodeList(s.issued()));
+    words.push_back(absl::StrCat("order ", digest.substr(0, 4)));
+  }
   return absl::StrJoin(words, "; ");
 }
 

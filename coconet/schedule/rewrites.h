@@ -39,4 +39,10 @@ NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype);
 /// The kernels after all fusions, ordered by first node. They may depend on each other in a cycle.
 absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fuses);
 
+/// The conditions of Apply for a bucket and for an order.
+absl::Status CheckBucket(const Schedule& s, const Bucket& bucket);
+absl::Status CheckOrder(const Schedule& s, const Order& order);
+/// Refused where a launch of the overlap is in a bucket.
+absl::Status CheckNotInBucket(const Schedule& s, const Overlap& overlap);
+
 }  // namespace coconet

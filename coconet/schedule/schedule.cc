@@ -116,12 +116,13 @@ std::shared_ptr<const Schedule::Analysis> Schedule::Analysed(
 Schedule::Schedule(TypedGraph program, Kernels kernels) {
   auto levels = std::make_shared<const std::vector<int>>(Levels(program));
   parts_ = std::make_shared<const Parts>(
-      Parts{Analysed(std::move(program), std::move(kernels), std::move(levels)), {}, {}});
+      Parts{.analysis = Analysed(std::move(program), std::move(kernels), std::move(levels))});
 }
 
 Schedule Schedule::WithKernels(Kernels kernels) const {
-  return Schedule(
-      {Analysed(program(), std::move(kernels), parts_->analysis->levels), overlaps(), trace()});
+  Parts parts = *parts_;
+  parts.analysis = Analysed(program(), std::move(kernels), parts_->analysis->levels);
+  return Schedule(std::move(parts));
 }
 
 Schedule Schedule::WithOverlap(const Overlap& overlap) const {
@@ -130,13 +131,28 @@ Schedule Schedule::WithOverlap(const Overlap& overlap) const {
   return Schedule(std::move(parts));
 }
 
+Schedule Schedule::WithBucket(const Bucket& bucket) const {
+  Parts parts = *parts_;
+  parts.buckets.insert(absl::c_upper_bound(parts.buckets, bucket.nodes), bucket.nodes);
+  return Schedule(std::move(parts));
+}
+
+Schedule Schedule::WithOrder(const Order& order) const {
+  Parts parts = *parts_;
+  parts.issued = order.nodes;
+  return Schedule(std::move(parts));
+}
+
 Schedule Schedule::WithTrace(std::vector<Transformation> trace) const {
-  return Schedule({parts_->analysis, overlaps(), std::move(trace)});
+  Parts parts = *parts_;
+  parts.trace = std::move(trace);
+  return Schedule(std::move(parts));
 }
 
 Schedule Schedule::Resized(TypedGraph program) const {
-  return Schedule(
-      {Analysed(std::move(program), kernels(), parts_->analysis->levels), overlaps(), trace()});
+  Parts parts = *parts_;
+  parts.analysis = Analysed(std::move(program), kernels(), parts_->analysis->levels);
+  return Schedule(std::move(parts));
 }
 
 Schedule Schedule::OfTensor(int tensor) const {
@@ -163,10 +179,15 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transformation) {
   RETURN_IF_ERROR(CheckNodeIds(s.graph(), transformation));
   const Transformation t = Normalized(s, transformation);
-  const bool overlaps = std::holds_alternative<Overlap>(t);
-  if (!s.overlaps().empty() && !overlaps)
+  const bool is_of_launches = std::holds_alternative<Overlap>(t) ||
+                              std::holds_alternative<Bucket>(t) || std::holds_alternative<Order>(t);
+  if (!s.issued().empty())
+    return Refused(t, "the launches have an order already, and would change: order last");
+  if (!s.overlaps().empty() && !is_of_launches)
     return Refused(t, "there are overlaps already, and their launches would change: overlap last");
-  if (!s.kernels().empty() && !std::holds_alternative<Fuse>(t) && !overlaps)
+  if (!s.buckets().empty() && !is_of_launches)
+    return Refused(t, "there are buckets already, and their launches would change: bucket last");
+  if (!s.kernels().empty() && !std::holds_alternative<Fuse>(t) && !is_of_launches)
     return Refused(t, "there are kernels already, and their nodes would change: fuse last");
   using Result = absl::StatusOr<Schedule>;
   const TypedGraph& program = s.program();
@@ -186,9 +207,18 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
               },
               [&](const Fuse& fuse) { return FuseAll(s, {&fuse, 1}); },
               [&](const Overlap& overlap) -> Result {
+                RETURN_IF_ERROR(CheckNotInBucket(s, overlap));
                 const Chunks chunks = ChunksOf(s, overlap.nodes);
                 if (chunks.refusal.empty()) return s.WithOverlap(overlap);
                 return Refused(t, chunks.refusal);
+              },
+              [&](const Bucket& bucket) -> Result {
+                RETURN_IF_ERROR(CheckBucket(s, bucket));
+                return s.WithBucket(bucket);
+              },
+              [&](const Order& order) -> Result {
+                RETURN_IF_ERROR(CheckOrder(s, order));
+                return s.WithOrder(order);
               },
           },
           t));
@@ -259,6 +289,9 @@ std::string Print(const Schedule& s) {
     absl::StrAppend(&text, "kernel ", NodeList(kernel), "\n");
   for (const std::vector<NodeId>& overlap : s.overlaps())
     absl::StrAppend(&text, "overlap ", NodeList(overlap), "\n");
+  for (const std::vector<NodeId>& bucket : s.buckets())
+    absl::StrAppend(&text, "bucket ", NodeList(bucket), "\n");
+  if (!s.issued().empty()) absl::StrAppend(&text, "order ", NodeList(s.issued()), "\n");
   return text;
 }
 

@@ -31,6 +31,10 @@ class Schedule {
   const Kernels& kernels() const { return parts_->analysis->kernels; }
   /// By overlap, the first nodes of its launches in the order of execution; disjoint, sorted.
   const std::vector<std::vector<NodeId>>& overlaps() const { return parts_->overlaps; }
+  /// By bucket, its AllReduces; disjoint, sorted.
+  const std::vector<std::vector<NodeId>>& buckets() const { return parts_->buckets; }
+  /// The first nodes of all launches, in the order that Order gives them; empty: it gives none.
+  const std::vector<NodeId>& issued() const { return parts_->issued; }
   /// The transformations that make this schedule from the plain program; not part of its identity.
   const std::vector<Transformation>& trace() const { return parts_->trace; }
 
@@ -49,6 +53,8 @@ class Schedule {
   // the results are canonical only where the arguments are.
   Schedule WithKernels(Kernels kernels) const;
   Schedule WithOverlap(const Overlap& overlap) const;
+  Schedule WithBucket(const Bucket& bucket) const;
+  Schedule WithOrder(const Order& order) const;
   Schedule WithTrace(std::vector<Transformation> trace) const;
   /// The same transformations of the same nodes with other sizes.
   Schedule Resized(TypedGraph program) const;
@@ -66,8 +72,9 @@ class Schedule {
   };
   struct Parts {
     std::shared_ptr<const Analysis> analysis;
-    std::vector<std::vector<NodeId>> overlaps;
-    std::vector<Transformation> trace;
+    std::vector<std::vector<NodeId>> overlaps = {}, buckets = {};
+    std::vector<NodeId> issued = {};
+    std::vector<Transformation> trace = {};
   };
   static std::shared_ptr<const Analysis> Analysed(TypedGraph program, Kernels kernels,
                                                   std::shared_ptr<const std::vector<int>> levels);
@@ -106,8 +113,9 @@ absl::StatusOr<Schedule> FuseAll(const Schedule& s, absl::Span<const Fuse> fuses
 /// Applies the transformations one after the other to InitialSchedule(program).
 absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transformation>& trace);
 
-/// Canonical text: Print(graph), one "kernel %a %b ..." line per kernel, and one "overlap %a %b
-/// ..." line per overlap. Equal text = equal schedule.
+/// Canonical text: Print(graph), one "kernel %a %b ..." line per kernel, one "overlap %a %b ..."
+/// line per overlap, one "bucket %a %b ..." line per bucket, and an "order %a %b ..." line where
+/// launches have a given order. Equal text = equal schedule.
 std::string Print(const Schedule& s);
 
 }  // namespace coconet

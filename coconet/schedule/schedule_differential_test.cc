@@ -6,7 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/testing/random_copies.h"

@@ -59,14 +59,17 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
   if (name == "split") return ParseSplit<Split>(arguments);
   if (name == "split_by_node") return ParseSplit<SplitByNode>(arguments);
   if (name == "recompute") return ParseRecompute(arguments);
-  if (name == "fuse" || name == "overlap") {
+  if (name == "fuse" || name == "overlap" || name == "bucket" || name == "order") {
     ASSIGN_OR_RETURN(std::vector<NodeId> nodes, ParseNodeIds(arguments));
     if (name == "fuse") return Fuse{std::move(nodes)};
-    return Overlap{std::move(nodes)};
+    if (name == "overlap") return Overlap{std::move(nodes)};
+    if (name == "bucket") return Bucket{std::move(nodes)};
+    return Order{std::move(nodes)};
   }
-  if (name != "reorder" && name != "slice")
+  if (name != "reorder" && name != "slice") {
     return absl::InvalidArgumentError(
-        "want split, split_by_node, reorder, slice, recompute, fuse or overlap");
+        "want split, split_by_node, reorder, slice, recompute, fuse, overlap, bucket or order");
+  }
   ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
   if (name == "reorder") return Reorder{id};
   return Slice{id};
@@ -91,6 +94,8 @@ std::vector<NodeId> NamedNodes(const Transformation& t) {
                         },
                         [](const Fuse& f) { return f.nodes; },
                         [](const Overlap& o) { return o.nodes; },
+                        [](const Bucket& b) { return b.nodes; },
+                        [](const Order& o) { return o.nodes; },
                     },
                     t);
 }
@@ -109,6 +114,8 @@ std::string Text(const Transformation& t) {
           },
           [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
           [](const Overlap& o) { return absl::StrCat("overlap(", NodeList(o.nodes), ")"); },
+          [](const Bucket& b) { return absl::StrCat("bucket(", NodeList(b.nodes), ")"); },
+          [](const Order& o) { return absl::StrCat("order(", NodeList(o.nodes), ")"); },
       },
       t);
 }

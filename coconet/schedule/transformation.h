@@ -87,7 +87,22 @@ struct Overlap {
   bool operator==(const Overlap&) const = default;
 };
 
-using Transformation = std::variant<Split, SplitByNode, Reorder, Slice, Recompute, Fuse, Overlap>;
+/// Reduces together, by one call of a library, what these AllReduces (ascending) take: when the
+/// last of it is there.
+struct Bucket {
+  std::vector<NodeId> nodes;
+  bool operator==(const Bucket&) const = default;
+};
+
+/// Issues the launches, named by their first nodes, in this order, where buckets and overlaps leave
+/// a choice. What runs on another lane (jit/config/lanes.h) has this order there.
+struct Order {
+  std::vector<NodeId> nodes;
+  bool operator==(const Order&) const = default;
+};
+
+using Transformation =
+    std::variant<Split, SplitByNode, Reorder, Slice, Recompute, Fuse, Overlap, Bucket, Order>;
 
 /// The nodes that a transformation names.
 std::vector<NodeId> NamedNodes(const Transformation& t);
@@ -96,7 +111,8 @@ std::vector<NodeId> NamedNodes(const Transformation& t);
 std::string NodeList(const std::vector<NodeId>& nodes);
 
 /// "split(%4, flat)", "split_by_node(%4, 0)", "reorder(%6)", "slice(%1)", "recompute(%2 %3 for
-/// %7)", "fuse(%2 %5 %6)", "overlap(%2 %5)": prints and parses back.
+/// %7)", "fuse(%2 %5 %6)", "overlap(%2 %5)", "bucket(%4 %9)", "order(%2 %5 %4)": prints and parses
+/// back.
 std::string Text(const Transformation& t);
 std::string TraceText(const std::vector<Transformation>& trace);  // joined by "; "
 absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text);

@@ -3,7 +3,7 @@
 #include <set>
 #include <vector>
 
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/config/pieces.h"

@@ -50,6 +50,7 @@ struct Traits {
   bool unfused_gathers = false;
   bool folds_and_uses =
       false;  // a kernel of each tensor of a list folds it and goes on with the result
+  bool buckets_over_all = false, buckets_in_node = false;
   int64_t all_reduce_bytes = 0;   // of the largest
   int64_t all_reduces_bytes = 0;  // of all that are in no kernel
   int64_t bytes = 0;
@@ -160,6 +161,11 @@ Traits TraitsOf(const Schedule& s, int ranks) {
       t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);
     }
   }
+  for (const std::vector<NodeId>& bucket : s.buckets()) {
+    const Span span = SpanOf(s.graph().nodes[bucket[0]].op);
+    t.buckets_over_all = t.buckets_over_all || span == Span::kAll;
+    t.buckets_in_node = t.buckets_in_node || span == Span::kNode;
+  }
   return t;
 }
 
@@ -168,6 +174,9 @@ absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& 
   const LibraryDoes library = LeftToLibrary(protocol, space.nodes);
   if (t.fused_sends && space.stages_apart)
     return "kernels do not reach the stages on other nodes; a library sends to them";
+  if ((t.buckets_in_node && library != LibraryDoes::kAll) ||
+      (t.buckets_over_all && library == LibraryDoes::kNone))
+    return "a library does the AllReduces of a bucket";
   if (t.by_node && space.nodes == 1) return "collectives are split by node, and there is one node";
   const bool generates_none =
       protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
@@ -384,7 +393,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
       if (!HasConcurrency(s, protocol, space.nodes)) continue;
       std::vector<int64_t> buckets = {0};
       for (int64_t bucket : kBuckets) {
-        if (t.all_reduces_bytes > bucket / 2) buckets.push_back(bucket);
+        if (s.buckets().empty() && t.all_reduces_bytes > bucket / 2) buckets.push_back(bucket);
       }
       const size_t plain = configs.size();
       for (int64_t bucket : buckets) {
@@ -462,6 +471,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error("want no remote-first where no kernel computes what an AllToAll of it takes");
   if (c.bucket < 0 || (c.bucket > 0 && !c.concurrent))
     return error("want bucket 0, or so many bytes with concurrent=1");
+  if (c.bucket > 0 && !s.buckets().empty())
+    return error("want bucket 0 for a schedule with buckets of its own");
   if (c.concurrent && !HasConcurrency(s, c.protocol, space.nodes)) {
     return error(
         "want concurrent=1 only where a library does a collective that is in no overlap, and there "

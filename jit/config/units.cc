@@ -83,15 +83,16 @@ bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
 
 namespace {
 
-/// `order` with the launches of each overlap one after the other: each overlap is one of it.
+/// `order`, ranks of the launches, with the launches of each chain one after the other: each chain
+/// is one of it, and stands where its last one did.
 std::vector<int> WithChains(const Launches& launches,
-                            const std::vector<std::vector<NodeId>>& overlaps,
+                            const std::vector<std::vector<NodeId>>& chains,
                             const std::vector<int>& order) {
   std::vector<int> merged_of(launches.size(), -1);
   std::vector<std::vector<int>> members;
-  for (const std::vector<NodeId>& overlap : overlaps) {
+  for (const std::vector<NodeId>& firsts : chains) {
     std::vector<int>& chain = members.emplace_back();
-    for (NodeId first : overlap) {
+    for (NodeId first : firsts) {
       chain.push_back(launches.of[first]);
       merged_of[chain.back()] = static_cast<int>(members.size()) - 1;
     }
@@ -204,14 +205,35 @@ std::vector<int> WithCopiesLate(const Schedule& s, const Launches& launches,
   return result;
 }
 
-/// The order that launches run in: by first node where dependencies leave a choice, or by
-/// ConcurrentRanks. Shorter than their list where they wait for each other in a cycle.
-std::vector<int> OrderOf(const Schedule& s, const Launches& launches, bool concurrent = false) {
-  std::vector<int> order =
-      concurrent ? InOrder(launches.list, ConcurrentRanks(s, launches)) : InOrder(launches.list);
-  const bool runs = static_cast<int>(order.size()) == launches.size();
-  if (runs) order = WithCopiesLate(s, launches, order);
-  return runs && !s.overlaps().empty() ? WithChains(launches, s.overlaps(), order) : order;
+/// The ranks of launches for InOrder where the schedule gives an order. A launch with stores that
+/// were launches of their own has the rank of what computes their values.
+std::vector<int> IssuedRanks(const Schedule& s, const Launches& launches) {
+  std::vector<int> ranks(launches.size(), static_cast<int>(s.issued().size()));
+  for (int i = 0; i < std::ssize(s.issued()); ++i) {
+    int& rank = ranks[launches.of[s.issued()[i]]];
+    rank = std::min(rank, i);
+  }
+  return ranks;
+}
+
+/// The order that launches run in: the schedule's own where it has one, else by ConcurrentRanks, or
+/// by first node where dependencies leave a choice. Shorter than their list where they wait for
+/// each other in a cycle. Launches of an overlap, and of a bucket that `library` does, follow one
+/// another.
+std::vector<int> OrderOf(const Schedule& s, const Launches& launches, LibraryDoes library,
+                         bool concurrent = false) {
+  std::vector<int> ranks(launches.size());
+  if (!s.issued().empty())
+    ranks = IssuedRanks(s, launches);
+  else if (concurrent)
+    ranks = ConcurrentRanks(s, launches);
+  std::vector<int> order = InOrder(launches.list, ranks);
+  if (static_cast<int>(order.size()) != launches.size()) return order;
+  if (s.issued().empty()) order = WithCopiesLate(s, launches, order);
+  std::vector<std::vector<NodeId>> chains = s.overlaps();
+  absl::c_copy_if(s.buckets(), std::back_inserter(chains),
+                  [&](const auto& bucket) { return DoneBy(library, s.graph(), bucket[0]); });
+  return chains.empty() ? order : WithChains(launches, chains, order);
 }
 
 /// Whether a node can write over its operand: element by element, and of collectives sums and
@@ -352,7 +374,7 @@ class Attaching {
   }
 
   bool Runs(const Launches& launches) const {
-    return static_cast<int>(OrderOf(s_, launches).size()) == launches.size();
+    return static_cast<int>(OrderOf(s_, launches, library_).size()) == launches.size();
   }
 
   const Schedule& s_;
@@ -381,7 +403,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
     for (NodeId id : kernel) fused[id] = true;
   }
   const Launches launches = Attaching(schedule, u.each, library).Run();
-  std::vector<int> order = OrderOf(schedule, launches, concurrency.concurrent);
+  std::vector<int> order = OrderOf(schedule, launches, library, concurrency.concurrent);
   if (concurrency.bucket > 0) {
     Buckets buckets(schedule, launches, library, u.each, concurrency.bucket);
     order = buckets.Reordered(order);
@@ -402,6 +424,11 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   for (Unit& unit : u.units) {
     for (int& before : unit.after) before = u.unit_of[launches[before].nodes[0]];
   }
+  for (const std::vector<NodeId>& bucket : schedule.buckets()) {
+    if (!DoneBy(library, g, bucket[0])) continue;
+    u.buckets.emplace_back(u.unit_of[bucket.front()], u.unit_of[bucket.back()]);
+  }
+  absl::c_sort(u.buckets);
   const auto needs = [&](Unit& unit, NodeId value) {
     if (u.unit_of[value] >= 0 && !absl::c_linear_search(unit.after, u.unit_of[value]))
       unit.after.push_back(u.unit_of[value]);

@@ -2,7 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "gtest/gtest.h"
 
 namespace coconet {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/model_shapes.h"
 #include "coconet/workloads/workloads.h"

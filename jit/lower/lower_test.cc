@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "gtest/gtest.h"
 

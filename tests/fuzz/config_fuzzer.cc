@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace coconet {

@@ -9,7 +9,7 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "autotune/store/record.h"
 #include "coconet/language/text.h"
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/workloads/workloads.h"
 #include "tests/fuzz/fuzz.h"

@@ -12,6 +12,7 @@
 #include "autotune/search/recomputation.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
+#include "autotune/session/load/plans.h"
 #include "autotune/session/load/program_loader.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -51,11 +52,12 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
 
 /// Collective. The variants to try, the same on all ranks.
 absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving,
-                                     std::optional<Variant> apart) {
+                                     std::optional<Variant> apart,
+                                     absl::Span<const Schedule> planned) {
   absl::StatusOr<VariantSet> set = EnumerateVariants(
       loading.program, loading.space, loading.state->options.admits,
       [&] { return deriving.GoOn(); },
-      /*few=*/apart.has_value());
+      /*few=*/apart.has_value(), planned);
   RETURN_IF_ERROR(deriving.status());
   if (set.ok() && apart.has_value()) {
     apart->group = set->variants.back().group + 1;
@@ -128,14 +130,21 @@ int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
   return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
 }
 
+std::vector<int> WithBaseline(int baseline, const std::vector<int>& favourites) {
+  std::vector<int> first = {baseline};
+  absl::c_remove_copy(favourites, std::back_inserter(first), baseline);
+  return first;
+}
+
 /// Collective.
 absl::StatusOr<std::unique_ptr<RankRunner>> RunnerOf(const Loading& loading, const VariantSet& set,
+                                                     const std::vector<int>& favourites,
                                                      uint64_t seed, Preparation& lowering) {
   return RankRunner::Create(loading.rank(), loading.program, set.variants,
                             {.seed = seed,
                              .binaries = loading.state->binaries.get(),
                              .watch = WatchOfCompiler(loading),
-                             .first = set.baseline,
+                             .first = WithBaseline(set.baseline, favourites),
                              .go_on = [&]() -> absl::StatusOr<bool> {
                                const bool go_on = lowering.GoOn();
                                RETURN_IF_ERROR(lowering.status());
@@ -146,10 +155,20 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RunnerOf(const Loading& loading, con
                              .typical_rows = loading.typical_rows});
 }
 
-bool Recomputes(const Variant& variant) {
-  return absl::c_any_of(variant.schedule.trace(), [](const Transformation& t) {
-    return std::holds_alternative<Recompute>(t);
-  });
+/// Of each plan, the variant that does what was simulated: it runs collectives beside computation
+/// where that may gain.
+std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& variants) {
+  std::vector<int> likeliest;
+  for (const PlannedSchedule& plan : plans.schedules) {
+    int chosen = -1;
+    for (int v = 0; v < std::ssize(variants); ++v) {
+      if (variants[v].schedule.trace() != plan.schedule.trace()) continue;
+      if (chosen < 0 || (variants[v].config.concurrent && !variants[chosen].config.concurrent))
+        chosen = v;
+    }
+    if (chosen >= 0) likeliest.push_back(chosen);
+  }
+  return likeliest;
 }
 
 }  // namespace
@@ -158,25 +177,33 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed(loading));
   ASSIGN_OR_RETURN(Apart apart, TuneParts(loading));
   const bool combines = apart.variant.has_value();
-  const double done = combines ? kPartsShare : 0;
+  ASSIGN_OR_RETURN(const Plans plans, FindPlans(loading, seed));
+  std::vector<Schedule> planned = plans.OnlySchedules();
+  if (known.has_value() && known->variant.apart == nullptr)
+    planned.push_back(known->variant.schedule);  // which this search need not find again
+  const double done =
+      std::max(combines ? kPartsShare : 0, (Seconds() - loading.start_s) / loading.budget_s);
   Preparation deriving =
       loading.PreparationOf("its schedules were derived", ShareSpent(done, kDeriveShare));
-  ASSIGN_OR_RETURN(VariantSet set, Enumerate(loading, deriving, std::move(apart.variant)));
+  ASSIGN_OR_RETURN(VariantSet set, Enumerate(loading, deriving, std::move(apart.variant), planned));
   TunerOptions options = OptionsOfTuner(loading, seed);
-  if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
+  if (combines) options.favourites.push_back(static_cast<int>(set.variants.size()) - 1);
+  absl::c_move(LikeliestOf(plans, set.variants), std::back_inserter(options.favourites));
   loading.Report(absl::StrCat(set.variants.size(), " variants to check and time"));
   Preparation lowering =
       loading.PreparationOf("its variants were lowered", ShareSpent(done, kLowerShare));
-  absl::StatusOr<std::unique_ptr<RankRunner>> runner = RunnerOf(loading, set, seed, lowering);
-  if (RankRunner::IsOverLimit(runner.status())) {
+  absl::StatusOr<std::unique_ptr<RankRunner>> runner =
+      RunnerOf(loading, set, options.favourites, seed, lowering);
+  bool limited = RankRunner::IsOverLimit(runner.status());
+  if (limited) {
     loading.Report("no schedule fits the memory limit: computing values again");
     VariantSet smaller =
         WithinMemory(set, loading.space, TargetOf(loading.rank()),
                      *loading.state->options.memory_limit, loading.state->options.admits);
     if (!smaller.variants.empty()) {
       set = std::move(smaller);
-      options.favourite = -1;
-      runner = RunnerOf(loading, set, seed, lowering);
+      options.favourites.clear();
+      runner = RunnerOf(loading, set, options.favourites, seed, lowering);
     }
   }
   RETURN_IF_ERROR(lowering.status());
@@ -184,7 +211,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
     return loading.InterruptedWhile("its test data were made");
   RETURN_IF_ERROR(runner.status());
   // A limit that leaves out nothing is none.
-  const bool limited = (*runner)->leaves_out() || absl::c_any_of(set.variants, Recomputes);
+  limited = limited || (*runner)->leaves_out();
   options.key_text = limited ? loading.limited_text : loading.plain_text;
   options.key = Fingerprint(options.key_text);
   if (known.has_value()) {
@@ -194,6 +221,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   options.partial = deriving.ended() || lowering.ended() || !apart.complete;
   ASSIGN_OR_RETURN(Tuned tuned, Tune((*runner)->Entrants(), set.baseline, **runner,
                                      loading.exchange(), options));
+  KeepPredictions(loading, plans, tuned.variants);
   RankRunner::Runnable best = (*runner)->Take(tuned.best);
   Found found{{std::move(tuned.record), set.variants[tuned.best], std::move(best.module)},
               std::move(tuned.variants),

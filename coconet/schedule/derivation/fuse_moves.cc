@@ -1,4 +1,4 @@
-#include "coconet/schedule/fuse_moves.h"
+#include "coconet/schedule/derivation/fuse_moves.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "coconet/schedule/derive.h"
+#include "coconet/schedule/derivation/derive.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/chunks.h"
-#include "coconet/schedule/fuse_moves.h"
+#include "coconet/schedule/derivation/fuse_moves.h"
 
 namespace coconet {
 namespace {

@@ -1,0 +1,162 @@
+#include "autotune/session/load/plans.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/calibrate/calibrate.h"
+#include "autotune/cost/measured_cost_model.h"
+#include "autotune/runner/rank_runner.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule/derivation/derive.h"
+
+namespace coconet {
+namespace {
+
+/// Share of the budget that the search takes, and the most seconds: more gain less than a
+/// thousandth (docs/planning.md).
+constexpr double kSearchShare = 0.1, kMostSearchSeconds = 10;
+/// A calibration takes about 20 s, most of it the compiler's. A smaller budget is better spent on
+/// the program.
+constexpr double kLeastBudgetOfCalibration = 40;
+
+/// The distinct matrix products of the plain program.
+std::vector<Work> ProductsOf(const Schedule& plain, const Target& target) {
+  std::vector<Work> products;
+  std::set<std::string> known;
+  for (const Launch& launch : plain.launches().list) {
+    if (launch.nodes.size() != 1 || As<MatMul>(plain.graph(), launch.nodes[0]) == nullptr) continue;
+    Work work = WorkOf(plain.program(), launch.nodes, target);
+    if (known.insert(Digest(work)).second) products.push_back(std::move(work));
+  }
+  return products;
+}
+
+/// Collective. None where there are none and the budget is too small to measure them.
+absl::StatusOr<std::optional<Rates>> FindRates(const Loading& loading, const Schedule& plain,
+                                               const std::string& key_text) {
+  SessionState& state = *loading.state;
+  TuningCache* cache = state.cache.get();
+  if (loading.budget_s < kLeastBudgetOfCalibration) return KnownRates(state.rank, cache, key_text);
+  loading.Report("measuring rates of this machine");
+  ASSIGN_OR_RETURN(Rates rates,
+                   CalibrateOnce(state.rank, *state.binaries, cache,
+                                 {.products = ProductsOf(plain, TargetOf(state.rank))}));
+  return rates;
+}
+
+/// On rank 0.
+absl::StatusOr<std::vector<PlannedSchedule>> SearchHere(const Loading& loading, const Rates& rates,
+                                                        const std::string& calibration,
+                                                        uint64_t seed) {
+  const MeasuredCostModel measured(rates);
+  const CorrectedCostModel model(measured,
+                                 MeasurementsOf(loading.state->cache->Predictions(calibration)));
+  PlanningOptions options{.copies = true};
+  options.search.seconds = std::min(kMostSearchSeconds, kSearchShare * loading.budget_s);
+  options.search.seed = seed;
+  options.search.go_on = [&] { return !loading.Interrupted(); };
+  options.search.progress = [&](const PlanProgress& progress) {
+    loading.Report(absl::StrFormat("planned %d times: %.4g ms simulated, %.2f %% over the bound",
+                                   progress.evaluations, progress.us / 1e3, 100 * progress.gap()));
+  };
+  return PlannedSchedules(loading.program, TargetOf(loading.rank()), model, options);
+}
+
+std::string Encode(const std::vector<PlannedSchedule>& plans) {
+  Packer out;
+  out.Int(static_cast<int64_t>(plans.size()));
+  for (const PlannedSchedule& plan : plans) {
+    out.Fields(TraceText(plan.schedule.trace()), plan.us, plan.bound_us, plan.exposed_us,
+               plan.peak_bytes);
+  }
+  return out.bytes();
+}
+
+absl::StatusOr<std::vector<PlannedSchedule>> Decode(absl::string_view bytes, const Graph& program) {
+  Unpacker in(bytes);
+  std::vector<PlannedSchedule> plans;
+  for (int64_t left = in.Int(); left > 0; --left) {
+    PlannedSchedule& plan = plans.emplace_back();
+    std::string trace;
+    in.Fields(trace, plan.us, plan.bound_us, plan.exposed_us, plan.peak_bytes);
+    ASSIGN_OR_RETURN(const std::vector<Transformation> transformations, ParseTrace(trace));
+    ASSIGN_OR_RETURN(plan.schedule, Replay(program, transformations));
+  }
+  RETURN_IF_ERROR(in.Done());
+  return plans;
+}
+
+/// "plan of 312 launches in 14 buckets".
+std::string LabelOf(const Graph& program, const Schedule& s) {
+  return absl::StrCat("plan of ", program.name, ": ", s.kernels().size(), " kernels, ",
+                      s.launches().size(), " launches, ", s.buckets().size(), " buckets");
+}
+
+}  // namespace
+
+std::vector<Schedule> Plans::OnlySchedules() const {
+  std::vector<Schedule> only;
+  for (const PlannedSchedule& plan : schedules) only.push_back(plan.schedule);
+  return only;
+}
+
+absl::StatusOr<Plans> FindPlans(const Loading& loading, uint64_t seed) {
+  Plans plans;
+  const bool is_large = loading.program.size() > DeriveOptions::kLargeProgram;
+  if (!is_large || loading.state->options.admits || loading.rank().topology().simulated)
+    return plans;
+  ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(loading.program));
+  ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(loading.rank()));
+  ASSIGN_OR_RETURN(const std::optional<Rates> rates, FindRates(loading, plain, key_text));
+  if (!rates.has_value()) return plans;
+  plans.calibration = Fingerprint(key_text);
+  std::string found, error;
+  if (loading.first()) {
+    const absl::StatusOr<std::vector<PlannedSchedule>> here =
+        SearchHere(loading, *rates, plans.calibration, seed);
+    if (here.ok())
+      found = Encode(*here);
+    else
+      loading.state->Warn(absl::StrCat("planning ", loading.program.name, ": ",
+                                       here.status().message(), "; it has no planned schedules"));
+  }
+  ASSIGN_OR_RETURN(found, loading.exchange().Broadcast(found));
+  if (found.empty()) return plans;
+  ASSIGN_OR_RETURN(plans.schedules, Decode(found, loading.program));
+  return plans;
+}
+
+void KeepPredictions(const Loading& loading, const Plans& plans,
+                     absl::Span<const VariantResult> variants) {
+  if (!loading.first()) return;
+  std::map<std::string, double> best_us;  // by trace
+  for (const VariantResult& variant : variants) {
+    if (variant.timing.samples == 0) continue;
+    const auto [best, is_new] = best_us.try_emplace(variant.trace, variant.timing.median_us);
+    best->second = std::min(best->second, variant.timing.median_us);
+  }
+  std::vector<Prediction> predictions;
+  for (const PlannedSchedule& plan : plans.schedules) {
+    const std::string trace = TraceText(plan.schedule.trace());
+    const auto measured = best_us.find(trace);
+    if (measured == best_us.end()) continue;
+    const Prediction& p = predictions.emplace_back(
+        Prediction{plans.calibration, Fingerprint(absl::StrCat(loading.key, "\n", trace)),
+                   LabelOf(loading.program, plan.schedule), plan.us, measured->second,
+                   absl::ToUnixSeconds(absl::Now())});
+    loading.Report(absl::StrFormat("%s: %.4g ms predicted, %.4g ms measured (%+.1f %%)", p.label,
+                                   p.predicted_us / 1e3, p.measured_us / 1e3, 100 * p.error()));
+  }
+  if (!predictions.empty()) loading.state->cache->AddPredictions(predictions);
+}
+
+}  // namespace coconet

@@ -1,0 +1,311 @@
+// Prints how far predicted times of whole iterations are from measured ones, on two nodes whose
+// links are as fast as their computation, twice as fast, and half as fast.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "autotune/calibrate/calibrate.h"
+#include "autotune/calibrate/one_launch.h"
+#include "autotune/calibrate/stopwatch.h"
+#include "autotune/cost/measured_cost_model.h"
+#include "autotune/runner/rank_runner.h"
+#include "bench/cluster_link.h"
+#include "bench/iteration/drawn_plans.h"
+#include "bench/iteration/on_nodes.h"
+#include "bench/launch.h"
+#include "bench/machine.h"
+#include "bench/summary.h"
+#include "bench/user.h"
+#include "coconet/base/status.h"
+#include "jit/compile/temp_dir.h"
+#include "runtime/world.h"
+
+ABSL_FLAG(std::string, c, "0.5,1,2", "communication over computation, comma-separated");
+ABSL_FLAG(int, plans, 20, "at each c");
+ABSL_FLAG(uint64_t, seed, 1, "of the plans");
+ABSL_FLAG(int64_t, layers, 2, "of the model");
+ABSL_FLAG(int64_t, width, 256, "of the model");
+ABSL_FLAG(int64_t, vocabulary, 1000, "of the model");
+ABSL_FLAG(int64_t, sequence, 128, "tokens of an example");
+ABSL_FLAG(int64_t, examples, 4, "of a rank");
+ABSL_FLAG(double, search, 5, "seconds of the search for the best plan");
+ABSL_FLAG(std::string, worker, "",
+          "for this program's own use: what a process that it started measures");
+ABSL_FLAG(std::string, cache, "", "of --worker: the folder of compiled kernels");
+ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
+
+namespace coconet::bench {
+namespace {
+
+NodesCase CaseOfFlags() {
+  NodesCase c;
+  const int64_t width = absl::GetFlag(FLAGS_width);
+  c.model = {.layers = absl::GetFlag(FLAGS_layers),
+             .width = width,
+             .heads = std::max<int64_t>(1, width / 64),
+             .vocabulary = absl::GetFlag(FLAGS_vocabulary),
+             .sequence = absl::GetFlag(FLAGS_sequence),
+             .examples = absl::GetFlag(FLAGS_examples)};
+  c.seconds = 4;
+  return c;
+}
+
+/// The distinct products of a schedule without kernels.
+std::vector<Work> ProductsOf(const Schedule& s, const Target& target) {
+  std::vector<Work> products;
+  for (const Launch& launch : s.launches().list) {
+    if (As<MatMul>(s.graph(), launch.nodes[0]) == nullptr) continue;
+    Work work = WorkOf(s.program(), launch.nodes, target);
+    if (absl::c_none_of(products, [&](const Work& w) { return Digest(w) == Digest(work); }))
+      products.push_back(std::move(work));
+  }
+  return products;
+}
+
+/// Collective: rank 0's plans, of which all ranks replay the traces.
+absl::StatusOr<std::vector<PlannedSchedule>> PlansOfRank0(Rank& rank, const Graph& step,
+                                                          const CostModel& model) {
+  std::vector<PlannedSchedule> plans;
+  std::string text;
+  if (rank.rank() == 0) {
+    ASSIGN_OR_RETURN(plans, DrawPlans(step, TargetOf(rank), model, absl::GetFlag(FLAGS_plans),
+                                      absl::GetFlag(FLAGS_search), absl::GetFlag(FLAGS_seed)));
+    for (const PlannedSchedule& plan : plans)
+      absl::StrAppend(&text, TraceText(plan.schedule.trace()), "\n");
+  }
+  ASSIGN_OR_RETURN(text, rank.exchange().Broadcast(text));
+  if (rank.rank() == 0) return plans;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(line));
+    ASSIGN_OR_RETURN(plans.emplace_back().schedule, Replay(step, trace));
+  }
+  return plans;
+}
+
+/// Collective: the plans' times, predicted and measured.
+absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank) {
+  ASSIGN_OR_RETURN(const Graph step, GptStep(CaseOfFlags().model));
+  const std::string cache = absl::GetFlag(FLAGS_cache);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Binaries> binaries,
+      Binaries::Open(rank, {.target = BinaryTarget("", 0),
+                            .cache_dir = cache,
+                            .compiler = [&] { return MakeHostCompiler({.cache_dir = cache}); },
+                            .warn = [](absl::string_view) {}}));
+  ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(step));
+  ASSIGN_OR_RETURN(const Rates rates,
+                   Calibrate(rank, *binaries, {.products = ProductsOf(plain, TargetOf(rank))}));
+  const MeasuredCostModel model(rates);
+  ASSIGN_OR_RETURN(const std::vector<PlannedSchedule> plans, PlansOfRank0(rank, step, model));
+  ASSIGN_OR_RETURN(Config config, PlainConfig(rank));
+  config.concurrent = true;
+  std::vector<Lowered> lowered;
+  std::vector<std::string> sources;
+  for (const PlannedSchedule& plan : plans) {
+    ASSIGN_OR_RETURN(lowered.emplace_back(), Lower(plan.schedule, config, TargetOf(rank)));
+    sources.push_back(lowered.back().source);
+  }
+  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
+                   binaries->Compile(sources, {}));
+  std::vector<TimedPlan> timed;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    RETURN_IF_ERROR(paths[i].status());
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries->Load(*paths[i], sources[i]));
+    RETURN_IF_ERROR(loaded.status);
+    timed.push_back({&lowered[i].plan, std::move(loaded.module), RowsOf(plain.program())});
+  }
+  ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(timed)));
+  std::vector<Finding> found;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    ASSIGN_OR_RETURN(const double us, stopwatch.Time(i, {}));
+    Finding& finding = found.emplace_back();
+    finding.side = "plan";
+    finding.name = absl::StrCat(i);
+    finding.timing.median_us = us;
+    finding.detail = absl::StrCat(plans[i].us);
+  }
+  found.push_back({.side = "rates", .detail = Json(rates)});
+  return found;
+}
+
+absl::Status Work(const std::string& worker) {
+  return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
+    absl::StatusOr<std::vector<Finding>> found =
+        worker == "parts" ? MeasureStepOnNodes(rank, CaseOfFlags(), true) : MeasurePlans(rank);
+    RETURN_IF_ERROR(found.status());
+    return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), *found) : absl::OkStatus();
+  });
+}
+
+/// Ranks of values, equal ones the mean of theirs.
+std::vector<double> RanksOf(const std::vector<double>& values) {
+  std::vector<double> ranks;
+  for (double value : values) {
+    const auto less = absl::c_count_if(values, [&](double v) { return v < value; });
+    const auto equal = absl::c_count(values, value);
+    ranks.push_back(static_cast<double>(less) + 0.5 * static_cast<double>(equal - 1));
+  }
+  return ranks;
+}
+
+/// Spearman's rank correlation.
+double RankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = RanksOf(a), y = RanksOf(b);
+  const double mean = 0.5 * static_cast<double>(x.size() - 1);
+  double xy = 0, xx = 0, yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  return xx * yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+struct Times {
+  std::vector<double> predicted, measured;
+};
+
+/// Sets how near the predictions are.
+void SetErrors(const Times& times, Row& row) {
+  std::vector<double> errors;
+  for (size_t i = 0; i < times.predicted.size(); ++i)
+    errors.push_back(std::fabs(times.predicted[i] / times.measured[i] - 1));
+  absl::c_sort(errors);
+  row.Set("plans", static_cast<int64_t>(errors.size()));
+  if (errors.empty()) return;
+  row.Set("median_error", errors[errors.size() / 2]).Set("largest_error", errors.back());
+  row.Set("best_us", *absl::c_min_element(times.measured));
+  row.Set("worst_us", *absl::c_max_element(times.measured));
+}
+
+std::vector<std::string> Arguments(const NodesCase& c, absl::string_view worker,
+                                   const std::string& cache) {
+  return {absl::StrCat("--worker=", worker),
+          absl::StrCat("--cache=", cache),
+          absl::StrCat("--layers=", c.model.layers),
+          absl::StrCat("--width=", c.model.width),
+          absl::StrCat("--vocabulary=", c.model.vocabulary),
+          absl::StrCat("--sequence=", c.model.sequence),
+          absl::StrCat("--examples=", c.model.examples),
+          absl::StrCat("--plans=", IsQuick() ? 3 : absl::GetFlag(FLAGS_plans)),
+          absl::StrCat("--seed=", absl::GetFlag(FLAGS_seed)),
+          absl::StrCat("--search=", IsQuick() ? 0.5 : absl::GetFlag(FLAGS_search))};
+}
+
+/// The plans at one c, appended to `all`.
+absl::Status MeasureAt(double c, const NodesCase& of_case, const std::string& scratch, Times& all,
+                       Row& row) {
+  constexpr int kNodes = 2;
+  const auto run = [&](const std::string& rate, absl::string_view worker) {
+    return RunWorker({.processes = kNodes,
+                      .launcher = ClusterLauncher(kNodes, /*ranks_per_node=*/1, rate),
+                      .arguments = Arguments(of_case, worker, scratch + "/kernels"),
+                      .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/parts")},
+                      .scratch = scratch});
+  };
+  ASSIGN_OR_RETURN(const std::vector<Finding> first, run("none", "parts"));
+  const auto parts_of = [](const std::vector<Finding>& found) {
+    return StepParts{.computation_us = FastestOf(found, "computation")->timing.median_us,
+                     .sending_us = FastestOf(found, "sending")->timing.median_us};
+  };
+  const auto parts_at = [&](const std::string& rate) -> absl::StatusOr<StepParts> {
+    if (rate == "none") return parts_of(first);
+    ASSIGN_OR_RETURN(const std::vector<Finding> found, run(rate, "parts"));
+    return parts_of(found);
+  };
+  const WantedShare wanted = IsQuick() ? WantedShare{.least = 0, .most = 1e9}
+                                       : WantedShare{.least = 0.8 * c, .most = 1.25 * c, .aim = c};
+  ASSIGN_OR_RETURN(const LinkRate link, ChooseLinkRate(CountOf(first, "bytes"), wanted, parts_at));
+  row.Set("link", link.rate).Set("share", link.parts.share());
+  ASSIGN_OR_RETURN(const std::vector<Finding> found, run(link.rate, "plans"));
+  Times here;
+  for (const Finding& finding : found) {
+    double predicted = 0;
+    if (finding.side != "plan" || !absl::SimpleAtod(finding.detail, &predicted)) continue;
+    here.predicted.push_back(predicted);
+    here.measured.push_back(finding.timing.median_us);
+  }
+  row.Set("rates", JsonText{FactOf(found, "rates")});
+  row.Set("rank_correlation", RankCorrelation(here.predicted, here.measured));
+  SetErrors(here, row);
+  absl::c_copy(here.predicted, std::back_inserter(all.predicted));
+  absl::c_copy(here.measured, std::back_inserter(all.measured));
+  return absl::OkStatus();
+}
+
+absl::Status RunAll() {
+  NodesCase of_case = CaseOfFlags();
+  of_case.budget_s = TuningBudget(/*usual=*/30, /*quick=*/10);
+  if (IsQuick())
+    of_case.model = {
+        .layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  std::vector<Row> rows;
+  Times all;
+  double correlations = 0;
+  for (absl::string_view text : absl::StrSplit(absl::GetFlag(FLAGS_c), ',')) {
+    double c = 0;
+    if (!absl::SimpleAtod(text, &c) || !(c > 0))
+      return absl::InvalidArgumentError(absl::StrCat("--c: want positive numbers, have ", text));
+    Row& row = rows.emplace_back();
+    row.Set("case", absl::StrCat("c = ", text));
+    row.Set("ranks", int64_t{2}).Set("layers", of_case.model.layers);
+    row.Set("width", of_case.model.width).Set("tokens", of_case.model.tokens());
+    AddMachine(row.Set("load_before", LoadAverage()));
+    const absl::Status measured = MeasureAt(c, of_case, scratch->path(), all, row);
+    if (!measured.ok()) row.Set("error", std::string(measured.message()));
+    correlations += row.Number("rank_correlation");
+  }
+  Row& together = rows.emplace_back();
+  together.Set("case", std::string("all"));
+  SetErrors(all, together);
+  together.Set("rank_correlation", correlations / static_cast<double>(rows.size() - 1));
+  AddMachine(together);
+  if (!IsQuick()) {
+    together.SetBars({{"median_error", Bar::Side::kAtMost, 0.1},
+                      {"rank_correlation", Bar::Side::kAtLeast, 0.9}});
+  }
+  const std::vector<Column> columns = {
+      {"case", [](const Row& r) { return TextOf(r, "case"); }},
+      {"link", [](const Row& r) { return TextOf(r, "link"); }},
+      {"c", [](const Row& r) { return RatioOf(r, "share"); }},
+      {"plans", [](const Row& r) { return absl::StrFormat("%.0f", r.Number("plans")); }},
+      {"best", [](const Row& r) { return TimeText(r.Number("best_us")); }},
+      {"worst", [](const Row& r) { return TimeText(r.Number("worst_us")); }},
+      {"median error",
+       [](const Row& r) { return absl::StrFormat("%.1f%%", 100 * r.Number("median_error")); }},
+      {"rank correlation", [](const Row& r) { return RatioOf(r, "rank_correlation"); }},
+      {"bar", [](const Row& r) { return TextOf(r, "bar"); }},
+      {"met", [](const Row& r) { return MetOf(r); }},
+      {"error", [](const Row& r) { return TextOf(r, "error"); }}};
+  return Show(rows, columns);
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  using namespace coconet::bench;  // NOLINT: main
+  const auto run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(ParseFlags(argc, argv,
+                               "compares predicted and measured times of plans of training steps; "
+                               "see bench/README.md\n\n"
+                               "  plans [--c=0.5,1,2] [--plans=20] [--seed=1] [--layers=2] "
+                               "[--width=256] [--budget=30] [--quick] [--json=FILE] "
+                               "[--markdown=FILE]"));
+    const std::string worker = absl::GetFlag(FLAGS_worker);
+    return worker.empty() ? RunAll() : Work(worker);
+  };
+  return ExitCode("plans", run());
+}
