@@ -408,8 +408,12 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   if (gpu) AddBesides(s, space, configs);
   const int gemms = GemmWaysOf(s, space);
   const size_t plain = configs.size();
+  // Below AVX-512 to rearrange means to leave no gaps between rows, as columns of others have.
+  const bool columns_only = !gpu && space.vector_bytes < 64;
   for (int gemm = 1; gemm < gemms; ++gemm) {
-    for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
+    for (size_t i = 0; i < plain; ++i) {
+      if (!columns_only || configs[i].columns) configs.emplace_back(configs[i]).gemm = gemm;
+    }
   }
   if (gpu) AddTiles(s, space, ways, shapes, configs);
   return configs;

@@ -342,6 +342,30 @@ TEST(Lower, CutsAProductByColumns) {
       OfColumns(Lower(reduced, {.pieces = 3, .columns = true}, 2)->plan),
       "MM +0 n=4 +0; pack AR; AR 160 in place; unpack AR; MM +4 n=4 +4; C; pack AR; AR 160 in "
       "place; unpack AR; MM +8 n=2 +8; C; pack AR; AR 80 in place; unpack AR; C");
+  const Schedule narrow = Find(
+      "input a : f32[40, 20] local\ninput b : f32[20, 3] local\noutput c = all_reduce(sum, "
+      "matmul(a, b))\n",
+      "ol(MM, AR)");
+  EXPECT_EQ(OfColumns(Lower(narrow, {.pieces = 6, .columns = true}, 2)->plan),
+            "MM +0 n=1 +0; pack AR; AR 40 in place; unpack AR; MM +1 n=1 +1; pack AR; AR 40 in "
+            "place; unpack AR; MM +2 n=1 +2; pack AR; AR 40 in place; unpack AR");
+}
+
+TEST(Lower, RefusesColumnsOfWhatNeedsWholeRows) {
+  const auto words = [](absl::string_view program, absl::string_view schedule, int pieces = 2) {
+    const absl::Status status =
+        Lower(Find(program, schedule), {.pieces = pieces, .columns = true}, 2).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  const std::string several = words(
+      "input a : f32[4, 8, 8] local\ninput b : f32[4, 8, 8] local\noutput c = "
+      "all_reduce(sum, matmul(a, b))\n",
+      "ol(MM, AR)");
+  EXPECT_TRUE(absl::StrContains(several, "columns are pieces of the product of two matrices"))
+      << several;
+  const std::string none = words(kEpilogue, "MM; AR; fuse(C)", 1);
+  EXPECT_TRUE(absl::StrContains(none, "want columns=1 for pieces of an overlap only")) << none;
 }
 
 TEST(Lower, LoadsEverythingBeforeItStoresAnything) {
