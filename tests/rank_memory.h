@@ -57,6 +57,7 @@ class RankMemory {
   int IndexOf(const std::string& name) const;
   /// Whether the buffer is an output or a temporary, whose content before a step is undefined.
   bool IsComputed(size_t buffer) const;
+  void RememberInputs();
   void FillTensor(const Placed& tensor, const StepData& data, int step);
   /// Maps the memory for the host, so that own() reads a buffer's present content.
   void Look() const;

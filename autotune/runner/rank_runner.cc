@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/search/forecast.h"
 #include "autotune/search/small_sizes.h"
@@ -23,7 +24,7 @@ Failure NoMemory(int64_t need, absl::string_view why) {
   return {Verdict::kTooLarge, absl::StrCat("needs ", BytesText(need), " per rank: ", why)};
 }
 
-/// Type of the payload of errors that say so.
+/// Type of the payload of errors that say so: what the smallest variant needs.
 constexpr char kOverLimit[] = "coconet/over-memory-limit";
 
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
@@ -117,8 +118,11 @@ void RankRunner::LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& need
   }
 }
 
-bool RankRunner::IsOverLimit(const absl::Status& status) {
-  return status.GetPayload(kOverLimit).has_value();
+std::optional<int64_t> RankRunner::OverLimit(const absl::Status& status) {
+  const absl::optional<absl::Cord> bytes = status.GetPayload(kOverLimit);
+  int64_t least = 0;
+  if (!bytes.has_value() || !absl::SimpleAtoi(std::string(*bytes), &least)) return std::nullopt;
+  return least;
 }
 
 absl::Status RankRunner::NoneIsWithin() const {
@@ -149,7 +153,7 @@ absl::Status RankRunner::NoneIsWithin() const {
       "\", needs ", memory.Total(), ": ", Text(memory),
       at.empty() ? "" : absl::StrCat(", most of which live at ", at), "; want a limit of ",
       memory.Total(), ", smaller sizes or more ranks"));
-  status.SetPayload(kOverLimit, absl::Cord("1"));
+  status.SetPayload(kOverLimit, absl::Cord(absl::StrCat(memory.Total())));
   return status;
 }
 

@@ -55,14 +55,15 @@ class RankRunner final : public VariantRunner {
 
   /// Collective. Lowers variants and allocates the memory that they share. `program` is bound;
   /// `program` and `variants` are equal on all ranks and outlive the runner. ResourceExhausted when
-  /// no variant fits in memory, or in the limit (IsOverLimit).
+  /// no variant fits in memory, or in the limit (OverLimit).
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
                                                             const std::vector<Variant>& variants,
                                                             Options options);
   ~RankRunner() override;
 
-  /// Whether an error of Create says that no variant is within the memory limit.
-  static bool IsOverLimit(const absl::Status& status);
+  /// What the smallest variant needs where an error of Create says that none is within the memory
+  /// limit; none for other errors.
+  static std::optional<int64_t> OverLimit(const absl::Status& status);
   /// Whether the memory limit leaves out a variant.
   bool leaves_out() const { return leaves_out_; }
 

@@ -25,7 +25,7 @@ absl::StatusOr<Graph> ProgramOf(const NodesCase& c) {
       absl::StrCat("--case: want gpt_step or local_sgd, have '", c.name, "'"));
 }
 
-Numbers NumbersOf(const NodesCase& c) {
+Numbers NumbersOfCase(const NodesCase& c) {
   return c.name == "local_sgd" ? Numbers(NumberOfLocalSgd) : NumbersOf(c.model);
 }
 
@@ -52,7 +52,7 @@ absl::Status WithComputation(const NodesCase& c, const Graph& step,
     SessionOptions options;
     options.budget_s = c.budget_s;
     ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,
-                     TunedContender::Make(alone, options, step, NumbersOf(c)));
+                     TunedContender::Make(alone, options, step, NumbersOfCase(c)));
     return body(*computation);
   });
 }
@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
       options.budget_s = c.budget_s;
       options.admits = admits;
       ASSIGN_OR_RETURN(tuned.emplace_back(),
-                       TunedContender::Make(rank, options, step, NumbersOf(c)));
+                       TunedContender::Make(rank, options, step, NumbersOfCase(c)));
       contenders.AddTuned(
           side, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); },
           tuned.back()->program().record());

@@ -163,18 +163,21 @@ class Loader {
       inputs.memory_limit = loading_.state->options.memory_limit;
       const std::string limited = KeyText(inputs);
       message.Text(limited).Text(plain);
-      for (const std::string& text : {limited, plain}) {
+      const auto pass_record = [&](const std::string& text) {
         const std::optional<TuningRecord> known = loading_.state->cache->Find(text);
         message.Text(known.has_value() ? Encode(*known) : "");
-      }
+      };
+      pass_record(limited);
+      if (limited != plain) pass_record(plain);
     }
     ASSIGN_OR_RETURN(const std::string from_first, loading_.exchange().Broadcast(message.bytes()));
     Unpacker in(from_first);
     loading_.limited_text = in.Text();
     loading_.plain_text = in.Text();
-    for (int i = 0; i < 2; ++i) {
+    const int records = loading_.limited_text == loading_.plain_text ? 1 : 2;
+    for (int i = 0; i < records; ++i) {
       const std::string record = in.Text();
-      if (record.empty() || (i == 1 && loading_.limited_text == loading_.plain_text)) continue;
+      if (record.empty()) continue;
       ASSIGN_OR_RETURN(known_.emplace_back(), DecodeRecord(record));
     }
     RETURN_IF_ERROR(in.Done());

@@ -194,16 +194,19 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
       loading.PreparationOf("its variants were lowered", ShareSpent(done, kLowerShare));
   absl::StatusOr<std::unique_ptr<RankRunner>> runner =
       RunnerOf(loading, set, options.favourites, seed, lowering);
-  bool limited = RankRunner::IsOverLimit(runner.status());
-  if (limited) {
+  const std::optional<int64_t> least = RankRunner::OverLimit(runner.status());
+  if (least.has_value()) {
     loading.Report("no schedule fits the memory limit: computing values again");
     VariantSet smaller =
         WithinMemory(set, loading.space, TargetOf(loading.rank()),
                      *loading.state->options.memory_limit, loading.state->options.admits);
     if (!smaller.variants.empty()) {
+      const absl::Status without = runner.status();
       set = std::move(smaller);
       options.favourites.clear();
       runner = RunnerOf(loading, set, options.favourites, seed, lowering);
+      // Of two errors that of the smaller need.
+      if (RankRunner::OverLimit(runner.status()).value_or(0) > *least) return without;
     }
   }
   RETURN_IF_ERROR(lowering.status());
@@ -211,7 +214,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
     return loading.InterruptedWhile("its test data were made");
   RETURN_IF_ERROR(runner.status());
   // A limit that leaves out nothing is none.
-  limited = limited || (*runner)->leaves_out();
+  const bool limited = least.has_value() || (*runner)->leaves_out();
   options.key_text = limited ? loading.limited_text : loading.plain_text;
   options.key = Fingerprint(options.key_text);
   if (known.has_value()) {
