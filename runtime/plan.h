@@ -227,11 +227,10 @@ struct Plan {
   int stages = 1;  // of the world; all execute this plan
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
-  std::vector<Outlasting> outlasting;  // the last steps of lane 1, in order
+  std::vector<Outlasting> outlasting = {};  // the last steps of lane 1, in order
   /// Lower bound of the bytes that kernels and collectives load and store on the busiest rank.
   int64_t bytes_per_rank = 0;
-  /// The steps of overlaps, each [first, second), ascending: what one of them reads or writes lives
-  /// through all of them.
+  /// Overlaps, as steps [first, second): what one of their steps uses lives through all of them.
   std::vector<std::pair<int, int>> overlaps = {};
   bool operator==(const Plan&) const = default;
 };

@@ -40,9 +40,9 @@ struct RunOptions {
 /// What the steps of a variant leave behind on one rank.
 struct StepResults {
   std::vector<Placed> results;    // states, then outputs
-  std::vector<std::string> read;  // by step: what RankMemory::Read returned after it
+  std::vector<std::string> read = {};  // by step: what RankMemory::Read returned after it
   /// Internal where a step wrote what it must not write, or left out what it must.
-  absl::Status memory;
+  absl::Status memory = {};
 };
 /// Collective: runs a variant `steps` times. Outputs, temporaries and padding are filled with NaNs
 /// before each step, canaries stand behind each buffer's end, and inputs must come out unchanged.

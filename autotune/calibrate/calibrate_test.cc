@@ -54,7 +54,23 @@ TEST(Calibrate, OnceAMachineAndWorld) {
     EXPECT_GE(first.collective_beside, 1);
     EXPECT_FALSE(first.collectives.empty());
     for (double effort : first.effort) EXPECT_TRUE(std::isfinite(effort) && effort >= 0);
-    if (cache != nullptr) EXPECT_EQ(cache->Calibrations().size(), 1u);
+    // A product that it has not measured is added to what is known.
+    Work product{.kind = Work::Kind::kProduct};
+    product.dtype = DType::kF32;
+    product.batch = 1;
+    product.m = 33;
+    product.n = 17;
+    product.k = 65;
+    const CalibrationTerms terms{.products = {product}};
+    ASSIGN_OR_RETURN(Rates third, CalibrateOnce(rank, *binaries, cache.get(), terms));
+    ASSIGN_OR_RETURN(const Rates fourth, CalibrateOnce(rank, *binaries, cache.get(), terms));
+    EXPECT_EQ(third, fourth);
+    EXPECT_EQ(third.products.size(), first.products.size() + 1);
+    third.products.pop_back();
+    EXPECT_EQ(third, first);
+    if (cache != nullptr) {
+      EXPECT_EQ(cache->Calibrations().size(), 1u);
+    }
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;

@@ -79,7 +79,8 @@ Plan PlanOfTemporaries() {
                       {"t1", BufferRole::kTemp, DType::kF32, 50, false},
                       {"t2", BufferRole::kTemp, DType::kF32, 5, true}});
   for (int buffer = 1; buffer <= 3; ++buffer)
-    plan.steps.push_back(KernelStep{.symbol = "k", .args = {{Arg::Kind::kOwn, buffer, 0}}});
+    plan.steps.push_back(
+        KernelStep{.symbol = "k", .args = {{Arg::Kind::kOwn, buffer, 0}}, .label = "k"});
   return plan;
 }
 
