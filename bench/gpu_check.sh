@@ -32,6 +32,9 @@ out=$(cd "$out" && pwd)
 export COCONET_CACHE_DIR=${COCONET_CACHE_DIR:-$out/cache}
 failed=0 passed=0
 
+# Large libraries are packed.
+find "$here/lib" -name '*.gz' -exec gunzip -f {} +
+
 with_libraries() {
   LD_LIBRARY_PATH="$here/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
 }

@@ -39,7 +39,7 @@ struct RunOptions {
 
 /// What the steps of a variant leave behind on one rank.
 struct StepResults {
-  std::vector<Placed> results;    // states, then outputs
+  std::vector<Placed> results;         // states, then outputs
   std::vector<std::string> read = {};  // by step: what RankMemory::Read returned after it
   /// Internal where a step wrote what it must not write, or left out what it must.
   absl::Status memory = {};

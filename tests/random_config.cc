@@ -39,7 +39,7 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
   config.chunk = Pick<int64_t>(random, {64, 192, 4096});
   config.blocks = Pick(random, {1, 1, 2, 3});
   const int pieces = Pick(random, {2, 3, 6});
-  const bool columns = random() % 2 == 0;
+  const bool columns = random() % 2 == 0 && !TheMachine().gpu;
   if (!schedule.overlaps().empty()) {
     config.pieces = pieces;
     config.columns =

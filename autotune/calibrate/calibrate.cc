@@ -49,11 +49,18 @@ absl::StatusOr<std::vector<Graph>> UnknownProducts(const Rates& rates,
   return programs;
 }
 
+/// Collective. Cancelled on all ranks where it is so on rank 0.
+absl::Status CheckGoesOn(Rank& rank, const std::function<bool()>& interrupted) {
+  const bool ends = rank.rank() == 0 && interrupted && interrupted();
+  ASSIGN_OR_RETURN(const std::string of_first, rank.exchange().Broadcast(ends ? "ends" : ""));
+  return of_first.empty() ? absl::OkStatus() : absl::CancelledError("calibrate: interrupted");
+}
+
 /// Collective. Adds the products' times.
 absl::Status MeasureProducts(Rank& rank, Binaries& binaries, absl::Span<const Graph> programs,
-                             Rates& rates) {
+                             const std::function<bool()>& interrupted, Rates& rates) {
   ASSIGN_OR_RETURN(const std::vector<MeasuredWork> measured,
-                   MeasureLaunches(rank, binaries, programs));
+                   MeasureLaunches(rank, binaries, programs, interrupted));
   for (const auto& [w, us] : measured) {
     if (!HasProduct(rates, w)) rates.products.push_back(ProductOf(w, us));
   }
@@ -68,8 +75,9 @@ absl::StatusOr<Rates> RatesOfRank0(Rank& rank, const Rates& rates) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(Rank& rank, Binaries& binaries,
-                                                          absl::Span<const Graph> programs) {
+absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
+    Rank& rank, Binaries& binaries, absl::Span<const Graph> programs,
+    const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
   const Target target = TargetOf(rank);
   std::vector<OneLaunch> launches;
@@ -78,13 +86,14 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(Rank& rank, Binaries& 
     if (launch.ok()) launches.push_back(*std::move(launch));
   }
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Module>> modules,
-                   CompileLaunches(binaries, launches));
+                   CompileLaunches(binaries, launches, {.stop = interrupted, .progress = nullptr}));
   std::vector<TimedPlan> plans;
   for (size_t i = 0; i < launches.size(); ++i)
     plans.push_back({&launches[i].lowered.plan, modules[i], RowsOf(launches[i].program)});
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(plans)));
   std::vector<MeasuredWork> measured;
   for (size_t i = 0; i < launches.size(); ++i) {
+    RETURN_IF_ERROR(CheckGoesOn(rank, interrupted));
     Stopwatch::Terms terms;
     if (launches[i].work.kind == Work::Kind::kProduct) terms.samples = kProductSamples;
     ASSIGN_OR_RETURN(const double us, stopwatch.Time(i, terms));
@@ -97,16 +106,16 @@ absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const Calibratio
   Rates rates;
   ASSIGN_OR_RETURN(const std::vector<Graph> kernels, KernelProbes());
   ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_kernels,
-                   MeasureLaunches(rank, binaries, kernels));
+                   MeasureLaunches(rank, binaries, kernels, terms.interrupted));
   FitKernels(of_kernels, rates);
   ASSIGN_OR_RETURN(std::vector<Graph> products, ProductProbes());
   ASSIGN_OR_RETURN(std::vector<Graph> others, UnknownProducts(rates, terms.products));
   absl::c_move(others, std::back_inserter(products));
-  RETURN_IF_ERROR(MeasureProducts(rank, binaries, products, rates));
+  RETURN_IF_ERROR(MeasureProducts(rank, binaries, products, terms.interrupted, rates));
   if (rank.stage_size() > 1) {
     ASSIGN_OR_RETURN(const std::vector<Graph> collectives, CollectiveProbes(rank.mesh().nodes));
     ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_collectives,
-                     MeasureLaunches(rank, binaries, collectives));
+                     MeasureLaunches(rank, binaries, collectives, terms.interrupted));
     FitCollectives(of_collectives, rates);
     RETURN_IF_ERROR(MeasureInterference(rank, binaries, rates));
   }
@@ -149,7 +158,7 @@ absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache*
   if (rates.has_value()) {
     ASSIGN_OR_RETURN(const std::vector<Graph> unknown, UnknownProducts(*rates, terms.products));
     if (unknown.empty()) return *rates;
-    RETURN_IF_ERROR(MeasureProducts(rank, binaries, unknown, *rates));
+    RETURN_IF_ERROR(MeasureProducts(rank, binaries, unknown, terms.interrupted, *rates));
     ASSIGN_OR_RETURN(rates, RatesOfRank0(rank, *rates));
   } else {
     ASSIGN_OR_RETURN(rates, Calibrate(rank, binaries, terms));

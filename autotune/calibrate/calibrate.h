@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@ struct CalibrationTerms {
   /// Products to be timed besides those of ProductProbes, so that a model knows their times: each
   /// distinct one of a program.
   std::vector<Work> products = {};
+  /// Polled on rank 0: once it returns true, the calibration ends as Cancelled. May be empty.
+  std::function<bool()> interrupted = nullptr;
 };
 
 /// Collective: compiles small programs, times them on all ranks and fits rates to these times:
@@ -46,8 +49,9 @@ absl::StatusOr<Rates> CalibrateOnce(Rank& rank, Binaries& binaries, TuningCache*
 std::map<std::string, Measurements> MeasurementsOf(absl::Span<const Prediction> predictions);
 
 /// Collective: the works of bound programs, which are one launch each, and their times. Programs
-/// that are not one launch on these ranks are left out.
-absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(Rank& rank, Binaries& binaries,
-                                                          absl::Span<const Graph> programs);
+/// that are not one launch on these ranks are left out. `interrupted` as of CalibrationTerms.
+absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
+    Rank& rank, Binaries& binaries, absl::Span<const Graph> programs,
+    const std::function<bool()>& interrupted = nullptr);
 
 }  // namespace coconet

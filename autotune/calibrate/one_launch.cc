@@ -74,7 +74,7 @@ int64_t RowsOf(const TypedGraph& program) {
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
-    Binaries& binaries, absl::Span<const OneLaunch> launches) {
+    Binaries& binaries, absl::Span<const OneLaunch> launches, const CompileWatch& watch) {
   std::map<std::string, int> unit_of;  // by symbol
   std::vector<std::vector<std::pair<std::string, std::string>>> units;
   std::vector<int> units_of_launches;
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
   std::vector<std::string> sources;
   for (const auto& kernels : units) sources.push_back(SourceOf(kernels));
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
-                   binaries.Compile(sources, {}));
+                   binaries.Compile(sources, watch));
   std::vector<std::shared_ptr<Module>> modules;
   for (size_t unit = 0; unit <= sources.size(); ++unit) {
     const bool is_empty = unit == sources.size();  // of launches of libraries

@@ -36,8 +36,9 @@ absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& conf
 int64_t RowsOf(const TypedGraph& program);
 
 /// Collective: compiles the kernels of all, several in each translation unit, since a compiler's
-/// start takes as long as some kernels. The modules by launch; ranks pass equal launches.
+/// start takes as long as some kernels. The modules by launch; ranks pass equal launches. Cancelled
+/// where `watch` stops it.
 absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
-    Binaries& binaries, absl::Span<const OneLaunch> launches);
+    Binaries& binaries, absl::Span<const OneLaunch> launches, const CompileWatch& watch = {});
 
 }  // namespace coconet

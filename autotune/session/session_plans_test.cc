@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cost/rates.h"
 #include "autotune/store/tuning_cache.h"
@@ -43,9 +45,11 @@ class SessionPlansTest : public SessionTest {
     });
   }
 
-  absl::Status Tune(bool& from_cache) {
+  /// `budget_s`: less than a calibration wants.
+  absl::Status Tune(double budget_s, bool& from_cache) {
     SessionOptions options = Options();
-    options.budget_s = 20;  // less than a calibration wants
+    options.budget_s = budget_s;
+    options.progress = [this](absl::string_view text) { absl::StrAppend(&told_, text, "\n"); };
     return RunRanks(
         2,
         [&](Session& session) -> absl::Status {
@@ -66,6 +70,8 @@ class SessionPlansTest : public SessionTest {
     }
     return timed;
   }
+
+  std::string told_;  // while tuning
 };
 
 TEST_F(SessionPlansTest, AreVerifiedAndTimedAndTheirPredictionsAreKept) {
@@ -74,10 +80,13 @@ TEST_F(SessionPlansTest, AreVerifiedAndTimedAndTheirPredictionsAreKept) {
   absl::Status status = StoreRates();
   ASSERT_TRUE(status.ok()) << status;
   bool from_cache = true;
-  status = Tune(from_cache);
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_FALSE(from_cache);
-  EXPECT_GT(TimedPlans(), 0);
+  // Beside other tests there may be time for the baseline only; a later job goes on.
+  for (int jobs = 0; jobs < 4 && TimedPlans() == 0; ++jobs) {
+    status = Tune(20, from_cache);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_FALSE(from_cache);
+  }
+  EXPECT_GT(TimedPlans(), 0) << told_ << absl::StrJoin(warnings_, "\n");
   const std::vector<Prediction> predictions = OpenCache()->Predictions("");
   ASSERT_FALSE(predictions.empty());
   for (const Prediction& p : predictions) {
@@ -89,7 +98,7 @@ TEST_F(SessionPlansTest, AreVerifiedAndTimedAndTheirPredictionsAreKept) {
 
 TEST_F(SessionPlansTest, AreNotMadeWithoutRatesAndTime) {
   bool from_cache = true;
-  const absl::Status status = Tune(from_cache);
+  const absl::Status status = Tune(5, from_cache);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(TimedPlans(), 0);
   EXPECT_TRUE(OpenCache()->Predictions("").empty());

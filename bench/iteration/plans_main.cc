@@ -64,7 +64,7 @@ NodesCase CaseOfFlags() {
 /// The distinct products of a schedule without kernels.
 std::vector<Work> ProductsOf(const Schedule& s, const Target& target) {
   std::vector<Work> products;
-  for (const Launch& launch : s.launches().list) {
+  for (const coconet::Launch& launch : s.launches().list) {
     if (As<MatMul>(s.graph(), launch.nodes[0]) == nullptr) continue;
     Work work = WorkOf(s.program(), launch.nodes, target);
     if (absl::c_none_of(products, [&](const Work& w) { return Digest(w) == Digest(work); }))

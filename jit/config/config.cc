@@ -440,7 +440,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(
         absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
-  if (c.columns && c.pieces == 1) return error("want columns=1 for pieces of an overlap only");
+  if (c.columns && (c.pieces == 1 || space.multiprocessors > 0))
+    return error("want columns=1 for pieces of an overlap only, on hosts");
   if (c.batch < 0) return error("want batch 0, or so many elements");
   if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1,

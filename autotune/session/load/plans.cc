@@ -49,21 +49,53 @@ absl::StatusOr<std::optional<Rates>> FindRates(const Loading& loading, const Sch
   loading.Report("measuring rates of this machine");
   ASSIGN_OR_RETURN(Rates rates,
                    CalibrateOnce(state.rank, *state.binaries, cache,
-                                 {.products = ProductsOf(plain, TargetOf(state.rank))}));
+                                 {.products = ProductsOf(plain, TargetOf(state.rank)),
+                                  .interrupted = [&] { return loading.Interrupted(); }}));
   return rates;
 }
+
+/// Rank 0's work for which the others wait, with messages so often that no wait times out.
+class Awaited {
+ public:
+  explicit Awaited(Exchange& exchange) : exchange_(exchange) {}
+
+  /// On rank 0, often, while it works. False once the ranks have lost contact.
+  bool Beat() {
+    if (Seconds() - last_s_ < kInterval || !contact_.ok()) return contact_.ok();
+    contact_ = exchange_.Broadcast(kWorking).status();
+    last_s_ = Seconds();
+    return contact_.ok();
+  }
+  /// Collective, once rank 0 is done: its result.
+  absl::StatusOr<std::string> Result(const std::string& mine) {
+    RETURN_IF_ERROR(contact_);
+    ASSIGN_OR_RETURN(std::string message, exchange_.Broadcast(absl::StrCat(kDone, mine)));
+    while (message == kWorking) {
+      ASSIGN_OR_RETURN(message, exchange_.Broadcast(""));
+    }
+    return message.substr(kDone.size());
+  }
+
+ private:
+  static constexpr absl::string_view kWorking = "working", kDone = "done ";
+  static constexpr double kInterval = 0.3;
+
+  Exchange& exchange_;
+  double last_s_ = Seconds();
+  absl::Status contact_;
+};
 
 /// On rank 0.
 absl::StatusOr<std::vector<PlannedSchedule>> SearchHere(const Loading& loading, const Rates& rates,
                                                         const std::string& calibration,
-                                                        uint64_t seed) {
+                                                        uint64_t seed, Awaited& awaited) {
   const MeasuredCostModel measured(rates);
   const CorrectedCostModel model(measured,
                                  MeasurementsOf(loading.state->cache->Predictions(calibration)));
   PlanningOptions options{.copies = true};
   options.search.seconds = std::min(kMostSearchSeconds, kSearchShare * loading.budget_s);
   options.search.seed = seed;
-  options.search.go_on = [&] { return !loading.Interrupted(); };
+  options.search.go_on = [&] { return awaited.Beat() && !loading.Interrupted(); };
   options.search.progress = [&](const PlanProgress& progress) {
     loading.Report(absl::StrFormat("planned %d times: %.4g ms simulated, %.2f %% over the bound",
                                    progress.evaluations, progress.us / 1e3, 100 * progress.gap()));
@@ -116,20 +148,28 @@ absl::StatusOr<Plans> FindPlans(const Loading& loading, uint64_t seed) {
     return plans;
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(loading.program));
   ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(loading.rank()));
-  ASSIGN_OR_RETURN(const std::optional<Rates> rates, FindRates(loading, plain, key_text));
-  if (!rates.has_value()) return plans;
+  const auto warn = [&](const absl::Status& why) {
+    loading.state->Warn(absl::StrCat("planning ", loading.program.name, ": ", why.message(),
+                                     "; it has no planned schedules"));
+  };
+  const absl::StatusOr<std::optional<Rates>> rates = FindRates(loading, plain, key_text);
+  if (const absl::Status all = loading.exchange().Agree(rates.status()); !all.ok()) {
+    if (!absl::IsCancelled(all)) warn(all);
+    return plans;
+  }
+  if (!rates->has_value()) return plans;
   plans.calibration = Fingerprint(key_text);
-  std::string found, error;
+  std::string found;
+  Awaited awaited(loading.exchange());
   if (loading.first()) {
     const absl::StatusOr<std::vector<PlannedSchedule>> here =
-        SearchHere(loading, *rates, plans.calibration, seed);
+        SearchHere(loading, **rates, plans.calibration, seed, awaited);
     if (here.ok())
       found = Encode(*here);
     else
-      loading.state->Warn(absl::StrCat("planning ", loading.program.name, ": ",
-                                       here.status().message(), "; it has no planned schedules"));
+      warn(here.status());
   }
-  ASSIGN_OR_RETURN(found, loading.exchange().Broadcast(found));
+  ASSIGN_OR_RETURN(found, awaited.Result(found));
   if (found.empty()) return plans;
   ASSIGN_OR_RETURN(plans.schedules, Decode(found, loading.program));
   return plans;

@@ -47,13 +47,22 @@ void SimtBuffer::NamePart(size_t offset, size_t bytes, const std::string& name) 
   Part named{offset, offset + bytes, name};
   for (const Part& part : parts_) {
     if (part.begin < offset && part.end >= named.end) return;
-    if (part.begin == offset) named.end = std::max(named.end, part.end);
   }
+  // Parts are disjoint and in order: one pass finds all that overlap the part as it grows.
+  bool joins = false;
+  for (const Part& part : parts_) {
+    const bool overlaps = part.begin < named.end && named.begin < part.end;
+    if (!overlaps && part.begin != offset) continue;
+    joins = joins || part.begin != offset;
+    named.begin = std::min(named.begin, part.begin);
+    named.end = std::max(named.end, part.end);
+  }
+  if (joins) absl::StrAppend(&named.name, " and others");
   const auto gives_way = [&](const Part& part) {
-    return part.begin == offset || (part.begin < named.end && offset < part.end);
+    return part.begin >= named.begin && part.end <= named.end;
   };
   parts_.erase(std::remove_if(parts_.begin(), parts_.end(), gives_way), parts_.end());
-  const auto is_behind = [&](const Part& part) { return part.begin > offset; };
+  const auto is_behind = [&](const Part& part) { return part.begin > named.begin; };
   parts_.insert(std::find_if(parts_.begin(), parts_.end(), is_behind), named);
 }
 

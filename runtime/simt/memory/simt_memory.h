@@ -64,7 +64,7 @@ class SimtBuffer {
   std::string SizeAt(size_t offset) const;
   /// Names a part, and allows accesses to named parts only. A part that begins at the same offset
   /// is renamed and keeps the larger size; one that contains the new part stays as it is; others
-  /// that overlap it are dropped.
+  /// that overlap it, as temporaries of one plan or of several do, become one part with it.
   void NamePart(size_t offset, size_t bytes, const std::string& name);
 
  private:

@@ -48,8 +48,10 @@ TEST(SimtMemory, OfWhatHasNamesNothingElseIsUsed) {
   EXPECT_TRUE(buffer->Holds(buffer->base() + 256, 100));
   buffer->NamePart(300, 300, "all");
   EXPECT_EQ(buffer->Name(300, 8) + buffer->SizeAt(300),
-            "bytes [0, 8) of all on rank 0, which has 300 bytes");
-  EXPECT_FALSE(buffer->Holds(buffer->base() + 256, 4));
+            "bytes [44, 52) of all and others on rank 0, which has 356 bytes");
+  EXPECT_TRUE(buffer->Holds(buffer->base() + 256, 356));
+  EXPECT_FALSE(buffer->Holds(buffer->base() + 608, 8));
+  EXPECT_FALSE(buffer->Holds(buffer->base() + 255, 1));
 }
 
 TEST(SimtMemory, GivesRoomBackAndRefusesWhatItHasNot) {
