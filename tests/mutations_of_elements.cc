@@ -4,7 +4,8 @@ namespace coconet {
 namespace {
 
 constexpr FindingKind kRace = FindingKind::kRace, kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned;
+                      kMisaligned = FindingKind::kMisaligned,
+                      kNeverWritten = FindingKind::kNeverWritten;
 
 }  // namespace
 
@@ -121,7 +122,7 @@ std::vector<Mutation> ElementMutations() {
       {"padding-moved",
        "What slices lack at the end is moved in an all-to-all as if they had it.",
        "all-to-all",
-       {kOutOfBounds},
+       {kOutOfBounds, kNeverWritten},
        {{"blocks.h",
          "const Index run =\n        OwnPart(g.high.extent, g.high.per, g.high.shift, g.keeps_low "
          "? k : "
