@@ -39,7 +39,8 @@ TEST(Trace, ParsingNamesTheMistake) {
     return Message(trace.status());
   };
   EXPECT_EQ(message("split(%4, flat); merge(%5)"),
-            "schedule, at 'merge(%5)': want split, split_by_node, reorder, slice, fuse or overlap");
+            "schedule, at 'merge(%5)': want split, split_by_node, reorder, slice, recompute, "
+            "fuse, overlap, bucket or order");
   EXPECT_EQ(message("reorder %5"), "schedule, at 'reorder %5': want name(arguments)");
   EXPECT_EQ(message("reorder(%5);"), "schedule, at '': want name(arguments)");
   EXPECT_EQ(message("slice(5)"), "schedule, at 'slice(5)': want the number of a node, as in %4");
