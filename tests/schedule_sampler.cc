@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kGemmWaysOfHosts = 3;
 
-/// Some collective is left to whoever the protocol names.
+/// Whether a collective is in no kernel, so that Config::protocol decides who does it.
 bool LeavesCollectives(const Schedule& s) {
   std::vector<bool> fused(s.graph().size());
   for (const std::vector<NodeId>& kernel : s.kernels()) {

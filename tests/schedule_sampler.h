@@ -17,9 +17,10 @@ ABSL_DECLARE_FLAG(int, schedules);
 
 namespace coconet {
 
-/// Adds schedules of programs to a batch: on each world, with orders and numbers drawn at random,
-/// by kernels and, where a collective is left to whoever the protocol names, by the library. All
-/// that is added on a world has the same fields of DrawCompiledConfig, and so shares kernels.
+/// Adds schedules of programs to a batch: on each world, with random buckets, orders and configs.
+/// Each schedule is added with Protocol::kGenerated, and where a collective is in no kernel, also
+/// with Protocol::kLibrary. All configs of a world have equal fields of DrawCompiledConfig, so that
+/// schedules share kernels.
 class ScheduleSampler {
  public:
   /// `gemm_candidates`: ways that matrix products may go on GPUs.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -74,6 +75,17 @@ absl::StatusOr<Rates> RatesOfRank0(Rank& rank, const Rates& rates) {
 }
 
 }  // namespace
+
+std::vector<Work> DistinctProducts(const Schedule& plain, const Target& target) {
+  std::vector<Work> products;
+  std::set<std::string> known;
+  for (const Launch& launch : plain.launches().list) {
+    if (As<MatMul>(plain.graph(), launch.nodes[0]) == nullptr) continue;
+    Work work = WorkOf(plain.program(), launch.nodes, target);
+    if (known.insert(Digest(work)).second) products.push_back(std::move(work));
+  }
+  return products;
+}
 
 absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
     Rank& rank, Binaries& binaries, absl::Span<const Graph> programs,

@@ -13,6 +13,8 @@
 #include "autotune/cost/rates.h"
 #include "autotune/runner/binaries.h"
 #include "autotune/store/tuning_cache.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/config/target.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -24,6 +26,9 @@ struct CalibrationTerms {
   /// Polled on rank 0: once it returns true, the calibration ends as Cancelled. May be empty.
   std::function<bool()> interrupted = nullptr;
 };
+
+/// The distinct matrix products of a schedule without kernels.
+std::vector<Work> DistinctProducts(const Schedule& plain, const Target& target);
 
 /// Collective: compiles small programs, times them on all ranks and fits rates to these times:
 /// kernels, products, collectives, and both at once. Takes some seconds, half of them the

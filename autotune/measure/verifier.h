@@ -28,9 +28,10 @@ Verdict VerdictOn(const absl::Status& error);
 struct Instance {
   const Plan* plan = nullptr;
   std::vector<PlacedTensor> tensors;
-  std::vector<Memory*> buffers;                      // by buffer of the plan; null for sync buffers
-  std::vector<std::shared_ptr<Memory>> memory = {};  // of `buffers`, where nobody else keeps it
-  std::unique_ptr<BoundPlan> bound;                  // destroyed before it
+  std::vector<Memory*> buffers;  // by buffer of the plan; null for sync buffers
+  /// Owners of what `buffers` points to; empty where the caller owns all of it.
+  std::vector<std::shared_ptr<Memory>> memory = {};
+  std::unique_ptr<BoundPlan> bound;  // destroyed before it
 };
 
 // What each of these checks: results are within the interpreter's bounds, replicas are equal on all

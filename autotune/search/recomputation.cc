@@ -208,7 +208,11 @@ bool Take(Candidate candidate, std::vector<NodeId>& renamed, Parted& parted) {
   return true;
 }
 
-bool CanRecompute(const Schedule& s) { return s.overlaps().empty() && s.graph().lists.empty(); }
+/// Copies are new launches, which overlaps, buckets and orders do not have.
+bool CanRecompute(const Schedule& s) {
+  return s.overlaps().empty() && s.buckets().empty() && s.issued().empty() &&
+         s.graph().lists.empty();
+}
 
 }  // namespace
 
@@ -283,16 +287,7 @@ VariantSet WithinMemory(const VariantSet& set, const ConfigSpace& space, const T
     if (bytes > limit && !within.variants.empty()) break;
     std::vector<Config> configs = Configs(schedule, space);
     if (admits) std::erase_if(configs, [&](const Config& c) { return !admits(schedule, c); });
-    const Config* previous = nullptr;
-    for (const Config& config : configs) {
-      const bool alike = previous != nullptr && previous->protocol == config.protocol &&
-                         previous->concurrent == config.concurrent &&
-                         previous->bucket == config.bucket;
-      const int group =
-          within.variants.empty() ? 0 : within.variants.back().group + (alike ? 0 : 1);
-      within.variants.push_back({schedule, config, group});
-      previous = &config;
-    }
+    AddVariants(schedule, configs, within.variants);
   }
   if (!within.variants.empty()) within.baseline = 0;
   return within;

@@ -9,12 +9,12 @@
 
 namespace coconet {
 
-/// A schedule without overlaps, of a program without lists, in which values that live across the
-/// peak of memory are computed again for what takes them after it (Recompute), until its plan with
-/// `config` needs `limit` bytes a rank at most (MemoryOf) or none is left that pays. Values with
-/// the most bytes times launches between their readers, less what copies of them keep alive, come
-/// first. A pure function of its arguments; the schedule itself where it is within the limit, or
-/// does not lower.
+/// A schedule without overlaps, buckets and order, of a program without lists, in which values that
+/// live across the peak of memory are computed again for what takes them after it (Recompute),
+/// until its plan with `config` needs `limit` bytes a rank at most (MemoryOf) or none is left that
+/// pays. Values with the most bytes times launches between their readers, less what copies of them
+/// keep alive, come first. A pure function of its arguments; the schedule itself where it is within
+/// the limit, or does not lower.
 Schedule WithLessMemory(const Schedule& schedule, const Config& config, const Target& target,
                         int64_t limit);
 

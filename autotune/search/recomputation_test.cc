@@ -47,6 +47,17 @@ TEST(WithLessMemory, LeavesAScheduleThatFits) {
   EXPECT_EQ(WithLessMemory(*s, {}, 1, bytes).trace(), s->trace());
 }
 
+TEST(WithLessMemory, LeavesAScheduleWithAnOrder) {
+  const absl::StatusOr<Schedule> plain = InitialSchedule(*Parse(kProgram));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  Order order;
+  for (int launch : InOrder(plain->launches().list))
+    order.nodes.push_back(plain->launches()[launch].nodes[0]);
+  const absl::StatusOr<Schedule> s = Apply(*plain, order);
+  ASSERT_TRUE(s.ok()) << s.status();
+  EXPECT_EQ(Print(WithLessMemory(*s, {}, 1, 1)), Print(*s));
+}
+
 TEST(WithLessMemory, OfATrainingStepNeedsLess) {
   const absl::StatusOr<Graph> gpt = GptStep(
       {.layers = 3, .width = 64, .heads = 2, .vocabulary = 64, .sequence = 32, .examples = 4});

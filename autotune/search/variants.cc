@@ -138,6 +138,19 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
   return kept;
 }
 
+void AddVariants(const Schedule& schedule, absl::Span<const Config> configs,
+                 std::vector<Variant>& variants) {
+  int group = variants.empty() ? -1 : variants.back().group;
+  const Config* previous = nullptr;
+  for (const Config& config : configs) {
+    if (previous == nullptr || previous->protocol != config.protocol ||
+        previous->concurrent != config.concurrent || previous->bucket != config.bucket)
+      ++group;
+    previous = &config;
+    variants.push_back({schedule, config, group});
+  }
+}
+
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const Admits& admits,
                                              const std::function<bool()>& go_on, bool few,
@@ -150,18 +163,10 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
   if (wanted.empty()) wanted = Those(schedules, space, admits);
   absl::c_move(Those(NotAmong(schedules, planned), space, admits), std::back_inserter(wanted));
   VariantSet set;
-  int group = -1;
   for (const auto& [schedule, configs] : wanted) {
-    const bool baseline = IsBaseline(schedule);
-    const Config* previous = nullptr;
-    for (const Config& config : configs) {
-      if (previous == nullptr || previous->protocol != config.protocol ||
-          previous->concurrent != config.concurrent || previous->bucket != config.bucket)
-        ++group;
-      previous = &config;
-      if (baseline && set.baseline < 0) set.baseline = static_cast<int>(set.variants.size());
-      set.variants.push_back({schedule, config, group});
-    }
+    if (set.baseline < 0 && !configs.empty() && IsBaseline(schedule))
+      set.baseline = static_cast<int>(set.variants.size());
+    AddVariants(schedule, configs, set.variants);
   }
   if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
   if (wanted.empty()) {

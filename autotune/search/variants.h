@@ -63,6 +63,11 @@ struct VariantSet {
   int baseline = -1;
 };
 
+/// Appends a schedule with each of its configs. Those that follow one another with the same
+/// protocol, lanes and buckets are a group.
+void AddVariants(const Schedule& schedule, absl::Span<const Config> configs,
+                 std::vector<Variant>& variants);
+
 /// A pure function of its arguments. `program` is bound. Where `admits` is set, only variants that
 /// it accepts count, and the plainest of them is the baseline where the usual one is not accepted.
 /// FailedPrecondition, with the reason, when there is no variant. `go_on` as of DeriveOptions: once

@@ -61,18 +61,6 @@ NodesCase CaseOfFlags() {
   return c;
 }
 
-/// The distinct products of a schedule without kernels.
-std::vector<Work> ProductsOf(const Schedule& s, const Target& target) {
-  std::vector<Work> products;
-  for (const coconet::Launch& launch : s.launches().list) {
-    if (As<MatMul>(s.graph(), launch.nodes[0]) == nullptr) continue;
-    Work work = WorkOf(s.program(), launch.nodes, target);
-    if (absl::c_none_of(products, [&](const Work& w) { return Digest(w) == Digest(work); }))
-      products.push_back(std::move(work));
-  }
-  return products;
-}
-
 /// Collective: rank 0's plans, of which all ranks replay the traces.
 absl::StatusOr<std::vector<PlannedSchedule>> PlansOfRank0(Rank& rank, const Graph& step,
                                                           const CostModel& model) {
@@ -104,8 +92,9 @@ absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank) {
                             .compiler = [&] { return MakeHostCompiler({.cache_dir = cache}); },
                             .warn = [](absl::string_view) {}}));
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(step));
-  ASSIGN_OR_RETURN(const Rates rates,
-                   Calibrate(rank, *binaries, {.products = ProductsOf(plain, TargetOf(rank))}));
+  ASSIGN_OR_RETURN(
+      const Rates rates,
+      Calibrate(rank, *binaries, {.products = DistinctProducts(plain, TargetOf(rank))}));
   const MeasuredCostModel model(rates);
   ASSIGN_OR_RETURN(const std::vector<PlannedSchedule> plans, PlansOfRank0(rank, step, model));
   ASSIGN_OR_RETURN(Config config, PlainConfig(rank));

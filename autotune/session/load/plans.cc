@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,18 +27,6 @@ constexpr double kSearchShare = 0.1, kMostSearchSeconds = 10;
 /// the program.
 constexpr double kLeastBudgetOfCalibration = 40;
 
-/// The distinct matrix products of the plain program.
-std::vector<Work> ProductsOf(const Schedule& plain, const Target& target) {
-  std::vector<Work> products;
-  std::set<std::string> known;
-  for (const Launch& launch : plain.launches().list) {
-    if (launch.nodes.size() != 1 || As<MatMul>(plain.graph(), launch.nodes[0]) == nullptr) continue;
-    Work work = WorkOf(plain.program(), launch.nodes, target);
-    if (known.insert(Digest(work)).second) products.push_back(std::move(work));
-  }
-  return products;
-}
-
 /// Collective. None where there are none and the budget is too small to measure them.
 absl::StatusOr<std::optional<Rates>> FindRates(const Loading& loading, const Schedule& plain,
                                                const std::string& key_text) {
@@ -49,7 +36,7 @@ absl::StatusOr<std::optional<Rates>> FindRates(const Loading& loading, const Sch
   loading.Report("measuring rates of this machine");
   ASSIGN_OR_RETURN(Rates rates,
                    CalibrateOnce(state.rank, *state.binaries, cache,
-                                 {.products = ProductsOf(plain, TargetOf(state.rank)),
+                                 {.products = DistinctProducts(plain, TargetOf(state.rank)),
                                   .interrupted = [&] { return loading.Interrupted(); }}));
   return rates;
 }
@@ -127,7 +114,7 @@ absl::StatusOr<std::vector<PlannedSchedule>> Decode(absl::string_view bytes, con
   return plans;
 }
 
-/// "plan of 312 launches in 14 buckets".
+/// "plan of gpt_step: 96 kernels, 312 launches, 14 buckets".
 std::string LabelOf(const Graph& program, const Schedule& s) {
   return absl::StrCat("plan of ", program.name, ": ", s.kernels().size(), " kernels, ",
                       s.launches().size(), " launches, ", s.buckets().size(), " buckets");
