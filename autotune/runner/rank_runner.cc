@@ -149,10 +149,9 @@ absl::Status RankRunner::NoneIsWithin() const {
   const PlanMemory memory = MemoryOf(lowered->plan);
   absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
       "tune ", variant.schedule.graph().name, ": no schedule fits the memory limit of ",
-      *options_.memory_limit, " bytes a rank; the smallest, \"", Describe(variant).schedule,
-      "\", needs ", memory.Total(), ": ", Text(memory),
-      at.empty() ? "" : absl::StrCat(", most of which live at ", at), "; want a limit of ",
-      memory.Total(), ", smaller sizes or more ranks"));
+      *options_.memory_limit, " bytes a rank; the smallest needs ", memory.Total(), ": ",
+      Text(memory), at.empty() ? "" : absl::StrCat(", most of which live at ", at),
+      "; want a limit of ", memory.Total(), ", smaller sizes or more ranks"));
   status.SetPayload(kOverLimit, absl::Cord(absl::StrCat(memory.Total())));
   return status;
 }

@@ -9,6 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/iteration/model_flags.h"
 #include "bench/iteration/numbers.h"
 #include "bench/iteration/products.h"
 #include "bench/iteration/torch.h"
@@ -22,27 +23,10 @@
 #include "runtime/world.h"
 
 ABSL_FLAG(int, ranks, 2, "threads of this process");
-ABSL_FLAG(int64_t, layers, 4, "of the model");
-ABSL_FLAG(int64_t, width, 256, "of the model");
-ABSL_FLAG(int64_t, vocabulary, 1000, "of the model");
-ABSL_FLAG(int64_t, sequence, 128, "tokens of an example");
-ABSL_FLAG(int64_t, examples, 4, "of a rank");
 ABSL_FLAG(std::string, torch, "", "a Python interpreter that has PyTorch");
 
 namespace coconet::bench {
 namespace {
-
-GptModel SizesOfModel() {
-  if (IsQuick())
-    return {.layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
-  const int64_t width = absl::GetFlag(FLAGS_width);
-  return {.layers = absl::GetFlag(FLAGS_layers),
-          .width = width,
-          .heads = std::max<int64_t>(1, width / 64),
-          .vocabulary = absl::GetFlag(FLAGS_vocabulary),
-          .sequence = absl::GetFlag(FLAGS_sequence),
-          .examples = absl::GetFlag(FLAGS_examples)};
-}
 
 absl::Status MeasureStep(Rank& rank, const GptModel& s, double budget_s, Row& row) {
   ASSIGN_OR_RETURN(const Graph program, GptStep(s));
@@ -90,7 +74,7 @@ absl::Status AddTorch(const GptModel& s, Row& row) {
 }
 
 absl::Status RunAll() {
-  const GptModel s = SizesOfModel();
+  const GptModel s = IsQuick() ? QuickModel() : ModelOfFlags();
   const double budget_s = TuningBudget(/*usual=*/120, /*quick=*/10);
   Row row;
   row.Set("case", std::string("node")).Set("ranks", int64_t{absl::GetFlag(FLAGS_ranks)});

@@ -22,6 +22,7 @@
 #include "autotune/runner/rank_runner.h"
 #include "bench/cluster_link.h"
 #include "bench/iteration/drawn_plans.h"
+#include "bench/iteration/model_flags.h"
 #include "bench/iteration/on_nodes.h"
 #include "bench/launch.h"
 #include "bench/machine.h"
@@ -34,32 +35,15 @@
 ABSL_FLAG(std::string, c, "0.5,1,2", "communication over computation, comma-separated");
 ABSL_FLAG(int, plans, 20, "at each c");
 ABSL_FLAG(uint64_t, seed, 1, "of the plans");
-ABSL_FLAG(int64_t, layers, 2, "of the model");
-ABSL_FLAG(int64_t, width, 256, "of the model");
-ABSL_FLAG(int64_t, vocabulary, 1000, "of the model");
-ABSL_FLAG(int64_t, sequence, 128, "tokens of an example");
-ABSL_FLAG(int64_t, examples, 4, "of a rank");
 ABSL_FLAG(double, search, 5, "seconds of the search for the best plan");
 ABSL_FLAG(std::string, worker, "",
           "for this program's own use: what a process that it started measures");
+ABSL_FLAG(double, worker_budget, 30, "of --worker, seconds of tuning");
 ABSL_FLAG(std::string, cache, "", "of --worker: the folder of compiled kernels");
 ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
 
 namespace coconet::bench {
 namespace {
-
-NodesCase CaseOfFlags() {
-  NodesCase c;
-  const int64_t width = absl::GetFlag(FLAGS_width);
-  c.model = {.layers = absl::GetFlag(FLAGS_layers),
-             .width = width,
-             .heads = std::max<int64_t>(1, width / 64),
-             .vocabulary = absl::GetFlag(FLAGS_vocabulary),
-             .sequence = absl::GetFlag(FLAGS_sequence),
-             .examples = absl::GetFlag(FLAGS_examples)};
-  c.seconds = 4;
-  return c;
-}
 
 /// Collective: rank 0's plans, of which all ranks replay the traces.
 absl::StatusOr<std::vector<PlannedSchedule>> PlansOfRank0(Rank& rank, const Graph& step,
@@ -83,7 +67,7 @@ absl::StatusOr<std::vector<PlannedSchedule>> PlansOfRank0(Rank& rank, const Grap
 
 /// Collective: the plans' times, predicted and measured.
 absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank) {
-  ASSIGN_OR_RETURN(const Graph step, GptStep(CaseOfFlags().model));
+  ASSIGN_OR_RETURN(const Graph step, GptStep(ModelOfFlags()));
   const std::string cache = absl::GetFlag(FLAGS_cache);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Binaries> binaries,
@@ -131,7 +115,12 @@ absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank) {
 absl::Status Work(const std::string& worker) {
   return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
     absl::StatusOr<std::vector<Finding>> found =
-        worker == "parts" ? MeasureStepOnNodes(rank, CaseOfFlags(), true) : MeasurePlans(rank);
+        worker == "parts" ? MeasureStepOnNodes(rank,
+                                               {.model = ModelOfFlags(),
+                                                .seconds = 4,
+                                                .budget_s = absl::GetFlag(FLAGS_worker_budget)},
+                                               /*parts=*/true)
+                          : MeasurePlans(rank);
     RETURN_IF_ERROR(found.status());
     return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), *found) : absl::OkStatus();
   });
@@ -178,28 +167,28 @@ void SetErrors(const Times& times, Row& row) {
   row.Set("worst_us", *absl::c_max_element(times.measured));
 }
 
-std::vector<std::string> Arguments(const NodesCase& c, absl::string_view worker,
+std::vector<std::string> Arguments(const GptModel& model, absl::string_view worker,
                                    const std::string& cache) {
-  return {absl::StrCat("--worker=", worker),
-          absl::StrCat("--cache=", cache),
-          absl::StrCat("--layers=", c.model.layers),
-          absl::StrCat("--width=", c.model.width),
-          absl::StrCat("--vocabulary=", c.model.vocabulary),
-          absl::StrCat("--sequence=", c.model.sequence),
-          absl::StrCat("--examples=", c.model.examples),
+  std::vector<std::string> arguments = FlagsOf(model);
+  absl::c_copy(
+      std::vector<std::string>{
+          absl::StrCat("--worker=", worker), absl::StrCat("--cache=", cache),
           absl::StrCat("--plans=", IsQuick() ? 3 : absl::GetFlag(FLAGS_plans)),
           absl::StrCat("--seed=", absl::GetFlag(FLAGS_seed)),
-          absl::StrCat("--search=", IsQuick() ? 0.5 : absl::GetFlag(FLAGS_search))};
+          absl::StrCat("--search=", IsQuick() ? 0.5 : absl::GetFlag(FLAGS_search)),
+          absl::StrCat("--worker_budget=", TuningBudget(/*usual=*/30, /*quick=*/10))},
+      std::back_inserter(arguments));
+  return arguments;
 }
 
 /// The plans at one c, appended to `all`.
-absl::Status MeasureAt(double c, const NodesCase& of_case, const std::string& scratch, Times& all,
+absl::Status MeasureAt(double c, const GptModel& model, const std::string& scratch, Times& all,
                        Row& row) {
   constexpr int kNodes = 2;
   const auto run = [&](const std::string& rate, absl::string_view worker) {
     return RunWorker({.processes = kNodes,
                       .launcher = ClusterLauncher(kNodes, /*ranks_per_node=*/1, rate),
-                      .arguments = Arguments(of_case, worker, scratch + "/kernels"),
+                      .arguments = Arguments(model, worker, scratch + "/kernels"),
                       .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/parts")},
                       .scratch = scratch});
   };
@@ -234,11 +223,7 @@ absl::Status MeasureAt(double c, const NodesCase& of_case, const std::string& sc
 }
 
 absl::Status RunAll() {
-  NodesCase of_case = CaseOfFlags();
-  of_case.budget_s = TuningBudget(/*usual=*/30, /*quick=*/10);
-  if (IsQuick())
-    of_case.model = {
-        .layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
+  const GptModel model = IsQuick() ? QuickModel() : ModelOfFlags();
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   Times all;
@@ -249,10 +234,10 @@ absl::Status RunAll() {
       return absl::InvalidArgumentError(absl::StrCat("--c: want positive numbers, have ", text));
     Row& row = rows.emplace_back();
     row.Set("case", absl::StrCat("c = ", text));
-    row.Set("ranks", int64_t{2}).Set("layers", of_case.model.layers);
-    row.Set("width", of_case.model.width).Set("tokens", of_case.model.tokens());
+    row.Set("ranks", int64_t{2}).Set("layers", model.layers);
+    row.Set("width", model.width).Set("tokens", model.tokens());
     AddMachine(row.Set("load_before", LoadAverage()));
-    const absl::Status measured = MeasureAt(c, of_case, scratch->path(), all, row);
+    const absl::Status measured = MeasureAt(c, model, scratch->path(), all, row);
     if (!measured.ok()) row.Set("error", std::string(measured.message()));
     correlations += row.Number("rank_correlation");
   }
@@ -290,7 +275,7 @@ int main(int argc, char** argv) {
     RETURN_IF_ERROR(ParseFlags(argc, argv,
                                "compares predicted and measured times of plans of training steps; "
                                "see bench/README.md\n\n"
-                               "  plans [--c=0.5,1,2] [--plans=20] [--seed=1] [--layers=2] "
+                               "  plans [--c=0.5,1,2] [--plans=20] [--seed=1] [--layers=4] "
                                "[--width=256] [--budget=30] [--quick] [--json=FILE] "
                                "[--markdown=FILE]"));
     const std::string worker = absl::GetFlag(FLAGS_worker);

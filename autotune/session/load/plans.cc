@@ -20,24 +20,36 @@
 namespace coconet {
 namespace {
 
-/// Share of the budget that the search takes, and the most seconds: more gain less than a
-/// thousandth (docs/planning.md).
+/// Share of what is left of the budget that the search takes, and the most seconds: more gain less
+/// than a thousandth (docs/planning.md).
 constexpr double kSearchShare = 0.1, kMostSearchSeconds = 10;
-/// A calibration takes about 20 s, most of it the compiler's. A smaller budget is better spent on
-/// the program.
-constexpr double kLeastBudgetOfCalibration = 40;
+/// Seconds that must be left for a calibration to begin: fewer are better spent on the program.
+constexpr double kLeastLeftForCalibration = 40;
+/// Share of what is left of the budget after which a calibration is given up. What it compiled is
+/// in the binary cache, so that it takes the next job less.
+constexpr double kCalibrationShare = 0.5;
 
-/// Collective. None where there are none and the budget is too small to measure them.
+double SecondsLeft(const Loading& loading) {
+  return loading.budget_s - (Seconds() - loading.start_s);
+}
+
+/// Collective. None where there are none and too little time is left to measure them. Cancelled
+/// where the user interrupted, or the time for it was over.
 absl::StatusOr<std::optional<Rates>> FindRates(const Loading& loading, const Schedule& plain,
                                                const std::string& key_text) {
   SessionState& state = *loading.state;
   TuningCache* cache = state.cache.get();
-  if (loading.budget_s < kLeastBudgetOfCalibration) return KnownRates(state.rank, cache, key_text);
-  loading.Report("measuring rates of this machine");
-  ASSIGN_OR_RETURN(Rates rates,
-                   CalibrateOnce(state.rank, *state.binaries, cache,
-                                 {.products = DistinctProducts(plain, TargetOf(state.rank)),
-                                  .interrupted = [&] { return loading.Interrupted(); }}));
+  const double left_s = SecondsLeft(loading);
+  ASSIGN_OR_RETURN(const std::string has_time,
+                   loading.exchange().Broadcast(left_s < kLeastLeftForCalibration ? "" : "yes"));
+  if (has_time.empty()) return KnownRates(state.rank, cache, key_text);
+  loading.Report("measuring rates of this machine, where they are not known");
+  const double end_s = Seconds() + kCalibrationShare * left_s;
+  ASSIGN_OR_RETURN(
+      Rates rates,
+      CalibrateOnce(state.rank, *state.binaries, cache,
+                    {.products = DistinctProducts(plain, TargetOf(state.rank)),
+                     .interrupted = [&] { return loading.Interrupted() || Seconds() > end_s; }}));
   return rates;
 }
 
@@ -80,7 +92,7 @@ absl::StatusOr<std::vector<PlannedSchedule>> SearchHere(const Loading& loading, 
   const CorrectedCostModel model(measured,
                                  MeasurementsOf(loading.state->cache->Predictions(calibration)));
   PlanningOptions options{.copies = true};
-  options.search.seconds = std::min(kMostSearchSeconds, kSearchShare * loading.budget_s);
+  options.search.seconds = std::clamp(kSearchShare * SecondsLeft(loading), 0.0, kMostSearchSeconds);
   options.search.seed = seed;
   options.search.go_on = [&] { return awaited.Beat() && !loading.Interrupted(); };
   options.search.progress = [&](const PlanProgress& progress) {

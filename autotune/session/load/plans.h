@@ -21,8 +21,8 @@ struct Plans {
 };
 
 /// Collective, with the same result on all ranks. Plans the iteration (autotune/planning) by this
-/// machine's rates, which are measured first where the tuning cache has none and the budget is
-/// large enough. None for a program of which Derive finds all schedules, where only some are
+/// machine's rates, which are measured first where the tuning cache has none and enough time is
+/// left. None for a program of which Derive finds all schedules, where only some are
 /// admitted, on simulated GPUs, whose times mean nothing, and where a program cannot be planned,
 /// which is a warning.
 absl::StatusOr<Plans> FindPlans(const Loading& loading, uint64_t seed);
