@@ -149,7 +149,7 @@ class Rows {
     if (!absl::GetFlag(FLAGS_host)) AddGpu(*row);
     rows_.push_back(*std::move(row));
     std::fprintf(stderr, "gpu: %s on %d ranks: done\n", std::string(name).c_str(), ranks);
-    return absl::OkStatus();
+    return Save(rows_, Columns());  // what follows may be cut off
   }
   const std::vector<Row>& all() const { return rows_; }
 

@@ -38,13 +38,18 @@ std::string Resolve(const std::string& path) {
   return path.empty() ? "" : ResolvePath(path, UserFolder());
 }
 
-absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) {
-  absl::PrintF("%s", Table(rows, columns));
+absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns) {
   if (const std::string json = Resolve(absl::GetFlag(FLAGS_json)); !json.empty())
     RETURN_IF_ERROR(WriteFile(json, Json(rows)));
   if (const std::string markdown = Resolve(absl::GetFlag(FLAGS_markdown)); !markdown.empty()) {
     RETURN_IF_ERROR(WriteFile(markdown, MarkdownTable(rows, columns)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) {
+  absl::PrintF("%s", Table(rows, columns));
+  RETURN_IF_ERROR(Save(rows, columns));
   const auto failed =
       absl::c_count_if(rows, [](const Row& row) { return !TextOf(row, "error").empty(); });
   if (failed == 0) return absl::OkStatus();

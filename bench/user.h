@@ -23,6 +23,8 @@ absl::Status ParseFlags(int argc, char** argv, absl::string_view usage);
 /// A path relative to the user's working directory as an absolute path; "" stays "".
 std::string Resolve(const std::string& path);
 
+/// Writes the requested files.
+absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns);
 /// Prints the table and writes the requested files. Internal, with their number, if rows
 /// have an "error".
 absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns);

@@ -1,5 +1,6 @@
 #include "tests/kernel_set.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -14,9 +15,9 @@
 namespace coconet {
 namespace {
 
-/// Large enough that starting the compiler and reading the prelude does not count, small enough
-/// that all cores get some.
-constexpr size_t kKernelsAUnit = 40;
+/// Of a unit: starting the compiler and reading the prelude should count little, and many kernels
+/// take long in one.
+constexpr size_t kLeastKernels = 4, kMostKernels = 40;
 constexpr absl::string_view kInclude = "#include \"coconet/kernel.h\"\n";
 
 class ModuleList final : public Module {
@@ -65,11 +66,13 @@ std::vector<std::string> KernelSet::Units(size_t kernels) const {
 }
 
 absl::StatusOr<std::vector<std::string>> KernelSet::Compile(Compiler& compiler) const {
-  const std::vector<std::string> units = Units(kKernelsAUnit);
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::vector<std::string> units =
+      Units(std::clamp(size() / cores + 1, kLeastKernels, kMostKernels));
   std::vector<absl::StatusOr<Binary>> binaries(units.size());
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+  for (size_t i = 0; i < cores; ++i) {
     threads.emplace_back([&] {
       for (size_t unit = next++; unit < units.size(); unit = next++)
         binaries[unit] = compiler.Compile(units[unit]);

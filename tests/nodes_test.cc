@@ -64,7 +64,7 @@ TEST(Nodes, SchedulesOfEveryWorkloadComputeWhatTheProgramSays) {
     }
     return absl::OkStatus();
   });
-  EXPECT_GT(tally.variants, 20 * Some());
+  EXPECT_GT(tally.variants, AtMostDrawn(20 * Some()));
 }
 
 /// A program whose text needs what optimizers do not: rows, slices of an inner dimension, what all
@@ -89,7 +89,7 @@ output o = z * z
       return random() % (1 + count / (12 * Some())) == 0;
     });
   });
-  EXPECT_GT(tally.variants, 10 * Some());
+  EXPECT_GT(tally.variants, AtMostDrawn(10 * Some()));
 }
 
 /// Chains of launches with AllToAlls between dimensions, cut into pieces: rows for ranks of
@@ -150,7 +150,7 @@ output y = abs(all_to_all(embedding_bag(table, indices, sum), 0)) * v
     }
     return absl::OkStatus();
   });
-  EXPECT_GT(tally.variants, 40);
+  EXPECT_GT(tally.variants, AtMostDrawn(40));
 }
 
 /// The same of lists of tables, batch by batch, where one table has most of the look-ups, some have
@@ -173,7 +173,7 @@ TEST(Nodes, OverlapsExchangesOfTensorsBatchByBatch) {
     }
     return absl::OkStatus();
   });
-  EXPECT_GE(tally.variants, 9);
+  EXPECT_GT(tally.variants, AtMostDrawn(8));
 }
 
 /// Collectives that run beside all of a step's computation, and beside the next step's.
@@ -220,7 +220,7 @@ output loss = sum(off * off)
     }
     return absl::OkStatus();
   });
-  EXPECT_GT(tally.variants, 12);
+  EXPECT_GT(tally.variants, AtMostDrawn(12));
 }
 
 /// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most
@@ -240,7 +240,7 @@ TEST(Nodes, SplitsByNodeWorkOnAnyMesh) {
     }
     return absl::OkStatus();
   });
-  EXPECT_GT(tally.variants, 50);
+  EXPECT_GT(tally.variants, AtMostDrawn(50));
 }
 
 }  // namespace

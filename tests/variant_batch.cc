@@ -1,13 +1,21 @@
 #include "tests/variant_batch.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <random>
 #include <utility>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "jit/compile/compiler.h"
+
+ABSL_FLAG(uint64_t, most_variants, 0, "how many variants of a batch are run, drawn; 0: all");
 
 namespace coconet {
 namespace {
@@ -15,6 +23,11 @@ namespace {
 constexpr int kShownFailures = 3;  // of one world
 
 }  // namespace
+
+int64_t AtMostDrawn(int64_t variants) {
+  const uint64_t most = absl::GetFlag(FLAGS_most_variants);
+  return most == 0 ? variants : std::min(variants, static_cast<int64_t>(most) - 1);
+}
 
 absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config,
                                const Target& target, bool only_new) {
@@ -28,15 +41,38 @@ absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, c
   return absl::OkStatus();
 }
 
+void VariantBatch::Draw(size_t most, std::mt19937_64& random) {
+  std::vector<std::pair<Target, LoweredVariant>> all;
+  for (auto& [target, variants] : variants_)
+    for (LoweredVariant& variant : variants) all.emplace_back(target, std::move(variant));
+  std::shuffle(all.begin(), all.end(), random);
+  all.erase(all.begin() + static_cast<ptrdiff_t>(std::min(all.size(), most)), all.end());
+  variants_.clear();
+  kernels_ = {};
+  for (auto& [target, variant] : all) {
+    kernels_.Add(variant.lowered);
+    variants_[target].push_back(std::move(variant));
+  }
+}
+
 std::string VariantBatch::RunOn(const Machine& machine, uint64_t seed, int steps) {
+  if (const uint64_t most = absl::GetFlag(FLAGS_most_variants); most > 0) {
+    std::mt19937_64 random(seed);
+    Draw(most, random);
+  }
   absl::StatusOr<std::unique_ptr<Compiler>> compiler = machine.make_compiler(
       {.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
   if (!compiler.ok()) return compiler.status().ToString();
+  const absl::Time begun = absl::Now();
   const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
   if (!binaries.ok()) return binaries.status().ToString();
+  const absl::Time compiled = absl::Now();
   std::string failures;
   for (const auto& [target, unused] : variants_)
     failures += RunOn(machine, target, *binaries, seed, steps);
+  std::printf("%zu kernels: compiled in %.1f s, their variants run in %.1f s\n", kernels_.size(),
+              absl::ToDoubleSeconds(compiled - begun),
+              absl::ToDoubleSeconds(absl::Now() - compiled));
   return failures;
 }
 

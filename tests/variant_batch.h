@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ using RunsVariant =
     std::function<absl::Status(Rank& rank, const Module& kernels, const LoweredVariant& variant,
                                uint64_t seed, int steps, Tally& tally)>;
 
+/// A number that batches of more than `variants` variants exceed, also where --most_variants says
+/// that fewer are run.
+int64_t AtMostDrawn(int64_t variants);
+
 /// Many variants on worlds of threads, with their kernels compiled together.
 class VariantBatch {
  public:
@@ -31,8 +36,8 @@ class VariantBatch {
   absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config,
                    const Target& target, bool only_new = false);
 
-  /// Compiles, and runs every variant for `steps` steps. Returns the failures, each with what
-  /// reproduces it; "" when there are none.
+  /// Compiles, and runs every variant (--most_variants: so many) for `steps` steps. Returns the
+  /// failures, each with what reproduces it; "" when there are none.
   std::string Run(uint64_t seed, int steps) { return RunOn(machine_, seed, steps); }
   /// The same on another machine for the same binaries.
   std::string RunOn(const Machine& machine, uint64_t seed, int steps);
@@ -41,6 +46,8 @@ class VariantBatch {
   const Tally& tally() const { return tally_; }
 
  private:
+  /// Keeps `most` of the variants, and their kernels.
+  void Draw(size_t most, std::mt19937_64& random);
   std::string RunOn(const Machine& machine, const Target& target,
                     const std::vector<std::string>& binaries, uint64_t seed, int steps);
 

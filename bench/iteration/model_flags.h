@@ -7,7 +7,8 @@
 
 namespace coconet::bench {
 
-/// The model that --layers, --width, --vocabulary, --sequence and --examples describe, with heads of
+/// The model that --layers, --width, --vocabulary, --sequence and --examples describe, with heads
+/// of
 /// 64. A program has these flags where it links this.
 GptModel ModelOfFlags();
 /// A model for --quick.

@@ -97,9 +97,24 @@ absl::Status CudaExecutor::RunSteps(int64_t steps) {
   if (!first_error_.ok()) return first_error_;
   ASSIGN_OR_RETURN(const InContext in, Enter());
   absl::Status status;
-  for (int64_t i = 0; i < steps && status.ok(); ++i) status = EnqueueStep(parts_.streams[0]);
+  for (int64_t i = 0; i < steps && status.ok(); ++i) status = EnqueueOwn();
   if (status.ok() && steps > 0) status = AwaitAll();
   return Settled(status);
+}
+
+absl::Status CudaExecutor::EnqueueOwn() {
+  if (!marks_.empty()) return EnqueueStep(stream());
+  constexpr int64_t kDirectRuns = 8;    // a plan that runs seldom needs no graph
+  constexpr size_t kReplayedCalls = 3;  // fewer take less of the host than the launch of a graph
+  if (direct_runs_ == kDirectRuns && parts_.calls.size() >= kReplayedCalls &&
+      CheckStreamsDoAll(/*captured=*/true).ok()) {
+    // Where the driver makes no graph, calls go on one by one, and tell of what is wrong.
+    absl::StatusOr<std::unique_ptr<CudaGraph>> graph = MakeGraph(1);
+    if (graph.ok()) replay_ = *std::move(graph);
+  }
+  if (replay_ != nullptr) return replay_->Launch(stream());
+  ++direct_runs_;
+  return EnqueueStep(stream());
 }
 
 absl::Status CudaExecutor::Enqueue(void* stream) {
@@ -141,10 +156,13 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaExecutor::Capture(int64_t steps) 
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckStreamsDoAll(/*captured=*/true));
   ASSIGN_OR_RETURN(const InContext in, Enter());
-  absl::StatusOr<std::unique_ptr<BoundPlan>> graph =
-      CudaGraph::Make(*this, [this, steps] { return CaptureRuns(steps); });
+  absl::StatusOr<std::unique_ptr<CudaGraph>> graph = MakeGraph(steps);
   if (!graph.ok()) return SettledIfLost(graph.status());
-  return graph;
+  return std::unique_ptr<BoundPlan>(*std::move(graph));
+}
+
+absl::StatusOr<std::unique_ptr<CudaGraph>> CudaExecutor::MakeGraph(int64_t steps) {
+  return CudaGraph::Make(*this, [this, steps] { return CaptureRuns(steps); });
 }
 
 absl::Status CudaExecutor::CaptureRuns(int64_t steps) {
@@ -429,7 +447,7 @@ absl::StatusOr<std::vector<StepSpan>> CudaExecutor::TraceRun() {
   return spans;
 }
 
-absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(
+absl::StatusOr<std::unique_ptr<CudaGraph>> CudaGraph::Make(
     CudaExecutor& executor, const std::function<absl::Status()>& enqueue) {
   const DriverApi& driver = executor.driver();
   // Thread-local: other ranks' threads may make any driver call meanwhile.
@@ -446,7 +464,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(
                       "cuGraphInstantiateWithFlags");
   if (graph != nullptr) driver.GraphDestroy(graph);
   RETURN_IF_ERROR(status);
-  return std::unique_ptr<BoundPlan>(new CudaGraph(executor, made));
+  return std::unique_ptr<CudaGraph>(new CudaGraph(executor, made));
 }
 
 CudaGraph::~CudaGraph() {
@@ -464,10 +482,12 @@ absl::Status CudaGraph::RunSteps(int64_t steps) {
 
 absl::Status CudaGraph::Enqueue(void* stream) {
   const auto at = static_cast<CUstream>(stream);
-  return executor_.EnqueueIn(at, [&] {
-    return ToStatus(executor_.driver(), executor_.driver().GraphLaunch(graph_, at),
-                    "cuGraphLaunch");
-  });
+  return executor_.EnqueueIn(at, [&] { return Launch(at); });
+}
+
+absl::Status CudaGraph::Launch(CUstream stream) {
+  return ToStatus(executor_.driver(), executor_.driver().GraphLaunch(graph_, stream),
+                  "cuGraphLaunch");
 }
 
 }  // namespace coconet

@@ -74,7 +74,10 @@ struct CudaCall {
 /// no deadline ends a wait, for room in a stream. `calls`: of a run.
 int RunsAhead(size_t calls);
 
-/// A bound plan on a GPU. Each lane is a stream.
+class CudaGraph;
+
+/// A bound plan on a GPU. Each lane is a stream. A plan of several launches that has run some times
+/// goes on as a graph of the driver, where it can be one.
 class CudaExecutor final : public BoundPlan {
  public:
   struct Parts {
@@ -134,6 +137,9 @@ class CudaExecutor final : public BoundPlan {
   absl::Status EnqueueStep(CUstream stream);
   /// The same in the rank's own streams, ordered after and before the caller's work in `stream`.
   absl::Status EnqueueApart(CUstream stream);
+  /// Enqueues one run in the rank's own streams: as a graph, once it has run some times.
+  absl::Status EnqueueOwn();
+  absl::StatusOr<std::unique_ptr<CudaGraph>> MakeGraph(int64_t steps);
   absl::Status StartCalls();
   /// Makes the device current for the calling thread.
   absl::StatusOr<InContext> Enter();
@@ -190,13 +196,15 @@ class CudaExecutor final : public BoundPlan {
   absl::Status stuck_;     // why a library collective does not end
   int aborted_step_ = -1;  // the collective in progress when the communicators were aborted
   absl::Status first_error_;
+  int64_t direct_runs_ = 0;            // of RunSteps, not as a graph
+  std::unique_ptr<CudaGraph> replay_;  // of one run
 };
 
 /// Runs of a plan as a graph of the driver.
 class CudaGraph final : public BoundPlan {
  public:
   /// A graph of what `enqueue` enqueues in the executor's stream. The executor must outlive it.
-  static absl::StatusOr<std::unique_ptr<BoundPlan>> Make(
+  static absl::StatusOr<std::unique_ptr<CudaGraph>> Make(
       CudaExecutor& executor, const std::function<absl::Status()>& enqueue);
   ~CudaGraph() override;
 
@@ -204,6 +212,8 @@ class CudaGraph final : public BoundPlan {
   absl::Status RunSteps(int64_t steps) override;
   absl::Status Enqueue(void* stream) override;
   absl::Status Wait() override { return executor_.Wait(); }
+  /// Enqueues the runs in `stream`, of a context that is current.
+  absl::Status Launch(CUstream stream);
 
  private:
   CudaGraph(CudaExecutor& executor, CUgraphExec graph) : executor_(executor), graph_(graph) {}
