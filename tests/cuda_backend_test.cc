@@ -114,6 +114,27 @@ TEST(CudaBackend, OptimizersMatchTheInterpreter) {
   EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3}, 2).variants, 20);
 }
 
+TEST(CudaBackend, KernelsThatWereCompiledApartMatchTheInterpreter) {
+  SetHostDevices({.multiprocessors = 512});
+  const auto compiler = [](CompilerOptions options) {
+    options.apart = true;
+    return MakeHostCompiler(options);
+  };
+  const auto fill = [](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("loss_scale", {}));
+    ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", 1003}}));
+    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+    for (int i = 0; i < 4; ++i) {
+      const Schedule& schedule = schedules[random() % schedules.size()];
+      RETURN_IF_ERROR(batch.Add(program, schedule, DrawArguments({.vec = 4}, schedule, random), 2));
+    }
+    return absl::OkStatus();
+  };
+  const Tally tally = RunBatch(fill, {.run_world = absl::bind_front(OnHostDriver, /*green=*/true),
+                                      .make_compiler = compiler});
+  EXPECT_GT(tally.variants, 0);
+}
+
 TEST(CudaBackend, NormsMeetAcrossBlocksAndRanks) {
   EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", 4097}}, {1, 3, 4}, 1).variants, 20);
 }

@@ -5,12 +5,10 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "coconet/base/status.h"
+#include "jit/compile/kernel_sources.h"
 
 namespace coconet {
 namespace {
@@ -18,7 +16,6 @@ namespace {
 /// Of a unit: starting the compiler and reading the prelude should count little, and many kernels
 /// take long in one.
 constexpr size_t kLeastKernels = 4, kMostKernels = 40;
-constexpr absl::string_view kInclude = "#include \"coconet/kernel.h\"\n";
 
 class ModuleList final : public Module {
  public:
@@ -41,14 +38,10 @@ class ModuleList final : public Module {
 bool KernelSet::Add(const Lowered& lowered) {
   if (lowered.source.empty()) return false;
   const size_t before = kernels_.size();
-  absl::string_view text = lowered.source;
-  CC_CHECK(absl::ConsumePrefix(&text, kInclude));
-  constexpr absl::string_view kBegin = "\nnamespace k_";
-  for (absl::string_view kernel : absl::StrSplit(text, kBegin, absl::SkipEmpty())) {
-    const absl::string_view symbol = kernel.substr(0, kernel.find("_n {"));
-    CC_CHECK(symbol.size() == 16);
-    kernels_.emplace(absl::StrCat("k_", symbol), absl::StrCat(kBegin, kernel));
-  }
+  const std::vector<KernelSource> kernels = KernelsOf(lowered.source);
+  CC_CHECK(!kernels.empty());
+  for (const KernelSource& kernel : kernels)
+    kernels_.emplace(kernel.symbol, std::string(kernel.text));
   return kernels_.size() > before;
 }
 
@@ -57,7 +50,7 @@ std::vector<std::string> KernelSet::Units(size_t kernels) const {
   size_t in_unit = kernels;
   for (const auto& [symbol, text] : kernels_) {
     if (in_unit++ == kernels) {
-      units.emplace_back(kInclude);
+      units.emplace_back(kKernelInclude);
       in_unit = 1;
     }
     units.back().append(text);

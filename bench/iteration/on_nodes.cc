@@ -13,7 +13,7 @@
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "jit/config/config.h"
-#include "runtime/world.h"
+#include "runtime/threads/thread_world.h"
 
 namespace coconet::bench {
 namespace {
@@ -45,10 +45,11 @@ bool HasLargestBuckets(const Schedule& schedule, const Config& config) {
   return config.concurrent && config.bucket == kMostBucket && IsBaseline(schedule);
 }
 
-/// The step tuned on one rank of a world of its own, which lasts as long as `body`.
+/// The step tuned on one rank of a world of its own, a thread of this process, which lasts as long
+/// as `body`. RunWorld would make a world of all processes.
 absl::Status WithComputation(const NodesCase& c, const Graph& step,
                              absl::FunctionRef<absl::Status(TunedContender&)> body) {
-  return RunWorld({.ranks = 1}, [&](Rank& alone) -> absl::Status {
+  return RunThreadWorld({.ranks = 1}, [&](Rank& alone) -> absl::Status {
     SessionOptions options;
     options.budget_s = c.budget_s;
     ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,

@@ -25,8 +25,10 @@ class Translator {
 
 /// What the host compiler and NVRTC share: looks for the source's binary in the cache; on a miss
 /// expands the source's includes and translates it, once however many threads and processes ask.
+/// `apart`: see CompilerOptions.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
-                                              std::unique_ptr<BinaryCache> cache);
+                                              std::unique_ptr<BinaryCache> cache,
+                                              bool apart = false);
 
 /// To be called by translators for each run of a compiler; see CompilerRuns.
 void CountCompilerRun();

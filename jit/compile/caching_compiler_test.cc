@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "coconet/base/bundle.h"
 #include "coconet/base/fingerprint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -57,11 +58,11 @@ class CachingCompilerTest : public ::testing::Test {
   ~CachingCompilerTest() override { fs::remove_all(dir_); }
 
   std::unique_ptr<Compiler> Make(const std::string& identity = "fake 1",
-                                 absl::Duration time = absl::ZeroDuration()) {
+                                 absl::Duration time = absl::ZeroDuration(), bool apart = false) {
     absl::StatusOr<std::unique_ptr<BinaryCache>> cache = BinaryCache::Open(dir_);
     EXPECT_TRUE(cache.ok()) << cache.status();
     return MakeCachingCompiler(std::make_unique<FakeTranslator>(runs_, identity, time),
-                               *std::move(cache));
+                               *std::move(cache), apart);
   }
 
   const fs::path dir_;
@@ -80,6 +81,65 @@ TEST_F(CachingCompilerTest, CompilesOnceAndThenFindsIt) {
   EXPECT_THAT(first->path, EndsWith(".so"));
   EXPECT_EQ(runs_, 1);
   EXPECT_EQ(CompilerRuns(), before + 1);
+}
+
+/// A source of kernels of these names.
+std::string SourceOf(const std::vector<std::string>& kernels) {
+  std::string source = "#include \"coconet/kernel.h\"\n";
+  for (const std::string& name : kernels)
+    absl::StrAppend(&source, "\nnamespace k_", name, "_n {\nint ", name, ";\n}  // namespace k_",
+                    name, "_n\n");
+  return source;
+}
+
+TEST_F(CachingCompilerTest, CompilesKernelsApartAndEachOnce) {
+  const std::unique_ptr<Compiler> compiler = Make("fake 1", absl::ZeroDuration(), /*apart=*/true);
+  const absl::StatusOr<Binary> first = compiler->Compile(SourceOf({"a", "b", "c"}));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(runs_, 3);
+  EXPECT_FALSE(first->from_cache);
+  EXPECT_TRUE(compiler->Compile(SourceOf({"a", "b", "c"}))->from_cache);
+  const absl::StatusOr<Binary> second = compiler->Compile(SourceOf({"c", "d"}));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(runs_, 4);
+  EXPECT_NE(first->path, second->path);
+  EXPECT_TRUE(compiler->Compile(SourceOf({"a"}))->from_cache);
+  EXPECT_THAT(compiler->Compile(SourceOf({"a"}))->path, EndsWith(".so"));  // no bundle
+
+  const std::string content = BinaryCache::ReadAt(second->path).value();
+  const auto parts = UnpackBundle(content);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  ASSERT_EQ(parts->size(), 2u);
+  EXPECT_EQ((*parts)[0].first, "k_c");
+  EXPECT_THAT((*parts)[0].second, HasSubstr("int c;"));
+  EXPECT_EQ((*parts)[1].first, "k_d");
+  EXPECT_THAT((*parts)[1].second, HasSubstr("int d;"));
+
+  fs::resize_file(second->path, fs::file_size(second->path) / 2);
+  const absl::StatusOr<Binary> again = compiler->Compile(SourceOf({"c", "d"}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(BinaryCache::ReadAt(again->path), content);
+  EXPECT_EQ(runs_, 4);
+
+  EXPECT_EQ(compiler->Compile(SourceOf({"a", "REFUSED", "e"})).status(),
+            absl::InvalidArgumentError("want no error, have error"));
+}
+
+TEST_F(CachingCompilerTest, ThreadsThatCompileKernelsApartShareThem) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) names.push_back(absl::StrCat("n", i));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      std::vector<std::string> mine = names;
+      mine.push_back(absl::StrCat("of", i));
+      const absl::StatusOr<Binary> binary =
+          Make("fake 1", absl::Milliseconds(1), /*apart=*/true)->Compile(SourceOf(mine));
+      EXPECT_TRUE(binary.ok()) << binary.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(runs_, 44);
 }
 
 TEST_F(CachingCompilerTest, ExpandsTheDeviceHeaders) {

@@ -10,8 +10,9 @@
 
 namespace coconet {
 
-/// A compiled translation unit on disk: a shared object (host, simulated threads) or a cubin
-/// (CUDA). The file stays at least as long as the process runs.
+/// A compiled translation unit on disk: a shared object (host, simulated threads), a cubin (CUDA)
+/// or a bundle of cubins, named by their kernels (coconet/base/bundle.h). The file stays at least
+/// as long as the process runs.
 struct Binary {
   std::string path;
   bool from_cache = false;  // no compiler ran in this call
@@ -44,6 +45,9 @@ struct CompilerOptions {
   std::string cache_dir;  // binaries go to <cache_dir>/objects
   Optimize optimize = Optimize::kFull;
   double time_limit_s = 120;  // of one compile
+  /// Kernels of a source are compiled one by one, on all cores that are free, and once for all
+  /// sources that have them. The source's binary is then a bundle, which GPUs load.
+  bool apart = false;
   /// While it is true, compiles end as Cancelled, those that run as well. May be null.
   std::shared_ptr<const std::atomic<bool>> stop = nullptr;
   /// CUDA version of the driver that loads NVRTC's cubins, 13000 for 13.0; 0: any.

@@ -308,7 +308,7 @@ static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect,
   }
   return MakeCachingCompiler(
       std::make_unique<HostTranslator>(program, usable, toolchain, dialect, options),
-      std::move(cache));
+      std::move(cache), options.apart);
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx,

@@ -1,10 +1,13 @@
 #include "runtime/cuda/driver/cuda_module.h"
 
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coconet/base/bundle.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -12,22 +15,39 @@ namespace {
 
 class CudaModule final : public Module {
  public:
-  CudaModule(std::shared_ptr<Device> device, std::string path, CUlibrary library)
-      : device_(std::move(device)), path_(std::move(path)), library_(library) {}
+  CudaModule(std::shared_ptr<Device> device, std::string path)
+      : device_(std::move(device)), path_(std::move(path)) {}
   ~CudaModule() override {
-    device_->Retire(
-        [&driver = device_->driver(), library = library_] { driver.LibraryUnload(library); });
+    device_->Retire([&driver = device_->driver(), libraries = std::move(libraries_)] {
+      for (const auto& [kernel, library] : libraries) driver.LibraryUnload(library);
+    });
   }
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
 
+  /// Adds a cubin; `kernel`: the only one it has, "": all of the module. The GPU is current.
+  absl::Status Add(const std::string& kernel, const std::string& cubin) {
+    CUlibrary library = nullptr;
+    // The driver reads as much as the cubin's headers say.
+    const CUresult loaded = device_->driver().LibraryLoadData(&library, cubin.data(), nullptr,
+                                                              nullptr, 0, nullptr, nullptr, 0);
+    RETURN_IF_ERROR(WithContext(ToStatus(device_->driver(), loaded, "cuLibraryLoadData"),
+                                absl::StrCat("loading ", path_)));
+    libraries_.emplace(kernel, library);
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<void*> Symbol(absl::string_view name) const override {
     const DriverApi& driver = device_->driver();
+    const auto none =
+        absl::NotFoundError(absl::StrCat("module ", path_, " has no kernel \"", name, "\""));
+    const auto all = libraries_.find(""), own = libraries_.find(name);
+    if (all == libraries_.end() && own == libraries_.end()) return none;
     ASSIGN_OR_RETURN(const InContext in, device_->Enter());
     CUkernel kernel = nullptr;
-    const CUresult found = driver.LibraryGetKernel(&kernel, library_, std::string(name).c_str());
-    if (found == CUDA_ERROR_NOT_FOUND)
-      return absl::NotFoundError(absl::StrCat("module ", path_, " has no kernel \"", name, "\""));
+    const CUresult found = driver.LibraryGetKernel(
+        &kernel, own == libraries_.end() ? all->second : own->second, std::string(name).c_str());
+    if (found == CUDA_ERROR_NOT_FOUND) return none;
     RETURN_IF_ERROR(ToStatus(driver, found, "cuLibraryGetKernel"));
     CUfunction function = nullptr;
     RETURN_IF_CU(driver, KernelGetFunction, &function, kernel);
@@ -38,7 +58,7 @@ class CudaModule final : public Module {
  private:
   std::shared_ptr<Device> device_;
   std::string path_;
-  CUlibrary library_;
+  std::map<std::string, CUlibrary, std::less<>> libraries_;  // by kernel
 };
 
 }  // namespace
@@ -50,12 +70,16 @@ absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> d
   if (!file || code.empty())
     return absl::NotFoundError(absl::StrCat("loading a module: cannot read ", path));
   ASSIGN_OR_RETURN(const InContext in, device->Enter());
-  CUlibrary library = nullptr;
-  const CUresult loaded = device->driver().LibraryLoadData(&library, code.data(), nullptr, nullptr,
-                                                           0, nullptr, nullptr, 0);
-  RETURN_IF_ERROR(WithContext(ToStatus(device->driver(), loaded, "cuLibraryLoadData"),
-                              absl::StrCat("loading ", path)));
-  return std::make_unique<CudaModule>(std::move(device), path, library);
+  auto module = std::make_unique<CudaModule>(std::move(device), path);
+  if (IsBundle(code)) {
+    const auto parts = UnpackBundle(code);
+    RETURN_IF_ERROR(WithContext(parts.status(), absl::StrCat("loading ", path)));
+    for (const auto& [kernel, cubin] : *parts)
+      RETURN_IF_ERROR(module->Add(kernel, std::string(cubin)));  // which is aligned
+  } else {
+    RETURN_IF_ERROR(module->Add("", code));
+  }
+  return std::unique_ptr<Module>(std::move(module));
 }
 
 }  // namespace coconet

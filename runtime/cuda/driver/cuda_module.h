@@ -9,9 +9,9 @@
 
 namespace coconet {
 
-/// Loads a cubin. Its symbols are CUfunctions of `device`; their code is on the GPU when Symbol
-/// returns, because a kernel loaded by its first launch could wait for kernels that spin until it
-/// runs.
+/// Loads a cubin, or a bundle of cubins (coconet/base/bundle.h). Its symbols are CUfunctions of
+/// `device`; their code is on the GPU when Symbol returns, because a kernel loaded by its first
+/// launch could wait for kernels that spin until it runs.
 absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
                                                        const std::string& path);
 

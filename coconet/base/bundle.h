@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace coconet {
+
+// Several named contents in one: a first line that tells a bundle from other files, a line "NAME
+// BYTES" for each, an empty line, the contents. What follows them, as the digest of a file of the
+// binary cache does, is ignored.
+
+/// Names have neither spaces nor line ends.
+std::string PackBundle(absl::Span<const std::pair<std::string, std::string>> parts);
+
+/// Whether a content begins as a bundle does.
+bool IsBundle(absl::string_view content);
+
+/// The parts, which are views of `bundle`. DataLoss for what is no bundle, or one that is cut off.
+absl::StatusOr<std::vector<std::pair<std::string, absl::string_view>>> UnpackBundle(
+    absl::string_view bundle);
+
+}  // namespace coconet
