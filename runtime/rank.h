@@ -132,7 +132,8 @@ class BoundPlan {
   /// InvalidArgument where a step of a peer or of this rank has written behind the flags or the
   /// counters that this plan owns. Not during a run of any rank.
   virtual absl::Status CheckSyncGuards() const { return absl::OkStatus(); }
-  /// GPUs: one run, with the time span of each step by the GPU's clock. Unimplemented elsewhere.
+  /// One run, with the time span of each step, by the GPU's clock or the host's. Of collectives
+  /// that a library does together the first has the time, and the others have none.
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };
 

@@ -125,7 +125,7 @@ absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const Calibratio
   absl::c_move(others, std::back_inserter(products));
   RETURN_IF_ERROR(MeasureProducts(rank, binaries, products, terms.interrupted, rates));
   if (rank.stage_size() > 1) {
-    ASSIGN_OR_RETURN(const std::vector<Graph> collectives, CollectiveProbes(rank.mesh().nodes));
+    ASSIGN_OR_RETURN(const std::vector<Graph> collectives, CollectiveProbes());
     ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_collectives,
                      MeasureLaunches(rank, binaries, collectives, terms.interrupted));
     FitCollectives(of_collectives, rates);

@@ -31,6 +31,20 @@ TEST(Probes, AreOneLaunchEach) {
   }
 }
 
+TEST(Probes, OfCollectivesAreOneLaunchEachOnAnyNodes) {
+  const absl::StatusOr<std::vector<Graph>> collectives = CollectiveProbes();
+  ASSERT_TRUE(collectives.ok()) << collectives.status();
+  EXPECT_FALSE(collectives->empty());
+  for (const Graph& probe : *collectives) {
+    for (const Target& target : {Target(2), Target(2, 2), Target(4, 2)}) {
+      const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(probe, {}, target);
+      ASSERT_TRUE(launch.ok()) << probe.name << ": " << launch.status();
+      EXPECT_EQ(launch->work.kind, Work::Kind::kCollective);
+      EXPECT_EQ(launch->work.group, Group::kStage);
+    }
+  }
+}
+
 TEST(Calibrate, OnceAMachineAndWorld) {
   const absl::StatusOr<std::unique_ptr<TempDir>> folder = TempDir::Make();
   ASSERT_TRUE(folder.ok()) << folder.status();

@@ -372,20 +372,13 @@ absl::StatusOr<std::vector<Graph>> ProductProbes() {
   return probes;
 }
 
-absl::StatusOr<std::vector<Graph>> CollectiveProbes(int nodes) {
+absl::StatusOr<std::vector<Graph>> CollectiveProbes() {
   ProbeList list;
-  const std::vector<Span> spans = nodes > 1
-                                      ? std::vector<Span>{Span::kAll, Span::kNode, Span::kAcross}
-                                      : std::vector<Span>{Span::kAll};
   for (int64_t elements : {256, 4096, 16384, 65536, 262144, 1048576, 2097152}) {
-    for (Span span : spans) {
-      Program reduced("all_reduce");
-      reduced.Output("y",
-                     AllReduce(ReduceKind::kSum,
-                               reduced.Input("x", DType::kF32, {elements}, Layout::Local()), span));
-      if (span != Span::kAcross) list.AddGraph(reduced);
-    }
-    Program scattered("reduce_scatter"), gathered("all_gather");
+    Program reduced("all_reduce"), scattered("reduce_scatter"), gathered("all_gather");
+    reduced.Output("y", AllReduce(ReduceKind::kSum,
+                                  reduced.Input("x", DType::kF32, {elements}, Layout::Local())));
+    list.AddGraph(reduced);
     scattered.Output("y",
                      ReduceScatter(ReduceKind::kSum,
                                    scattered.Input("x", DType::kF32, {elements}, Layout::Local())));

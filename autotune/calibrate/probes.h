@@ -19,8 +19,8 @@ absl::StatusOr<std::vector<Graph>> ProductProbes();
 absl::StatusOr<Graph> ProductProbe(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                                    bool transpose_a, bool transpose_b);
 
-/// Collectives over all ranks and, of several nodes, within and across nodes.
-absl::StatusOr<std::vector<Graph>> CollectiveProbes(int nodes);
+/// Collectives over all ranks.
+absl::StatusOr<std::vector<Graph>> CollectiveProbes();
 
 /// A kernel and an AllReduce, neither of which takes what the other makes.
 absl::StatusOr<Graph> ProbeOfBoth(int64_t elements);

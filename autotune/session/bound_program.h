@@ -81,8 +81,8 @@ class BoundProgram {
   /// Enqueue.
   absl::StatusOr<CapturedSteps> Capture(int64_t steps);
 
-  /// GPUs: runs one step and returns when each step of the plan began and ended, by the GPU's
-  /// clock. Errors as of Enqueue.
+  /// Runs one step and returns when each launch of the plan began and ended, by the GPU's clock
+  /// (errors as of Enqueue) or the host's.
   absl::StatusOr<std::vector<StepSpan>> Trace();
 
   /// Collective; waits as Wait does. Copies an input, state or output in canonical form: all

@@ -29,6 +29,8 @@ ABSL_FLAG(int64_t, local_steps, 4, "of a round of local_sgd");
 ABSL_FLAG(double, seconds, 20, "of the rounds");
 ABSL_FLAG(std::string, torch, "",
           "a Python interpreter with PyTorch, whose training step is timed, too; \"\": none");
+ABSL_FLAG(std::string, timeline, "",
+          "a file for the launches of a step: lane, begin and end in microseconds, what it is");
 ABSL_FLAG(std::string, worker, "",
           "for this program's own use: what a process that it started measures");
 ABSL_FLAG(double, worker_budget, 60, "of --worker");
@@ -58,7 +60,8 @@ NodesCase CaseOfFlags() {
                     .examples = Or(examples, 128),
                     .local_steps = absl::GetFlag(FLAGS_local_steps)},
           .seconds = absl::GetFlag(FLAGS_seconds),
-          .budget_s = absl::GetFlag(FLAGS_worker_budget)};
+          .budget_s = absl::GetFlag(FLAGS_worker_budget),
+          .timeline = Resolve(absl::GetFlag(FLAGS_timeline))};
 }
 
 NodesCase CaseOfUser() {
@@ -82,6 +85,7 @@ std::vector<std::string> Arguments(const NodesCase& c, absl::string_view worker)
           absl::StrCat("--examples=", is_gpt ? c.model.examples : c.local.examples),
           absl::StrCat("--local_steps=", c.local.local_steps),
           absl::StrCat("--seconds=", worker == "parts" ? std::min(c.seconds, 4.0) : c.seconds),
+          absl::StrCat("--timeline=", c.timeline),
           absl::StrCat("--worker_budget=", c.budget_s)};
 }
 
@@ -171,12 +175,13 @@ absl::Status RunAll() {
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
   const auto run = [&]() -> absl::Status {
-    RETURN_IF_ERROR(ParseFlags(argc, argv,
-                               "measures whole training steps on two nodes; see bench/README.md\n\n"
-                               "  nodes [--case=gpt_step|local_sgd] [--layers=4] [--width=256] "
-                               "[--vocabulary=1000] [--sequence=128] [--examples=4] "
-                               "[--local_steps=4] [--torch=PYTHON] [--budget=60] [--quick] "
-                               "[--json=FILE] [--markdown=FILE]"));
+    RETURN_IF_ERROR(
+        ParseFlags(argc, argv,
+                   "measures whole training steps on two nodes; see bench/README.md\n\n"
+                   "  nodes [--case=gpt_step|local_sgd] [--layers=4] [--width=256] "
+                   "[--vocabulary=1000] [--sequence=128] [--examples=4] "
+                   "[--local_steps=4] [--torch=PYTHON] [--timeline=FILE] [--budget=60] [--quick] "
+                   "[--json=FILE] [--markdown=FILE]"));
     const std::string worker = absl::GetFlag(FLAGS_worker);
     return worker.empty() ? RunAll() : Work(worker);
   };

@@ -1,9 +1,11 @@
 #include "bench/iteration/on_nodes.h"
 
+#include <fstream>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "bench/array.h"
 #include "bench/iteration/numbers.h"
 #include "bench/node_contenders.h"
@@ -58,6 +60,19 @@ absl::Status WithComputation(const NodesCase& c, const Graph& step,
   });
 }
 
+/// Collective. Writes one line for each launch: lane, begin and end in microseconds, label.
+absl::Status WriteTimeline(const Rank& rank, const std::string& file, TunedContender& step) {
+  RETURN_IF_ERROR(step.Run(1));
+  ASSIGN_OR_RETURN(const std::vector<StepSpan> spans, step.Trace());
+  if (rank.rank() != 0) return absl::OkStatus();
+  std::ofstream out(file);
+  for (const StepSpan& span : spans)
+    out << absl::StrFormat("%d %10.1f %10.1f %s\n", span.lane, span.begin_us, span.end_us,
+                           span.label);
+  return out ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat("--timeline: cannot write ", file));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c,
@@ -99,7 +114,8 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
     // Of two ranks either sends the other its half of what is summed, and the sums of the other.
     const int64_t leaving = 2 * bytes / rank.size() * (rank.size() - 1);
     ASSIGN_OR_RETURN(findings, contenders.Measure(rank, leaving, c.seconds));
-    return absl::OkStatus();
+    return parts || c.timeline.empty() ? absl::OkStatus()
+                                       : WriteTimeline(rank, c.timeline, *tuned[0]);
   }));
   return findings;
 }

@@ -21,7 +21,8 @@ absl::Status Damaged(absl::string_view found) {
 
 std::string PackBundle(absl::Span<const std::pair<std::string, std::string>> parts) {
   std::string bundle(kFirstLine);
-  for (const auto& [name, content] : parts) absl::StrAppend(&bundle, name, " ", content.size(), "\n");
+  for (const auto& [name, content] : parts)
+    absl::StrAppend(&bundle, name, " ", content.size(), "\n");
   bundle += "\n";
   for (const auto& [name, content] : parts) bundle += content;
   return bundle;

@@ -19,8 +19,9 @@ Parts Unpacked(absl::string_view bundle) {
 
 TEST(Bundle, GivesBackWhatItGot) {
   const std::string zeros(3, '\0');
-  for (const Parts& parts : {Parts{}, Parts{{"a", ""}}, Parts{{"k_1", "one\n\ntwo"}, {"k_2", zeros}},
-                             Parts{{"a", "\n"}, {"b", ""}, {"c", "x y 3\n"}}}) {
+  for (const Parts& parts :
+       {Parts{}, Parts{{"a", ""}}, Parts{{"k_1", "one\n\ntwo"}, {"k_2", zeros}},
+        Parts{{"a", "\n"}, {"b", ""}, {"c", "x y 3\n"}}}) {
     const std::string bundle = PackBundle(parts);
     EXPECT_TRUE(IsBundle(bundle));
     EXPECT_EQ(Unpacked(bundle), parts);
@@ -34,7 +35,8 @@ TEST(Bundle, SaysThatItIsCutOff) {
     EXPECT_TRUE(absl::IsDataLoss(UnpackBundle(bundle.substr(0, bytes)).status())) << bytes;
   EXPECT_FALSE(IsBundle("\177ELF"));
   EXPECT_TRUE(absl::IsDataLoss(UnpackBundle("coconet bundle 1\nk_1 -1\n\nx").status()));
-  EXPECT_TRUE(absl::IsDataLoss(UnpackBundle("coconet bundle 1\nk_1 99999999999999999999\n\nx").status()));
+  EXPECT_TRUE(
+      absl::IsDataLoss(UnpackBundle("coconet bundle 1\nk_1 99999999999999999999\n\nx").status()));
 }
 
 }  // namespace

@@ -70,6 +70,32 @@ absl::Status Executor::CheckSyncGuards() const {
   return coconet::CheckSyncGuards(parts_.plan, parts_.layout, *parts_.shared, *parts_.local);
 }
 
+absl::StatusOr<std::vector<StepSpan>> Executor::Trace() {
+  RETURN_IF_ERROR(Wait());
+  for (const Step& step : parts_.plan.steps)
+    spans_.push_back({std::visit([](const auto& s) { return s.label; }, step), LaneOf(step)});
+  trace_begun_ = std::chrono::steady_clock::now();
+  const absl::Status status = Run();
+  std::vector<StepSpan> spans = std::move(spans_);
+  spans_.clear();
+  RETURN_IF_ERROR(status);
+  return spans;
+}
+
+absl::Status Executor::ExecuteTimed(int step) {
+  const auto us = [this] {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() -
+                                                     trace_begun_)
+        .count();
+  };
+  const double begin_us = us();
+  const absl::Status status =
+      std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
+  spans_[step].begin_us = begin_us;
+  spans_[step].end_us = us();
+  return status;
+}
+
 absl::Status Executor::Execute(int step, const KernelCall& call) const {
   if (call.blocks == 1) {
     call.kernel(call.params, 0, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -72,11 +73,13 @@ class Executor : public BoundPlan {
   absl::Status Run() override;
   void DelayWaits(int waits, int64_t ns) override;
   absl::Status CheckSyncGuards() const override;
+  absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
  protected:
   /// How many steps of the lane, from this one on, Execute of it does.
   int StepsAt(int step) const;
-  absl::Status Execute(int step) const {
+  absl::Status Execute(int step) {
+    if (!spans_.empty()) return ExecuteTimed(step);
     return std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
   }
   /// Reports that `step` failed on this rank, so that its peers and its other lane give up.
@@ -88,6 +91,7 @@ class Executor : public BoundPlan {
  private:
   /// Finds the steps of a lane that a library does together.
   void JoinSteps();
+  absl::Status ExecuteTimed(int step);
   absl::Status Execute(int step, const KernelCall& call) const;
   absl::Status Execute(int step, const CollectiveCall& call) const;
   absl::Status Execute(int step, const GemmCall& call) const;
@@ -98,6 +102,8 @@ class Executor : public BoundPlan {
   absl::Status GaveUp(int step) const;
 
   HostControl* control_;
+  std::vector<StepSpan> spans_;  // by step, while a run is traced
+  std::chrono::steady_clock::time_point trace_begun_;
   std::vector<AllToAllCall> all_to_alls_;  // by lane, in order
   std::vector<AllReduceCall> all_reduces_;
 };
