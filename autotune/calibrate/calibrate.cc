@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "autotune/calibrate/by_node.h"
 #include "autotune/calibrate/interference.h"
 #include "autotune/calibrate/one_launch.h"
 #include "autotune/calibrate/probes.h"
@@ -26,8 +27,11 @@ namespace {
 /// Products take milliseconds: fewer samples do.
 constexpr int kProductSamples = 6;
 
+/// Links take the first bytes after a pause faster than those of a step's many collectives.
+constexpr Stopwatch::Terms kAcrossNodes = {.samples = 6, .sample_us = 20e3};
+
 /// Version of what is counted and how it is fitted: part of every key.
-constexpr int kRatesVersion = 1;
+constexpr int kRatesVersion = 2;
 
 Rates::Product ProductOf(const Work& w, double us) {
   return {w.dtype, w.batch, w.m, w.n, w.k, w.transpose_a, w.transpose_b, us};
@@ -108,6 +112,8 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
     RETURN_IF_ERROR(CheckGoesOn(rank, interrupted));
     Stopwatch::Terms terms;
     if (launches[i].work.kind == Work::Kind::kProduct) terms.samples = kProductSamples;
+    if (launches[i].work.kind == Work::Kind::kCollective && rank.mesh().nodes > 1)
+      terms = kAcrossNodes;
     ASSIGN_OR_RETURN(const double us, stopwatch.Time(i, terms));
     measured.push_back({launches[i].work, us});
   }
@@ -126,8 +132,11 @@ absl::StatusOr<Rates> Calibrate(Rank& rank, Binaries& binaries, const Calibratio
   RETURN_IF_ERROR(MeasureProducts(rank, binaries, products, terms.interrupted, rates));
   if (rank.stage_size() > 1) {
     ASSIGN_OR_RETURN(const std::vector<Graph> collectives, CollectiveProbes());
-    ASSIGN_OR_RETURN(const std::vector<MeasuredWork> of_collectives,
+    ASSIGN_OR_RETURN(std::vector<MeasuredWork> of_collectives,
                      MeasureLaunches(rank, binaries, collectives, terms.interrupted));
+    ASSIGN_OR_RETURN(const std::vector<MeasuredWork> by_node,
+                     MeasureCollectivesByNode(rank, binaries));
+    absl::c_copy(by_node, std::back_inserter(of_collectives));
     FitCollectives(of_collectives, rates);
     RETURN_IF_ERROR(MeasureInterference(rank, binaries, rates));
   }

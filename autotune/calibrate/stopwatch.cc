@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -76,14 +77,47 @@ absl::Status Stopwatch::Fill(const TimedPlan& timed, absl::Span<Memory* const> b
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Stopwatch::Time(size_t plan, const Terms& terms) {
-  const TimedPlan& timed = plans_[plan];
-  const std::vector<std::shared_ptr<Memory>> memory =
-      arena_.Place(*rank_, *timed.plan, Temporaries::kShared);
+absl::StatusOr<std::unique_ptr<BoundPlan>> Stopwatch::Bind(
+    const TimedPlan& timed, std::vector<std::shared_ptr<Memory>>& memory) {
+  memory = arena_.Place(*rank_, *timed.plan, Temporaries::kShared);
   const std::vector<Memory*> buffers = Pointers(memory);
   RETURN_IF_ERROR(rank_->exchange().Agree(Fill(timed, buffers)));
-  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound,
-                   rank_->Bind(*timed.plan, *timed.module, buffers, GetEnv().timeout_s));
+  return rank_->Bind(*timed.plan, *timed.module, buffers, GetEnv().timeout_s);
+}
+
+absl::StatusOr<std::vector<double>> Stopwatch::TimeSteps(size_t plan, int samples) {
+  std::vector<std::shared_ptr<Memory>> memory;
+  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, Bind(plans_[plan], memory));
+  const size_t steps = plans_[plan].plan->steps.size();
+  absl::Status status = bound->Run();
+  Packer mine;
+  for (int sample = 0; sample < samples; ++sample) {
+    RETURN_IF_ERROR(rank_->exchange().Barrier());
+    absl::StatusOr<std::vector<StepSpan>> spans = bound->Trace();
+    status.Update(spans.status());
+    if (!spans.ok()) spans = std::vector<StepSpan>(steps);
+    for (const StepSpan& span : *spans) mine.Real(span.end_us - span.begin_us);
+  }
+  RETURN_IF_ERROR(rank_->exchange().Agree(status));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_->exchange().AllGather(mine.bytes()));
+  std::vector<std::vector<double>> us(
+      steps, std::vector<double>(samples, std::numeric_limits<double>::infinity()));
+  for (const std::string& theirs : all) {
+    Unpacker in(theirs);
+    for (int sample = 0; sample < samples; ++sample) {
+      for (size_t step = 0; step < steps; ++step)
+        us[step][sample] = std::min(us[step][sample], in.Real());
+    }
+    RETURN_IF_ERROR(in.Done());
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& of_step : us) medians.push_back(Median(std::move(of_step)));
+  return medians;
+}
+
+absl::StatusOr<double> Stopwatch::Time(size_t plan, const Terms& terms) {
+  std::vector<std::shared_ptr<Memory>> memory;
+  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, Bind(plans_[plan], memory));
   absl::Status status;
   const auto run = [&](int64_t steps) {
     const auto start = Clock::now();

@@ -39,10 +39,17 @@ class Stopwatch {
   /// least time to other programs.
   absl::StatusOr<double> Time(size_t plan, const Terms& terms);
 
+  /// Collective: the time of each step of a plan of collectives, from when the last rank began it:
+  /// the median of `samples` runs, in microseconds.
+  absl::StatusOr<std::vector<double>> TimeSteps(size_t plan, int samples);
+
  private:
   Stopwatch(Rank& rank, std::vector<TimedPlan> plans, Arena arena)
       : rank_(&rank), plans_(std::move(plans)), arena_(std::move(arena)) {}
 
+  /// Collective: the plan on memory that is filled, which `memory` keeps.
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const TimedPlan& timed,
+                                                  std::vector<std::shared_ptr<Memory>>& memory);
   absl::Status Fill(const TimedPlan& timed, absl::Span<Memory* const> buffers) const;
 
   Rank* rank_;

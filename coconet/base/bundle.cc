@@ -11,7 +11,7 @@
 namespace coconet {
 namespace {
 
-constexpr absl::string_view kFirstLine = "coconet bundle 1\n", kEndOfNames = "\n\n";
+constexpr absl::string_view kEndOfNames = "\n\n";
 
 absl::Status Damaged(absl::string_view found) {
   return absl::DataLossError(absl::StrCat("a bundle of binaries is damaged: ", found));
@@ -20,7 +20,7 @@ absl::Status Damaged(absl::string_view found) {
 }  // namespace
 
 std::string PackBundle(absl::Span<const std::pair<std::string, std::string>> parts) {
-  std::string bundle(kFirstLine);
+  std::string bundle(kBundleBegin);
   for (const auto& [name, content] : parts)
     absl::StrAppend(&bundle, name, " ", content.size(), "\n");
   bundle += "\n";
@@ -28,11 +28,11 @@ std::string PackBundle(absl::Span<const std::pair<std::string, std::string>> par
   return bundle;
 }
 
-bool IsBundle(absl::string_view content) { return absl::StartsWith(content, kFirstLine); }
+bool IsBundle(absl::string_view content) { return absl::StartsWith(content, kBundleBegin); }
 
 absl::StatusOr<std::vector<std::pair<std::string, absl::string_view>>> UnpackBundle(
     absl::string_view bundle) {
-  if (!absl::ConsumePrefix(&bundle, kFirstLine)) return Damaged("its first line is another");
+  if (!absl::ConsumePrefix(&bundle, kBundleBegin)) return Damaged("its first line is another");
   std::vector<std::pair<std::string, absl::string_view>> parts;
   if (absl::ConsumePrefix(&bundle, "\n")) return parts;
   const size_t end = bundle.find(kEndOfNames);

@@ -14,6 +14,9 @@ namespace coconet {
 // BYTES" for each, an empty line, the contents. What follows them, as the digest of a file of the
 // binary cache does, is ignored.
 
+/// What a bundle begins with.
+inline constexpr absl::string_view kBundleBegin = "coconet bundle 1\n";
+
 /// Names have neither spaces nor line ends.
 std::string PackBundle(absl::Span<const std::pair<std::string, std::string>> parts);
 

@@ -1,5 +1,6 @@
 #include "jit/compile/caching_compiler.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -7,15 +8,16 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "coconet/base/bundle.h"
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
@@ -90,62 +92,108 @@ void OnFreeCores(size_t count, absl::FunctionRef<void(size_t i)> work) {
   for (std::thread& helper : helpers) helper.join();
 }
 
-/// Cancelled only where there is no other error.
-absl::Status FirstError(absl::Span<const absl::StatusOr<Binary>> binaries) {
-  absl::Status first;
-  for (const absl::StatusOr<Binary>& binary : binaries) {
-    if (first.ok() || absl::IsCancelled(first)) first = binary.ok() ? first : binary.status();
-  }
-  return first;
-}
-
 class CachingCompiler : public Compiler {
  public:
   CachingCompiler(std::unique_ptr<Translator> translator, std::unique_ptr<BinaryCache> cache,
-                  bool apart)
-      : translator_(std::move(translator)), cache_(std::move(cache)), apart_(apart) {}
+                  size_t part_kernels)
+      : translator_(std::move(translator)), cache_(std::move(cache)), part_kernels_(part_kernels) {}
 
   const std::string& identity() const override { return translator_->identity(); }
 
   absl::StatusOr<Binary> Compile(const std::string& source) override {
-    if (apart_) {
-      if (const std::vector<KernelSource> kernels = KernelsOf(source); kernels.size() > 1)
-        return CompileApart(source, kernels);
+    if (part_kernels_ > 0) {
+      if (const std::vector<KernelSource> kernels = KernelsOf(source);
+          kernels.size() > part_kernels_)
+        return CompileInParts(source, kernels);
     }
     return CompileWhole(source);
   }
 
  private:
-  absl::StatusOr<Binary> CompileApart(const std::string& source,
-                                      const std::vector<KernelSource>& kernels) {
+  /// Kernels that are compiled together, once in the compiler's life.
+  struct Part {
+    std::vector<KernelSource> kernels;  // texts are valid until it is done
+    absl::StatusOr<Binary> binary;
+    bool done = false;
+
+    std::string Source() const {
+      std::string source(kKernelInclude);
+      for (const KernelSource& kernel : kernels) absl::StrAppend(&source, kernel.text);
+      return source;
+    }
+    std::string Name() const {
+      return absl::StrJoin(kernels, ",", [](std::string* out, const KernelSource& kernel) {
+        out->append(kernel.symbol);
+      });
+    }
+  };
+  using Parts = std::vector<std::shared_ptr<Part>>;
+
+  absl::StatusOr<Binary> CompileInParts(const std::string& source,
+                                        const std::vector<KernelSource>& kernels) {
     const std::string name =
         absl::StrCat(Fingerprint(absl::StrCat(identity(), "\n", source)), ".bundle");
     if (absl::StatusOr<Binary> binary = Look(name); binary.ok()) return binary;
-    std::vector<absl::StatusOr<Binary>> binaries(kernels.size(),
-                                                 absl::CancelledError("another kernel failed"));
-    std::atomic<bool> failed{false};
-    OnFreeCores(kernels.size(), [&](size_t i) {
-      if (failed) return;
-      binaries[i] = CompileWhole(absl::StrCat(kKernelInclude, kernels[i].text));
-      if (!binaries[i].ok()) failed = true;
-    });
-    RETURN_IF_ERROR(FirstError(binaries));
+    const auto [all, mine] = PartsOf(kernels);
+    OnFreeCores(mine.size(), [&, &mine = mine](size_t i) { Finish(mine[i]); });
+    AwaitAll(all);
     Binary bundle{"", /*from_cache=*/true, ""};
-    std::vector<std::pair<std::string, std::string>> parts;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      const Binary& binary = *binaries[i];
+    std::vector<std::pair<std::string, std::string>> contents;
+    for (const std::shared_ptr<Part>& part : all) {
+      RETURN_IF_ERROR(part->binary.status());
+      const Binary& binary = *part->binary;
       std::optional<std::string> content = BinaryCache::ReadAt(binary.path);
-      if (!content.has_value()) {
-        return absl::UnavailableError(
-            absl::StrCat("want ", binary.path, " as it was compiled, have it gone or damaged"));
+      if (!content.has_value()) {  // somebody has removed or damaged the file since
+        Forget(*part);
+        return CompileWhole(source);
       }
       bundle.from_cache = bundle.from_cache && binary.from_cache;
       if (!binary.note.empty()) bundle.note = binary.note;
-      parts.emplace_back(kernels[i].symbol, *std::move(content));
+      contents.emplace_back(part->Name(), *std::move(content));
     }
     ASSIGN_OR_RETURN(bundle.path,
-                     cache_->Store(name, PackBundle(parts), BinaryCache::Existing::kKeep));
+                     cache_->Store(name, PackBundle(contents), BinaryCache::Existing::kKeep));
     return bundle;
+  }
+
+  /// The parts that have the kernels, and those of them that the caller is to finish.
+  std::pair<Parts, Parts> PartsOf(const std::vector<KernelSource>& kernels) {
+    const std::lock_guard lock(mutex_);
+    Parts all, mine;
+    std::set<const Part*> seen;
+    for (const KernelSource& kernel : kernels) {
+      const auto [at, is_new] = part_of_.try_emplace(kernel.symbol);
+      if (is_new) {
+        if (mine.empty() || mine.back()->kernels.size() == part_kernels_)
+          mine.push_back(std::make_shared<Part>());
+        mine.back()->kernels.push_back(kernel);
+        at->second = mine.back();
+      }
+      if (seen.insert(at->second.get()).second) all.push_back(at->second);
+    }
+    return {std::move(all), std::move(mine)};
+  }
+
+  void Finish(const std::shared_ptr<Part>& part) {
+    absl::StatusOr<Binary> binary = CompileWhole(part->Source());
+    if (!binary.ok()) Forget(*part);
+    const std::lock_guard lock(mutex_);
+    part->binary = std::move(binary);
+    part->done = true;
+    part_done_.notify_all();
+  }
+
+  void AwaitAll(const Parts& parts) {
+    std::unique_lock lock(mutex_);
+    part_done_.wait(lock, [&] {
+      return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->done; });
+    });
+  }
+
+  /// The next source with one of its kernels compiles it anew.
+  void Forget(const Part& part) {
+    const std::lock_guard lock(mutex_);
+    for (const KernelSource& kernel : part.kernels) part_of_.erase(kernel.symbol);
   }
 
   absl::StatusOr<Binary> CompileWhole(const std::string& source) {
@@ -199,24 +247,28 @@ class CachingCompiler : public Compiler {
 
   const std::unique_ptr<Translator> translator_;
   const std::unique_ptr<BinaryCache> cache_;
-  const bool apart_;
+  const size_t part_kernels_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable part_done_;
+  std::map<std::string, std::shared_ptr<Part>> part_of_;  // by kernel
 };
 
 }  // namespace
 
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
-                                              std::unique_ptr<BinaryCache> cache, bool apart) {
-  return std::make_unique<CachingCompiler>(std::move(translator), std::move(cache), apart);
+                                              std::unique_ptr<BinaryCache> cache,
+                                              size_t part_kernels) {
+  return std::make_unique<CachingCompiler>(std::move(translator), std::move(cache), part_kernels);
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options) {
-  if (!arch.empty()) {
-    CompilerOptions apart = options;
-    apart.apart = true;
-    return MakeNvrtcCompiler(arch, apart);
-  }
-  return simulated ? MakeSimtCompiler(options) : MakeHostCompiler(options);
+  // NVRTC starts quickly; of the host's compiler a start takes as long as some kernels.
+  constexpr size_t kOfNvrtc = 1, kOfHost = 12;
+  CompilerOptions in_parts = options;
+  in_parts.part_kernels = arch.empty() ? kOfHost : kOfNvrtc;
+  if (!arch.empty()) return MakeNvrtcCompiler(arch, in_parts);
+  return simulated ? MakeSimtCompiler(options) : MakeHostCompiler(in_parts);
 }
 
 std::string BinaryTarget(absl::string_view arch, int driver) {

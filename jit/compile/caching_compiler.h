@@ -25,10 +25,10 @@ class Translator {
 
 /// What the host compiler and NVRTC share: looks for the source's binary in the cache; on a miss
 /// expands the source's includes and translates it, once however many threads and processes ask.
-/// `apart`: see CompilerOptions.
+/// `part_kernels`: see CompilerOptions.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
                                               std::unique_ptr<BinaryCache> cache,
-                                              bool apart = false);
+                                              size_t part_kernels = 0);
 
 /// To be called by translators for each run of a compiler; see CompilerRuns.
 void CountCompilerRun();

@@ -58,11 +58,12 @@ class CachingCompilerTest : public ::testing::Test {
   ~CachingCompilerTest() override { fs::remove_all(dir_); }
 
   std::unique_ptr<Compiler> Make(const std::string& identity = "fake 1",
-                                 absl::Duration time = absl::ZeroDuration(), bool apart = false) {
+                                 absl::Duration time = absl::ZeroDuration(),
+                                 size_t part_kernels = 0) {
     absl::StatusOr<std::unique_ptr<BinaryCache>> cache = BinaryCache::Open(dir_);
     EXPECT_TRUE(cache.ok()) << cache.status();
     return MakeCachingCompiler(std::make_unique<FakeTranslator>(runs_, identity, time),
-                               *std::move(cache), apart);
+                               *std::move(cache), part_kernels);
   }
 
   const fs::path dir_;
@@ -92,8 +93,9 @@ std::string SourceOf(const std::vector<std::string>& kernels) {
   return source;
 }
 
-TEST_F(CachingCompilerTest, CompilesKernelsApartAndEachOnce) {
-  const std::unique_ptr<Compiler> compiler = Make("fake 1", absl::ZeroDuration(), /*apart=*/true);
+TEST_F(CachingCompilerTest, CompilesKernelsInPartsAndEachOnce) {
+  const std::unique_ptr<Compiler> compiler =
+      Make("fake 1", absl::ZeroDuration(), /*part_kernels=*/1);
   const absl::StatusOr<Binary> first = compiler->Compile(SourceOf({"a", "b", "c"}));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(runs_, 3);
@@ -125,7 +127,39 @@ TEST_F(CachingCompilerTest, CompilesKernelsApartAndEachOnce) {
             absl::InvalidArgumentError("want no error, have error"));
 }
 
-TEST_F(CachingCompilerTest, ThreadsThatCompileKernelsApartShareThem) {
+TEST_F(CachingCompilerTest, CompilesAgainWhereAPartIsGone) {
+  const std::unique_ptr<Compiler> compiler =
+      Make("fake 1", absl::ZeroDuration(), /*part_kernels=*/1);
+  ASSERT_TRUE(compiler->Compile(SourceOf({"a", "b"})).ok());
+  fs::remove(compiler->Compile(SourceOf({"b"}))->path);
+  const absl::StatusOr<Binary> binary = compiler->Compile(SourceOf({"b", "c"}));
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  EXPECT_THAT(BinaryCache::ReadAt(binary->path).value(),
+              testing::AllOf(HasSubstr("int b;"), HasSubstr("int c;")));
+}
+
+TEST_F(CachingCompilerTest, APartHasSeveralKernels) {
+  const std::unique_ptr<Compiler> compiler =
+      Make("fake 1", absl::ZeroDuration(), /*part_kernels=*/2);
+  EXPECT_THAT(compiler->Compile(SourceOf({"a", "b"}))->path, EndsWith(".so"));
+  EXPECT_EQ(runs_, 1);
+  ASSERT_TRUE(compiler->Compile(SourceOf({"c", "d", "e"})).ok());
+  EXPECT_EQ(runs_, 3);
+  const absl::StatusOr<Binary> binary = compiler->Compile(SourceOf({"e", "f", "d", "g", "h"}));
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  EXPECT_EQ(runs_, 5);
+  const std::string content = BinaryCache::ReadAt(binary->path).value();
+  const auto parts = UnpackBundle(content);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  std::vector<std::string> names;
+  for (const auto& [name, part] : *parts) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"k_e", "k_f,k_g", "k_c,k_d", "k_h"}));
+
+  EXPECT_FALSE(compiler->Compile(SourceOf({"c", "x", "REFUSED"})).ok());
+  EXPECT_TRUE(compiler->Compile(SourceOf({"c", "x", "y"})).ok());
+}
+
+TEST_F(CachingCompilerTest, ThreadsThatCompileInPartsShareKernels) {
   std::vector<std::string> names;
   for (int i = 0; i < 40; ++i) names.push_back(absl::StrCat("n", i));
   std::vector<std::thread> threads;
@@ -134,7 +168,7 @@ TEST_F(CachingCompilerTest, ThreadsThatCompileKernelsApartShareThem) {
       std::vector<std::string> mine = names;
       mine.push_back(absl::StrCat("of", i));
       const absl::StatusOr<Binary> binary =
-          Make("fake 1", absl::Milliseconds(1), /*apart=*/true)->Compile(SourceOf(mine));
+          Make("fake 1", absl::Milliseconds(1), /*part_kernels=*/1)->Compile(SourceOf(mine));
       EXPECT_TRUE(binary.ok()) << binary.status();
     });
   }

@@ -45,9 +45,9 @@ struct CompilerOptions {
   std::string cache_dir;  // binaries go to <cache_dir>/objects
   Optimize optimize = Optimize::kFull;
   double time_limit_s = 120;  // of one compile
-  /// Kernels of a source are compiled one by one, on all cores that are free, and once for all
-  /// sources that have them. The source's binary is then a bundle, which GPUs load.
-  bool apart = false;
+  /// A source of more kernels is compiled in parts of so many, on all cores that are free, and its
+  /// binary is a bundle; a kernel is compiled once for all sources that have it. 0: never.
+  size_t part_kernels = 0;
   /// While it is true, compiles end as Cancelled, those that run as well. May be null.
   std::shared_ptr<const std::atomic<bool>> stop = nullptr;
   /// CUDA version of the driver that loads NVRTC's cubins, 13000 for 13.0; 0: any.

@@ -308,7 +308,7 @@ static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect,
   }
   return MakeCachingCompiler(
       std::make_unique<HostTranslator>(program, usable, toolchain, dialect, options),
-      std::move(cache), options.apart);
+      std::move(cache), options.part_kernels);
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx,

@@ -249,7 +249,7 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& 
   RETURN_IF_ERROR(CheckArch(nvrtc, version, arch));
   ASSIGN_OR_RETURN(std::unique_ptr<BinaryCache> cache, BinaryCache::Open(options.cache_dir));
   return MakeCachingCompiler(std::make_unique<NvrtcTranslator>(nvrtc, version, arch, options),
-                             std::move(cache), options.apart);
+                             std::move(cache), options.part_kernels);
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch,

@@ -8,7 +8,8 @@
 
 namespace coconet {
 
-/// Loads a shared object of HostKernels; the destructor unloads it.
+/// Loads a shared object of HostKernels, or a bundle of them (coconet/base/bundle.h); the
+/// destructor unloads it.
 absl::StatusOr<std::unique_ptr<Module>> LoadHostModule(const std::string& path);
 
 }  // namespace coconet

@@ -155,8 +155,16 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RunnerOf(const Loading& loading, con
                              .typical_rows = loading.typical_rows});
 }
 
+/// Whether the configs differ in how a library multiplies, and in nothing else.
+bool MultiplyDifferently(Config a, const Config& b) {
+  if (a.gemm == b.gemm) return false;
+  a.gemm = b.gemm;
+  return a == b;
+}
+
 /// Of each plan, the variant that does what was simulated: it runs collectives beside computation
-/// where that may gain.
+/// where that may gain. Of the first plan also the other ways to multiply, which need no other
+/// kernels.
 std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& variants) {
   std::vector<int> likeliest;
   for (const PlannedSchedule& plan : plans.schedules) {
@@ -166,7 +174,13 @@ std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& var
       if (chosen < 0 || (variants[v].config.concurrent && !variants[chosen].config.concurrent))
         chosen = v;
     }
-    if (chosen >= 0) likeliest.push_back(chosen);
+    if (chosen < 0) continue;
+    likeliest.push_back(chosen);
+    for (int v = 0; likeliest.front() == chosen && v < std::ssize(variants); ++v) {
+      if (variants[v].schedule.trace() == plan.schedule.trace() &&
+          MultiplyDifferently(variants[v].config, variants[chosen].config))
+        likeliest.push_back(v);
+    }
   }
   return likeliest;
 }

@@ -5,8 +5,10 @@
 #include <iterator>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "coconet/base/bundle.h"
 #include "coconet/base/status.h"
 
@@ -19,21 +21,24 @@ class CudaModule final : public Module {
       : device_(std::move(device)), path_(std::move(path)) {}
   ~CudaModule() override {
     device_->Retire([&driver = device_->driver(), libraries = std::move(libraries_)] {
-      for (const auto& [kernel, library] : libraries) driver.LibraryUnload(library);
+      for (CUlibrary library : libraries) driver.LibraryUnload(library);
     });
   }
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
 
-  /// Adds a cubin; `kernel`: the only one it has, "": all of the module. The GPU is current.
-  absl::Status Add(const std::string& kernel, const std::string& cubin) {
+  /// Adds a cubin of these kernels, which have commas between; "": all of the module. The GPU is
+  /// current.
+  absl::Status Add(absl::string_view kernels, const std::string& cubin) {
     CUlibrary library = nullptr;
     // The driver reads as much as the cubin's headers say.
     const CUresult loaded = device_->driver().LibraryLoadData(&library, cubin.data(), nullptr,
                                                               nullptr, 0, nullptr, nullptr, 0);
     RETURN_IF_ERROR(WithContext(ToStatus(device_->driver(), loaded, "cuLibraryLoadData"),
                                 absl::StrCat("loading ", path_)));
-    libraries_.emplace(kernel, library);
+    libraries_.push_back(library);
+    for (absl::string_view kernel : absl::StrSplit(kernels, ','))
+      library_of_.emplace(kernel, library);
     return absl::OkStatus();
   }
 
@@ -41,12 +46,13 @@ class CudaModule final : public Module {
     const DriverApi& driver = device_->driver();
     const auto none =
         absl::NotFoundError(absl::StrCat("module ", path_, " has no kernel \"", name, "\""));
-    const auto all = libraries_.find(""), own = libraries_.find(name);
-    if (all == libraries_.end() && own == libraries_.end()) return none;
+    auto library = library_of_.find(name);
+    if (library == library_of_.end()) library = library_of_.find("");
+    if (library == library_of_.end()) return none;
     ASSIGN_OR_RETURN(const InContext in, device_->Enter());
     CUkernel kernel = nullptr;
-    const CUresult found = driver.LibraryGetKernel(
-        &kernel, own == libraries_.end() ? all->second : own->second, std::string(name).c_str());
+    const CUresult found =
+        driver.LibraryGetKernel(&kernel, library->second, std::string(name).c_str());
     if (found == CUDA_ERROR_NOT_FOUND) return none;
     RETURN_IF_ERROR(ToStatus(driver, found, "cuLibraryGetKernel"));
     CUfunction function = nullptr;
@@ -58,7 +64,8 @@ class CudaModule final : public Module {
  private:
   std::shared_ptr<Device> device_;
   std::string path_;
-  std::map<std::string, CUlibrary, std::less<>> libraries_;  // by kernel
+  std::vector<CUlibrary> libraries_;
+  std::map<std::string, CUlibrary, std::less<>> library_of_;  // by kernel
 };
 
 }  // namespace
@@ -74,8 +81,8 @@ absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> d
   if (IsBundle(code)) {
     const auto parts = UnpackBundle(code);
     RETURN_IF_ERROR(WithContext(parts.status(), absl::StrCat("loading ", path)));
-    for (const auto& [kernel, cubin] : *parts)
-      RETURN_IF_ERROR(module->Add(kernel, std::string(cubin)));  // which is aligned
+    for (const auto& [kernels, cubin] : *parts)
+      RETURN_IF_ERROR(module->Add(kernels, std::string(cubin)));  // which is aligned
   } else {
     RETURN_IF_ERROR(module->Add("", code));
   }
