@@ -1,5 +1,6 @@
 #include "autotune/session/session.h"
 
+#include <map>
 #include <algorithm>
 #include <atomic>
 #include <fstream>
@@ -48,6 +49,23 @@ TEST_F(SessionTest, BoundBuffersAreUsedInPlace) {
       });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(SessionTest, TracesTheLaunchesOfAStep) {
+  const absl::Status status = Run(2, [](Session&, const TunedProgram& tuned) -> absl::Status {
+    ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+    ASSIGN_OR_RETURN(const std::vector<StepSpan> spans, bound.Trace());
+    EXPECT_FALSE(spans.empty());
+    std::map<int, double> ends;  // of the launch before, by lane
+    for (const StepSpan& span : spans) {
+      EXPECT_FALSE(span.label.empty());
+      EXPECT_GE(span.begin_us, ends[span.lane]) << span.label;
+      EXPECT_GT(span.end_us, span.begin_us) << span.label;
+      ends[span.lane] = span.end_us;
+    }
+    return bound.Run();
+  });
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(SessionTest, OtherMemoryIsCopiedAndSaid) {
