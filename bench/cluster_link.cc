@@ -1,12 +1,18 @@
 #include "bench/cluster_link.h"
 
-#include <sys/resource.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -18,13 +24,50 @@ std::string RateText(double bits_per_s) {
                            : absl::StrFormat("%.0fkbit", std::max(bits_per_s / 1e3, 1.0));
 }
 
-double ProcessorSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+/// A thread that counts while its core has nothing else to do, at the lowest priority there is:
+/// what others take of the core, it lacks, also where the system takes it for them, as the kernel's
+/// network does.
+class IdleLoop {
+ public:
+  IdleLoop() : thread_([this] { Count(); }) {}
+  ~IdleLoop() {
+    ends_ = true;
+    thread_.join();
+  }
+  IdleLoop(const IdleLoop&) = delete;
+  IdleLoop& operator=(const IdleLoop&) = delete;
+
+  int64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  void Count() {
+    const sched_param none{};
+    sched_setscheduler(0, SCHED_IDLE, &none);
+    while (!ends_.load(std::memory_order_relaxed)) {
+      for (int i = 0; i < 256; ++i) asm volatile("");  // keeps the loop
+      count_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  std::atomic<bool> ends_{false};
+  std::atomic<int64_t> count_{0};
+  std::thread thread_;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Counts a second of what `body` lasts.
+double CountsASecond(const IdleLoop& loop, absl::FunctionRef<absl::Status()> body,
+                     absl::Status& status, double& seconds) {
+  const int64_t before = loop.count();
+  const auto begin = Clock::now();
+  status.Update(body());
+  seconds = SecondsSince(begin);
+  return static_cast<double>(loop.count() - before) / seconds;
 }
 
 }  // namespace
@@ -65,11 +108,20 @@ absl::StatusOr<LinkRate> ChooseLinkRate(
 }
 
 absl::StatusOr<double> ProcessorTime(Rank& rank, const Contender& contender, int64_t steps) {
-  RETURN_IF_ERROR(contender.run(1));
-  RETURN_IF_ERROR(rank.exchange().Barrier());
-  const double before = ProcessorSeconds();
-  RETURN_IF_ERROR(contender.run(steps));
-  return rank.exchange().Max(1e6 * (ProcessorSeconds() - before) / static_cast<double>(steps));
+  absl::Status status = contender.run(1);
+  const IdleLoop loop;
+  const auto pause = [] {
+    absl::SleepFor(absl::Milliseconds(200));
+    return absl::OkStatus();
+  };
+  double seconds = 0;
+  status.Update(pause());
+  const double alone = CountsASecond(loop, pause, status, seconds);
+  RETURN_IF_ERROR(rank.exchange().Agree(status));
+  const double beside = CountsASecond(loop, [&] { return contender.run(steps); }, status, seconds);
+  RETURN_IF_ERROR(rank.exchange().Agree(status));
+  return rank.exchange().Max(1e6 * seconds / static_cast<double>(steps) *
+                             std::max(0.0, 1 - beside / alone));
 }
 
 double OverlapBound(const StepParts& parts, double sending_processor_us) {

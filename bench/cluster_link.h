@@ -44,8 +44,9 @@ absl::StatusOr<LinkRate> ChooseLinkRate(
     int64_t bytes, const WantedShare& wanted,
     absl::FunctionRef<absl::StatusOr<StepParts>(const std::string& rate)> measure);
 
-/// Collective. The processor time of one step on the rank that takes most, all threads of the
-/// process together, in microseconds.
+/// Collective, on ranks that have a core each. The time of a step in which a core can do nothing
+/// else, on the rank that takes most, in microseconds: what a loop of the lowest priority lacks
+/// beside it. So what the kernel does for a step counts, which the process's own time leaves out.
 absl::StatusOr<double> ProcessorTime(Rank& rank, const Contender& contender, int64_t steps);
 
 /// The least time of a step that computes and sends: the processor does all that both take of it,

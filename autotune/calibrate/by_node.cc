@@ -44,8 +44,7 @@ absl::StatusOr<SplitReduction> MakeSplitReduction(int64_t elements, const Config
 
 }  // namespace
 
-absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank,
-                                                                   Binaries& binaries) {
+absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank, Binaries& binaries) {
   std::vector<MeasuredWork> measured;
   if (rank.mesh().nodes == 1 || rank.mesh().ranks == 1) return measured;
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
@@ -64,8 +63,9 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank,
     ASSIGN_OR_RETURN(const std::vector<double> us, stopwatch.TimeSteps(i, kSamples));
     for (const PlacedLaunch& launch : reductions[i].launches) {
       if (launch.begin == launch.end) continue;
-      measured.push_back({WorkOf(reductions[i].program, launch.nodes, target),
-                          std::accumulate(us.begin() + launch.begin, us.begin() + launch.end, 0.0)});
+      measured.push_back(
+          {WorkOf(reductions[i].program, launch.nodes, target),
+           std::accumulate(us.begin() + launch.begin, us.begin() + launch.end, 0.0)});
     }
   }
   return measured;

@@ -1,9 +1,9 @@
 #include "autotune/session/session.h"
 
-#include <map>
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>

@@ -72,20 +72,20 @@ class Flights {
 /// Calls `work(i)` for 0 <= i < count, on this thread and on others for cores that no such call of
 /// this process uses.
 void OnFreeCores(size_t count, absl::FunctionRef<void(size_t i)> work) {
-  static std::atomic<int> free{static_cast<int>(std::thread::hardware_concurrency()) - 1};
+  static std::atomic<int> free_cores{static_cast<int>(std::thread::hardware_concurrency()) - 1};
   std::atomic<size_t> next{0};
   const auto do_all = [&] {
     for (size_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < count; ++i) {
-    if (--free < 0) {
-      ++free;
+    if (--free_cores < 0) {
+      ++free_cores;
       break;
     }
     helpers.emplace_back([&] {
       do_all();
-      ++free;
+      ++free_cores;
     });
   }
   do_all();
