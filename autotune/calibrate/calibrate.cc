@@ -28,7 +28,7 @@ namespace {
 constexpr int kProductSamples = 6;
 
 /// Links take the first bytes after a pause faster than those of a step's many collectives.
-constexpr Stopwatch::Terms kAcrossNodes = {.samples = 6, .sample_us = 20e3};
+constexpr Stopwatch::Terms kAcrossNodes = {.samples = 3, .sample_us = 10e3};
 
 /// Version of what is counted and how it is fitted: part of every key.
 constexpr int kRatesVersion = 2;
