@@ -69,8 +69,8 @@ class Flights {
   std::map<std::string, std::shared_ptr<Flight>> flights_;  // guarded by mutex_
 };
 
-/// Calls `work(i)` for 0 <= i < count, on this thread and on others for cores that no such call of
-/// this process uses.
+/// Calls `work(i)` for 0 <= i < count, on this thread and on helper threads. All concurrent calls
+/// in this process together start at most one helper thread per core but one.
 void OnFreeCores(size_t count, absl::FunctionRef<void(size_t i)> work) {
   static std::atomic<int> free_cores{static_cast<int>(std::thread::hardware_concurrency()) - 1};
   std::atomic<size_t> next{0};
@@ -143,7 +143,7 @@ class CachingCompiler : public Compiler {
       RETURN_IF_ERROR(part->binary.status());
       const Binary& binary = *part->binary;
       std::optional<std::string> content = BinaryCache::ReadAt(binary.path);
-      if (!content.has_value()) {  // somebody has removed or damaged the file since
+      if (!content.has_value()) {  // the cached file is missing or its digest is wrong
         Forget(*part);
         return CompileWhole(source);
       }
@@ -156,7 +156,8 @@ class CachingCompiler : public Compiler {
     return bundle;
   }
 
-  /// The parts that have the kernels, and those of them that the caller is to finish.
+  /// The parts that contain the kernels; second, the new ones among them, for which the caller must
+  /// call Finish.
   std::pair<Parts, Parts> PartsOf(const std::vector<KernelSource>& kernels) {
     const std::lock_guard lock(mutex_);
     Parts all, mine;
@@ -190,7 +191,7 @@ class CachingCompiler : public Compiler {
     });
   }
 
-  /// The next source with one of its kernels compiles it anew.
+  /// Removes the part's kernels from part_of_: the next source that has one compiles it again.
   void Forget(const Part& part) {
     const std::lock_guard lock(mutex_);
     for (const KernelSource& kernel : part.kernels) part_of_.erase(kernel.symbol);

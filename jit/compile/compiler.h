@@ -45,8 +45,9 @@ struct CompilerOptions {
   std::string cache_dir;  // binaries go to <cache_dir>/objects
   Optimize optimize = Optimize::kFull;
   double time_limit_s = 120;  // of one compile
-  /// A source of more kernels is compiled in parts of so many, on all cores that are free, and its
-  /// binary is a bundle; a kernel is compiled once for all sources that have it. 0: never.
+  /// A source of more than `part_kernels` kernels is compiled in parts of at most `part_kernels`
+  /// kernels, in parallel, and its binary is a bundle of the parts' binaries. A compiler object
+  /// compiles each kernel once and reuses its part for later sources. 0: sources are never split.
   size_t part_kernels = 0;
   /// While it is true, compiles end as Cancelled, those that run as well. May be null.
   std::shared_ptr<const std::atomic<bool>> stop = nullptr;
