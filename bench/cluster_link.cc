@@ -24,9 +24,9 @@ std::string RateText(double bits_per_s) {
                            : absl::StrFormat("%.0fkbit", std::max(bits_per_s / 1e3, 1.0));
 }
 
-/// A thread that counts while its core has nothing else to do, at the lowest priority there is:
-/// what others take of the core, it lacks, also where the system takes it for them, as the kernel's
-/// network does.
+/// A thread of the scheduling class SCHED_IDLE that increments a counter. It runs only while its
+/// core is otherwise idle, so its rate falls by the share of the core that other threads,
+/// interrupts and the kernel's network stack take.
 class IdleLoop {
  public:
   IdleLoop() : thread_([this] { Count(); }) {}
@@ -60,7 +60,7 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Counts a second of what `body` lasts.
+/// The loop's counts per second while `body` runs, which takes `seconds`.
 double CountsASecond(const IdleLoop& loop, absl::FunctionRef<absl::Status()> body,
                      absl::Status& status, double& seconds) {
   const int64_t before = loop.count();

@@ -44,9 +44,9 @@ absl::StatusOr<LinkRate> ChooseLinkRate(
     int64_t bytes, const WantedShare& wanted,
     absl::FunctionRef<absl::StatusOr<StepParts>(const std::string& rate)> measure);
 
-/// Collective, on ranks that have a core each. The time of a step in which a core can do nothing
-/// else, on the rank that takes most, in microseconds: what a loop of the lowest priority lacks
-/// beside it. So what the kernel does for a step counts, which the process's own time leaves out.
+/// Collective, on ranks that have a core each. The core time of one step, in microseconds, maximum
+/// over ranks: elapsed time times the share that a SCHED_IDLE loop on the same core loses while the
+/// step runs. Includes softirq time of the kernel's network stack, which getrusage does not.
 absl::StatusOr<double> ProcessorTime(Rank& rank, const Contender& contender, int64_t steps);
 
 /// The least time of a step that computes and sends: the processor does all that both take of it,

@@ -40,8 +40,8 @@ class GpuLock {
   int file_ = -1;
 };
 
-/// Keeps the context of the first GPU until the process ends: each world would make one anew, which
-/// takes long.
+/// Retains the primary context of GPU 0 until the process ends. Without it each world creates and
+/// destroys the context, which takes long.
 void KeepContext() {
   using RetainsContext = int(void** context, int device);  // cuDevicePrimaryCtxRetain, CUDA 7.0
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

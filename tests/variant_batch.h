@@ -21,8 +21,8 @@ using RunsVariant =
     std::function<absl::Status(Rank& rank, const Module& kernels, const LoweredVariant& variant,
                                uint64_t seed, int steps, Tally& tally)>;
 
-/// A number that batches of more than `variants` variants exceed, also where --most_variants says
-/// that fewer are run.
+/// `variants`, or less where --most_variants limits a batch to fewer: an exclusive lower bound of
+/// the number of variants that a batch has run.
 int64_t AtMostDrawn(int64_t variants);
 
 /// Many variants on worlds of threads, with their kernels compiled together.
@@ -46,7 +46,7 @@ class VariantBatch {
   const Tally& tally() const { return tally_; }
 
  private:
-  /// Keeps `most` of the variants, and their kernels.
+  /// Keeps at most `most` variants, drawn at random, and only their kernels.
   void Draw(size_t most, std::mt19937_64& random);
   std::string RunOn(const Machine& machine, const Target& target,
                     const std::vector<std::string>& binaries, uint64_t seed, int steps);

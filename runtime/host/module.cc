@@ -56,13 +56,13 @@ class HostModule final : public Module {
   std::map<std::string, void*, std::less<>> handle_of_;  // by kernel
 };
 
-/// A name of an open file that no other has had. dlopen takes equal names for the same object, as
-/// those of files are that are open one after the other.
+/// A path of an open file descriptor that no earlier call returned. dlopen returns the object that
+/// is already loaded when the path is equal, and descriptor numbers are reused.
 std::string NewNameOf(int file) {
   static std::atomic<uint32_t> count{0};
   std::string name = "/proc/self";
   for (uint32_t bits = ++count; bits > 0; bits >>= 1)
-    absl::StrAppend(&name, (bits & 1) != 0 ? "/." : "/");  // which changes nothing
+    absl::StrAppend(&name, (bits & 1) != 0 ? "/." : "/");  // resolves to the same folder
   return absl::StrCat(name, "/fd/", file);
 }
 
