@@ -2,9 +2,12 @@
 
 #include <cmath>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "autotune/calibrate/by_node.h"
 #include "autotune/calibrate/one_launch.h"
 #include "autotune/calibrate/probes.h"
 #include "coconet/base/status.h"
@@ -45,20 +48,53 @@ TEST(Probes, OfCollectivesAreOneLaunchEachOnAnyNodes) {
   }
 }
 
+/// Compiled binaries go to `dir`.
+Binaries::Options OptionsIn(const std::string& dir) {
+  Binaries::Options options;
+  options.target = BinaryTarget("", 0);
+  options.cache_dir = dir;
+  options.compiler = [dir]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
+    return MakeHostCompiler({.cache_dir = dir, .optimize = Optimize::kFast});
+  };
+  options.warn = [](absl::string_view) {};
+  return options;
+}
+
+TEST(Calibrate, TimesCollectivesWithinAndAcrossNodes) {
+  const absl::StatusOr<std::unique_ptr<TempDir>> folder = TempDir::Make();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  for (const int nodes : {1, 2, 4}) {
+    const absl::Status status =
+        RunWorld({.ranks = 4, .nodes = nodes}, [&](Rank& rank) -> absl::Status {
+          ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
+                           Binaries::Open(rank, OptionsIn((*folder)->path())));
+          ASSIGN_OR_RETURN(const std::vector<MeasuredWork> measured,
+                           MeasureCollectivesByNode(rank, *binaries));
+          std::set<std::pair<CollectiveStep::Kind, Group>> kinds;
+          for (const auto& [work, us] : measured) {
+            EXPECT_EQ(work.kind, Work::Kind::kCollective);
+            EXPECT_GT(us, 0);
+            EXPECT_TRUE(std::isfinite(us));
+            kinds.emplace(work.collective, work.group);
+          }
+          const std::set<std::pair<CollectiveStep::Kind, Group>> of_two_nodes = {
+              {CollectiveStep::Kind::kReduceScatter, Group::kNode},
+              {CollectiveStep::Kind::kAllReduce, Group::kAcross},
+              {CollectiveStep::Kind::kAllGather, Group::kNode}};
+          EXPECT_EQ(kinds, nodes == 2 ? of_two_nodes : decltype(kinds)());
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
 TEST(Calibrate, OnceAMachineAndWorld) {
   const absl::StatusOr<std::unique_ptr<TempDir>> folder = TempDir::Make();
   ASSERT_TRUE(folder.ok()) << folder.status();
   const std::string dir = (*folder)->path();
   const absl::Status status = RunWorld({.ranks = 2}, [&](Rank& rank) -> absl::Status {
-    Binaries::Options options;
-    options.target = BinaryTarget("", 0);
-    options.cache_dir = dir;
-    options.compiler = [&]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
-      return MakeHostCompiler({.cache_dir = dir, .optimize = Optimize::kFast});
-    };
-    options.warn = [](absl::string_view) {};
     ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
-                     Binaries::Open(rank, std::move(options)));
+                     Binaries::Open(rank, OptionsIn(dir)));
     std::unique_ptr<TuningCache> cache;
     if (rank.rank() == 0) cache = TuningCache::Open(dir + "/tuning.db", nullptr);
     ASSIGN_OR_RETURN(const Rates first, CalibrateOnce(rank, *binaries, cache.get()));
