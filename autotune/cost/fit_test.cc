@@ -104,6 +104,34 @@ TEST(MeasuredCostModel, TakesAMeasuredProductsTimeAndItsRateForNeighbours) {
   EXPECT_EQ(model.Us(work), 0) << "nothing of the type was measured";
 }
 
+TEST(MeasuredCostModel, TakesTheLikestCollective) {
+  using Kind = CollectiveStep::Kind;
+  Rates rates;
+  rates.collectives = {{Kind::kAllReduce, Group::kStage, 1, {}},
+                       {Kind::kAllGather, Group::kStage, 2, {}},
+                       {Kind::kReduceScatter, Group::kNode, 3, {}},
+                       {Kind::kAllGather, Group::kNode, 4, {}},
+                       {Kind::kAllReduce, Group::kAcross, 5, {}}};
+  const MeasuredCostModel model(rates);
+  const auto us = [&](Kind kind, Group group) {
+    Work work{.kind = Work::Kind::kCollective};
+    work.collective = kind;
+    work.group = group;
+    return model.Us(work);
+  };
+  EXPECT_EQ(us(Kind::kAllReduce, Group::kStage), 1);
+  EXPECT_EQ(us(Kind::kReduceScatter, Group::kStage), 2);
+  EXPECT_EQ(us(Kind::kReduceScatter, Group::kNode), 3);
+  EXPECT_EQ(us(Kind::kAllReduce, Group::kNode), 4);
+  EXPECT_EQ(us(Kind::kReduceScatter, Group::kAcross), 5);
+  rates.collectives.pop_back();
+  const MeasuredCostModel fewer(rates);
+  Work across{.kind = Work::Kind::kCollective};
+  across.collective = Kind::kAllReduce;
+  across.group = Group::kAcross;
+  EXPECT_EQ(fewer.Us(across), 1);
+}
+
 TEST(CorrectedCostModel, MovesTowardsWhatWasMeasured) {
   Rates rates;
   rates.launch_us = 10;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -66,14 +67,19 @@ double ProductUs(const Rates& rates, const Work& work) {
   return weights == 0 ? 0 : wanted * std::exp(sum / weights);
 }
 
+/// How well a measured collective stands for another one.
+int Likeness(const Rates::Collective& measured, const Work& work) {
+  return 4 * (measured.group == work.group ? 1 : 0) +
+         2 * (measured.kind == work.collective ? 1 : 0) +
+         (measured.kind == CollectiveStep::Kind::kAllGather ? 1 : 0);
+}
+
 double CollectiveUs(const Rates& rates, const Work& work) {
-  const Rates::Collective* like = nullptr;
-  for (const Rates::Collective& c : rates.collectives) {
-    if (c.group != work.group) continue;
-    if (c.kind == work.collective) like = &c;
-    if (like == nullptr && c.kind == CollectiveStep::Kind::kAllGather) like = &c;
-  }
-  if (like == nullptr) return 0;
+  const auto like = absl::c_max_element(
+      rates.collectives, [&](const Rates::Collective& a, const Rates::Collective& b) {
+        return Likeness(a, work) < Likeness(b, work);
+      });
+  if (like == rates.collectives.end()) return 0;
   const double tensors = std::max(work.tensors, 1), each = work.bytes / tensors;
   double us = like->call;
   for (size_t part = 0; part < like->byte.size(); ++part)

@@ -19,8 +19,9 @@ double KernelUs(const Rates& rates, const Work& work);
 /// - Products: as fast, per multiply-add, as measured products of nearby shapes: an average with
 ///   the inverse squares of the distances of the logarithms of m, n, k and the batch as weights. A
 ///   shape that was measured takes its own time.
-/// - Collectives: a call per tensor, and the bytes. Kinds that were not measured take the time of
-///   an AllGather; without any rates, 0.
+/// - Collectives: a call per tensor, and the bytes. A kind and group that were not measured
+///   together take the rates of the group's AllGather, else of the group's other collectives, else
+///   of the kind in another group; without any rates, 0.
 class MeasuredCostModel final : public CostModel {
  public:
   explicit MeasuredCostModel(Rates rates) : rates_(std::move(rates)) {}
