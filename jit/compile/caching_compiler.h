@@ -27,7 +27,7 @@ class Translator {
 /// expands the source's includes and translates it, once however many threads and processes ask.
 /// `part_kernels`: see CompilerOptions.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
-                                              std::unique_ptr<BinaryCache> cache,
+                                              std::shared_ptr<BinaryCache> cache,
                                               size_t part_kernels = 0);
 
 /// To be called by translators for each run of a compiler; see CompilerRuns.

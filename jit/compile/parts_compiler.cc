@@ -1,0 +1,124 @@
+#include "jit/compile/parts_compiler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/bundle.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Calls `work(i)` for 0 <= i < count, on this thread and on helper threads. All concurrent calls
+/// in this process together start at most one helper thread per core but one.
+void OnFreeCores(size_t count, absl::FunctionRef<void(size_t i)> work) {
+  static std::atomic<int> free_cores{static_cast<int>(std::thread::hardware_concurrency()) - 1};
+  std::atomic<size_t> next{0};
+  const auto do_all = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < count; ++i) {
+    if (--free_cores < 0) {
+      ++free_cores;
+      break;
+    }
+    helpers.emplace_back([&] {
+      do_all();
+      ++free_cores;
+    });
+  }
+  do_all();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+std::string PartsCompiler::Part::Source() const {
+  std::string source(kKernelInclude);
+  for (const KernelSource& kernel : kernels) absl::StrAppend(&source, kernel.text);
+  return source;
+}
+
+std::string PartsCompiler::Part::Name() const {
+  return absl::StrJoin(kernels, ",", [](std::string* out, const KernelSource& kernel) {
+    out->append(kernel.symbol);
+  });
+}
+
+absl::StatusOr<Binary> PartsCompiler::Compile(const std::string& source) {
+  const std::vector<KernelSource> kernels = KernelsOf(source);
+  if (kernels.size() <= part_kernels_) return whole_->Compile(source);
+  const std::string name =
+      absl::StrCat(Fingerprint(absl::StrCat(identity(), "\n", source)), ".bundle");
+  if (std::optional<std::string> path = cache_->Find(name); path.has_value())
+    return Binary{*std::move(path), /*from_cache=*/true, ""};
+  const auto [all, mine] = PartsOf(kernels);
+  OnFreeCores(mine.size(), [&, &mine = mine](size_t i) { Finish(*mine[i]); });
+  AwaitAll(all);
+  Binary bundle{"", /*from_cache=*/true, ""};
+  std::vector<std::pair<std::string, std::string>> contents;
+  for (const std::shared_ptr<Part>& part : all) {
+    RETURN_IF_ERROR(part->binary.status());
+    const Binary& binary = *part->binary;
+    std::optional<std::string> content = BinaryCache::ReadAt(binary.path);
+    if (!content.has_value()) {  // the cached file is missing or its digest is wrong
+      Forget(*part);
+      return whole_->Compile(source);
+    }
+    bundle.from_cache = bundle.from_cache && binary.from_cache;
+    if (!binary.note.empty()) bundle.note = binary.note;
+    contents.emplace_back(part->Name(), *std::move(content));
+  }
+  ASSIGN_OR_RETURN(bundle.path,
+                   cache_->Store(name, PackBundle(contents), BinaryCache::Existing::kKeep));
+  return bundle;
+}
+
+std::pair<PartsCompiler::Parts, PartsCompiler::Parts> PartsCompiler::PartsOf(
+    const std::vector<KernelSource>& kernels) {
+  const std::lock_guard lock(mutex_);
+  Parts all, mine;
+  std::set<const Part*> seen;
+  for (const KernelSource& kernel : kernels) {
+    const auto [at, is_new] = part_of_.try_emplace(kernel.symbol);
+    if (is_new) {
+      if (mine.empty() || mine.back()->kernels.size() == part_kernels_)
+        mine.push_back(std::make_shared<Part>());
+      mine.back()->kernels.push_back(kernel);
+      at->second = mine.back();
+    }
+    if (seen.insert(at->second.get()).second) all.push_back(at->second);
+  }
+  return {std::move(all), std::move(mine)};
+}
+
+void PartsCompiler::Finish(Part& part) {
+  absl::StatusOr<Binary> binary = whole_->Compile(part.Source());
+  if (!binary.ok()) Forget(part);
+  const std::lock_guard lock(mutex_);
+  part.binary = std::move(binary);
+  part.done = true;
+  part_done_.notify_all();
+}
+
+void PartsCompiler::AwaitAll(const Parts& parts) {
+  std::unique_lock lock(mutex_);
+  part_done_.wait(lock, [&] {
+    return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->done; });
+  });
+}
+
+void PartsCompiler::Forget(const Part& part) {
+  const std::lock_guard lock(mutex_);
+  for (const KernelSource& kernel : part.kernels) part_of_.erase(kernel.symbol);
+}
+
+}  // namespace coconet
