@@ -49,8 +49,7 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank, B
   if (rank.mesh().nodes == 1 || rank.mesh().ranks == 1) return measured;
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
   const Target target = TargetOf(rank);
-  ASSIGN_OR_RETURN(Binaries::Loaded none, binaries.Load("", ""));
-  const std::shared_ptr<Module> module = std::move(none.module);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompileLaunches(binaries, {}));
   std::vector<SplitReduction> reductions;
   for (int64_t elements : kElements) {
     ASSIGN_OR_RETURN(reductions.emplace_back(), MakeSplitReduction(elements, config, target));

@@ -101,11 +101,11 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
     absl::StatusOr<OneLaunch> launch = MakeOneLaunch(program, config, target);
     if (launch.ok()) launches.push_back(*std::move(launch));
   }
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Module>> modules,
+  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
                    CompileLaunches(binaries, launches, {.stop = interrupted, .progress = nullptr}));
   std::vector<TimedPlan> plans;
-  for (size_t i = 0; i < launches.size(); ++i)
-    plans.push_back({&launches[i].lowered.plan, modules[i], RowsOf(launches[i].program)});
+  for (const OneLaunch& launch : launches)
+    plans.push_back({&launch.lowered.plan, module, RowsOf(launch.program)});
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(plans)));
   std::vector<MeasuredWork> measured;
   for (size_t i = 0; i < launches.size(); ++i) {

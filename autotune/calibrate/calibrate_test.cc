@@ -54,7 +54,8 @@ Binaries::Options OptionsIn(const std::string& dir) {
   options.target = BinaryTarget("", 0);
   options.cache_dir = dir;
   options.compiler = [dir]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
-    return MakeHostCompiler({.cache_dir = dir, .optimize = Optimize::kFast});
+    return MakeCompilerFor(/*arch=*/"", /*simulated=*/false,
+                           {.cache_dir = dir, .optimize = Optimize::kFast});
   };
   options.warn = [](absl::string_view) {};
   return options;

@@ -77,11 +77,10 @@ absl::Status MeasureInterference(Rank& rank, Binaries& binaries, Rates& rates) {
                    }()));
   both.program = fused.program();
   ASSIGN_OR_RETURN(both.lowered, Lower(fused, config, TargetOf(rank)));
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Module>> modules,
-                   CompileLaunches(binaries, {&both, 1}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompileLaunches(binaries, {&both, 1}));
   const auto time = [&](int kernels, int collectives) -> absl::StatusOr<double> {
     const Plan plan = Repeated(both.lowered.plan, kernels, collectives);
-    ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, {{&plan, modules[0]}}));
+    ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, {{&plan, module}}));
     return stopwatch.Time(0, {});
   };
   ASSIGN_OR_RETURN(const double kernel, time(8, 0));

@@ -14,12 +14,6 @@
 #include "coconet/schedule/schedule.h"
 
 namespace coconet {
-namespace {
-
-/// Of a translation unit: several per core, so that all cores compile until the end.
-constexpr size_t kKernelsOfUnit = 6;
-
-}  // namespace
 
 absl::StatusOr<Config> PlainConfig(Rank& rank) {
   ASSIGN_OR_RETURN(const double narrowest,
@@ -73,42 +67,22 @@ int64_t RowsOf(const TypedGraph& program) {
   return std::max<int64_t>(rows.value_or(kFew), 1);
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
-    Binaries& binaries, absl::Span<const OneLaunch> launches, const CompileWatch& watch) {
-  std::map<std::string, int> unit_of;  // by symbol
-  std::vector<std::vector<std::pair<std::string, std::string>>> units;
-  std::vector<int> units_of_launches;
-  for (const OneLaunch& launch : launches) {
-    int unit = -1;
-    for (const auto& kernel : launch.lowered.kernels) {
-      const auto [at, is_new] = unit_of.emplace(kernel.first, -1);
-      if (is_new) {
-        if (units.empty() || (unit < 0 && units.back().size() >= kKernelsOfUnit))
-          units.emplace_back();
-        at->second = static_cast<int>(units.size()) - 1;
-        units.back().push_back(kernel);
-      }
-      unit = at->second;
-    }
-    units_of_launches.push_back(unit);
+absl::StatusOr<std::shared_ptr<Module>> CompileLaunches(Binaries& binaries,
+                                                        absl::Span<const OneLaunch> launches,
+                                                        const CompileWatch& watch) {
+  std::map<std::string, std::string> kernels;  // by symbol
+  for (const OneLaunch& launch : launches)
+    kernels.insert(launch.lowered.kernels.begin(), launch.lowered.kernels.end());
+  const std::string source = SourceOf({kernels.begin(), kernels.end()});
+  std::string path;
+  if (!source.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
+                     binaries.Compile({&source, 1}, watch));
+    ASSIGN_OR_RETURN(path, paths[0]);
   }
-  std::vector<std::string> sources;
-  for (const auto& kernels : units) sources.push_back(SourceOf(kernels));
-  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
-                   binaries.Compile(sources, watch));
-  std::vector<std::shared_ptr<Module>> modules;
-  for (size_t unit = 0; unit <= sources.size(); ++unit) {
-    const bool is_empty = unit == sources.size();  // of launches of libraries
-    if (!is_empty) RETURN_IF_ERROR(paths[unit].status());
-    ASSIGN_OR_RETURN(Binaries::Loaded loaded,
-                     binaries.Load(is_empty ? "" : *paths[unit], is_empty ? "" : sources[unit]));
-    RETURN_IF_ERROR(loaded.status);
-    modules.push_back(std::move(loaded.module));
-  }
-  std::vector<std::shared_ptr<Module>> of_launches;
-  for (int unit : units_of_launches)
-    of_launches.push_back(unit < 0 ? modules.back() : modules[static_cast<size_t>(unit)]);
-  return of_launches;
+  ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries.Load(path, source));
+  RETURN_IF_ERROR(loaded.status);
+  return std::shared_ptr<Module>(std::move(loaded.module));
 }
 
 }  // namespace coconet

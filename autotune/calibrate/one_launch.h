@@ -35,10 +35,11 @@ absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& conf
 /// Rows of the smallest table that the program takes rows of by index; a few where there is none.
 int64_t RowsOf(const TypedGraph& program);
 
-/// Collective: compiles the kernels of all, several in each translation unit, since a compiler's
-/// start takes as long as some kernels. The modules by launch; ranks pass equal launches. Cancelled
-/// where `watch` stops it.
-absl::StatusOr<std::vector<std::shared_ptr<Module>>> CompileLaunches(
-    Binaries& binaries, absl::Span<const OneLaunch> launches, const CompileWatch& watch = {});
+/// Collective: compiles the kernels of all launches as one source, which the compiler may split
+/// (CompilerOptions::part_kernels), and loads them as one module. Ranks pass equal launches.
+/// Cancelled where `watch` stops it.
+absl::StatusOr<std::shared_ptr<Module>> CompileLaunches(Binaries& binaries,
+                                                        absl::Span<const OneLaunch> launches,
+                                                        const CompileWatch& watch = {});
 
 }  // namespace coconet

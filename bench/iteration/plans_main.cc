@@ -69,12 +69,16 @@ absl::StatusOr<std::vector<PlannedSchedule>> PlansOfRank0(Rank& rank, const Grap
 absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank) {
   ASSIGN_OR_RETURN(const Graph step, GptStep(ModelOfFlags()));
   const std::string cache = absl::GetFlag(FLAGS_cache);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Binaries> binaries,
-      Binaries::Open(rank, {.target = BinaryTarget("", 0),
-                            .cache_dir = cache,
-                            .compiler = [&] { return MakeHostCompiler({.cache_dir = cache}); },
-                            .warn = [](absl::string_view) {}}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
+                   Binaries::Open(rank, {.target = BinaryTarget("", 0),
+                                         .cache_dir = cache,
+                                         .compiler =
+                                             [&] {
+                                               return MakeCompilerFor(/*arch=*/"",
+                                                                      /*simulated=*/false,
+                                                                      {.cache_dir = cache});
+                                             },
+                                         .warn = [](absl::string_view) {}}));
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(step));
   ASSIGN_OR_RETURN(
       const Rates rates,

@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<Row>> JudgeAll(Rank& rank, const std::string& cache) 
   options.target = BinaryTarget("", 0);
   options.cache_dir = cache;
   options.compiler = [&]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
-    return MakeHostCompiler({.cache_dir = cache});
+    return MakeCompilerFor(/*arch=*/"", /*simulated=*/false, {.cache_dir = cache});
   };
   options.warn = [](absl::string_view) {};
   ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
