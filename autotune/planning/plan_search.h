@@ -22,10 +22,10 @@ enum class PlanStrategy : uint8_t {
 /// What a search has reached.
 struct PlanProgress {
   double seconds = 0;
-  int64_t evaluations = 0;  // simulated plans
-  double us = 0;            // of the best plan
-  double bound_us = 0;      // BoundOf the best plan
-  double gap() const { return us / bound_us - 1; }
+  int64_t evaluations = 0;                          // simulated plans
+  double us = 0;                                    // of the best plan
+  double bound_us = 0;                              // BoundOf the best plan
+  double gap() const { return us / bound_us - 1; }  // may be negative by rounding
 };
 
 struct PlanSearchOptions {

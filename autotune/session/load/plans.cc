@@ -97,7 +97,8 @@ absl::StatusOr<std::vector<PlannedSchedule>> SearchHere(const Loading& loading, 
   options.search.go_on = [&] { return awaited.Beat() && !loading.Interrupted(); };
   options.search.progress = [&](const PlanProgress& progress) {
     loading.Report(absl::StrFormat("planned %d times: %.4g ms simulated, %.2f %% over the bound",
-                                   progress.evaluations, progress.us / 1e3, 100 * progress.gap()));
+                                   progress.evaluations, progress.us / 1e3,
+                                   100 * std::max(0.0, progress.gap())));
   };
   return PlannedSchedules(loading.program, TargetOf(loading.rank()), model, options);
 }
