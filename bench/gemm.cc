@@ -26,9 +26,14 @@ absl::StatusOr<dnnl::memory::data_type> TypeOf(DType dtype) {
     case DType::kBF16:
       return dnnl::memory::data_type::bf16;
     case DType::kF64:
+    case DType::kI8:
+    case DType::kI16:
     case DType::kI32:
     case DType::kI64:
     case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
     case DType::kBool:
       break;
   }

@@ -64,8 +64,8 @@ ElementwiseKernel PointwiseKernel(Pw fn, DType dtype, int lanes) {
   kernel.operands.assign(info.arity, dtype);
   if (fn == Pw::kSelect) kernel.operands[0] = DType::kBool;
   if (info.result == PwResult::kBool) kernel.result = DType::kBool;
-  kernel.expression =
-      absl::StrReplaceAll(info.kernel_expr, {{"$0", "x"}, {"$1", "y"}, {"$2", "z"}});
+  kernel.expression = absl::StrReplaceAll(
+      info.kernel_expr, {{"$0", "x"}, {"$1", "y"}, {"$2", "z"}, {"$T", KernelTypeName(dtype)}});
   return kernel;
 }
 
@@ -73,10 +73,11 @@ std::vector<ElementwiseKernel> PointwiseKernels() {
   std::vector<ElementwiseKernel> kernels;
   for (int row = 0; row < static_cast<int>(AllPointwise().size()); ++row) {
     const Pw fn = static_cast<Pw>(row);
-    for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8,
-                        DType::kBool}) {
+    for (DType dtype : kAllDTypes) {
+      if (dtype == DType::kBF16) continue;  // computed as f16 is
       if (Info(fn).float_only && !IsFloat(dtype)) continue;
       if (Info(fn).of_bools != (dtype == DType::kBool)) continue;
+      if (Info(fn).of_bits && !IsInteger(dtype)) continue;
       for (int lanes : LanesOf(dtype)) kernels.push_back(PointwiseKernel(fn, dtype, lanes));
     }
   }

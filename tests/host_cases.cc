@@ -28,6 +28,14 @@ input x : f32[N] replicated
 output y = cast(u8, all_reduce(sum, g) / h) + cast(u8, 100 * x)
 output z = cast(i32, 4 * x) - all_reduce(max, g)
 )";
+constexpr char kBits[] = R"(coconet 1
+program bits
+input g : i32[N] local
+input h : i32[N] replicated
+input u : u32[N] replicated
+output y = shift_left(all_reduce(sum, g), 8 * h)
+output z = shift_right_logical(all_reduce(max, g), 3) + cast(i32, u / bit_not(u * 0))
+)";
 constexpr char kFunctions[] = R"(coconet 1
 program functions
 input x : f32[N] local
@@ -216,6 +224,7 @@ const std::vector<MutationCase>& HostCases() {
         {"host-range", kRange, {{"N", 5001}}, "fuse(AR h); fuse(RS g, AG)", kPull, 3},
         {"host-guarded", kGuarded, {{"N", 5001}}, "fuse(AR, C)", kPull, 2},
         {"host-integers", kIntegers, {{"N", 5001}}, "fuse(AR g, C); fuse(AR g, C)", kPull, 2},
+        {"host-bits", kBits, {{"N", 5001}}, "fuse(AR g, C); fuse(AR g, C)", kPull, 2},
         {"host-embedding", kEmbedding, {{"V", 101}, {"H", 40}, {"S", 70}}, "C; fuse(AR)", kPull, 2},
         {"host-product",
          kLongProduct,

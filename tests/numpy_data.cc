@@ -43,8 +43,10 @@ double Stored(DType dtype, double value) {
 
 double Natural(DType dtype, Draws& draws) {
   if (dtype == DType::kBool) return draws.OneIn(2);
-  if (dtype == DType::kU8) return std::floor(draws.Between(0, 256));
-  if (!IsFloat(dtype)) return std::floor(draws.Between(-1000, 1000));
+  if (!IsFloat(dtype)) {
+    return std::floor(
+        draws.Between(std::max(MinFinite(dtype), -1000.0), std::min(MaxFinite(dtype) + 1, 1000.0)));
+  }
   if (draws.OneIn(16)) return 0;
   const double spread = dtype == DType::kF16 ? 3 : 6;  // of exponents; squares stay finite in f16
   return draws.Normal() * std::exp2(draws.Between(-spread, spread));
@@ -66,7 +68,8 @@ double Huge(DType dtype, Draws& draws) {
 double Special(DType dtype, double sign, Draws& draws) {
   const double most = MaxFinite(dtype);
   if (dtype == DType::kI64) return draws.Of({0.0, -1.0, 0x1p52, -0x1p52, -0x1p63});
-  if (!IsFloat(dtype)) return draws.Of({0.0, 1.0, dtype == DType::kI32 ? -most - 1 : most, most});
+  if (dtype == DType::kU64) return draws.Of({0.0, 1.0, 0x1p52, 0x1p63});
+  if (!IsFloat(dtype)) return draws.Of({0.0, 1.0, MinFinite(dtype), most});
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double tiny = Tiny(dtype, draws);
   const double huge = sign * (draws.OneIn(4) ? most : Huge(dtype, draws));

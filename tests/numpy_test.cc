@@ -188,6 +188,20 @@ output p = concat(a, b, a, 1)
 output y = all_gather(concat(u, v, u, 1))
 output z = all_to_all(concat(all_to_all(v, 2), all_to_all(v, 2), 0), 1)
 )"},
+    {"turned",
+     {{"B", 7}, {"N", 33}, {"D", 9}},
+     R"(input a : f32[B, 1, N] local
+input b : bf16[N] replicated
+input c : i32[B, D] sliced(0)
+state s : f32[B, N]
+G = all_reduce(sum, a)
+update(s, 0.5 * s + reverse(reshape(G, [B, N]), 0, 1))
+output whole = expand(G, [B, D, N])
+output rows = expand(b, [D, N])
+output back = reverse(expand(b, [2, N]), 1)
+output part = all_gather(reverse(c, 1))
+output third = all_gather(expand(reshape(c, [B, 1, D]), [2, B, 3, D]))
+)"},
     {"scattered",
      {{"V", 37}, {"E", 5}, {"C", 11}, {"S", 29}, {"L", 3}, {"D", 9}},
      R"(input u : bf16[E, C, D] sliced(0)
@@ -254,6 +268,33 @@ output most = all_reduce(max, amax(n))
 output bytes = all_reduce(sum, u) * 3
 output which = a > sign(b)
 )"},
+    {"bits",
+     {{"N", 515}},
+     R"(input a : u32[N] local
+input b : u32[N] local
+input c : i8[N] local
+input d : i16[N] local
+input e : u16[N] local
+input f : u64[N] local
+output mixed = bit_xor(shift_left(a, 13), bit_or(shift_right(a, 19), bit_and(b, 255)))
+output total = all_reduce(sum, a) * 3
+output least = all_reduce(min, bit_not(b))
+output quotient = a / b
+output rest = rem(a, b)
+output arithmetic = shift_right(c, 3)
+output logical = shift_right_logical(c, 3)
+output gone = shift_left(d, 16) + shift_right(d, 99)
+output small = all_reduce(sum, c)
+output sixteen = all_reduce(max, d - 3 * d) + 0 * all_reduce(min, d)
+output wide = e * e + e
+output folded = all_reduce(sum, sum(a))
+output most = all_reduce(max, amax(e))
+output saturated = cast(i8, d)
+output natural = cast(u32, c)
+output back = cast(i16, a)
+output long = bit_and(f, 1023) + cast(u64, e)
+output less = a < b
+)"},
     {"statistics",
      {{"N", 515}},
      R"(input x : f64[N] local
@@ -293,6 +334,14 @@ output sqrt = sqrt(x)
 output rsqrt = rsqrt(x)
 output pow = pow(abs(x), y)
 output quotient = x / y
+output log1p = log1p(abs(x))
+output expm1 = expm1(x)
+output sin = sin(x)
+output cos = cos(y)
+output floor = floor(x)
+output ceil = ceil(y)
+output round = round(x * 4)
+output rem = rem(x, y)
 output less = x < y
 output differs = x != y
 output between = x < y and not x < -1 or y > 2

@@ -78,6 +78,55 @@ output d = all_gather(shard(x, 1) * shard(x, 1))
 output e = norm(shard(t, flat))
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
+    {"turned_and_repeated",
+     R"(input g : f32[M, N] local
+input u : f16[B, M, N] sliced(1)
+input v : bf16[M, N] sliced(flat)
+input n : i16[M, 1] replicated
+state s : f32[M, N]
+G = all_reduce(sum, g)
+p = update(s, s * 0.5 + reverse(G, 1))
+output a = all_gather(expand(sum(u, 2), [2, B, M, 3]) * 2)
+output b = all_gather(reverse(u, 0, 2))
+output c = reverse(expand(n, [2, M, N]), 0, 1, 2) + n
+output d = all_reduce(sum, reverse(expand(g[0:1], [3, N]), 0, 1))
+output e = all_gather(expand(v, [M, N]))
+output f = matmul(reverse(p, 0), expand(sum(G, 0), [M, N]), transpose_b)
+)",
+     {{{"B", 1}, {"M", 1}, {"N", 1}},
+      {{"B", 2}, {"M", 5}, {"N", 32}},
+      {{"B", 3}, {"M", 33}, {"N", 17}}}},
+    {"integers_of_all_widths",
+     R"(input a : i8[M, N] local
+input b : i16[N] replicated
+input c : u16[M, N] sliced(0)
+input d : u32[N] local
+input e : u64[M, N] local
+state s : u32[N]
+update(s, bit_xor(s * 3, all_reduce(sum, d)) - 1)
+output f = all_reduce(sum, a * cast(i8, b) / 16)
+output h = all_reduce(max, sum(cast(i32, a), 1))
+output i = all_gather(shift_left(c, 3) - c / 2)
+output j = all_reduce(min, amin(d)) + rem(amax(s), 7)
+output k = all_reduce(sum, sum(bit_and(e, 15), 0))
+output l = all_gather(reduce_scatter(max, bit_or(b, cast(i16, rank(i32))), 0))
+output m = shift_right_logical(b, 5) + shift_right(b, 5)
+)",
+     {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 67}}, {{"M", 33}, {"N", 64}}},
+     {1, 2, 3, 4, 8, {4, 2}, {2, 1, 2}}},
+    {"whole_numbers_and_waves",
+     R"(input g : f32[N] local
+input h : bf16[N] local
+input x : f64[N] replicated
+state s : f32[N]
+G = all_reduce(sum, g)
+update(s, s * 0.5 + sin(G) * cos(G))
+output a = floor(G * 3) + ceil(s * 0.5) - round(s * 4)
+output b = all_reduce(sum, log1p(abs(h)) - expm1(h))
+output c = rem(x * 5, 1.5) + floor(x)
+output d = all_reduce(max, rem(g, abs(g) + 0.25))
+)",
+     {{{"N", 1}}, {{"N", 67}}, {{"N", 1024}}}},
     {"views_of_slices",
      R"(input u : f32[B, M, N] sliced(1)
 input v : f16[M, N] sliced(flat)

@@ -61,9 +61,7 @@ std::optional<Graph> WithExtent(const Graph& g, int64_t extent, int64_t smaller)
   };
   Graph out = g;
   for (Node& node : out.nodes) {
-    if (auto* input = std::get_if<Input>(&node.op)) shrink(input->type.shape);
-    if (auto* state = std::get_if<State>(&node.op)) shrink(state->type.shape);
-    if (auto* reshape = std::get_if<Reshape>(&node.op)) shrink(reshape->shape);
+    if (Shape* shape = DeclaredShape(node.op)) shrink(*shape);
   }
   if (!InferTypes(out).ok()) return std::nullopt;
   return out;

@@ -58,7 +58,8 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
           static_cast<uint64_t>(index));
   if (base == "wild") return WildInteger(bits);
   double value = std::ldexp(static_cast<double>(bits >> 11), -52) - 1;
-  if (base == "v" || base == "lr" || dtype == DType::kU8) value = std::fabs(value);
+  if (base == "v" || base == "lr" || (IsInteger(dtype) && !IsSigned(dtype)))
+    value = std::fabs(value);
   if (base == "v") value = kLeastMoment + (1 - kLeastMoment) * value;
   if (dtype == DType::kBool)
     value = value < 0;

@@ -32,9 +32,15 @@ uint64_t WordOf(DType dtype) {
     case DType::kF64:
       return Repeated<uint64_t>(0xFFF5A5A5A5A5A5A5);
     case DType::kI32:
+    case DType::kU32:
       return Repeated<uint32_t>(1);
     case DType::kI64:
+    case DType::kU64:
       return Repeated<uint64_t>(1);
+    case DType::kI16:
+    case DType::kU16:
+      return Repeated<uint16_t>(1);
+    case DType::kI8:
     case DType::kU8:
     case DType::kBool:
       return Repeated<uint8_t>(1);

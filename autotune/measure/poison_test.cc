@@ -10,11 +10,8 @@
 namespace coconet {
 namespace {
 
-constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
-                            DType::kI32, DType::kI64, DType::kU8,   DType::kBool};
-
 TEST(Poison, IsNaNsAndOnes) {
-  for (DType dtype : kTypes) {
+  for (DType dtype : kAllDTypes) {
     std::vector<char> memory(1 << 12);
     Poison(dtype, 0, absl::MakeSpan(memory));
     for (int64_t i : {0, 1, 77, 500}) {
@@ -28,7 +25,7 @@ TEST(Poison, IsNaNsAndOnes) {
 }
 
 TEST(Poison, GoesOnWherePoisonBegan) {
-  for (DType dtype : kTypes) {
+  for (DType dtype : kAllDTypes) {
     std::vector<char> whole(3000), parts(3000);
     Poison(dtype, 0, absl::MakeSpan(whole));
     for (size_t at : {0, 3, 12, 1001, 1007, 2999}) {
@@ -42,7 +39,7 @@ TEST(Poison, GoesOnWherePoisonBegan) {
 
 TEST(Poison, ShowsWhichByteIsAnother) {
   std::vector<char> memory(3000);
-  for (DType dtype : kTypes) {
+  for (DType dtype : kAllDTypes) {
     for (int64_t changed : {0, 7, 511, 512, 2999}) {
       Poison(dtype, 5, absl::MakeSpan(memory));
       EXPECT_EQ(FirstUnpoisoned(dtype, 5, memory), 3000);

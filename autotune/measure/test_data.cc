@@ -110,6 +110,7 @@ void WriteBlock(DType dtype, bool is_signed, bool scalar, uint32_t halvings, con
                 int64_t count, void* out) {
   const auto f32 = [=](uint32_t w) { return F32Bits(w, is_signed, halvings); };
   const auto small = [=](uint32_t w) { return Small(w, is_signed); };
+  const auto unsigned_small = [](uint32_t w) { return Small(w, false); };
   switch (dtype) {
     case DType::kF32:
       return Write<uint32_t>(words, count, out, f32);
@@ -123,12 +124,22 @@ void WriteBlock(DType dtype, bool is_signed, bool scalar, uint32_t halvings, con
       if (scalar) return Write<double>(words, count, out, small);
       return Write<double>(words, count, out,
                            [=](uint32_t w) { return std::bit_cast<float>(f32(w)); });
+    case DType::kI8:
+      return Write<int8_t>(words, count, out, small);
+    case DType::kI16:
+      return Write<int16_t>(words, count, out, small);
     case DType::kI32:
       return Write<int32_t>(words, count, out, small);
     case DType::kI64:
       return Write<int64_t>(words, count, out, small);
     case DType::kU8:
-      return Write<uint8_t>(words, count, out, [](uint32_t w) { return Small(w, false); });
+      return Write<uint8_t>(words, count, out, unsigned_small);
+    case DType::kU16:
+      return Write<uint16_t>(words, count, out, unsigned_small);
+    case DType::kU32:
+      return Write<uint32_t>(words, count, out, unsigned_small);
+    case DType::kU64:
+      return Write<uint64_t>(words, count, out, unsigned_small);
     case DType::kBool:
       return Write<uint8_t>(words, count, out, [](uint32_t w) { return w & 1; });
   }
@@ -151,7 +162,7 @@ double Wide(DType dtype, double ordinary, uint64_t tensor, uint64_t random) {
     const int shift = e.least + static_cast<int>(tensor % (e.most - e.least + 1));
     return std::ldexp(ordinary, shift - e.spread + static_cast<int>(random % (2 * e.spread + 1)));
   }
-  const bool is_narrow = dtype == DType::kU8 || dtype == DType::kBool;
+  const bool is_narrow = SizeOf(dtype) == 1;
   return is_narrow ? ordinary : std::ldexp(ordinary, static_cast<int>(random % 12));
 }
 
@@ -166,7 +177,7 @@ double Special(DType dtype, bool is_signed, uint64_t random) {
   }
   if (dtype == DType::kBool || random % 2 == 0) return 0;
   // Doubles do not hold the greatest i64.
-  return sign * (dtype == DType::kI64 ? std::ldexp(1, 53) : MaxFinite(dtype));
+  return sign * (SizeOf(dtype) == 8 ? std::ldexp(1, 53) : MaxFinite(dtype));
 }
 
 }  // namespace

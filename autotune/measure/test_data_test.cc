@@ -124,7 +124,7 @@ TEST(TestData, IsWellConditioned) {
       ASSERT_TRUE(std::abs(g) >= 0.5 && std::abs(g) <= most && m <= most)
           << Name(dtype) << " " << g << " " << m;
     }
-    const bool has_sign = dtype != DType::kBool && dtype != DType::kU8;
+    const bool has_sign = IsSigned(dtype);
     EXPECT_NEAR(negative, has_sign ? kN / 2 : 0, kN / 20) << Name(dtype);
     EXPECT_GT(values.size(), dtype == DType::kF32 ? 9900u : 1u);
   }

@@ -132,9 +132,14 @@ uint64_t HashOf(DType dtype, const char* bytes, int64_t count) {
       return HashOfFloats<uint16_t>(bytes, count, 0x7C00);
     case DType::kBF16:
       return HashOfFloats<uint16_t>(bytes, count, 0x7F80);
+    case DType::kI8:
+    case DType::kI16:
     case DType::kI32:
     case DType::kI64:
     case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
     case DType::kBool: {
       Hash hash;
       hash.Add(bytes, count * static_cast<int64_t>(SizeOf(dtype)));

@@ -17,18 +17,26 @@ struct DTypeInfo {
   double unit_roundoff;
   double min_subnormal;
   double max_finite;
+  double min_finite;
 };
 
 // One row per type, in the order of the enumeration.
 constexpr DTypeInfo kDTypes[] = {
-    {"f32", 4, true, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max()},
-    {"f16", 2, true, 0x1p-11, 0x1p-24, 65504},
-    {"bf16", 2, true, 0x1p-8, 0x1p-133, 0x1.fep127},
-    {"f64", 8, true, 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max()},
-    {"i32", 4, false, 0, 0, 2147483647.0},
-    {"i64", 8, false, 0, 0, 0x1.fffffffffffffp62},  // the largest double below 2^63
-    {"u8", 1, false, 0, 0, 255},
-    {"bool", 1, false, 0, 0, 1},
+    {"f32", 4, true, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(),
+     std::numeric_limits<float>::lowest()},
+    {"f16", 2, true, 0x1p-11, 0x1p-24, 65504, -65504},
+    {"bf16", 2, true, 0x1p-8, 0x1p-133, 0x1.fep127, -0x1.fep127},
+    {"f64", 8, true, 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max(),
+     std::numeric_limits<double>::lowest()},
+    {"i8", 1, false, 0, 0, 127, -128},
+    {"i16", 2, false, 0, 0, 32767, -32768},
+    {"i32", 4, false, 0, 0, 2147483647, -2147483648.0},
+    {"i64", 8, false, 0, 0, 0x1.fffffffffffffp62, -0x1p63},
+    {"u8", 1, false, 0, 0, 255, 0},
+    {"u16", 2, false, 0, 0, 65535, 0},
+    {"u32", 4, false, 0, 0, 4294967295, 0},
+    {"u64", 8, false, 0, 0, 0x1.fffffffffffffp63, 0},
+    {"bool", 1, false, 0, 0, 1, 0},
 };
 static_assert(std::size(kDTypes) == std::size(kAllDTypes));
 
@@ -84,9 +92,12 @@ std::optional<DType> ParseDType(absl::string_view name) {
 
 size_t SizeOf(DType type) { return Row(type).size; }
 bool IsFloat(DType type) { return Row(type).is_float; }
+bool IsInteger(DType type) { return !IsFloat(type) && type != DType::kBool; }
+bool IsSigned(DType type) { return MinFinite(type) < 0; }
 double UnitRoundoff(DType type) { return Row(type).unit_roundoff; }
 double MinSubnormal(DType type) { return Row(type).min_subnormal; }
 double MaxFinite(DType type) { return Row(type).max_finite; }
+double MinFinite(DType type) { return Row(type).min_finite; }
 
 double LoadElement(DType type, const void* data, int64_t index) {
   switch (type) {
@@ -98,12 +109,22 @@ double LoadElement(DType type, const void* data, int64_t index) {
       return F32FromBF16(Read<uint16_t>(data, index));
     case DType::kF64:
       return Read<double>(data, index);
+    case DType::kI8:
+      return Read<int8_t>(data, index);
+    case DType::kI16:
+      return Read<int16_t>(data, index);
     case DType::kI32:
       return Read<int32_t>(data, index);
     case DType::kI64:
       return static_cast<double>(Read<int64_t>(data, index));
     case DType::kU8:
       return Read<uint8_t>(data, index);
+    case DType::kU16:
+      return Read<uint16_t>(data, index);
+    case DType::kU32:
+      return Read<uint32_t>(data, index);
+    case DType::kU64:
+      return static_cast<double>(Read<uint64_t>(data, index));
     case DType::kBool:
       return Read<uint8_t>(data, index) != 0;
   }
@@ -120,12 +141,22 @@ void StoreElement(DType type, void* data, int64_t index, double value) {
       return Write(data, index, BF16FromF32(RoundToOdd(value)));
     case DType::kF64:
       return Write(data, index, value);
+    case DType::kI8:
+      return Write(data, index, Saturated<int8_t>(value));
+    case DType::kI16:
+      return Write(data, index, Saturated<int16_t>(value));
     case DType::kI32:
       return Write(data, index, Saturated<int32_t>(value));
     case DType::kI64:
       return Write(data, index, Saturated<int64_t>(value));
     case DType::kU8:
       return Write(data, index, Saturated<uint8_t>(value));
+    case DType::kU16:
+      return Write(data, index, Saturated<uint16_t>(value));
+    case DType::kU32:
+      return Write(data, index, Saturated<uint32_t>(value));
+    case DType::kU64:
+      return Write(data, index, Saturated<uint64_t>(value));
     case DType::kBool:
       return Write(data, index, static_cast<uint8_t>(value != 0));
   }

@@ -9,24 +9,45 @@
 namespace coconet {
 
 /// Element types. f16 is IEEE binary16, bf16 the upper half of an f32; bool is one byte, 0 or 1.
-enum class DType : uint8_t { kF32, kF16, kBF16, kF64, kI32, kI64, kU8, kBool };
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kBool,
+};
 
-inline constexpr DType kAllDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
-                                       DType::kI32, DType::kI64, DType::kU8,   DType::kBool};
+inline constexpr DType kAllDTypes[] = {
+    DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,  DType::kI16, DType::kI32,
+    DType::kI64, DType::kU8,  DType::kU16,  DType::kU32, DType::kU64, DType::kBool};
 
 absl::string_view Name(DType type);  // "f32", "f16", ...
 std::optional<DType> ParseDType(absl::string_view name);
 size_t SizeOf(DType type);  // bytes of one element
 bool IsFloat(DType type);
+/// A number that is no float: not bool.
+bool IsInteger(DType type);
+/// Has negative numbers: floats, i8 to i64.
+bool IsSigned(DType type);
 
 /// Half the distance from 1 to the next number: the relative error of one rounding; 0 for integers.
 double UnitRoundoff(DType type);
 /// The smallest positive subnormal: the absolute error of a rounding near 0; 0 for integers.
 double MinSubnormal(DType type);
-/// The largest finite value.
+/// The largest finite value; of i64 and u64 the largest double that is none too large.
 double MaxFinite(DType type);
+/// The least value that is finite: exact.
+double MinFinite(DType type);
 
-/// Element `index` of an array of `type`. All types but i64 are exact in double.
+/// Element `index` of an array of `type`. All types but i64 and u64 are exact in double.
 double LoadElement(DType type, const void* data, int64_t index);
 /// Writes `value` rounded to nearest even. Integers: truncated towards zero and saturated, NaN
 /// becomes 0. bool: value != 0.

@@ -41,8 +41,10 @@ TEST(DType, SizesAndKinds) {
     sizes.push_back(SizeOf(type));
     floats.push_back(IsFloat(type));
   }
-  EXPECT_EQ(sizes, (std::vector<size_t>{4, 2, 2, 8, 4, 8, 1, 1}));
-  EXPECT_EQ(floats, (std::vector<bool>{true, true, true, true, false, false, false, false}));
+  EXPECT_EQ(sizes, (std::vector<size_t>{4, 2, 2, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1}));
+  std::vector<bool> expected(4, true);
+  expected.resize(sizes.size());
+  EXPECT_EQ(floats, expected);
 }
 
 // Every 16-bit pattern is the rounding of its own value. The midpoint to the next pattern is a tie
@@ -108,6 +110,12 @@ TEST(DType, IntegersTruncateAndSaturate) {
   EXPECT_EQ(RoundTrip(DType::kU8, -1), 0);
   EXPECT_EQ(RoundTrip(DType::kU8, 255.9), 255);
   EXPECT_EQ(RoundTrip(DType::kU8, 256), 255);
+  EXPECT_EQ(RoundTrip(DType::kI8, 128), 127);
+  EXPECT_EQ(RoundTrip(DType::kI8, -128.5), -128);
+  EXPECT_EQ(RoundTrip(DType::kI16, -1e9), -32768);
+  EXPECT_EQ(RoundTrip(DType::kU16, 65535.5), 65535);
+  EXPECT_EQ(RoundTrip(DType::kU32, 4294967295), 4294967295);
+  EXPECT_EQ(RoundTrip(DType::kU32, -0.5), 0);
   EXPECT_EQ(RoundTrip(DType::kI32, kNaN), 0);
   EXPECT_EQ(RoundTrip(DType::kBool, 0.5), 1);
   EXPECT_EQ(RoundTrip(DType::kBool, 0), 0);
@@ -116,6 +124,21 @@ TEST(DType, IntegersTruncateAndSaturate) {
   EXPECT_EQ(value, std::numeric_limits<int64_t>::max());
   StoreElement(DType::kI64, &value, 0, -kInf);
   EXPECT_EQ(value, std::numeric_limits<int64_t>::min());
+  uint64_t natural = 0;
+  StoreElement(DType::kU64, &natural, 0, 1e30);
+  EXPECT_EQ(natural, std::numeric_limits<uint64_t>::max());
+}
+
+TEST(DType, RangesAreThoseOfTheirBits) {
+  for (DType type : kAllDTypes) {
+    if (!IsInteger(type)) continue;
+    const int bits = static_cast<int>(SizeOf(type)) * 8;
+    EXPECT_EQ(MinFinite(type), IsSigned(type) ? -std::ldexp(1, bits - 1) : 0) << Name(type);
+    const double beyond = std::ldexp(1, IsSigned(type) ? bits - 1 : bits);
+    EXPECT_LT(MaxFinite(type), beyond) << Name(type);
+    EXPECT_EQ(std::nextafter(MaxFinite(type), beyond) >= beyond, bits == 64) << Name(type);
+    EXPECT_EQ(RoundTrip(type, MaxFinite(type)), MaxFinite(type)) << Name(type);
+  }
 }
 
 TEST(DType, LimitsAreTheTypesOwn) {

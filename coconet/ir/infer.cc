@@ -299,6 +299,8 @@ absl::StatusOr<TensorType> InferAt(const Site& site) {
           [&](const MatMul& o) { return InferMatMul(site, o); },
           [&](const Transpose& o) { return InferTranspose(site, o); },
           [&](const Reshape& o) { return InferReshape(site, o); },
+          [&](const Expand& o) { return InferExpand(site, o); },
+          [&](const Reverse& o) { return InferReverse(site, o); },
           [&](const SubTensor& o) { return InferSubTensor(site, o); },
           [&](const Concat& o) { return InferConcat(site, o); },
           [&](const Gather& o) { return InferGather(site, o); },

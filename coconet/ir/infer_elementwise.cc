@@ -24,6 +24,8 @@ absl::Status CheckPointwiseDTypes(const Site& site, Pw fn) {
     return site.Error("want bools, ", site.HaveOperands(), "; use a comparison");
   if (dtype == DType::kBool && !is_select && !Info(fn).of_bools)
     return site.Error("want numbers, ", site.HaveOperands());
+  if (Info(fn).of_bits && !IsInteger(dtype))
+    return site.Error("want integers, ", site.HaveOperands(), "; use cast");
   if (Info(fn).float_only && !IsFloat(dtype))
     return site.Error("want floats, ", site.HaveOperands(), "; use cast");
   return absl::OkStatus();

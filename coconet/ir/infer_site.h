@@ -73,6 +73,8 @@ absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op)
 // infer_views.cc
 absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);
 absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op);
+absl::StatusOr<TensorType> InferExpand(const Site& site, const Expand& op);
+absl::StatusOr<TensorType> InferReverse(const Site& site, const Reverse& op);
 absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op);
 absl::StatusOr<TensorType> InferConcat(const Site& site, const Concat& op);
 absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op);

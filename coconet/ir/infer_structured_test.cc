@@ -105,6 +105,29 @@ TEST(InferViews, OfSlicesLeaveTheSlicedDimensionWhole) {
   EXPECT_EQ(TypeOf("reshape(reshape(heads, [B, 1, S, H]), [B, S, H])"), "f32[B, S, H] sliced(0)");
 }
 
+TEST(InferViews, RepeatAndTurnElements) {
+  EXPECT_EQ(TypeOf("expand(vector, [B, S, H])"), "f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("expand(sum(rep, 1), [4, B, S, H])"), "f32[4, B, S, H] replicated");
+  EXPECT_EQ(TypeOf("expand(lr, [3])"), "f32[3] replicated");
+  EXPECT_EQ(TypeOf("expand(rows, [2, B, S, H])"), "f32[2, B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("expand(flat, [B, S, H])"), "f32[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("expand(sum(rows, 2), [B, S, 5])"), "f32[B, S, 5] sliced(1)");
+  EXPECT_EQ(TypeOf("expand(rep, [S, H])"),
+            "want a shape to which rep : f32[B, S, H] replicated broadcasts, have [S, H]");
+  EXPECT_EQ(TypeOf("expand(vector, [H, 1])"),
+            "want a shape to which vector : f32[H] replicated broadcasts, have [H, 1]");
+  EXPECT_TRUE(absl::StrContains(TypeOf("expand(flat, [2, B, S, H])"),
+                                "cannot be broadcast along the dimension over which it is sliced"));
+  EXPECT_EQ(TypeOf("reverse(rows, 0, H)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("reverse(local, 1)"), "f32[B, S, H] local");
+  EXPECT_EQ(TypeOf("reverse(rep)"), "want one or more dimensions below 3, each once");
+  EXPECT_EQ(TypeOf("reverse(rep, 1, 1)"), "want one or more dimensions below 3, each once");
+  for (const char* sliced : {"rows", "flat"}) {
+    EXPECT_TRUE(absl::StrContains(TypeOf(absl::StrCat("reverse(", sliced, ", 1)")),
+                                  "want dimensions over which the operand is not sliced"));
+  }
+}
+
 TEST(InferViews, JoinTensorsThatDifferInOneDimension) {
   EXPECT_EQ(TypeOf("concat(rep, 1)"), "f32[B, S, H] replicated");
   EXPECT_EQ(TypeOf("concat(rep, rep, 1)"), "f32[B, 2*S, H] replicated");

@@ -87,6 +87,51 @@ absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
   return Normalized(type);
 }
 
+absl::StatusOr<TensorType> InferExpand(const Site& site, const Expand& op) {
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  TensorType type = Read(site.type(0));
+  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+    return site.Error(extents.message());
+  const Shape from = type.shape;
+  const size_t more = op.shape.size() - from.size();
+  bool fits = from.size() <= op.shape.size();
+  for (size_t d = 0; fits && d < from.size(); ++d)
+    fits = from[d] == op.shape[more + d] || from[d] == Dim(1);
+  if (!fits) {
+    return site.Error("want a shape to which ", site.Operand(0), " broadcasts, have ",
+                      Text(op.shape));
+  }
+  if (type.layout.cut()) {
+    const int dim = type.layout.dim;
+    const bool is_whole =
+        dim == Layout::kFlat ? from == op.shape : from[dim] == op.shape[more + dim];
+    if (!is_whole) {
+      return site.Error("an operand cannot be broadcast along the dimension over which it is ",
+                        "sliced, ", site.HaveOperands(), "; use all_gather");
+    }
+    if (dim != Layout::kFlat) type.layout.dim = dim + static_cast<int>(more);
+  }
+  type.shape = op.shape;
+  return Normalized(type);
+}
+
+absl::StatusOr<TensorType> InferReverse(const Site& site, const Reverse& op) {
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  TensorType type = Read(site.type(0));
+  const int rank = static_cast<int>(type.shape.size());
+  std::vector<int> sorted = op.dims;
+  absl::c_sort(sorted);
+  if (sorted.empty() || absl::c_adjacent_find(sorted) != sorted.end() || sorted.front() < 0 ||
+      sorted.back() >= rank)
+    return site.Error("want one or more dimensions below ", rank, ", each once");
+  if (type.layout.cut() &&
+      (type.layout.dim == Layout::kFlat || absl::c_binary_search(sorted, type.layout.dim))) {
+    return site.Error("want dimensions over which the operand is not sliced, ", site.HaveOperands(),
+                      "; use all_gather");
+  }
+  return type;
+}
+
 absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op) {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));

@@ -213,9 +213,10 @@ inline constexpr OpRow kRow<MatMul> = {
     .after = {Of<&MatMul::transpose_a>(Written::kFlag, "transpose_a"),
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};
 
-using Op = std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
-                        AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound,
-                        MatMul, Transpose, Reshape, SubTensor, Concat, Gather, EmbeddingBag,
-                        ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+using Op =
+    std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
+                 AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
+                 Transpose, Reshape, Expand, Reverse, SubTensor, Concat, Gather, EmbeddingBag,
+                 ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet

@@ -77,8 +77,8 @@ bool IsElementwise(const Op& op);
 /// What computes values from those of the same place and draws none; of scalars, every kernel that
 /// needs the result recomputes it.
 bool IsComputation(const Op& op);
-/// A view: Transpose, Reshape, SubTensor, Concat, Gather. Its elements are its operands', in other
-/// places.
+/// A view: Transpose, Reshape, Expand, Reverse, SubTensor, Concat, Gather. Its elements are its
+/// operands', in other places.
 bool IsView(const Op& op);
 /// Takes elements of its first operand, and maybe of others, at other places than the result's: a
 /// view or a pooling. A kernel loads these operands from memory.

@@ -57,6 +57,7 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"sub", -1},
       {"mul", 6},
       {"div", 2. / 3},
+      {"rem", 2},
       {"neg", -2},
       {"abs", 2},
       {"sign", 1},
@@ -67,6 +68,13 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"rsqrt", M_SQRT1_2},
       {"exp", std::exp(2)},
       {"log", M_LN2},
+      {"log1p", std::log(3)},
+      {"expm1", std::exp(2) - 1},
+      {"sin", 0.9092974268256817},
+      {"cos", -0.4161468365471424},
+      {"floor", 2},
+      {"ceil", 2},
+      {"round", 2},
       {"tanh", std::tanh(2)},
       {"erf", 0.9953222650189527},
       {"sigmoid", 0.8807970779778823},
@@ -82,12 +90,24 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"and", 1},
       {"or", 1},
       {"not", 0},
+      {"bit_and", 2},
+      {"bit_or", 3},
+      {"bit_xor", 1},
+      {"bit_not", -3},
+      {"shift_left", 16},
+      {"shift_right", 0},
+      {"shift_right_logical", 0},
       {"select", 3},
   };
   EXPECT_EQ(at_2_and_3.size(), AllPointwise().size());
   for (const auto& [name, value] : at_2_and_3)
     EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
   EXPECT_EQ(Eval("select", 0, 3, 4), 4);
+  EXPECT_EQ(Eval("floor", -2.5), -3);
+  EXPECT_EQ(Eval("ceil", -2.5), -2);
+  EXPECT_EQ(Eval("round", -2.5), -2);
+  EXPECT_EQ(Eval("round", 3.5), 4);
+  EXPECT_EQ(Eval("rem", -7.5, 2), -1.5);
   EXPECT_EQ(Eval("relu", -2), 0);
   EXPECT_EQ(Eval("sign", -2), -1);
   EXPECT_EQ(Eval("sign", 0), 0);
@@ -118,6 +138,27 @@ TEST(Pointwise, IntegersTruncateWrapAndDivideByZeroToZero) {
   EXPECT_EQ(EvalInt("neg", DType::kI64, 3), -3);
   EXPECT_EQ(EvalInt("mul", DType::kU8, 16, 17), 16);
   EXPECT_EQ(EvalInt("neg", DType::kU8, 1), 255);
+  EXPECT_EQ(EvalInt("sub", DType::kU32, 1, 2), 4294967295);
+  EXPECT_EQ(EvalInt("mul", DType::kI8, 16, 8), -128);
+  EXPECT_EQ(EvalInt("rem", DType::kI32, -7, 3), -1);
+  EXPECT_EQ(EvalInt("rem", DType::kI32, 7, 0), 0);
+  EXPECT_EQ(EvalInt("bit_and", DType::kI32, -2, 7), 6);
+  EXPECT_EQ(EvalInt("bit_or", DType::kI16, -32768, 1), -32767);
+  EXPECT_EQ(EvalInt("bit_xor", DType::kU32, 4294967295, 1), 4294967294);
+  EXPECT_EQ(EvalInt("bit_not", DType::kU8, 1), 254);
+  EXPECT_EQ(EvalInt("bit_not", DType::kI32, 1), -2);
+  EXPECT_EQ(EvalInt("shift_left", DType::kU32, 3, 31), 2147483648);
+  EXPECT_EQ(EvalInt("shift_left", DType::kI32, 1, 32), 0);
+  EXPECT_EQ(EvalInt("shift_left", DType::kI32, 1, -1), 0);
+  EXPECT_EQ(EvalInt("shift_right", DType::kI32, -8, 1), -4);
+  EXPECT_EQ(EvalInt("shift_right", DType::kI32, -8, 99), -1);
+  EXPECT_EQ(EvalInt("shift_right", DType::kU32, 4294967295, 28), 15);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI32, -1, 28), 15);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI8, -1, 7), 1);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI8, -3, 0), -3);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI64, -1, 0), -1);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI64, -1, 60), 15);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI64, -1, 64), 0);
   EXPECT_EQ(EvalInt("lt", DType::kI32, 1, 2), 1);
   EXPECT_EQ(EvalInt("div", DType::kF32, 7, 2), 3.5);
   EXPECT_EQ(EvalInt("div", DType::kF32, 1, 0), kInf);

@@ -55,6 +55,27 @@ IndexMap Reshape::MapOf(const Shape& result, const Shape& /*operand*/) const {
 
 bool Reshape::Moves(const Shape& /*result*/, const Shape& /*operand*/) const { return false; }
 
+IndexMap Expand::MapOf(const Shape& result, const Shape& operand) const {
+  return BroadcastMap(result, operand);
+}
+
+bool Expand::Moves(const Shape& result, const Shape& operand) const {
+  return NumElements(result) != NumElements(operand);
+}
+
+IndexMap Reverse::MapOf(const Shape& result, const Shape& operand) const {
+  IndexMap map{Extents(result), Strides(operand)};
+  for (int d : dims) {
+    map.offset += (operand[d].size - 1) * map.strides[d];
+    map.strides[d] = -map.strides[d];
+  }
+  return map;
+}
+
+bool Reverse::Moves(const Shape& /*result*/, const Shape& operand) const {
+  return absl::c_any_of(dims, [&](int d) { return operand[d].size > 1; });
+}
+
 IndexMap SubTensor::MapOf(const Shape& result, const Shape& operand) const {
   const std::vector<int64_t> strides = Strides(operand);
   return {Extents(result), strides, begin * strides[dim]};

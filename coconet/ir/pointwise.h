@@ -33,6 +33,7 @@ struct PwInfo {
   double (*eval)(const double* args) = nullptr;
   bool float_only = false;            // refuses integer operands (sqrt, exp, ...)
   bool of_bools = false;              // takes bools only, others take none but conditions
+  bool of_bits = false;               // takes integers only
   PwResult result = PwResult::kSame;  // kSame: dtype of the last operand; kBool: a comparison
   /// Roundings of the compute type that the kernel's expression may commit, in units of
   /// UnitRoundoff: 1 for correctly rounded operations, 0 for exact ones, more for library

@@ -36,6 +36,33 @@ inline constexpr OpRow kRow<Reshape> = {.spelling = {"reshape", 1},
                                         .after = {Of<&Reshape::shape>(Written::kShape)},
                                         .view = ViewBy<Reshape>()};
 
+/// (a): `shape`, to which a broadcasts as in NumPy: extents of 1, and dimensions that it lacks in
+/// front, become any.
+struct Expand {
+  Shape shape;
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Expand&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Expand> = {.spelling = {"expand", 1},
+                                       .role = Role::kView,
+                                       .after = {Of<&Expand::shape>(Written::kShape)},
+                                       .view = ViewBy<Expand>()};
+
+/// (a): the elements along each of the dimensions from the last to the first.
+struct Reverse {
+  std::vector<int> dims;
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Reverse&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Reverse> = {.spelling = {"reverse", 1},
+                                        .role = Role::kView,
+                                        .after = {Of<&Reverse::dims>(Written::kDims)},
+                                        .view = ViewBy<Reverse>()};
+
 /// (a): [begin, end) of a dimension.
 struct SubTensor {
   int dim = 0;

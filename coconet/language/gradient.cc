@@ -29,7 +29,10 @@ bool IsReplicated(const Layout& layout) {
 /// wherever it exists.
 bool HasDerivative(const Op& op, DType result) {
   const auto* pointwise = std::get_if<Pointwise>(&op);
-  return IsFloat(result) && (pointwise == nullptr || pointwise->fn != Pw::kSign);
+  if (pointwise == nullptr) return IsFloat(result);
+  const bool is_step = pointwise->fn == Pw::kSign || pointwise->fn == Pw::kFloor ||
+                       pointwise->fn == Pw::kCeil || pointwise->fn == Pw::kRound;
+  return IsFloat(result) && !is_step;
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tens
       return g * a[1 - k];
     case Pw::kDiv:
       return k == 0 ? g / a[1] : -(g * y / a[1]);
+    case Pw::kRem:
+      return k == 0 ? g : -(g * ((a[0] - y) / a[1]));
     case Pw::kNeg:
       return -g;
     case Pw::kAbs:
@@ -63,6 +65,14 @@ Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tens
       return g * y;
     case Pw::kLog:
       return g / a[0];
+    case Pw::kLog1p:
+      return g / (1 + a[0]);
+    case Pw::kExpm1:
+      return g * (1 + y);
+    case Pw::kSin:
+      return g * Cos(a[0]);
+    case Pw::kCos:
+      return -(g * Sin(a[0]));
     case Pw::kTanh:
       return g * (1 - y * y);
     case Pw::kErf:
@@ -82,6 +92,16 @@ Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tens
     case Pw::kSelect:
       return k == 1 ? Select(a[0], g, 0) : Select(a[0], 0, g);
     case Pw::kSign:
+    case Pw::kFloor:
+    case Pw::kCeil:
+    case Pw::kRound:
+    case Pw::kBitAnd:
+    case Pw::kBitOr:
+    case Pw::kBitXor:
+    case Pw::kBitNot:
+    case Pw::kShiftLeft:
+    case Pw::kShiftRight:
+    case Pw::kShiftRightLogical:
     case Pw::kLt:
     case Pw::kLe:
     case Pw::kGt:
@@ -324,6 +344,9 @@ std::optional<Tensor> GradientOfOperand(const Op& op, const std::vector<Tensor>&
     return OfTranspose(*transpose, gradient);
   if (std::holds_alternative<struct Reshape>(op))
     return ReshapedFor(operand, gradient, operand.type().shape);
+  if (std::holds_alternative<struct Expand>(op)) return SummedTo(operand, gradient, gradient);
+  if (const auto* reverse = std::get_if<struct Reverse>(&op))
+    return Reverse(gradient, reverse->dims);
   if (const auto* range = std::get_if<struct SubTensor>(&op))
     return OfSubTensor(*range, operand, gradient);
   if (const auto* concat = std::get_if<struct Concat>(&op))

@@ -201,6 +201,10 @@ inline Tensor Transpose(Tensor a, std::vector<int> order) {
 inline Tensor Reshape(Tensor a, Shape shape) {
   return CallOf<struct Reshape>({a}, std::move(shape));
 }
+/// Extents of 1, and dimensions that `a` lacks, become those of `shape`.
+inline Tensor Expand(Tensor a, Shape shape) { return CallOf<struct Expand>({a}, std::move(shape)); }
+/// Along each dimension from the last element to the first.
+inline Tensor Reverse(Tensor a, std::vector<int> dims) { return CallOf<struct Reverse>({a}, dims); }
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/ir/infer.h"
 #include "coconet/testing/random_program.h"
@@ -125,13 +126,14 @@ TEST(Parse, OperatorsBindAsInMathematics) {
 
 TEST(Parse, EveryElementwiseFunctionIsACall) {
   for (const PwInfo& info : AllPointwise()) {
-    const std::string one = info.of_bools ? "a < b" : "a";
+    const std::string one = info.of_bools ? "a < b" : info.of_bits ? "cast(i32, a)" : "a";
     const std::string call =
         absl::StrCat(info.name, info.arity == 3   ? "(a < b, a, b)"
                                 : info.arity == 2 ? absl::StrCat("(", one, ", ", one, ")")
                                                   : absl::StrCat("(", one, ")"));
     const std::string text = PrintParsed(
         absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
+    EXPECT_TRUE(absl::StartsWith(text, "coconet 1\n")) << text;  // no error
     EXPECT_NE(text.find(absl::StrCat(" = ", info.name, "(")), std::string::npos) << text;
   }
 }
@@ -283,7 +285,8 @@ TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("state 3 : f32[]"), "line 5: expected the state's name, found '3'");
   EXPECT_EQ(ErrorOfLine("input z f32[]"), "line 5: expected ':', found 'f32'");
   EXPECT_EQ(ErrorOfLine("input z : f31[]"),
-            "line 5: expected a dtype (f32 f16 bf16 f64 i32 i64 u8 bool), found 'f31'");
+            "line 5: expected a dtype (f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool), found "
+            "'f31'");
   EXPECT_EQ(ErrorOfLine("input z : f32"), "line 5: expected '[', found end of line");
   EXPECT_EQ(ErrorOfLine("input z : f32[N M]"), "line 5: expected ']', found 'M'");
   EXPECT_EQ(ErrorOfLine("input z : f32[1.5] local"), "line 5: expected a size, found '1.5'");
@@ -342,11 +345,13 @@ TEST(Parse, UnknownWordsGetSuggestions) {
             "world, count, rank, cast, iota, all_reduce, "
             "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
             "dropout, round_stochastic, matmul, "
-            "transpose, reshape, slice, concat, gather, embedding_bag, scatter_add, shard, "
-            "broadcast, reduce, "
+            "transpose, reshape, expand, reverse, slice, concat, gather, embedding_bag, "
+            "scatter_add, shard, broadcast, reduce, "
             "all_to_all, send, update, add, "
-            "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
-            "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, select, "
+            "sub, mul, div, rem, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, log1p, "
+            "expm1, sin, cos, floor, ceil, round, "
+            "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, bit_and, "
+            "bit_or, bit_xor, bit_not, shift_left, shift_right, shift_right_logical, select, "
             "norm, keep_rows, softmax, layer_norm, rms_norm, cross_entropy, grad, stop_gradient, "
             "extent, argmax");
 }

@@ -63,6 +63,12 @@ double Spread(const PwInfo& fn, const double* x, const double* e, double y) {
   return spread;
 }
 
+/// The result is exact, but maybe no number of a narrow type, which rounds what it stores. Other
+/// exact functions give an operand, or its negative.
+bool MakesNumbersExactly(Pw fn) {
+  return fn == Pw::kFloor || fn == Pw::kCeil || fn == Pw::kRound || fn == Pw::kRem;
+}
+
 template <int kArity>
 Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
@@ -81,7 +87,8 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
       e[k] = operands[k].error(i);
     }
     const double y = info.eval(x);
-    const double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
+    double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
+    if (spread > 0 && MakesNumbersExactly(fn)) spread += std::fabs(y) * UnitRoundoff(type);
     const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
     // A NaN of finite operands is one wherever they lie outside of the function's domain; an
     // infinity may be an overflow.
@@ -112,8 +119,9 @@ Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> arg
     const double unbounded = info.eval(x);  // before it wraps around
     result.value[i] = EvalPointwise(fn, type, x);
     if (exact) {
-      result.error[i] =
-          std::fabs(unbounded) <= kExactIntegers || std::isinf(unbounded) ? 0 : kUndetermined;
+      const bool is_exact =
+          std::fabs(unbounded) <= kExactIntegers && std::fabs(result.value[i]) <= kExactIntegers;
+      result.error[i] = is_exact || std::isinf(unbounded) ? 0 : kUndetermined;
     } else {
       const double spread = Spread<kArity>(info, x, e, unbounded);
       result.error[i] = ErrorOf(unbounded, spread + 1, 0, RoundingOf(type, 0));
@@ -223,8 +231,9 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
       value = x != 0;
       error = e > 0 && !(std::fabs(x) > e) ? 1 : 0;
     } else if (IsInteger(to)) {
-      const double most = to == DType::kI64 ? 0x1p63 : MaxFinite(to);  // as doubles hold it
-      const double least = to == DType::kU8 ? 0 : to == DType::kI64 ? -most : -most - 1;
+      // As doubles hold it: 2^63 of i64, 2^64 of u64.
+      const double most = SizeOf(to) == 8 ? std::ldexp(1, IsSigned(to) ? 63 : 64) : MaxFinite(to);
+      const double least = MinFinite(to);
       const auto saturated = [&](double number) {
         return std::isnan(number) ? 0 : std::clamp(std::trunc(number), least, most);
       };

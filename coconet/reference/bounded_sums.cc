@@ -49,7 +49,7 @@ Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& wo
 BoundedFold::BoundedFold(FoldKind kind, DType dtype) : kind_(kind), dtype_(dtype) {
   const bool floats = IsFloat(dtype);
   const double greatest = floats ? kUndetermined : MaxFinite(dtype);
-  const double least = floats ? -kUndetermined : dtype == DType::kU8 ? 0 : -MaxFinite(dtype) - 1;
+  const double least = floats ? -kUndetermined : MinFinite(dtype);
   extreme_ = up_ = down_ = kind == FoldKind::kMax ? least : greatest;
 }
 

@@ -98,6 +98,11 @@ TEST(Gradient, OfElementwiseFunctions) {
                         "rsqrt(2 + w) * x",
                         "exp(w) * x",
                         "log(2 + w) * x",
+                        "log1p(1 + w) * x",
+                        "expm1(w) * x",
+                        "sin(3 * w) * cos(x)",
+                        "rem(x, 2.5 + 0.01 * w)",
+                        "(floor(0.1 * w) + ceil(0.1 * x) + round(0.1 * w)) * w + x",
                         "tanh(w) * x",
                         "erf(w) * x",
                         "sigmoid(w) * x",
@@ -159,7 +164,8 @@ TEST(Gradient, OfViewsAndRows) {
   for (const char* f :
        {"transpose(x, 1, 0) * transpose(x * x, 1, 0)", "reshape(x * x, [2, 12])", "x[1:3] * 2",
         "x[:, 2:5] * x[:, :3]", "concat(x[:, 4:], x[:, :4], 1) * x", "concat(x, x * x, 0)",
-        "x[:, 0:2] * x[:, 2:4] + x[:, 4:6]", "dropout(x, d, 0.25, 3)"}) {
+        "x[:, 0:2] * x[:, 2:4] + x[:, 4:6]", "reverse(x, 0, 1) * x", "reverse(x * x, 1) * x",
+        "expand(x[:, 0:1] * x[:, 1:2], [3, 4, 6]) * x * x", "dropout(x, d, 0.25, 3)"}) {
     Check({kViews, absl::StrCat("sum(", f, ")").c_str(), "x"}, seed);
   }
   Check({kViews, "sum(x * gather(t, i, 0))", "x t"}, seed);

@@ -14,25 +14,26 @@ inline constexpr double kUndetermined = std::numeric_limits<double>::infinity();
 inline constexpr double kExactIntegers =
     9007199254740992.0;  // 2^53: doubles hold every integer up to here
 
-inline bool IsInteger(DType type) { return !IsFloat(type) && type != DType::kBool; }
-
 /// What storing or computing in a type adds to a bound.
 struct Rounding {
   double relative = 0;
   double absolute = 0;
-  double limit = 0;  // what lies beyond is not determined
+  double limit = 0, least = 0;  // what lies above or below is not determined
 };
 
 /// `count` roundings. Types narrower than f32 are computed in f32 and may be stored, or not. The
 /// interpreter's own arithmetic in double is counted too.
 inline Rounding RoundingOf(DType type, double count) {
-  if (!IsFloat(type)) return {0, 0, std::min(MaxFinite(type), kExactIntegers)};
-  if (count == 0) return {0, 0, MaxFinite(type)};
+  if (!IsFloat(type)) {
+    return {0, 0, std::min(MaxFinite(type), kExactIntegers),
+            std::max(MinFinite(type), -kExactIntegers)};
+  }
+  if (count == 0) return {0, 0, MaxFinite(type), MinFinite(type)};
   const bool narrow = UnitRoundoff(type) > UnitRoundoff(DType::kF32);
   const double computed = count * UnitRoundoff(narrow ? DType::kF32 : type);
   const double stored = narrow ? UnitRoundoff(type) : 0;
   return {computed + stored + count * UnitRoundoff(DType::kF64), count * MinSubnormal(type),
-          MaxFinite(type)};
+          MaxFinite(type), MinFinite(type)};
 }
 
 /// The bound of a result that deviates by `spread` because of its operands, and whose roundings are
@@ -40,7 +41,8 @@ inline Rounding RoundingOf(DType type, double count) {
 inline double ErrorOf(double value, double spread, double magnitude, const Rounding& rounding) {
   if (magnitude == 0 && spread == 0) return 0;  // an exact 0, which nothing rounds
   const double error = spread + (magnitude + spread) * rounding.relative + rounding.absolute;
-  return std::fabs(value) + error <= rounding.limit ? error : kUndetermined;  // false for NaN
+  const bool is_held = value + error <= rounding.limit && value - error >= rounding.least;
+  return is_held ? error : kUndetermined;  // not held: NaN, too
 }
 
 /// How far two values are apart: 0 for equal infinities and for two NaNs; infinite where only one

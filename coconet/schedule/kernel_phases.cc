@@ -278,7 +278,7 @@ bool IsWidening(const TypedGraph& program, NodeId id) {
   if (As<Cast>(program.graph(), id) == nullptr) return false;
   const DType to = program.type(id).dtype, from = program.type(program.inputs(id)[0]).dtype;
   if (to == DType::kF32) return from == DType::kF16 || from == DType::kBF16;
-  return to == DType::kI32 && from == DType::kU8;
+  return to == DType::kI32 && IsInteger(from) && SizeOf(from) < SizeOf(to);
 }
 
 NodeId CrossingValue(const TypedGraph& program, NodeId collective,

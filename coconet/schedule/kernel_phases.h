@@ -84,7 +84,8 @@ struct KernelPhases {
 /// it. `kernel` is ascending: any set of nodes with one iteration space, legal or not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
-/// A cast to the type that kernels compute in anyway: of f16 and bf16 to f32, of u8 to i32.
+/// A cast to the type that kernels compute in anyway: of f16 and bf16 to f32, of narrower integers
+/// to i32.
 bool IsWidening(const TypedGraph& program, NodeId id);
 /// The value that ranks read of each other for a collective of `kernel`, which is ascending: of a
 /// reduction of a widening cast in the same kernel the cast's operand, so that narrow values cross;

@@ -61,9 +61,7 @@ Drafted ProgramDraft::Number(double value, DType dtype) {
 
 Drafted ProgramDraft::Cast(DType dtype, Drafted a) {
   if (!a.there() || type(a).dtype == dtype) return a;
-  const double bound = dtype == DType::kBool ? 1
-                       : dtype == DType::kU8 ? std::min(a.bound, 255.0)
-                                             : a.bound;
+  const double bound = IsFloat(dtype) ? a.bound : std::min(a.bound, MaxFinite(dtype));
   return Add(coconet::Cast{dtype}, {a}, bound);
 }
 

@@ -47,7 +47,8 @@ Drafted ElementwiseDraws::Combined(Drafted a, Drafted b) {
   b = draft_.Cast(dtype, Numbers(b));
   const double sum = a.bound + b.bound, most = std::max(a.bound, b.bound),
                product = a.bound * b.bound;
-  switch (Below(12)) {
+  if (IsInteger(dtype) && Chance(30)) return OfBits(a, b);
+  switch (Below(13)) {
     case 0:
     case 1:
       return draft_.Apply(Pw::kAdd, {a, b}, sum);
@@ -69,6 +70,10 @@ Drafted ElementwiseDraws::Combined(Drafted a, Drafted b) {
       const Drafted square = draft_.Apply(Pw::kMul, {b, b}, b.bound * b.bound);
       return draft_.Apply(Pw::kDiv, {a, IsFloat(dtype) ? draft_.Plus(square, 1) : b}, a.bound);
     }
+    case 11: {
+      const Drafted magnitude = draft_.Apply(Pw::kAbs, {b}, b.bound);
+      return draft_.Apply(Pw::kRem, {a, draft_.Plus(magnitude, 1)}, a.bound);
+    }
     default: {
       const Drafted base = draft_.Plus(draft_.Apply(Pw::kAbs, {a}, a.bound), 0.5);
       const double exponent = Pick({2.0, 0.75, 1.0});
@@ -78,10 +83,37 @@ Drafted ElementwiseDraws::Combined(Drafted a, Drafted b) {
   }
 }
 
+Drafted ElementwiseDraws::OfBits(Drafted a, Drafted b) {
+  const DType dtype = draft_.type(a).dtype;
+  // A power of two above both, and above what sign bits make of them.
+  const double most = std::exp2(std::ceil(std::log2(std::max(a.bound, b.bound) + 1)));
+  const Drafted places = draft_.Number(Pick({0.0, 1.0, 3.0, 70.0}), dtype);
+  switch (Below(7)) {
+    case 0:
+      return draft_.Apply(Pw::kBitAnd, {a, b}, most);
+    case 1:
+      return draft_.Apply(Pw::kBitOr, {a, b}, most);
+    case 2:
+      return draft_.Apply(Pw::kBitXor, {a, b}, most);
+    case 3:
+      return draft_.Apply(Pw::kBitNot, {a}, a.bound + 1);
+    case 4:
+      return draft_.Apply(Pw::kShiftLeft, {a, places}, a.bound * 8);
+    case 5:
+      return draft_.Apply(Pw::kShiftRight, {a, Chance(50) ? places : b}, a.bound);
+    default: {
+      // Of a negative number, its bits as those of an unsigned one.
+      const double bits = std::exp2(8 * static_cast<double>(SizeOf(dtype)));
+      return draft_.Apply(Pw::kShiftRightLogical, {a, draft_.Number(20, dtype)},
+                          std::max(a.bound, bits / 0x1p20));
+    }
+  }
+}
+
 Drafted ElementwiseDraws::OfOne() {
   const Drafted a = Floats(Any());
   const auto magnitude = [&] { return draft_.Apply(Pw::kAbs, {a}, a.bound); };
-  switch (Below(12)) {
+  switch (Below(19)) {
     case 0:
       return draft_.Apply(Pw::kSqrt, {draft_.Plus(magnitude(), 0.25)}, std::sqrt(a.bound + 0.25));
     case 1:
@@ -104,6 +136,20 @@ Drafted ElementwiseDraws::OfOne() {
       return draft_.Apply(Pw::kSign, {a}, 1);
     case 10:
       return draft_.Apply(Pw::kErf, {a}, 1);
+    case 11:
+      return draft_.Apply(Pw::kLog1p, {magnitude()}, std::log1p(a.bound));
+    case 12:
+      return draft_.Apply(Pw::kExpm1, {draft_.Apply(Pw::kNeg, {magnitude()}, a.bound)}, 1);
+    case 13:
+      return draft_.Apply(Pw::kSin, {a}, 1);
+    case 14:
+      return draft_.Apply(Pw::kCos, {a}, 1);
+    case 15:
+      return draft_.Apply(Pw::kFloor, {a}, a.bound + 1);
+    case 16:
+      return draft_.Apply(Pw::kCeil, {a}, a.bound + 1);
+    case 17:
+      return draft_.Apply(Pw::kRound, {draft_.Times(a, 4)}, 4 * a.bound + 1);
     default:
       return Averaged(a, a.bound);
   }

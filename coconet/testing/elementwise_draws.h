@@ -33,6 +33,8 @@ class ElementwiseDraws : protected ValuePool {
 
  private:
   Drafted IndicesOf(Drafted a);
+  /// Requires integers of one dtype.
+  Drafted OfBits(Drafted a, Drafted b);
 };
 
 }  // namespace coconet

@@ -91,6 +91,8 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           },
           [&](const Transpose&) { return arg(0); },
           [&](const Reshape&) { return arg(0); },
+          [&](const Expand&) { return arg(0); },
+          [&](const Reverse&) { return arg(0); },
           [&](const SubTensor&) { return arg(0); },
           [&](const Concat& o) { return Joined(o, id, index); },
           [&](const Gather& o) { return TakenFrom(o, id, index); },

@@ -99,7 +99,7 @@ Drafted TensorDraws::Viewed() {
   if (!a.there()) return a;
   Shape shape = draft_.type(a).shape;
   const int rank = static_cast<int>(shape.size());
-  switch (Below(3)) {
+  switch (Below(5)) {
     case 0: {
       std::vector<int> order(rank);
       std::iota(order.begin(), order.end(), 0);
@@ -110,6 +110,21 @@ Drafted TensorDraws::Viewed() {
       const int dim = Below(rank), begin = Below(shape[dim].size + 1);
       const int64_t end = begin + Below(shape[dim].size - begin + 1);
       return draft_.Add(SubTensor{dim, begin, end}, {a}, a.bound);
+    }
+    case 2: {
+      std::vector<int> dims;
+      for (int d = 0; d < rank; ++d) {
+        if (Chance(50)) dims.push_back(d);
+      }
+      if (dims.empty()) dims.push_back(0);
+      return draft_.Add(Reverse{dims}, {a}, a.bound);
+    }
+    case 3: {
+      for (Dim& dim : shape) {
+        if (dim.size == 1) dim = Below(4);
+      }
+      if (Chance(60)) shape.insert(shape.begin(), Below(4));
+      return draft_.Add(Expand{shape}, {a}, a.bound);
     }
     default:
       return draft_.Add(Reshape{Reshaped(shape)}, {a}, a.bound);

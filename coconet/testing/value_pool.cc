@@ -20,8 +20,8 @@ Drafted ValuePool::Keep(Drafted v) {
     v.bound = 0;
   } else if (v.bound > 8 && IsFloat(dtype)) {
     v = draft_.Times(v, std::exp2(-std::ceil(std::log2(v.bound / 4))));
-  } else if (dtype == DType::kU8) {
-    v.bound = 255;
+  } else if (IsInteger(dtype) && (!IsSigned(dtype) || SizeOf(dtype) < sizeof(int32_t))) {
+    v.bound = std::max(MaxFinite(dtype), -MinFinite(dtype));  // it may have wrapped
   }
   values_.push_back(v);
   return v;

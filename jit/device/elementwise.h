@@ -15,7 +15,11 @@ struct bf16 {
 struct boolean {
   unsigned char byte;
 };  // bool: 0 or 1
+using i8 = signed char;
+using i16 = short;
 using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned;
 using i32 = int;
 using i64 = long long;
 using f32 = float;
@@ -40,13 +44,15 @@ using Either = typename EitherType<kCondition, A, B>::Type;
 
 template <class T>
 constexpr bool kHalf = kSame<T, f16> || kSame<T, bf16>;
+/// bool, and integers of fewer than 32 bits.
 template <class T>
-constexpr bool kByte = kSame<T, u8> || kSame<T, boolean>;
+constexpr bool kNarrow =
+    kSame<T, boolean> || kSame<T, i8> || kSame<T, i16> || kSame<T, u8> || kSame<T, u16>;
 template <class T>
-using Compute = Either<kHalf<T>, float, Either<kByte<T>, int, T>>;
+using Compute = Either<kHalf<T>, float, Either<kNarrow<T>, int, T>>;
 /// The type of a value's lanes in memory.
 template <class T>
-using Raw = Either<kHalf<T>, unsigned short, Either<kByte<T>, unsigned char, T>>;
+using Raw = Either<kHalf<T>, unsigned short, Either<kSame<T, boolean>, unsigned char, T>>;
 
 template <class T, int V>
 CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
@@ -54,7 +60,7 @@ CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
     return FromF16(x);
   else if constexpr (kSame<T, bf16>)
     return FromBF16(x);
-  else if constexpr (kByte<T>)
+  else if constexpr (kNarrow<T>)
     return ConvertLanes<int>(x);
   else
     return x;
@@ -86,8 +92,8 @@ CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
     return ToF16(x);
   else if constexpr (kSame<T, bf16>)
     return ToBF16(x);
-  else if constexpr (kByte<T>)
-    return ConvertLanes<unsigned char>(x);
+  else if constexpr (kNarrow<T>)
+    return ConvertLanes<Raw<T>>(x);
   else
     return x;
 }
@@ -96,35 +102,31 @@ CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
   StoreRaw<kStream>(reinterpret_cast<Raw<T>*>(p), ToRaw<T, V>(x));
 }
 
+/// Of numbers: whether they have no fractions, and whether there are negative ones.
 template <class T>
-struct IntegerRange;
-template <>
-struct IntegerRange<u8> {
-  static constexpr i64 kMin = 0, kMax = 255;
-};
-template <>
-struct IntegerRange<i32> {
-  static constexpr i64 kMin = -0x7fffffffll - 1, kMax = 0x7fffffffll;
-};
-template <>
-struct IntegerRange<i64> {
-  static constexpr i64 kMin = -0x7fffffffffffffffll - 1, kMax = 0x7fffffffffffffffll;
-};
+constexpr bool kInteger = T(0.5) == T(0);
 template <class T>
-constexpr bool kInteger = kSame<T, u8> || kSame<T, i32> || kSame<T, i64>;
+constexpr bool kSigned = T(-1) < T(0);
+template <class T>
+constexpr T kGreatest = T((u64(1) << (8 * sizeof(T) - kSigned<T>)) - 1);
+template <>
+inline constexpr u64 kGreatest<u64> = ~u64(0);
+template <class T>
+constexpr T kLeast = kSigned<T> ? T(-kGreatest<T> - 1) : T(0);
 
 /// Truncates towards zero and saturates; NaN becomes 0.
 template <class To, class From>
 CC_DEVICE To Saturated(From x) {
-  constexpr i64 kMin = IntegerRange<To>::kMin, kMax = IntegerRange<To>::kMax;
   if constexpr (kInteger<From>) {
-    return x < kMin ? To(kMin) : x > kMax ? To(kMax) : To(x);
+    if (x < From(0)) return kSigned<To> && i64(x) >= i64(kLeast<To>) ? To(x) : kLeast<To>;
+    return u64(x) > u64(kGreatest<To>) ? kGreatest<To> : To(x);
   } else {
-    // kMax + 1 is a power of two, so it is exact in every floating-point type; kMax may not be.
-    return x != x                              ? To(0)
-           : x >= From(kMax / 2 + 1) * From(2) ? To(kMax)
-           : x < From(kMin)                    ? To(kMin)
-                                               : To(x);
+    // The greatest plus one is a power of two, so it is exact in every floating-point type; the
+    // greatest may not be.
+    return x != x                                       ? To(0)
+           : x >= From(kGreatest<To> / 2 + 1) * From(2) ? kGreatest<To>
+           : x < From(kLeast<To>)                       ? kLeast<To>
+                                                        : To(x);
   }
 }
 
@@ -163,9 +165,23 @@ CC_SCALAR(ScalarExp, exp, expf)
 CC_SCALAR(ScalarLog, log, logf)
 CC_SCALAR(ScalarTanh, tanh, tanhf)
 CC_SCALAR(ScalarErf, erf, erff)
+CC_SCALAR(ScalarLog1p, log1p, log1pf)
+CC_SCALAR(ScalarExpm1, expm1, expm1f)
+CC_SCALAR(ScalarSin, sin, sinf)
+CC_SCALAR(ScalarCos, cos, cosf)
+CC_SCALAR(ScalarFloor, floor, floorf)
+CC_SCALAR(ScalarCeil, ceil, ceilf)
+CC_SCALAR(ScalarRound, rint, rintf)
 #undef CC_SCALAR
 CC_DEVICE float ScalarPow(float x, float y) { return CC_LIBRARY(powf)(x, y); }
 CC_DEVICE double ScalarPow(double x, double y) { return CC_LIBRARY(pow)(x, y); }
+CC_DEVICE float ScalarRem(float x, float y) { return CC_LIBRARY(fmodf)(x, y); }
+CC_DEVICE double ScalarRem(double x, double y) { return CC_LIBRARY(fmod)(x, y); }
+/// Of integers without traps: x / 0 leaves 0.
+template <class T>
+CC_DEVICE T ScalarRem(T x, T y) {
+  return y == 0 || (kSigned<T> && y == T(-1)) ? T(0) : T(x % y);
+}
 
 #define CC_MAP1(Name, expression)           \
   template <class T, int V>                 \
@@ -180,13 +196,26 @@ CC_DEVICE double ScalarPow(double x, double y) { return CC_LIBRARY(pow)(x, y); }
 CC_MAP1(Sqrt, ScalarSqrt(x))
 CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
 CC_MAP1(Log, ScalarLog(x))
+CC_MAP1(Log1p, ScalarLog1p(x))
+CC_MAP1(Expm1, ScalarExpm1(x))
+CC_MAP1(Sin, ScalarSin(x))
+CC_MAP1(Cos, ScalarCos(x))
+CC_MAP1(Floor, ScalarFloor(x))
+CC_MAP1(Ceil, ScalarCeil(x))
+CC_MAP1(Round, ScalarRound(x))
 
-template <class T, int V>
-CC_DEVICE Pack<T, V> Pow(Pack<T, V> a, Pack<T, V> b) {
-  Pack<T, V> r;
-  CC_UNROLL for (int i = 0; i < V; ++i) Put<T, V>(r, i, ScalarPow(Get(a, i), Get(b, i)));
-  return r;
-}
+#define CC_MAP2(Name, expression)                         \
+  template <class T, int V>                               \
+  CC_DEVICE Pack<T, V> Name(Pack<T, V> a, Pack<T, V> b) { \
+    Pack<T, V> r;                                         \
+    CC_UNROLL for (int i = 0; i < V; ++i) {               \
+      const T x = Get(a, i), y = Get(b, i);               \
+      Put<T, V>(r, i, expression);                        \
+    }                                                     \
+    return r;                                             \
+  }
+CC_MAP2(Pow, ScalarPow(x, y))
+CC_MAP2(Rem, ScalarRem(x, y))
 /// `x`, but NaNs of `a` stay.
 template <class T, int V>
 CC_DEVICE Pack<T, V> OrNaN(Pack<T, V> a, Pack<T, V> x) {

@@ -24,14 +24,14 @@ struct MinOf {
   }
 };
 
+/// The type of a partial result between blocks and ranks: 8 bytes.
+template <class T>
+using Partial = Either<kSame<T, int> || kSame<T, i64>, i64,
+                       Either<kSame<T, u32> || kSame<T, u64>, u64, double>>;
 /// The type in which values of a compute type are accumulated. Sums use double precision, so that
 /// their error does not grow with their length.
 template <class Kind, class T>
-using Wide =
-    Either<!kSame<Kind, SumOf>, T, Either<kSame<T, float>, double, Either<kSame<T, int>, i64, T>>>;
-/// The type of a partial result between blocks and ranks: 8 bytes.
-template <class T>
-using Partial = Either<kSame<T, int> || kSame<T, i64>, i64, double>;
+using Wide = Either<!kSame<Kind, SumOf>, T, Partial<T>>;
 
 /// V lanes in parts that fill a register each: compilers keep a longer vector in memory.
 template <class T, int V>

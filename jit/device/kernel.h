@@ -7,6 +7,7 @@
 #include "activations.h"
 #include "elementwise.h"
 #include "functions.h"
+#include "integers.h"
 #include "sync.h"
 
 #include "blocks.h"

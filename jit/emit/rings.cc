@@ -13,12 +13,17 @@ DType ComputedIn(DType dtype) {
     case DType::kBF16:
       return DType::kF32;
     case DType::kBool:
+    case DType::kI8:
+    case DType::kI16:
     case DType::kU8:
+    case DType::kU16:
       return DType::kI32;
     case DType::kF32:
     case DType::kF64:
     case DType::kI32:
     case DType::kI64:
+    case DType::kU32:
+    case DType::kU64:
       return dtype;
   }
   return dtype;

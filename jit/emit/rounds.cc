@@ -116,7 +116,7 @@ void Rounds::GiveResults(NodeId fold, const std::string& accumulator) {
 /// Leaves this block's part of a fold for those who need it.
 void Rounds::LeaveText(NodeId fold, const std::string& accumulator, RoundText* round) {
   const std::string& f = accumulator;
-  const DType word = IsFloat(k_.type(fold).dtype) ? DType::kF64 : DType::kI64;
+  const DType word = PartialType(k_.type(fold).dtype);
   const int64_t tensors = k_.over_tensors ? k_.tensors : 1;
   const int buffer =
       AddSyncBuffer(k_.table, absl::StrCat("sums", k_.step, ".", f), word,

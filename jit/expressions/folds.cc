@@ -12,7 +12,7 @@ namespace {
 
 double LeastOf(DType dtype) {
   if (IsFloat(dtype)) return -std::numeric_limits<double>::infinity();
-  return dtype == DType::kU8 ? 0 : -MaxFinite(dtype) - 1;
+  return MinFinite(dtype);
 }
 
 double GreatestOf(DType dtype) {
@@ -65,6 +65,11 @@ std::pair<std::string, std::string> Accumulator(KernelContext& k, NodeId id) {
   const std::string name = absl::StrCat("acc", k.named++);
   return {name, absl::StrCat("auto ", name, " = MakeAccumulator<", FoldKindText(kind), ", kV>(",
                              Literal(FirstOfFold(kind, dtype), dtype), ");\n")};
+}
+
+DType PartialType(DType dtype) {
+  if (IsFloat(dtype)) return DType::kF64;
+  return dtype == DType::kU32 || dtype == DType::kU64 ? DType::kU64 : DType::kI64;
 }
 
 std::string FromTotal(KernelContext& k, NodeId id, absl::string_view total) {

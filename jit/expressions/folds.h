@@ -10,6 +10,9 @@ namespace coconet {
 
 /// "SumOf", "MaxOf", "MinOf" of the dialect.
 absl::string_view FoldKindText(FoldKind kind);
+/// Of the partial results of folds in a dtype, which blocks and ranks leave for each other: the
+/// dialect's Partial, 8 bytes.
+DType PartialType(DType dtype);
 /// What folding nothing gives.
 double FirstOfFold(FoldKind kind, DType dtype);
 

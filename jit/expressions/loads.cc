@@ -112,6 +112,9 @@ absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId i
     return absl::StrCat("Load<V>(", base, " + (i - c.shift))");
   if (t.layout.owned())
     return Mapped(ViewMapOf(view, t.shape, k_.type(id).shape), t, std::move(base));
+  // A part of one element along the sliced dimension is not broadcast along it.
+  if (As<Expand>(k_.g, id) != nullptr)
+    return Mapped(StoredMapOf(t, k_.type(id).shape, k_.target.ranks), t, std::move(base));
   const TensorSlicing cut = SlicingOf(t, k_.target.ranks);
   Shape stored = t.shape;
   stored[t.layout.dim] = cut.slicing.per;

@@ -79,6 +79,7 @@ class Operation {
   }
   Result TextOf(const Pointwise& op) const {
     std::vector<std::pair<std::string, std::string>> holes;
+    holes.push_back({"$T", std::string(KernelType(dtype()))});
     for (size_t i = 0; i < operands_.size(); ++i)
       holes.push_back({absl::StrCat("$", i), operands_[i]});
     std::string expression = absl::StrReplaceAll(Info(op.fn).kernel_expr, holes);
@@ -146,7 +147,9 @@ absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,
 }
 
 std::string InRange(DType dtype, std::string expression) {
-  return dtype == DType::kU8 ? absl::StrCat("Wrapped<u8>(", expression, ")") : expression;
+  const bool is_computed_wider = IsInteger(dtype) && SizeOf(dtype) < sizeof(int32_t);
+  return is_computed_wider ? absl::StrCat("Wrapped<", KernelType(dtype), ">(", expression, ")")
+                           : expression;
 }
 
 }  // namespace coconet

@@ -45,12 +45,25 @@ std::string Literal(double value, DType dtype) {
       StoreElement(dtype, &stored, 0, value);
       return IntegerLiteral(stored, "ll");
     }
+    case DType::kU64: {
+      uint64_t stored = 0;
+      StoreElement(dtype, &stored, 0, value);
+      return absl::StrCat(stored, "ull");
+    }
+    case DType::kU32: {
+      uint32_t stored = 0;
+      StoreElement(dtype, &stored, 0, value);
+      return absl::StrCat(stored, "u");
+    }
+    case DType::kI8:
+    case DType::kI16:
     case DType::kI32:
     case DType::kU8:
+    case DType::kU16:
     case DType::kBool: {
-      int32_t stored = 0;
-      StoreElement(DType::kI32, &stored, 0, dtype == DType::kBool ? value != 0 : value);
-      return IntegerLiteral(dtype == DType::kU8 ? static_cast<uint8_t>(stored) : stored, "");
+      alignas(8) char stored[8] = {};
+      StoreElement(dtype, stored, 0, value);
+      return IntegerLiteral(static_cast<int64_t>(LoadElement(dtype, stored, 0)), "");
     }
   }
   return "";

@@ -71,9 +71,14 @@ dnnl_data_type_t TypeOf(DType dtype) {
     case DType::kBF16:
       return dnnl_bf16;
     case DType::kF64:
+    case DType::kI8:
+    case DType::kI16:
     case DType::kI32:
     case DType::kI64:
     case DType::kU8:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
     case DType::kBool:
       return dnnl_data_type_undef;
   }

@@ -7,24 +7,32 @@ namespace {
 
 using Kind = CollectiveStep::Kind;
 
+/// NCCL has no integers of 16 bits: their bits are moved, and Takes refuses to reduce them.
 ncclDataType_t TypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return ncclFloat32;
     case DType::kF16:
+    case DType::kI16:
+    case DType::kU16:
       return ncclFloat16;
     case DType::kBF16:
       return ncclBfloat16;
     case DType::kF64:
       return ncclFloat64;
+    case DType::kI8:
+      return ncclInt8;
     case DType::kI32:
       return ncclInt32;
     case DType::kI64:
       return ncclInt64;
     case DType::kU8:
-      return ncclUint8;
     case DType::kBool:
       return ncclUint8;
+    case DType::kU32:
+      return ncclUint32;
+    case DType::kU64:
+      return ncclUint64;
   }
   CC_CHECK(false);
 }
@@ -73,6 +81,7 @@ size_t Bytes(const CollectiveStep& step) {
 
 bool NcclLibrary::Takes(const CollectiveStep& step) const {
   if (!Reduces(step.kind)) return true;
+  if (step.dtype == DType::kI16 || step.dtype == DType::kU16) return false;
   // NCCL's minimum and maximum of a number and a NaN are the number.
   if (step.reduce != ReduceKind::kSum) return !IsFloat(step.dtype);
   if (step.dtype != DType::kF16 && step.dtype != DType::kBF16) return true;

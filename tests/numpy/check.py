@@ -23,7 +23,8 @@ from slices import part_of
 
 STORAGE = {
     "f32": "<f4", "f16": "<f2", "bf16": "<u2", "f64": "<f8",
-    "i32": "<i4", "i64": "<i8", "u8": "u1", "bool": "?",
+    "i8": "i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u8": "u1", "u16": "<u2", "u32": "<u4",
+    "u64": "<u8", "bool": "?",
 }  # fmt: skip
 SHOWN = 5  # differences
 

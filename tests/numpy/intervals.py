@@ -99,6 +99,11 @@ class Interval:
     def __getitem__(self, index):
         return self.map_ends(lambda x: x[index])
 
+    def exact(self, f, other):
+        """A function of two whose results need no rounding, of numbers that are known exactly."""
+        with np.errstate(all="ignore"):
+            return Interval(self.type, f(self.low, other.low))
+
     def swap(self, a, b):
         return self.map_ends(lambda x: np.swapaxes(x, a, b))
 
@@ -325,8 +330,17 @@ def logistic(x):
 sqrt = rising(np.sqrt, 1)
 exp = rising(np.exp, 4)
 log = rising(np.log, 4)
+log1p = rising(np.log1p, 4)
+expm1 = rising(np.expm1, 4)
 tanh = rising(np.tanh, 8)
 sigmoid = rising(logistic, 8)
+
+
+def of_exact(f, x):
+    """A function that rises and falls, of numbers that are known exactly."""
+    with np.errstate(all="ignore"):
+        value = f(x.low)
+    return rounded(x.type, value, value, 4)
 
 
 def power(x, y):

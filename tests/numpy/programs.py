@@ -242,6 +242,19 @@ def joined(t, ranks):
     }
 
 
+def turned(t, ranks):
+    a, b, c = t["a"].sum_over_ranks(), t["b"], t["c"]
+    size, depth, width = c.shape[0], c.shape[1], b.shape[0]
+    return {
+        "s": 0.5 * t["s"] + a.map_ends(lambda x: x.reshape(size, width)[::-1, ::-1]),
+        "whole": a.map_ends(lambda x: np.broadcast_to(x, (size, depth, width))),
+        "rows": b.map_ends(lambda x: np.broadcast_to(x, (depth, width))),
+        "back": b.map_ends(lambda x: np.broadcast_to(x[::-1], (2, width))),
+        "part": c[:, ::-1],
+        "third": np.broadcast_to(c.reshape(1, size, 1, depth), (2, size, 3, depth)),
+    }
+
+
 def scattered(t, ranks):
     """Rows that are added by index: of updates in f32, of updates with weights in parts."""
     u, w, index, rows = t["u"], t["w"], t["index"].reshape(-1), t["s"].shape[0]
@@ -347,6 +360,35 @@ def integers(t, ranks):
         }
 
 
+def bits(t, ranks):
+    with np.errstate(all="ignore"):
+        a, b, c, d, e, f = (t[name] for name in "abcdef")
+        some = np.maximum(b, 1)
+        clipped = [np.clip(x, i.min, i.max).astype(i.dtype) for x, i in (
+            (d, np.iinfo(np.int8)), (c.astype(np.int64), np.iinfo(np.uint32)),
+            (a.astype(np.int64), np.iinfo(np.int16)))]  # fmt: skip
+        return {
+            "mixed": (a << np.uint32(13)) ^ (a >> np.uint32(19) | b & np.uint32(255)),
+            "total": a.sum(0, dtype=np.uint32) * np.uint32(3),
+            "least": (~b).min(0),
+            "quotient": np.where(b == 0, 0, a // some).astype(np.uint32),
+            "rest": np.where(b == 0, 0, a % some).astype(np.uint32),
+            "arithmetic": c >> np.int8(3),
+            "logical": (c.view(np.uint8) >> np.uint8(3)).view(np.int8),
+            "gone": np.where(d < 0, -1, 0).astype(np.int16),
+            "small": c.sum(0, dtype=np.int8),
+            "sixteen": (d - np.int16(3) * d).max(0) + np.int16(0) * d.min(0),
+            "wide": e * e + e,
+            "folded": a.sum(dtype=np.uint32),
+            "most": e.max(),
+            "saturated": clipped[0],
+            "natural": clipped[1],
+            "back": clipped[2],
+            "long": (f & np.uint64(1023)) + e.astype(np.uint64),
+            "less": a < b,
+        }
+
+
 def statistics(t, ranks):
     """In f64, of elements on all ranks."""
     x = t["x"]
@@ -396,6 +438,14 @@ def functions(t, ranks):
         "rsqrt": rsqrt(x),
         "pow": power(absolute(x), y),
         "quotient": x / y,
+        "log1p": log1p(absolute(x)),
+        "expm1": expm1(x),
+        "sin": of_exact(np.sin, x),
+        "cos": of_exact(np.cos, y),
+        "floor": x.map_ends(np.floor),
+        "ceil": y.map_ends(np.ceil),
+        "round": (x * 4).map_ends(np.rint),
+        "rem": x.exact(np.fmod, y),
         "less": x < y,
         "differs": ~(x.low == y.low),
         "between": (x.low < y.low) & ~(x.low < -1) | (y.low > 2),

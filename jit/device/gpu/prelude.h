@@ -105,7 +105,9 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   if constexpr (T(0.5) != T(0)) {
     CC_LANES(T, a.d[i] / b.d[i]);
   } else {  // integers: x / 0 is 0; the smallest / -1 wraps
-    CC_LANES(T, b.d[i] == 0 ? T(0) : b.d[i] == T(-1) ? T(T(0) - a.d[i]) : T(a.d[i] / b.d[i]));
+    CC_LANES(T, b.d[i] == 0                       ? T(0)
+                : T(-1) < T(0) && b.d[i] == T(-1) ? T(T(0) - a.d[i])
+                                                  : T(a.d[i] / b.d[i]));
   }
 }
 

@@ -110,7 +110,8 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
     Pack<T, V> r{};
     for (int i = 0; i < V; ++i) {
       const T x = Get(a, i), y = Get(b, i);
-      Put<T, V>(r, i, y == 0 ? T(0) : y == T(-1) ? T(T(0) - x) : T(x / y));
+      const bool negates = T(-1) < T(0) && y == T(-1);
+      Put<T, V>(r, i, y == 0 ? T(0) : negates ? T(T(0) - x) : T(x / y));
     }
     return r;
   }

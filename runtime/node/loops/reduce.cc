@@ -139,12 +139,22 @@ CC_FOR_EACH_CPU void ReduceInto(absl::Span<void* const> outs, absl::Span<const v
       return ReduceOf<BF16>(outs, ins, count, kind);
     case DType::kF64:
       return ReduceOf<double>(outs, ins, count, kind);
+    case DType::kI8:
+      return ReduceOf<int8_t>(outs, ins, count, kind);
+    case DType::kI16:
+      return ReduceOf<int16_t>(outs, ins, count, kind);
     case DType::kI32:
       return ReduceOf<int32_t>(outs, ins, count, kind);
     case DType::kI64:
       return ReduceOf<int64_t>(outs, ins, count, kind);
     case DType::kU8:
       return ReduceOf<uint8_t>(outs, ins, count, kind);
+    case DType::kU16:
+      return ReduceOf<uint16_t>(outs, ins, count, kind);
+    case DType::kU32:
+      return ReduceOf<uint32_t>(outs, ins, count, kind);
+    case DType::kU64:
+      return ReduceOf<uint64_t>(outs, ins, count, kind);
     case DType::kBool:
       return ReduceOf<Bool>(outs, ins, count, kind);
   }

@@ -1,0 +1,34 @@
+#pragma once
+
+// Functions of integers, bit by bit.
+
+namespace coconet {
+
+CC_MAP1(BitNot, T(~x))
+CC_MAP2(BitAnd, T(x& y))
+CC_MAP2(BitOr, T(x | y))
+CC_MAP2(BitXor, T(x ^ y))
+
+/// Whether a shift by `places` leaves some of `bits` bits.
+template <class T>
+CC_DEVICE bool IsShift(T places, int bits) {
+  return places >= T(0) && places < T(bits);
+}
+// Otherwise all bits are gone, but copies of the sign.
+CC_MAP2(ShiftLeft, IsShift(y, 8 * sizeof(T)) ? T(u64(x) << y) : T(0))
+CC_MAP2(ShiftRight, IsShift(y, 8 * sizeof(T)) ? T(x >> y) : x < T(0) ? T(~T(0)) : T(0))
+
+/// Of the bits that `a` has in memory, as a Stored.
+template <class Stored, class T, int V>
+CC_DEVICE Pack<T, V> ShiftRightLogical(Pack<T, V> a, Pack<T, V> b) {
+  constexpr int kBits = 8 * sizeof(Stored);
+  constexpr u64 kMask = ~u64(0) >> (64 - kBits);
+  Pack<T, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) {
+    const T places = Get(b, i);
+    Put<T, V>(r, i, IsShift(places, kBits) ? T((u64(Get(a, i)) & kMask) >> places) : T(0));
+  }
+  return r;
+}
+
+}  // namespace coconet
