@@ -143,7 +143,7 @@ TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
     std::vector<std::string> args;
     std::string words;
   } cases[] = {
-      {{}, "want a workload or a .coco file"},
+      {{}, "want a workload, or a .coco or .hlo file"},
       {{"adm"}, "did you mean 'adam'?"},
       {{"adam", "--N=many"}, "--N: want a size"},
       {{"adam", "--ranks=0"}, "--ranks: want 1 to 1024"},

@@ -19,6 +19,8 @@
 #include "absl/strings/strip.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
+#include "coconet/hlo/hlo_import.h"
+#include "coconet/hlo/hlo_parser.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/language/text.h"
 #include "coconet/workloads/model_shapes.h"
@@ -133,18 +135,36 @@ absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::st
     return absl::InvalidArgumentError(
         absl::StrCat("want one workload or file, have '", flags.program, "' and '", name, "'"));
   }
-  flags.is_file = absl::EndsWith(name, ".coco") || absl::StrContains(name, "/");
+  flags.is_file =
+      absl::EndsWith(name, ".coco") || absl::EndsWith(name, ".hlo") || absl::StrContains(name, "/");
   flags.program = flags.is_file ? ResolvePath(name, folder) : std::string(name);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Graph> ReadProgram(const std::string& file) {
+/// The program of a module in HLO, which is for as many ranks as it has partitions.
+absl::StatusOr<Graph> ImportModule(std::string text, SweepFlags& flags) {
+  ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
+  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module));
+  if (imported.partitions > 1) {
+    const int64_t ranks = imported.partitions * flags.stages;
+    if (flags.ranks != 0 && flags.ranks != ranks)
+      return absl::InvalidArgumentError(absl::StrCat("--ranks: the module was lowered for ",
+                                                     imported.partitions, " devices, want ", ranks,
+                                                     ", have ", flags.ranks));
+    flags.ranks = static_cast<int>(ranks);
+  }
+  return std::move(imported.program);
+}
+
+absl::StatusOr<Graph> ReadProgram(SweepFlags& flags) {
+  const std::string& file = flags.program;
   std::ifstream in(file, std::ios::binary);
   std::error_code error;
   if (!in || fs::is_directory(file, error))
     return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  absl::StatusOr<Graph> program = Parse(text);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const bool is_hlo = absl::EndsWith(file, ".hlo") || absl::StartsWith(text, "HloModule");
+  absl::StatusOr<Graph> program = is_hlo ? ImportModule(std::move(text), flags) : Parse(text);
   if (!program.ok()) return WithContext(program.status(), file);
   return program;
 }
@@ -230,7 +250,7 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(absl::string_view name, const std
 std::string SweepHelp() {
   return R"(sweep: times every variant of a program on this machine, and keeps the fastest
 
-  sweep WORKLOAD|FILE.coco [--N=16Mi] [flags]
+  sweep WORKLOAD|FILE.coco|FILE.hlo [--N=16Mi] [flags]
 
   --N=SIZE        and so on for every symbol of the program (N: 1Mi); Ki Mi Gi are powers of 1024,
                   k M G of 1000
@@ -300,7 +320,8 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
   }
   if (flags.help || flags.list) return flags;
   if (flags.program.empty())
-    return absl::InvalidArgumentError("want a workload or a .coco file; see --list and --help");
+    return absl::InvalidArgumentError(
+        "want a workload, or a .coco or .hlo file; see --list and --help");
   if (flags.is_file && has_dtype)
     return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;
@@ -322,9 +343,8 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
     flags.built_with = std::exchange(flags.sizes, {});
     return program;
   }
-  const absl::StatusOr<Graph> program = flags.is_file
-                                            ? ReadProgram(flags.program)
-                                            : MakeWorkload(flags.program, {.dtype = flags.dtype});
+  const absl::StatusOr<Graph> program =
+      flags.is_file ? ReadProgram(flags) : MakeWorkload(flags.program, {.dtype = flags.dtype});
   if (!flags.is_file && absl::IsNotFound(program.status())) {
     std::vector<std::string> steps;
     for (const TrainingStepInfo& step : TrainingSteps()) steps.emplace_back(step.name);

@@ -89,7 +89,7 @@ TEST(ParseSweepFlags, FilesAreWhereTheUserStands) {
 }
 
 TEST(ParseSweepFlags, RefusesWithWords) {
-  EXPECT_EQ(Message({}), "want a workload or a .coco file; see --list and --help");
+  EXPECT_EQ(Message({}), "want a workload, or a .coco or .hlo file; see --list and --help");
   EXPECT_EQ(Message({"adam", "sgd"}), "want one workload or file, have 'adam' and 'sgd'");
   EXPECT_EQ(Message({"adam", "--rank=x"}),
             "unknown flag --rank (did you mean 'ranks'?); see --help");

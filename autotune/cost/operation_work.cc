@@ -31,7 +31,17 @@ Recipe RecipeOf(Pw fn) {
     case Pw::kNe:
     case Pw::kSelect:
     case Pw::kNot:
+    case Pw::kFloor:
+    case Pw::kCeil:
+    case Pw::kRound:
+    case Pw::kBitAnd:
+    case Pw::kBitOr:
+    case Pw::kBitXor:
+    case Pw::kBitNot:
       return {.simple = 1};
+    case Pw::kShiftLeft:
+    case Pw::kShiftRight:
+    case Pw::kShiftRightLogical:
     case Pw::kSign:
       return {.simple = 4};
     case Pw::kMin:
@@ -43,7 +53,12 @@ Recipe RecipeOf(Pw fn) {
     case Pw::kDiv:
       return {.divisions = 1};
     case Pw::kPow:
+    case Pw::kRem:
     case Pw::kLog:
+    case Pw::kLog1p:
+    case Pw::kExpm1:
+    case Pw::kSin:
+    case Pw::kCos:
       return {.library = 1};
     case Pw::kSqrt:
       return {.roots = 1};
@@ -72,7 +87,8 @@ constexpr Chain kOfSimple{4, 1}, kOfExtremum{10, 4}, kOfDivision{24, 3}, kOfRoot
 
 bool IsTranscendental(Pw fn) {
   const PwInfo& info = Info(fn);
-  return info.float_only && fn != Pw::kSqrt && fn != Pw::kRsqrt;
+  const bool rounds = fn == Pw::kFloor || fn == Pw::kCeil || fn == Pw::kRound;
+  return info.float_only && fn != Pw::kSqrt && fn != Pw::kRsqrt && !rounds;
 }
 
 /// In memory of its own type only: every use rounds it anyway, so that nothing is converted twice.

@@ -1,6 +1,6 @@
 // Writes what the fuzzers begin with, one input a file: seeds FOLDER. Programs are those that are
 // built in and random ones; traces and configs those that the tuner would try; rows those of a
-// cache in which they were stored.
+// cache in which they were stored; modules one of all operations.
 
 #include <cstdio>
 #include <filesystem>
@@ -45,6 +45,49 @@ void WritePrograms(Folder folder) {
   for (const Graph& program : FuzzedPrograms()) folder.Add(Print(program));
   for (int seed = 0; seed < kRandomPrograms; ++seed) folder.Add(Print(RandomProgram(seed)));
 }
+
+/// A step of what the importer knows.
+constexpr char kModule[] =
+    R"(HloModule jit_step, input_output_alias={ {0}: (0, {}, may-alias) }, num_partitions=2
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }
+body { c = (s32[], f32[4,8]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  v = f32[4,8] get-tuple-element(c), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  n = f32[4,8] negate(v)
+  ROOT t = (s32[], f32[4,8]) tuple(j, n) }
+cond { c = (s32[], f32[4,8]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  n = s32[] constant(3)
+  ROOT l = pred[] compare(i, n), direction=LT }
+ENTRY main_spmd { w = f32[4,8] parameter(0), sharding={replicated}
+  x = bf16[4,8]{0,1} parameter(1), metadata={op_name="x[0]"}
+  k = s32[3,1] parameter(2)
+  y = f32[4,8] convert(x)
+  d = f32[4,4] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  z = f32[] constant(0)
+  s = f32[4] reduce(d, z), dimensions={1}, to_apply=add
+  b = f32[4,8] broadcast(s), dimensions={0}
+  g = f32[3,8] gather(b, k), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,8}
+  q = f32[4,8] scatter(b, k, g), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+  p = f32[5,8] pad(q, z), padding=1_-1_0x0_0
+  l = f32[4,8] slice(p), slice={[1:5], [0:8]}
+  r = f32[4,8] all-reduce(l), replica_groups=[1,2]<=[2], to_apply=add
+  zero = s32[] constant(0)
+  t = (s32[], f32[4,8]) tuple(zero, r)
+  o = (s32[], f32[4,8]) while(t), condition=cond, body=body
+  u = f32[4,8] get-tuple-element(o), index=1
+  c = f32[2,2] constant({ { 1, 2 }, { 3, 4.5 } })
+  h = f32[2,2] transpose(c), dimensions={1,0}
+  e = f32[4,2] concatenate(h, c), dimensions={0}
+  m = f32[4,8] subtract(w, u)
+  ROOT out = (f32[4,8], f32[4,2]) tuple(m, e) }
+)";
+
+void WriteModules(Folder folder) { folder.Add(kModule); }
 
 void WriteTracesAndConfigs(Folder traces, Folder configs) {
   for (size_t p = 0; p < FuzzedPrograms().size(); ++p) {
@@ -113,5 +156,6 @@ int main(int argc, char** argv) {
   WritePrograms(Folder(folder / "program"));
   WriteTracesAndConfigs(Folder(folder / "trace"), Folder(folder / "config"));
   WriteRows(Folder(folder / "row"));
+  WriteModules(Folder(folder / "hlo"));
   return 0;
 }

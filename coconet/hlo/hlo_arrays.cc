@@ -1,0 +1,378 @@
+#include "coconet/hlo/hlo_arrays.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// What a number becomes in memory.
+double Stored(DType dtype, double number) {
+  alignas(8) char held[8] = {};
+  StoreElement(dtype, held, 0, number);
+  return LoadElement(dtype, held, 0);
+}
+
+Shape ShapeOf(const HloShape& shape) { return Shape(shape.dims.begin(), shape.dims.end()); }
+
+std::vector<int> Identity(int rank) {
+  std::vector<int> at(static_cast<size_t>(rank));
+  std::iota(at.begin(), at.end(), 0);
+  return at;
+}
+
+int MappedDims(const HloValue& a) {
+  return static_cast<int>(absl::c_count_if(a.at, [](int d) { return d >= 0; }));
+}
+
+/// Whether the array's tensor broadcasts, as it is, to one of `rank` dimensions that has the
+/// array's at `at`.
+bool Fits(const HloValue& a, absl::Span<const int> at, int rank) {
+  const int own = static_cast<int>(a.tensor.type().shape.size());
+  if (own > rank) return false;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (a.at[d] >= 0 && a.at[d] + rank - own != at[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<DType> DTypeOf(HloType type) {
+  switch (type) {
+    case HloType::kPred:
+      return DType::kBool;
+    case HloType::kS8:
+      return DType::kI8;
+    case HloType::kS16:
+      return DType::kI16;
+    case HloType::kS32:
+      return DType::kI32;
+    case HloType::kS64:
+      return DType::kI64;
+    case HloType::kU8:
+      return DType::kU8;
+    case HloType::kU16:
+      return DType::kU16;
+    case HloType::kU32:
+      return DType::kU32;
+    case HloType::kU64:
+      return DType::kU64;
+    case HloType::kF16:
+      return DType::kF16;
+    case HloType::kBF16:
+      return DType::kBF16;
+    case HloType::kF32:
+      return DType::kF32;
+    case HloType::kF64:
+      return DType::kF64;
+    default:
+      return std::nullopt;
+  }
+}
+
+HloValue HloArrays::Constant(double number, HloShape shape) {
+  HloValue value;
+  value.at.assign(shape.dims.size(), -1);
+  value.number = number;
+  value.shape = std::move(shape);
+  return value;
+}
+
+HloValue HloArrays::Of(Tensor tensor, HloShape shape) {
+  HloValue value;
+  value.tensor = tensor;
+  value.at = Identity(static_cast<int>(shape.dims.size()));
+  value.shape = std::move(shape);
+  return value;
+}
+
+Tensor HloArrays::Typed(const HloValue& a) {
+  if (!a.number.has_value()) return a.tensor;
+  const DType dtype = *DTypeOf(a.shape.type);
+  if (!std::isnan(*a.number)) return program_.Constant(*a.number, dtype);
+  const Tensor infinity = program_.Constant(INFINITY, dtype);
+  return infinity - infinity;  // the language has no name for a NaN
+}
+
+Tensor HloArrays::At(const HloValue& a, absl::Span<const int> at, int rank) {
+  Tensor tensor = Typed(a);
+  if (tensor.id() < 0 || a.number.has_value()) return tensor;
+  const Shape from = tensor.type().shape;
+  // The array's dimensions that the tensor has, in the order that is wanted; the rest has 1.
+  std::vector<std::pair<int, int>> wanted;  // at, the tensor's dimension
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (a.at[d] >= 0) wanted.emplace_back(at[d], a.at[d]);
+  }
+  absl::c_sort(wanted);
+  const bool is_sorted =
+      absl::c_is_sorted(wanted, [](const auto& x, const auto& y) { return x.second < y.second; });
+  if (!is_sorted) {
+    std::vector<int> order;
+    for (int d = 0; d < static_cast<int>(from.size()); ++d) {
+      if (absl::c_none_of(wanted, [&](const auto& w) { return w.second == d; })) order.push_back(d);
+    }
+    for (const auto& w : wanted) order.push_back(w.second);
+    tensor = Transpose(tensor, order);
+    if (tensor.id() < 0) return tensor;
+  }
+  Shape to(static_cast<size_t>(rank), Dim(1));
+  for (const auto& [place, dim] : wanted) to[static_cast<size_t>(place)] = from[dim];
+  return tensor.type().shape == to ? tensor : Reshape(tensor, to);
+}
+
+Tensor HloArrays::Aligned(const HloValue& a) {
+  if (a.number.has_value()) {
+    const Shape ones(a.shape.dims.size(), Dim(1));
+    return ones.empty() ? Typed(a) : Reshape(Typed(a), ones);
+  }
+  return At(a, Identity(a.rank()), a.rank());
+}
+
+Tensor HloArrays::Whole(const HloValue& a) {
+  const Shape shape = ShapeOf(a.shape);
+  const Tensor tensor = a.number.has_value() ? Typed(a) : Aligned(a);
+  if (tensor.id() < 0 || tensor.type().shape == shape) return tensor;
+  return Expand(tensor, shape);
+}
+
+HloValue HloArrays::Apply(Pw fn, const HloValue& a, double number) {
+  return Apply(fn, {a, Constant(number, a.shape)});
+}
+
+HloValue HloArrays::Apply(Pw fn, absl::Span<const HloValue> operands) {
+  const HloType type =
+      Info(fn).result == PwResult::kBool ? HloType::kPred : operands.back().shape.type;
+  HloShape shape;
+  for (const HloValue& operand : operands) {
+    if (operand.shape.dims.size() >= shape.dims.size()) shape.dims = operand.shape.dims;
+  }
+  shape.type = type;
+  if (absl::c_all_of(operands, [](const HloValue& v) { return v.number.has_value(); })) {
+    std::vector<double> numbers;
+    for (const HloValue& operand : operands) numbers.push_back(*operand.number);
+    const DType of = *DTypeOf(operands.back().shape.type);
+    return Constant(Stored(*DTypeOf(type), EvalPointwise(fn, of, numbers.data())), shape);
+  }
+  // As one of the operands has its dimensions, if the others broadcast to that as they are.
+  const auto has_dims = [&](const HloValue& v) { return v.at.size() == shape.dims.size(); };
+  const HloValue* most = nullptr;
+  for (const HloValue& operand : operands) {
+    if (operand.number.has_value() || !has_dims(operand)) continue;
+    if (most == nullptr || MappedDims(operand) > MappedDims(*most)) most = &operand;
+  }
+  std::vector<int> at = Identity(static_cast<int>(shape.dims.size()));
+  auto rank = static_cast<int>(at.size());
+  if (most != nullptr && most->tensor.id() >= 0) {
+    const auto own = static_cast<int>(most->tensor.type().shape.size());
+    const bool all_fit = absl::c_all_of(operands, [&](const HloValue& v) {
+      return v.number.has_value() || !has_dims(v) || v.tensor.id() < 0 || Fits(v, most->at, own);
+    });
+    if (all_fit) at = most->at, rank = own;
+  }
+  HloValue result;
+  result.at.assign(shape.dims.size(), -1);
+  std::vector<Tensor> tensors;
+  for (const HloValue& operand : operands) {
+    if (operand.number.has_value() || !has_dims(operand)) {
+      tensors.push_back(Typed(operand));  // a scalar
+      continue;
+    }
+    const bool fits = operand.tensor.id() < 0 || Fits(operand, at, rank);
+    tensors.push_back(fits ? operand.tensor : At(operand, at, rank));
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (operand.at[d] >= 0) result.at[d] = at[d];
+    }
+  }
+  result.tensor = Elementwise(fn, std::move(tensors));
+  result.shape = std::move(shape);
+  if (result.tensor.id() < 0) return result;
+  // The tensor may have fewer dimensions, where the others are not there in any operand.
+  const int missing = rank - static_cast<int>(result.tensor.type().shape.size());
+  for (int& d : result.at) {
+    if (d >= 0) d -= missing;
+  }
+  return result;
+}
+
+HloValue HloArrays::Clamped(const HloValue& indices, int64_t most) {
+  return Apply(Pw::kMin, Apply(Pw::kMax, indices, 0), static_cast<double>(most));
+}
+
+HloValue HloArrays::Cast(const HloValue& a, HloType type) {
+  if (a.shape.type == type) return a;
+  HloValue result = a;
+  result.shape.type = type;
+  if (a.number.has_value()) {
+    result.number = Stored(*DTypeOf(type), *a.number);
+  } else {
+    result.tensor = CastTo(*DTypeOf(type), a.tensor);
+  }
+  return result;
+}
+
+HloValue HloArrays::Transposed(const HloValue& a, absl::Span<const int64_t> order, HloShape shape) {
+  HloValue result = a;
+  result.shape = std::move(shape);
+  for (size_t d = 0; d < order.size(); ++d) result.at[d] = a.at[static_cast<size_t>(order[d])];
+  return result;
+}
+
+HloValue HloArrays::Broadcast(const HloValue& a, absl::Span<const int64_t> dims, HloShape shape) {
+  HloValue result = a;
+  result.at.assign(shape.dims.size(), -1);
+  for (size_t d = 0; d < dims.size(); ++d) result.at[static_cast<size_t>(dims[d])] = a.at[d];
+  result.shape = std::move(shape);
+  return result;
+}
+
+HloValue HloArrays::Reshaped(const HloValue& a, HloShape shape) {
+  if (a.number.has_value()) return Constant(*a.number, std::move(shape));
+  // Where extents of 1 come and go, the tensor stays.
+  HloValue result = a;
+  result.at.assign(shape.dims.size(), -1);
+  size_t from = 0;
+  bool same = true;
+  for (size_t d = 0; same && d < shape.dims.size(); ++d) {
+    if (shape.dims[d] == 1) continue;
+    while (from < a.at.size() && a.shape.dims[from] == 1) ++from;
+    same = from < a.at.size() && a.shape.dims[from] == shape.dims[d];
+    if (same) result.at[d] = a.at[from++];
+  }
+  while (from < a.at.size() && a.shape.dims[from] == 1) ++from;
+  result.shape = shape;
+  if (same && from == a.at.size()) return result;
+  const Tensor tensor = Reshape(Whole(a), ShapeOf(shape));
+  return Of(tensor, std::move(shape));
+}
+
+HloValue HloArrays::Ranged(const HloValue& a, int dim, int64_t begin, int64_t end) {
+  HloValue result = a;
+  int64_t& extent = result.shape.dims[static_cast<size_t>(dim)];
+  const bool is_all = begin == 0 && end == extent;
+  extent = end - begin;
+  const int at = a.at[static_cast<size_t>(dim)];
+  if (at >= 0 && !is_all && a.tensor.id() >= 0) result.tensor = SubTensor(a.tensor, at, begin, end);
+  return result;
+}
+
+HloValue HloArrays::Joined(absl::Span<const HloValue> parts, int dim, HloShape shape) {
+  std::vector<Tensor> tensors;
+  for (const HloValue& part : parts) {
+    if (part.shape.dims[static_cast<size_t>(dim)] > 0) tensors.push_back(Whole(part));
+  }
+  if (tensors.empty()) return Constant(0, std::move(shape));
+  // A Concat takes so many at once.
+  while (tensors.size() > 1) {
+    std::vector<Tensor> joined;
+    for (size_t i = 0; i < tensors.size(); i += kMostJoined) {
+      const size_t end = std::min(tensors.size(), i + kMostJoined);
+      joined.push_back(CallOf<Concat>({tensors.begin() + static_cast<ptrdiff_t>(i),
+                                       tensors.begin() + static_cast<ptrdiff_t>(end)},
+                                      dim));
+    }
+    tensors = std::move(joined);
+  }
+  return Of(tensors[0], std::move(shape));
+}
+
+HloValue HloArrays::Reversed(const HloValue& a, absl::Span<const int64_t> dims) {
+  HloValue result = a;
+  std::vector<int> turned;
+  for (int64_t d : dims) {
+    if (const int at = a.at[static_cast<size_t>(d)]; at >= 0) turned.push_back(at);
+  }
+  absl::c_sort(turned);
+  if (!turned.empty()) result.tensor = Reverse(a.tensor, std::move(turned));
+  return result;
+}
+
+HloValue HloArrays::Iota(int dim, HloShape shape) {
+  const auto d = static_cast<size_t>(dim);
+  HloValue result;
+  result.at.assign(shape.dims.size(), -1);
+  result.at[d] = 0;
+  result.shape = shape;
+  result.shape.type = HloType::kS32;
+  const Tensor along = Expand(program_.Constant(0, DType::kI32), {shape.dims[d]});
+  result.tensor = coconet::Iota(DType::kI32, along, 0);
+  return Cast(result, shape.type);
+}
+
+HloValue HloArrays::Literal(absl::Span<const double> elements, HloShape shape) {
+  if (elements.empty()) return Constant(0, std::move(shape));
+  const double first = elements[0];
+  if (absl::c_all_of(elements, [&](double e) { return e == first || (e != e && first != first); }))
+    return Constant(first, std::move(shape));
+  const DType dtype = *DTypeOf(shape.type);
+  const auto count = static_cast<int64_t>(elements.size());
+  // Numbers at equal distances need no list.
+  const double step = elements[1] - first;
+  bool is_even = IsInteger(dtype) && std::fabs(first) < 0x1p31 && std::fabs(step) < 0x1p31;
+  for (size_t i = 0; is_even && i < elements.size(); ++i)
+    is_even = elements[i] == first + step * static_cast<double>(i);
+  if (is_even) {
+    HloShape line = HloShape::Of(shape.type, {count});
+    const HloValue steps = Apply(Pw::kMul, Iota(0, line), step);
+    return Reshaped(Apply(Pw::kAdd, steps, first), std::move(shape));
+  }
+  std::vector<HloValue> parts;
+  for (size_t i = 0; i < elements.size();) {  // runs of equal numbers
+    size_t end = i;
+    while (end < elements.size() && elements[end] == elements[i]) ++end;
+    if (end == i) ++end;  // NaN
+    parts.push_back(
+        Constant(elements[i], HloShape::Of(shape.type, {static_cast<int64_t>(end - i)})));
+    i = end;
+  }
+  return Reshaped(Joined(parts, 0, HloShape::Of(shape.type, {count})), std::move(shape));
+}
+
+HloValue HloArrays::Folded(FoldKind kind, const HloValue& a, absl::Span<const int64_t> dims,
+                           HloShape shape) {
+  int64_t repeats = 1;  // equal elements that are folded
+  std::vector<int> folded;
+  HloValue result;
+  for (size_t d = 0; d < a.at.size(); ++d) {
+    if (!absl::c_linear_search(dims, static_cast<int64_t>(d))) {
+      result.at.push_back(a.at[d]);
+    } else if (a.at[d] >= 0) {
+      folded.push_back(a.at[d]);
+    } else {
+      repeats *= a.shape.dims[d];
+    }
+  }
+  result.shape = std::move(shape);
+  const DType dtype = *DTypeOf(a.shape.type);
+  if (a.number.has_value() && repeats > 0) {
+    const double number = *a.number;
+    if (kind != FoldKind::kSum) return Constant(number, result.shape);
+    const double factor = static_cast<double>(repeats);
+    const double args[] = {number, factor};
+    return Constant(Stored(dtype, EvalPointwise(Pw::kMul, dtype, args)), result.shape);
+  }
+  if (repeats == 0 || a.number.has_value()) {  // of nothing
+    const double nothing = kind == FoldKind::kSum ? 0
+                           : kind == FoldKind::kMax
+                               ? (IsFloat(dtype) ? -INFINITY : MinFinite(dtype))
+                               : (IsFloat(dtype) ? INFINITY : MaxFinite(dtype));
+    return Constant(nothing, result.shape);
+  }
+  result.tensor = a.tensor;
+  if (!folded.empty()) {
+    result.tensor = CallOf<Fold>({a.tensor}, kind, folded);
+    if (result.tensor.id() >= 0 && result.tensor.type().shape.empty())
+      result.at.assign(result.at.size(), -1);
+  }
+  if (kind == FoldKind::kSum && repeats > 1) {
+    return Apply(Pw::kMul, result, static_cast<double>(repeats));
+  }
+  return result;
+}
+
+}  // namespace coconet

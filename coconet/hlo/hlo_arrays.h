@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/hlo/hlo_module.h"
+#include "coconet/language/language.h"
+
+namespace coconet {
+
+/// An array of an HLO program as a tensor of a Program, or a tuple of such. A tensor may have its
+/// dimensions in another order, extents of 1 between them, and lack those along which all elements
+/// are equal: so broadcasts, and reductions that are broadcast back, need no operation.
+struct HloValue {
+  HloShape shape;
+  std::vector<HloValue> elements;  // of a tuple
+
+  // Of an array.
+  Tensor tensor = 0;
+  /// By dimension of the array: that of the tensor, whose other dimensions have the extent 1; -1
+  /// where all elements along it are equal.
+  std::vector<int> at;
+  std::optional<double> number;  // all elements are this constant; there is no tensor then
+
+  bool is_skipped = false;  // of an operation that no program says
+
+  int rank() const { return static_cast<int>(shape.dims.size()); }
+};
+
+/// The type that tensors of an HLO type have; none where the language has none.
+std::optional<DType> DTypeOf(HloType type);
+
+/// What makes arrays of others, in a program. Mistakes go to the program's status.
+class HloArrays {
+ public:
+  explicit HloArrays(Program& program) : program_(program) {}
+
+  Program& program() { return program_; }
+
+  static HloValue Constant(double number, HloShape shape);
+  /// An array whose tensor has its dimensions.
+  static HloValue Of(Tensor tensor, HloShape shape);
+
+  /// fn of arrays of one shape, but that scalars, for clamps, may stand for any.
+  HloValue Apply(Pw fn, absl::Span<const HloValue> operands);
+  HloValue Apply(Pw fn, const HloValue& a, double number);
+  /// Indices as the nearest in [0, most].
+  HloValue Clamped(const HloValue& indices, int64_t most);
+  HloValue Cast(const HloValue& a, HloType type);
+
+  /// The tensor with exactly the array's dimensions and extents.
+  Tensor Whole(const HloValue& a);
+  /// The tensor with the array's dimensions, of which those along which all elements are equal have
+  /// the extent 1.
+  Tensor Aligned(const HloValue& a);
+  /// Dimension d of the result is order[d] of the array.
+  static HloValue Transposed(const HloValue& a, absl::Span<const int64_t> order, HloShape shape);
+  /// HLO's broadcast: dimension d of the array is dims[d] of the result.
+  static HloValue Broadcast(const HloValue& a, absl::Span<const int64_t> dims, HloShape shape);
+  HloValue Reshaped(const HloValue& a, HloShape shape);
+  HloValue Ranged(const HloValue& a, int dim, int64_t begin, int64_t end);
+  HloValue Joined(absl::Span<const HloValue> parts, int dim, HloShape shape);
+  HloValue Reversed(const HloValue& a, absl::Span<const int64_t> dims);
+  /// Each element's index along a dimension.
+  HloValue Iota(int dim, HloShape shape);
+  /// Elements that an array of the shape has in row-major order.
+  HloValue Literal(absl::Span<const double> elements, HloShape shape);
+  /// The reduction of an array over dimensions, which `shape` lacks.
+  HloValue Folded(FoldKind kind, const HloValue& a, absl::Span<const int64_t> dims, HloShape shape);
+
+ private:
+  /// The tensor with dimension d of the array at at[d] of `rank` dimensions, extents of 1 where all
+  /// elements are equal.
+  Tensor At(const HloValue& a, absl::Span<const int> at, int rank);
+  Tensor Typed(const HloValue& a);
+
+  Program& program_;
+};
+
+}  // namespace coconet

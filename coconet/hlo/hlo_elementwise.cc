@@ -1,0 +1,246 @@
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/hlo/hlo_attributes.h"
+#include "coconet/hlo/hlo_operations.h"
+
+namespace coconet {
+namespace {
+
+using Operands = absl::Span<const HloValue>;
+
+bool IsPred(const HloValue& a) { return a.shape.type == HloType::kPred; }
+bool IsFloatOf(const HloValue& a) { return IsFloat(*DTypeOf(a.shape.type)); }
+
+struct Row {
+  absl::string_view opcode;
+  Pw fn;
+};
+constexpr Row kFunctions[] = {
+    {"add", Pw::kAdd},
+    {"subtract", Pw::kSub},
+    {"multiply", Pw::kMul},
+    {"divide", Pw::kDiv},
+    {"remainder", Pw::kRem},
+    {"maximum", Pw::kMax},
+    {"minimum", Pw::kMin},
+    {"power", Pw::kPow},
+    {"negate", Pw::kNeg},
+    {"abs", Pw::kAbs},
+    {"sign", Pw::kSign},
+    {"sqrt", Pw::kSqrt},
+    {"rsqrt", Pw::kRsqrt},
+    {"exponential", Pw::kExp},
+    {"exponential-minus-one", Pw::kExpm1},
+    {"log", Pw::kLog},
+    {"log-plus-one", Pw::kLog1p},
+    {"logistic", Pw::kSigmoid},
+    {"tanh", Pw::kTanh},
+    {"erf", Pw::kErf},
+    {"sine", Pw::kSin},
+    {"cosine", Pw::kCos},
+    {"floor", Pw::kFloor},
+    {"ceil", Pw::kCeil},
+    {"round-nearest-even", Pw::kRound},
+    {"and", Pw::kBitAnd},
+    {"or", Pw::kBitOr},
+    {"xor", Pw::kBitXor},
+    {"not", Pw::kBitNot},
+    {"shift-left", Pw::kShiftLeft},
+    {"shift-right-arithmetic", Pw::kShiftRight},
+    {"shift-right-logical", Pw::kShiftRightLogical},
+};
+
+HloValue Xor(const HloValue& a, const HloValue& b, HloArrays& arrays) {
+  const HloValue only_a = arrays.Apply(Pw::kAnd, {a, arrays.Apply(Pw::kNot, {b})}),
+                 only_b = arrays.Apply(Pw::kAnd, {arrays.Apply(Pw::kNot, {a}), b});
+  return arrays.Apply(Pw::kOr, {only_a, only_b});
+}
+
+absl::StatusOr<HloValue> Function(const HloModule&, const HloInstruction& instruction,
+                                  Operands operands, HloArrays& arrays) {
+  const Pw fn = absl::c_find_if(kFunctions, [&](const Row& row) {
+                  return row.opcode == instruction.opcode;
+                })->fn;
+  if (static_cast<int>(operands.size()) != Info(fn).arity)
+    return WrongHlo(instruction, absl::StrCat("want ", Info(fn).arity, " operands"));
+  for (const HloValue& operand : operands) {
+    if (!(operand.shape == operands[0].shape))
+      return WrongHlo(instruction, "want operands of one type and shape");
+  }
+  const HloType type = operands[0].shape.type;
+  if (type == HloType::kPred) {
+    switch (fn) {
+      case Pw::kBitAnd:
+      case Pw::kMul:
+      case Pw::kMin:
+        return arrays.Apply(Pw::kAnd, operands);
+      case Pw::kBitOr:
+      case Pw::kAdd:
+      case Pw::kMax:
+        return arrays.Apply(Pw::kOr, operands);
+      case Pw::kBitNot:
+        return arrays.Apply(Pw::kNot, operands);
+      case Pw::kBitXor:
+        return Xor(operands[0], operands[1], arrays);
+      default:
+        return NoProgramSays(instruction, "of pred");
+    }
+  }
+  const bool is_float = IsFloatOf(operands[0]);
+  if (Info(fn).of_bits && is_float) return WrongHlo(instruction, "want integers");
+  if (Info(fn).float_only && !is_float) return NoProgramSays(instruction, "of integers");
+  return arrays.Apply(fn, operands);
+}
+
+absl::StatusOr<HloValue> Compare(const HloModule&, const HloInstruction& instruction,
+                                 Operands operands, HloArrays& arrays) {
+  static constexpr Row kDirections[] = {{"EQ", Pw::kEq}, {"NE", Pw::kNe}, {"LT", Pw::kLt},
+                                        {"LE", Pw::kLe}, {"GT", Pw::kGt}, {"GE", Pw::kGe}};
+  ASSIGN_OR_RETURN(const absl::string_view direction, AttributeText(instruction, "direction"));
+  const auto* row =
+      absl::c_find_if(kDirections, [&](const Row& r) { return r.opcode == direction; });
+  if (row == std::end(kDirections) || operands.size() != 2 ||
+      !(operands[0].shape == operands[1].shape))
+    return WrongHlo(instruction, "want two operands of one shape and a direction");
+  if (const absl::string_view* type = instruction.Find("type");
+      type != nullptr && *type == "TOTALORDER" && IsFloatOf(operands[0]))
+    return NoProgramSays(instruction, "in total order");
+  if (!IsPred(operands[0])) return arrays.Apply(row->fn, operands);
+  return arrays.Apply(
+      row->fn, {arrays.Cast(operands[0], HloType::kU8), arrays.Cast(operands[1], HloType::kU8)});
+}
+
+absl::StatusOr<HloValue> Select(const HloModule&, const HloInstruction& instruction,
+                                Operands operands, HloArrays& arrays) {
+  if (operands.size() != 3 || !IsPred(operands[0]) || !(operands[1].shape == operands[2].shape) ||
+      (operands[0].shape.dims != operands[1].shape.dims && !operands[0].shape.dims.empty()))
+    return WrongHlo(instruction, "want a pred and two operands of one shape");
+  if (operands[0].number.has_value()) return operands[*operands[0].number != 0 ? 1 : 2];
+  if (!IsPred(operands[1])) return arrays.Apply(Pw::kSelect, operands);
+  return arrays.Cast(arrays.Apply(Pw::kSelect, {operands[0], arrays.Cast(operands[1], HloType::kU8),
+                                                arrays.Cast(operands[2], HloType::kU8)}),
+                     HloType::kPred);
+}
+
+absl::StatusOr<HloValue> Clamp(const HloModule&, const HloInstruction& instruction,
+                               Operands operands, HloArrays& arrays) {
+  if (operands.size() != 3) return WrongHlo(instruction, "want three operands");
+  const HloType type = operands[1].shape.type;
+  for (size_t i : {0, 2}) {
+    if (operands[i].shape.type != type ||
+        (!operands[i].shape.dims.empty() && operands[i].shape.dims != operands[1].shape.dims))
+      return WrongHlo(instruction, "want limits of the operand's type, and its shape or scalars");
+  }
+  if (type == HloType::kPred) return NoProgramSays(instruction, "of pred");
+  return arrays.Apply(Pw::kMin, {arrays.Apply(Pw::kMax, operands.first(2)), operands[2]});
+}
+
+/// Conversions between integers keep low bits in HLO, and saturate in the language.
+absl::StatusOr<HloValue> IntegersConverted(const HloInstruction& instruction, const HloValue& a,
+                                           HloType type, HloArrays& arrays) {
+  const DType from = *DTypeOf(a.shape.type), to = *DTypeOf(type);
+  if (MinFinite(from) >= MinFinite(to) && MaxFinite(from) <= MaxFinite(to))
+    return arrays.Cast(a, type);
+  if (SizeOf(to) == 8)
+    return NoProgramSays(instruction, "between signed and unsigned 64-bit integers");
+  const double values = std::ldexp(1, static_cast<int>(SizeOf(to)) * 8);
+  HloValue low = arrays.Apply(Pw::kBitAnd, from == DType::kU64 ? a : arrays.Cast(a, HloType::kS64),
+                              values - 1);
+  if (!IsSigned(to)) return arrays.Cast(low, type);
+  low = arrays.Cast(low, HloType::kS64);
+  low = arrays.Apply(Pw::kBitXor, low, values / 2);
+  return arrays.Cast(arrays.Apply(Pw::kSub, low, values / 2), type);
+}
+
+absl::StatusOr<HloValue> Convert(const HloModule&, const HloInstruction& instruction,
+                                 Operands operands, HloArrays& arrays) {
+  if (operands.size() != 1) return WrongHlo(instruction, "want one operand");
+  const HloType type = instruction.shape.type;
+  const std::optional<DType> to = DTypeOf(type);
+  if (!to.has_value()) return NoProgramSays(instruction, absl::StrCat("to ", Name(type)));
+  const DType from = *DTypeOf(operands[0].shape.type);
+  if (IsInteger(from) && IsInteger(*to))
+    return IntegersConverted(instruction, operands[0], type, arrays);
+  return arrays.Cast(operands[0], type);
+}
+
+absl::StatusOr<HloValue> ReducePrecision(const HloModule&, const HloInstruction& instruction,
+                                         Operands operands, HloArrays& arrays) {
+  ASSIGN_OR_RETURN(const int64_t exponent, IntegerOf(instruction, "exponent_bits"));
+  ASSIGN_OR_RETURN(const int64_t mantissa, IntegerOf(instruction, "mantissa_bits"));
+  if (operands.size() != 1 || !IsFloatOf(operands[0]))
+    return WrongHlo(instruction, "want one operand of floats");
+  const HloValue& a = operands[0];
+  const std::pair<int64_t, int64_t> bits(exponent, mantissa);
+  if (bits == std::pair<int64_t, int64_t>(8, 7))
+    return arrays.Cast(arrays.Cast(a, HloType::kBF16), a.shape.type);
+  if (bits == std::pair<int64_t, int64_t>(5, 10))
+    return arrays.Cast(arrays.Cast(a, HloType::kF16), a.shape.type);
+  if (bits == std::pair<int64_t, int64_t>(8, 23))
+    return arrays.Cast(arrays.Cast(a, HloType::kF32), a.shape.type);
+  return NoProgramSays(instruction, absl::StrCat("to ", exponent, " and ", mantissa, " bits"));
+}
+
+absl::StatusOr<HloValue> IsFinite(const HloModule&, const HloInstruction& instruction,
+                                  Operands operands, HloArrays& arrays) {
+  if (operands.size() != 1 || !IsFloatOf(operands[0]))
+    return WrongHlo(instruction, "want one operand of floats");
+  return arrays.Apply(Pw::kLt, arrays.Apply(Pw::kAbs, operands),
+                      std::numeric_limits<double>::infinity());
+}
+
+/// To the nearest integer, of two the one farther from 0.
+absl::StatusOr<HloValue> RoundAway(const HloModule&, const HloInstruction& instruction,
+                                   Operands operands, HloArrays& arrays) {
+  if (operands.size() != 1 || !IsFloatOf(operands[0]))
+    return WrongHlo(instruction, "want one operand of floats");
+  // The fraction decides: adding a half would round.
+  const HloValue magnitude = arrays.Apply(Pw::kAbs, operands),
+                 whole = arrays.Apply(Pw::kFloor, {magnitude}),
+                 fraction = arrays.Apply(Pw::kSub, {magnitude, whole});
+  const HloValue up = arrays.Cast(arrays.Apply(Pw::kGe, fraction, 0.5), operands[0].shape.type);
+  return arrays.Apply(Pw::kMul,
+                      {arrays.Apply(Pw::kAdd, {whole, up}), arrays.Apply(Pw::kSign, operands)});
+}
+
+absl::StatusOr<HloValue> Cbrt(const HloModule&, const HloInstruction& instruction,
+                              Operands operands, HloArrays& arrays) {
+  if (operands.size() != 1 || !IsFloatOf(operands[0]))
+    return WrongHlo(instruction, "want one operand of floats");
+  const HloValue root = arrays.Apply(Pw::kPow, arrays.Apply(Pw::kAbs, operands), 1.0 / 3);
+  return arrays.Apply(Pw::kMul, {root, arrays.Apply(Pw::kSign, operands)});
+}
+
+absl::StatusOr<HloValue> Tan(const HloModule&, const HloInstruction& instruction, Operands operands,
+                             HloArrays& arrays) {
+  if (operands.size() != 1 || !IsFloatOf(operands[0]))
+    return WrongHlo(instruction, "want one operand of floats");
+  return arrays.Apply(Pw::kDiv,
+                      {arrays.Apply(Pw::kSin, operands), arrays.Apply(Pw::kCos, operands)});
+}
+
+}  // namespace
+
+std::vector<HloRow> ElementwiseHlo() {
+  std::vector<HloRow> rows = {
+      {"compare", Compare},
+      {"select", Select},
+      {"clamp", Clamp},
+      {"convert", Convert},
+      {"reduce-precision", ReducePrecision},
+      {"is-finite", IsFinite},
+      {"round-nearest-afz", RoundAway},
+      {"cbrt", Cbrt},
+      {"tan", Tan},
+  };
+  for (const Row& row : kFunctions) rows.push_back({row.opcode, Function});
+  return rows;
+}
+
+}  // namespace coconet

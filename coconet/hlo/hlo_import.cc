@@ -1,0 +1,449 @@
+#include "coconet/hlo/hlo_import.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/status.h"
+#include "coconet/hlo/hlo_arrays.h"
+#include "coconet/hlo/hlo_attributes.h"
+#include "coconet/hlo/hlo_operations.h"
+
+namespace coconet {
+namespace {
+
+/// Nested calls, and the operations of a program after all loops are unrolled.
+constexpr int kDeepestCall = 64;
+constexpr int64_t kMostOperations = 2'000'000;
+
+/// A name for a declaration: letters, digits, '_' and '.', as the text form wants.
+std::string NameFrom(absl::string_view text) {
+  std::string name;
+  for (char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (absl::ascii_isalnum(u) || c == '_' || c == '.') {
+      name.push_back(c);
+    } else if (!name.empty() && name.back() != '.') {
+      name.push_back('.');
+    }
+  }
+  while (!name.empty() && name.back() == '.') name.pop_back();
+  if (name.empty() || !(absl::ascii_isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_'))
+    name.insert(0, "p");
+  return name;
+}
+
+/// What JAX calls a parameter: op_name of its metadata, such as "params['w']".
+std::string NameOf(const HloInstruction& parameter) {
+  if (const absl::string_view* metadata = parameter.Find("metadata")) {
+    constexpr absl::string_view kKey = "op_name=\"";
+    const size_t begin = metadata->find(kKey);
+    if (begin != absl::string_view::npos) {
+      const absl::string_view rest = metadata->substr(begin + kKey.size());
+      size_t end = 0;
+      while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? 2 : 1;
+      std::string name = NameFrom(rest.substr(0, end));
+      if (name.size() > 1) return name;
+    }
+  }
+  return NameFrom(parameter.name);
+}
+
+bool IsReplicated(absl::string_view sharding) {
+  return absl::StrContains(sharding, "{replicated}") || absl::StrContains(sharding, "{maximal");
+}
+
+/// A custom call that only says how arrays lie over devices.
+bool IsPlacement(absl::string_view target) {
+  return target == "Sharding" || target == "SPMDFullToShardShape" ||
+         target == "SPMDShardToFullShape" || absl::StartsWith(target, "xla.sdy.") ||
+         absl::StartsWith(target, "annotate_device_placement");
+}
+
+/// Builds the program of a module's entry.
+class Importer {
+ public:
+  explicit Importer(const HloModule& module)
+      : module_(module), program_(NameFrom(module.name)), arrays_(program_) {}
+
+  absl::StatusOr<ImportedHlo> Import() {
+    ASSIGN_OR_RETURN(result_.partitions, DevicesOf(module_));
+    RETURN_IF_ERROR(FindAliases());
+    FindManualRegions();
+    const HloComputation& entry = module_.Entry();
+    std::vector<HloValue> arguments;
+    for (int32_t index : entry.parameters) {
+      const HloInstruction& parameter = entry.instructions[static_cast<size_t>(index)];
+      ASSIGN_OR_RETURN(arguments.emplace_back(), Declare(parameter));
+    }
+    ASSIGN_OR_RETURN(const HloValue root, Run(entry, arguments, 0));
+    RETURN_IF_ERROR(Unsupported());
+    RETURN_IF_ERROR(Store(root));
+    ASSIGN_OR_RETURN(Graph graph, program_.graph());
+    result_.program = Canonicalize(graph).graph;
+    return std::move(result_);
+  }
+
+ private:
+  // ---- Declarations
+
+  absl::Status FindAliases() {
+    ASSIGN_OR_RETURN(const std::vector<HloAlias> aliases, AliasesOf(module_));
+    const HloShape& result = module_.Entry().Root().shape;
+    for (const HloAlias& alias : aliases) {
+      const HloShape* shape = &result;
+      for (int64_t index : alias.output) {
+        if (index < 0 || index >= static_cast<int64_t>(shape->elements.size()))
+          return absl::InvalidArgumentError("HloModule: input_output_alias names no result");
+        shape = &shape->elements[static_cast<size_t>(index)];
+      }
+      // Whole parameters only: JAX flattens its trees.
+      if (alias.of_parameter.empty()) outputs_.emplace(alias.parameter, alias.output);
+    }
+    return FindDonors(result);
+  }
+
+  /// A parameter that is given away takes the first result of its type that none has taken, as XLA
+  /// decides later.
+  absl::Status FindDonors(const HloShape& result) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> donors, DonorsOf(module_));
+    std::set<std::vector<int64_t>> taken;
+    for (const auto& [parameter, output] : outputs_) taken.insert(output);
+    std::map<std::string, std::deque<int64_t>> free;  // results, by type
+    for (size_t i = 0; i < result.elements.size() && !donors.empty(); ++i) {
+      const auto index = static_cast<int64_t>(i);
+      if (!taken.contains({index})) free[Text(result.elements[i])].push_back(index);
+    }
+    const HloComputation& entry = module_.Entry();
+    for (int64_t donor : donors) {
+      if (donor < 0 || donor >= static_cast<int64_t>(entry.parameters.size()))
+        return absl::InvalidArgumentError("HloModule: buffer_donor names no parameter");
+      const HloShape& shape =
+          entry.instructions[static_cast<size_t>(entry.parameters[static_cast<size_t>(donor)])]
+              .shape;
+      std::deque<int64_t>& of_type = free[Text(shape)];
+      if (of_type.empty() || outputs_.contains(donor)) continue;
+      outputs_.emplace(donor, std::vector<int64_t>{of_type.front()});
+      of_type.pop_front();
+    }
+    return absl::OkStatus();
+  }
+
+  /// By parameter of the entry that goes into a manual region: its shape there.
+  void FindManualRegions() {
+    const HloComputation& entry = module_.Entry();
+    std::vector<int32_t> source(entry.instructions.size(), -1);
+    for (size_t i = 0; i < entry.instructions.size(); ++i) {
+      const HloInstruction& instruction = entry.instructions[i];
+      if (instruction.opcode == "parameter") source[i] = static_cast<int32_t>(i);
+      const absl::string_view* target = instruction.Find("custom_call_target");
+      if (target == nullptr) continue;
+      const absl::string_view name = absl::StripSuffix(absl::StripPrefix(*target, "\""), "\"");
+      const bool enters = name == "SPMDFullToShardShape" || name == "xla.sdy.GlobalToLocalShape";
+      if (name != "Sharding" && !enters) continue;
+      const std::vector<HloShape> shapes = instruction.shape.is_tuple()
+                                               ? instruction.shape.elements
+                                               : std::vector<HloShape>{instruction.shape};
+      for (size_t k = 0; k < std::min(shapes.size(), instruction.operands.size()); ++k) {
+        const int32_t from = source[static_cast<size_t>(instruction.operands[k])];
+        if (from < 0) continue;
+        if (enters)
+          manual_.emplace(from, shapes[k]);
+        else if (!instruction.shape.is_tuple())
+          source[i] = from;
+      }
+    }
+  }
+
+  std::string Unique(std::string name) {
+    const std::string first = name;
+    while (!names_.insert(name).second) name = absl::StrCat(first, "_", ++copies_[first]);
+    return name;
+  }
+
+  absl::StatusOr<HloValue> Declare(const HloInstruction& parameter) {
+    int64_t number = 0;
+    CC_CHECK(absl::SimpleAtoi(parameter.argument, &number));
+    const auto index = static_cast<int32_t>(&parameter - module_.Entry().instructions.data());
+    HloShape shape = parameter.shape;
+    const absl::string_view* sharding = parameter.Find("sharding");
+    bool is_replicated = result_.partitions == 1 || shape.dims.empty() ||
+                         (sharding != nullptr && IsReplicated(*sharding));
+    if (const auto at = manual_.find(index); at != manual_.end()) {
+      is_replicated = at->second == shape;
+      shape = at->second;
+    }
+    const auto output = outputs_.find(number);
+    return DeclareArrays(parameter, shape, NameOf(parameter), is_replicated,
+                         output == outputs_.end() ? nullptr : &output->second);
+  }
+
+  absl::StatusOr<HloValue> DeclareArrays(const HloInstruction& parameter, const HloShape& shape,
+                                         const std::string& name, bool is_replicated,
+                                         const std::vector<int64_t>* output) {
+    if (shape.is_tuple()) {
+      HloValue value;
+      value.shape = shape;
+      for (size_t i = 0; i < shape.elements.size(); ++i) {
+        ASSIGN_OR_RETURN(value.elements.emplace_back(),
+                         DeclareArrays(parameter, shape.elements[i], absl::StrCat(name, ".", i),
+                                       is_replicated, nullptr));
+      }
+      return value;
+    }
+    const std::optional<DType> dtype = DTypeOf(shape.type);
+    if (!dtype.has_value())
+      return absl::UnimplementedError(
+          absl::StrCat(Where(parameter), ": no tensors of type ", Name(shape.type)));
+    const std::string unique = Unique(name);
+    result_.parameters.push_back(unique);
+    const Shape dims(shape.dims.begin(), shape.dims.end());
+    Tensor tensor = 0;
+    if (output != nullptr) {
+      tensor =
+          program_.State(unique, *dtype, dims, is_replicated ? Layout::Auto() : Layout::Local());
+      states_.emplace(*output, std::pair(unique, tensor));
+    } else {
+      tensor = program_.Input(unique, *dtype, dims,
+                              is_replicated ? Layout::Replicated() : Layout::Local());
+    }
+    RETURN_IF_ERROR(WithContext(program_.status(), Where(parameter)));
+    return HloArrays::Of(tensor, shape);
+  }
+
+  // ---- Results
+
+  absl::Status Store(const HloValue& root) {
+    std::vector<int64_t> path;
+    return StoreArrays(root, path, module_.Entry().Root().shape);
+  }
+
+  absl::Status StoreArrays(const HloValue& value, std::vector<int64_t>& path,
+                           const HloShape& shape) {
+    if (shape.is_tuple()) {
+      for (size_t i = 0; i < value.elements.size(); ++i) {
+        path.push_back(static_cast<int64_t>(i));
+        RETURN_IF_ERROR(StoreArrays(value.elements[i], path, shape.elements[i]));
+        path.pop_back();
+      }
+      return absl::OkStatus();
+    }
+    if (BitsOf(value.shape.type) == 0) return absl::OkStatus();  // a token
+    const auto state = states_.find(path);
+    const Tensor tensor = arrays_.Whole(value);
+    const HloInstruction& root = module_.Entry().Root();
+    if (state != states_.end()) {
+      const auto& [name, declared] = state->second;
+      result_.results.push_back(name);
+      Update(declared, tensor);
+      return WithContext(program_.status(),
+                         absl::StrCat(Where(root), ": the value of state ", name));
+    }
+    std::string name = "out";
+    for (int64_t index : path) absl::StrAppend(&name, path.size() == 1 ? "" : ".", index);
+    name = Unique(name);
+    result_.results.push_back(name);
+    program_.Output(name, tensor);
+    return WithContext(program_.status(), Where(root));
+  }
+
+  // ---- Instructions
+
+  absl::StatusOr<HloValue> Run(const HloComputation& computation,
+                               absl::Span<const HloValue> arguments, int depth) {
+    if (depth > kDeepestCall)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "computation ", computation.name, ": want calls at most ", kDeepestCall, " deep"));
+    if (arguments.size() != computation.parameters.size())
+      return absl::InvalidArgumentError(absl::StrCat("computation ", computation.name, ": want ",
+                                                     computation.parameters.size(),
+                                                     " arguments, have ", arguments.size()));
+    std::vector<HloValue> values(computation.instructions.size());
+    for (size_t p = 0; p < arguments.size(); ++p)
+      values[static_cast<size_t>(computation.parameters[p])] = arguments[p];
+    for (size_t i = 0; i < values.size(); ++i) {
+      const HloInstruction& instruction = computation.instructions[i];
+      if (instruction.opcode == "parameter") continue;
+      RETURN_IF_ERROR(Count(instruction, 1));
+      if (instruction.opcode == "get-tuple-element") {
+        ASSIGN_OR_RETURN(values[i], Element(instruction, values));
+        continue;
+      }
+      std::vector<HloValue> operands;
+      for (int32_t operand : instruction.operands)
+        operands.push_back(values[static_cast<size_t>(operand)]);
+      ASSIGN_OR_RETURN(values[i], Value(instruction, operands, depth));
+      RETURN_IF_ERROR(WithContext(program_.status(), Where(instruction)));
+    }
+    return values[static_cast<size_t>(computation.root)];
+  }
+
+  /// InvalidArgument where the program becomes too large.
+  absl::Status Count(const HloInstruction& instruction, int64_t operations) {
+    operations_ += operations;
+    if (operations_ <= kMostOperations) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(instruction), ": with all loops unrolled, the program has more than ",
+                     kMostOperations, " operations"));
+  }
+
+  static absl::StatusOr<HloValue> Element(const HloInstruction& instruction,
+                                          const std::vector<HloValue>& values) {
+    ASSIGN_OR_RETURN(const int64_t index, IntegerOf(instruction, "index"));
+    const HloValue* tuple = instruction.operands.size() == 1
+                                ? &values[static_cast<size_t>(instruction.operands[0])]
+                                : nullptr;
+    if (tuple == nullptr || index < 0 || index >= static_cast<int64_t>(tuple->elements.size()))
+      return WrongHlo(instruction, absl::StrCat("want an element of a tuple, have index ", index));
+    return tuple->elements[static_cast<size_t>(index)];
+  }
+
+  /// Of values that may be a rank's parts of what the shape says.
+  absl::StatusOr<HloValue> Tuple(const HloInstruction& instruction,
+                                 const std::vector<HloValue>& operands) {
+    HloValue value;
+    value.shape = instruction.shape;
+    value.elements = operands;
+    if (!HasStructure(value, instruction.shape))
+      return WrongHlo(instruction, "want operands of its elements' types");
+    RETURN_IF_ERROR(Count(instruction, ArraysIn(value)));
+    return value;
+  }
+  static bool HasStructure(const HloValue& value, const HloShape& shape) {
+    if (!shape.is_tuple()) return value.shape.type == shape.type;
+    if (value.elements.size() != shape.elements.size()) return false;
+    for (size_t i = 0; i < shape.elements.size(); ++i) {
+      if (!HasStructure(value.elements[i], shape.elements[i])) return false;
+    }
+    return true;
+  }
+  static int64_t ArraysIn(const HloValue& value) {
+    int64_t count = 1;
+    for (const HloValue& element : value.elements) count += ArraysIn(element);
+    return count;
+  }
+
+  absl::StatusOr<HloValue> Value(const HloInstruction& instruction,
+                                 const std::vector<HloValue>& operands, int depth) {
+    const absl::string_view opcode = instruction.opcode;
+    if (opcode == "tuple") return Tuple(instruction, operands);
+    if (opcode == "call" || opcode == "fusion") {
+      ASSIGN_OR_RETURN(const HloComputation* called,
+                       Called(instruction, opcode == "call" ? "to_apply" : "calls"));
+      return Run(*called, operands, depth + 1);
+    }
+    if (opcode == "while") return Loop(instruction, operands, depth);
+    if (opcode == "after-all" || opcode == "opt-barrier" || opcode == "copy" ||
+        opcode == "copy-start" || opcode == "copy-done" || opcode == "add-dependency" ||
+        opcode == "optimization-barrier") {
+      HloValue token;
+      token.shape = instruction.shape;
+      return operands.empty() || opcode == "after-all" ? token : operands[0];
+    }
+    if (opcode == "custom-call") {
+      ASSIGN_OR_RETURN(absl::string_view target, AttributeText(instruction, "custom_call_target"));
+      target = absl::StripSuffix(absl::StripPrefix(target, "\""), "\"");
+      if (IsPlacement(target) && instruction.shape.is_tuple()) return Tuple(instruction, operands);
+      if (IsPlacement(target) && operands.size() == 1) return operands[0];
+      return Skip(instruction, absl::StrCat("custom-call to ", target));
+    }
+    for (const HloValue& operand : operands) {
+      if (operand.is_skipped) return Skip(instruction, std::string(KnowsHlo(opcode) ? "" : opcode));
+    }
+    absl::StatusOr<HloValue> value = HloOperation(module_, instruction, operands, arrays_);
+    if (absl::IsUnimplemented(value.status()))
+      return Skip(instruction, std::string(value.status().message()));
+    RETURN_IF_ERROR(value.status());
+    if (!(value->shape == instruction.shape))
+      return absl::InvalidArgumentError(
+          absl::StrCat(Where(instruction), ": its operands give ", Text(value->shape)));
+    return value;
+  }
+
+  absl::StatusOr<const HloComputation*> Called(const HloInstruction& instruction,
+                                               absl::string_view attribute) {
+    ASSIGN_OR_RETURN(const std::vector<absl::string_view> names,
+                     ComputationsOf(instruction, attribute));
+    const HloComputation* called = names.size() == 1 ? module_.FindComputation(names[0]) : nullptr;
+    if (called == nullptr)
+      return absl::InvalidArgumentError(
+          absl::StrCat(Where(instruction), ": want ", attribute, " to name a computation"));
+    return called;
+  }
+
+  /// Unrolls a loop whose condition follows from constants in each turn.
+  absl::StatusOr<HloValue> Loop(const HloInstruction& instruction,
+                                const std::vector<HloValue>& operands, int depth) {
+    ASSIGN_OR_RETURN(const HloComputation* condition, Called(instruction, "condition"));
+    ASSIGN_OR_RETURN(const HloComputation* body, Called(instruction, "body"));
+    if (operands.size() != 1)
+      return absl::InvalidArgumentError(absl::StrCat(Where(instruction), ": want one operand"));
+    HloValue carried = operands[0];
+    while (true) {
+      ASSIGN_OR_RETURN(const HloValue holds, Run(*condition, {&carried, 1}, depth + 1));
+      if (!holds.number.has_value()) {
+        return absl::UnimplementedError(
+            absl::StrCat(Where(instruction), ": want a loop whose number of turns follows from ",
+                         "constants; its condition ", condition->name, " depends on data"));
+      }
+      if (*holds.number == 0) return carried;
+      RETURN_IF_ERROR(Count(instruction, ArraysIn(carried)));
+      ASSIGN_OR_RETURN(carried, Run(*body, {&carried, 1}, depth + 1));
+    }
+  }
+
+  // ---- What no program says
+
+  /// Notes an operation that is not supported; empty: one of its operands was not.
+  HloValue Skip(const HloInstruction& instruction, std::string what) {
+    if (!what.empty()) {
+      auto& [count, first] = unsupported_[what];
+      if (count++ == 0) first = Where(instruction);
+    }
+    return Skipped(instruction.shape);
+  }
+  HloValue Skipped(const HloShape& shape) {
+    HloValue value;
+    value.shape = shape;
+    value.is_skipped = true;
+    for (const HloShape& element : shape.elements) value.elements.push_back(Skipped(element));
+    return value;
+  }
+
+  absl::Status Unsupported() const {
+    if (unsupported_.empty()) return absl::OkStatus();
+    std::string message;
+    for (const auto& [what, found] : unsupported_) {
+      absl::StrAppend(&message, message.empty() ? "" : "; ", found.first, " x ", what,
+                      " (first at ", found.second, ")");
+    }
+    return absl::UnimplementedError(absl::StrCat("no program says ", message));
+  }
+
+  const HloModule& module_;
+  Program program_;
+  HloArrays arrays_;
+  ImportedHlo result_;
+  std::map<int64_t, std::vector<int64_t>> outputs_;  // by aliased parameter
+  std::map<int32_t, HloShape> manual_;               // by parameter's instruction
+  std::set<std::string> names_;
+  std::map<std::string, int64_t> copies_;  // of names that several parameters have
+  std::map<std::vector<int64_t>, std::pair<std::string, Tensor>> states_;  // by result
+  int64_t operations_ = 0;
+  std::map<std::string, std::pair<int64_t, std::string>> unsupported_;  // count, where first
+};
+
+}  // namespace
+
+absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module) { return Importer(module).Import(); }
+
+}  // namespace coconet

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/hlo/hlo_module.h"
+#include "coconet/ir/graph.h"
+
+namespace coconet {
+
+/// A module's entry as a program.
+struct ImportedHlo {
+  Graph program;
+  /// The names that the entry's parameters have in the program, tuples flattened, in order; and
+  /// those of its results: outputs, or the states that take their values.
+  std::vector<std::string> parameters, results;
+  int64_t partitions = 1;  // ranks for which the module was written
+};
+
+/// The program that a module's entry is.
+///
+/// - Arrays are tensors of the same extents, local, or replicated where all ranks have the same: a
+///   parameter is replicated where its sharding says so, or where there is one partition.
+/// - A parameter that the module aliases with a result of its type is a state; others are inputs.
+/// - Parts of a manual region of a module before partitioning (shard_map) are each rank's own:
+///   parameters have the extents that a rank sees there.
+/// - Calls and fusions are inlined. Loops are unrolled: their conditions must follow from
+/// constants.
+///
+/// InvalidArgument for HLO whose shapes do not fit together, and for what no program says:
+/// Unimplemented, naming line and operation, or, of several, how many there are of each.
+absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module);
+
+}  // namespace coconet

@@ -1,0 +1,418 @@
+#include "coconet/hlo/hlo_import.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/hlo/hlo_parser.h"
+#include "coconet/language/text.h"
+#include "coconet/reference/interpreter.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Element i of a parameter.
+double In(const std::string& name, int64_t i, int rank = 0) {
+  return static_cast<double>((i * 7 + 3 * (name.back() - 'w') + 5 * rank) % 11) - 5;
+}
+
+/// A module whose entry has these instructions, the last one the root, after computations.
+std::string Module(const std::string& instructions, const std::string& attributes = "") {
+  return absl::StrCat("HloModule m", attributes, R"(
+
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(b, a) }
+add_s32 { a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] add(a, b) }
+max { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] maximum(a, b) }
+any { a = pred[] parameter(0)
+  b = pred[] parameter(1)
+  ROOT r = pred[] or(a, b) }
+mul { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] multiply(a, b) }
+
+ENTRY e {
+)",
+                      instructions, "\n}\n");
+}
+
+absl::StatusOr<ImportedHlo> Import(const std::string& text) {
+  absl::StatusOr<HloModule> module = ParseHlo(text);
+  if (!module.ok()) return module.status();
+  return ImportHlo(*module);
+}
+
+/// The elements of the result on a rank, of parameters x, y, z.
+std::vector<double> Result(const std::string& instructions, int ranks = 1, int rank = 0,
+                           const std::string& attributes = "") {
+  const absl::StatusOr<ImportedHlo> imported = Import(Module(instructions, attributes));
+  EXPECT_TRUE(imported.ok()) << imported.status() << "\n" << instructions;
+  if (!imported.ok()) return {};
+  const absl::StatusOr<Interpreter> interpreter = Interpreter::Create(imported->program, ranks);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status() << "\n" << Print(imported->program);
+  if (!interpreter.ok()) return {};
+  const std::string result = imported->results[0];
+  std::vector<int64_t> indices(static_cast<size_t>(NumElements(interpreter->type(result).shape)));
+  std::iota(indices.begin(), indices.end(), 0);
+  const absl::StatusOr<Expected> expected = interpreter->Evaluate(
+      result, rank, indices,
+      [](const std::string& name, int of_rank, int64_t i) { return In(name, i, of_rank); });
+  EXPECT_TRUE(expected.ok()) << expected.status();
+  return expected.ok() ? expected->value : std::vector<double>();
+}
+
+/// f(i) for 0 <= i < count.
+template <class F>
+std::vector<double> List(int64_t count, F f) {
+  std::vector<double> list;
+  for (int64_t i = 0; i < count; ++i) list.push_back(f(i));
+  return list;
+}
+
+TEST(ImportHlo, ElementwiseOperationsBroadcastWithoutOperations) {
+  EXPECT_EQ(Result("x = f32[2,3] parameter(0)\n y = f32[3] parameter(1)\n"
+                   "b = f32[2,3] broadcast(y), dimensions={1}\n c = f32[] constant(2)\n"
+                   "d = f32[2,3] broadcast(c), dimensions={}\n m = f32[2,3] multiply(x, d)\n"
+                   "s = f32[2,3] subtract(m, b)"),
+            List(6, [](int64_t i) { return 2 * In("x", i) - In("y", i % 3); }));
+  // Along the rows instead of the columns, and both.
+  EXPECT_EQ(Result("x = f32[2] parameter(0)\n y = f32[3] parameter(1)\n"
+                   "a = f32[2,3] broadcast(x), dimensions={0}\n"
+                   "b = f32[2,3] broadcast(y), dimensions={1}\n s = f32[2,3] multiply(a, b)"),
+            List(6, [](int64_t i) { return In("x", i / 3) * In("y", i % 3); }));
+}
+
+TEST(ImportHlo, ReductionsThatAreBroadcastBackStayInOneShape) {
+  const std::string text = Module(
+      "x = f32[4,8] parameter(0)\n z = f32[] constant(0)\n"
+      "r = f32[4] reduce(x, z), dimensions={1}, to_apply=add\n"
+      "b = f32[4,8] broadcast(r), dimensions={0}\n d = f32[4,8] divide(x, b)");
+  const absl::StatusOr<ImportedHlo> imported = Import(text);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Print(imported->program), Not(HasSubstr("reshape")));
+  EXPECT_THAT(Print(imported->program), Not(HasSubstr("expand")));
+}
+
+TEST(ImportHlo, Views) {
+  EXPECT_EQ(Result("x = f32[2,3] parameter(0)\n t = f32[3,2] transpose(x), dimensions={1,0}"),
+            List(6, [](int64_t i) { return In("x", i % 2 * 3 + i / 2); }));
+  EXPECT_EQ(Result("x = f32[2,3] parameter(0)\n t = f32[3,2] transpose(x), dimensions={1,0}\n"
+                   "r = f32[6] reshape(t)"),
+            List(6, [](int64_t i) { return In("x", i % 2 * 3 + i / 2); }));
+  EXPECT_EQ(Result("x = f32[2,3] parameter(0)\n r = f32[2,3] reverse(x), dimensions={1}"),
+            List(6, [](int64_t i) { return In("x", i / 3 * 3 + 2 - i % 3); }));
+  EXPECT_EQ(Result("x = f32[10] parameter(0)\n s = f32[3] slice(x), slice={[1:9:3]}"),
+            List(3, [](int64_t i) { return In("x", 1 + 3 * i); }));
+  EXPECT_EQ(Result("x = f32[2] parameter(0)\n y = f32[3] parameter(1)\n"
+                   "c = f32[7] concatenate(x, y, x), dimensions={0}"),
+            List(7, [](int64_t i) {
+              return i < 2 ? In("x", i) : i < 5 ? In("y", i - 2) : In("x", i - 5);
+            }));
+  EXPECT_EQ(Result("x = f32[3] parameter(0)\n z = f32[] constant(9)\n"
+                   "p = f32[7] pad(x, z), padding=1_1_1"),
+            List(7, [](int64_t i) { return i % 2 == 1 ? In("x", i / 2) : 9; }));
+  EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(9)\n"
+                   "p = f32[4] pad(x, z), padding=-2_1"),
+            List(4, [](int64_t i) { return i < 3 ? In("x", i + 2) : 9; }));
+  // Column-major memory read as row-major.
+  EXPECT_EQ(Result("x = f32[2,3]{0,1} parameter(0)\n b = f32[3,2]{1,0} bitcast(x)"),
+            List(6, [](int64_t i) { return In("x", i % 2 * 3 + i / 2); }));
+}
+
+TEST(ImportHlo, Constants) {
+  EXPECT_EQ(Result("c = s32[2,3] constant({ { 1, 2, 3 }, { 4, 5, 6 } })"),
+            List(6, [](int64_t i) { return i + 1.0; }));
+  EXPECT_EQ(Result("c = f32[4] constant({1.5, -2, -2, 7})"), (std::vector<double>{1.5, -2, -2, 7}));
+  EXPECT_EQ(Result("i = s32[2,3] iota(), iota_dimension=0"),
+            List(6, [](int64_t i) { return static_cast<double>(i / 3); }));
+  EXPECT_EQ(Result("c = pred[2] constant({false, true})\n u = s32[2] convert(c)"),
+            (std::vector<double>{0, 1}));
+}
+
+TEST(ImportHlo, Conversions) {
+  // HLO keeps low bits where the language saturates.
+  const auto wrapped = [](int64_t i, int64_t modulus) {
+    return static_cast<double>(((static_cast<int64_t>(In("x", i)) % modulus) + modulus) % modulus);
+  };
+  EXPECT_EQ(Result("x = s32[11] parameter(0)\n c = u8[11] convert(x)"),
+            List(11, [&](int64_t i) { return wrapped(i, 256); }));
+  EXPECT_EQ(Result("x = s32[11] parameter(0)\n c = u32[11] convert(x)"),
+            List(11, [&](int64_t i) { return wrapped(i, int64_t{1} << 32); }));
+  EXPECT_EQ(Result("x = s32[11] parameter(0)\n f = s32[] constant(100)\n"
+                   "g = s32[11] broadcast(f), dimensions={}\n m = s32[11] multiply(x, g)\n"
+                   "c = s8[11] convert(m)"),
+            List(11, [](int64_t i) {
+              return static_cast<double>(static_cast<int8_t>(static_cast<int>(100 * In("x", i))));
+            }));
+  EXPECT_EQ(Result("x = s32[11] parameter(0)\n u = u32[11] convert(x)\n c = s32[11] convert(u)"),
+            List(11, [](int64_t i) { return In("x", i); }));
+}
+
+TEST(ImportHlo, Reductions) {
+  EXPECT_EQ(Result("x = f32[2,3,4] parameter(0)\n z = f32[] constant(1)\n"
+                   "r = f32[3] reduce(x, z), dimensions={0,2}, to_apply=add"),
+            List(3, [](int64_t i) {
+              double sum = 1;
+              for (int64_t a = 0; a < 2; ++a) {
+                for (int64_t b = 0; b < 4; ++b) sum += In("x", (a * 3 + i) * 4 + b);
+              }
+              return sum;
+            }));
+  EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(-inf)\n"
+                   "r = f32[] reduce(x, z), dimensions={0}, to_apply=max"),
+            (std::vector<double>{5}));
+  // Of what is broadcast, no element is made.
+  EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(0)\n"
+                   "b = f32[3,5] broadcast(x), dimensions={1}\n"
+                   "r = f32[5] reduce(b, z), dimensions={0}, to_apply=add"),
+            List(5, [](int64_t i) { return 3 * In("x", i); }));
+  EXPECT_EQ(Result("x = f32[2,4] parameter(0)\n c = f32[] constant(3)\n"
+                   "b = f32[2,4] broadcast(c), dimensions={}\n"
+                   "g = pred[2,4] compare(x, b), direction=GT\n f = pred[] constant(false)\n"
+                   "r = pred[2] reduce(g, f), dimensions={1}, to_apply=any"),
+            List(2, [](int64_t i) {
+              bool some = false;
+              for (int64_t k = 0; k < 4; ++k) some |= In("x", i * 4 + k) > 3;
+              return some ? 1.0 : 0.0;
+            }));
+}
+
+TEST(ImportHlo, ProductsOverAnyDimensions) {
+  EXPECT_EQ(Result("x = f32[4,2] parameter(0)\n y = f32[3,4] parameter(1)\n"
+                   "d = f32[2,3] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
+            List(6, [](int64_t i) {
+              double sum = 0;
+              for (int64_t k = 0; k < 4; ++k)
+                sum += In("x", k * 2 + i / 3) * In("y", i % 3 * 4 + k);
+              return sum;
+            }));
+  // Batches that are not in front, two summed dimensions.
+  EXPECT_EQ(Result("x = f32[2,3,5,4] parameter(0)\n y = f32[3,4,6,2] parameter(1)\n"
+                   "d = f32[3,5,6] dot(x, y), lhs_batch_dims={1}, rhs_batch_dims={0}, "
+                   "lhs_contracting_dims={0,3}, rhs_contracting_dims={3,1}"),
+            List(90, [](int64_t i) {
+              const int64_t b = i / 30, m = i / 6 % 5, n = i % 6;
+              double sum = 0;
+              for (int64_t k = 0; k < 2; ++k) {
+                for (int64_t l = 0; l < 4; ++l) {
+                  sum += In("x", ((k * 3 + b) * 5 + m) * 4 + l) *
+                         In("y", ((b * 4 + l) * 6 + n) * 2 + k);
+                }
+              }
+              return sum;
+            }));
+  EXPECT_EQ(Result("x = s32[4] parameter(0)\n y = s32[4] parameter(1)\n"
+                   "d = s32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+            (std::vector<double>{In("x", 0) * In("y", 0) + In("x", 1) * In("y", 1) +
+                                 In("x", 2) * In("y", 2) + In("x", 3) * In("y", 3)}));
+}
+
+TEST(ImportHlo, RowsByIndex) {
+  // Indices of data are clamped.
+  const auto clamped = [](const std::string& name, int64_t i, int64_t most) {
+    return std::clamp<int64_t>(static_cast<int64_t>(In(name, i)), 0, most);
+  };
+  EXPECT_EQ(Result("x = f32[4,3] parameter(0)\n y = s32[5,1] parameter(1)\n"
+                   "g = f32[5,3] gather(x, y), offset_dims={1}, collapsed_slice_dims={0}, "
+                   "start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}"),
+            List(15, [&](int64_t i) { return In("x", clamped("y", i / 3, 3) * 3 + i % 3); }));
+  // An element of each row, by JAX's batching dimensions.
+  EXPECT_EQ(
+      Result("x = f32[4,3] parameter(0)\n y = s32[4,2,1] parameter(1)\n"
+             "g = f32[4,2] gather(x, y), offset_dims={}, collapsed_slice_dims={1}, "
+             "start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, "
+             "index_vector_dim=2, slice_sizes={1,1}"),
+      List(8, [&](int64_t i) { return In("x", i / 2 * 3 + clamped("y", i, 2)); }));
+  // Windows of 2 x 3 that begin where pairs say.
+  EXPECT_EQ(Result("x = f32[4,5] parameter(0)\n y = s32[2,2] parameter(1)\n"
+                   "g = f32[2,3,2] gather(x, y), offset_dims={0,1}, collapsed_slice_dims={}, "
+                   "start_index_map={1,0}, index_vector_dim=0, slice_sizes={2,3}"),
+            List(12, [&](int64_t i) {
+              const int64_t row = i / 6, column = i / 2 % 3, window = i % 2;
+              return In("x",
+                        (clamped("y", 2 + window, 2) + row) * 5 + clamped("y", window, 2) + column);
+            }));
+  EXPECT_EQ(
+      Result("x = f32[4,3] parameter(0)\n y = s32[5,1] parameter(1)\n z = f32[5,3] parameter(2)\n"
+             "s = f32[4,3] scatter(x, y, z), update_window_dims={1}, inserted_window_dims={0}, "
+             "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add"),
+      List(12, [](int64_t i) {
+        double sum = In("x", i);
+        for (int64_t k = 0; k < 5; ++k) {
+          if (In("y", k) == static_cast<double>(i / 3)) sum += In("z", k * 3 + i % 3);
+        }
+        return sum;
+      }));
+  EXPECT_EQ(Result("x = f32[6,2] parameter(0)\n y = s32[] parameter(1)\n z = s32[] constant(0)\n"
+                   "d = f32[3,2] dynamic-slice(x, y, z), dynamic_slice_sizes={3,2}"),
+            List(6, [&](int64_t i) { return In("x", clamped("y", 0, 3) * 2 + i); }));
+  EXPECT_EQ(Result("x = f32[6,2] parameter(0)\n y = s32[] constant(2)\n z = s32[] constant(1)\n"
+                   "w = f32[3,1] parameter(1)\n"
+                   "d = f32[6,2] dynamic-update-slice(x, w, y, z)"),
+            List(12, [](int64_t i) {
+              const bool inside = i / 2 >= 2 && i / 2 < 5 && i % 2 == 1;
+              return inside ? In("w", i / 2 - 2) : In("x", i);
+            }));
+  EXPECT_EQ(Result("x = f32[6,2] parameter(0)\n y = s32[] parameter(1)\n z = s32[] constant(0)\n"
+                   "w = f32[3,2] parameter(2)\n d = f32[6,2] dynamic-update-slice(x, w, y, z)"),
+            List(12, [&](int64_t i) {
+              const int64_t row = i / 2 - clamped("y", 0, 3);
+              return row >= 0 && row < 3 ? In("w", row * 2 + i % 2) : In("x", i);
+            }));
+}
+
+TEST(ImportHlo, CallsFusionsAndLoopsAreInlined) {
+  const std::string text = R"(HloModule m
+f { p = f32[4] parameter(0)
+  ROOT n = f32[4] negate(p) }
+body { c = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  v = f32[4] get-tuple-element(c), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  k = f32[] convert(i)
+  b = f32[4] broadcast(k), dimensions={}
+  s = f32[4] add(v, b)
+  ROOT t = (s32[], f32[4]) tuple(j, s) }
+cond { c = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  n = s32[] constant(5)
+  ROOT l = pred[] compare(i, n), direction=LT }
+ENTRY e { x = f32[4] parameter(0)
+  g = f32[4] call(x), to_apply=f
+  h = f32[4] fusion(g), kind=kLoop, calls=f
+  z = s32[] constant(2)
+  t = (s32[], f32[4]) tuple(z, h)
+  w = (s32[], f32[4]) while(t), condition=cond, body=body
+  ROOT r = f32[4] get-tuple-element(w), index=1 }
+)";
+  const absl::StatusOr<ImportedHlo> imported = Import(text);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const Interpreter interpreter = *Interpreter::Create(imported->program, 1);
+  const std::vector<int64_t> indices = {0, 1, 2, 3};
+  const Expected expected = *interpreter.Evaluate(
+      "out", 0, indices, [](const std::string& name, int, int64_t i) { return In(name, i); });
+  EXPECT_EQ(expected.value, List(4, [](int64_t i) { return In("x", i) + 2 + 3 + 4; }));
+}
+
+TEST(ImportHlo, StatesAreWhatTheModuleAliases) {
+  const absl::StatusOr<ImportedHlo> imported = Import(
+      "HloModule jit_step, input_output_alias={ {0}: (0, {}, may-alias) }, num_partitions=2\n"
+      "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
+      "ENTRY main_spmd { w = f32[4] parameter(0), sharding={replicated}, "
+      "metadata={op_name=\"params['w']\"}\n"
+      "g = f32[4] parameter(1), sharding={devices=[2]<=[2]}, metadata={op_name=\"x[0]\"}\n"
+      "s = f32[4] all-reduce(g), replica_groups=[1,2]<=[2], to_apply=add\n"
+      "n = f32[4] subtract(w, s)\n l = f32[] constant(1)\n"
+      "ROOT t = (f32[4], f32[]) tuple(n, l) }\n");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->partitions, 2);
+  EXPECT_THAT(imported->parameters, ElementsAre("params.w", "x.0"));
+  EXPECT_THAT(imported->results, ElementsAre("params.w", "out1"));
+  EXPECT_EQ(Print(imported->program),
+            "coconet 1\nprogram jit_step\nstate params.w : f32[4] auto\ninput x.0 : f32[4] local\n"
+            "%2 = all_reduce(sum, x.0)\n%3 = sub(params.w, %2)\n%4 = update(params.w, %3)\n"
+            "%5 = const(1, f32)\noutput out1 = %5\n");
+}
+
+TEST(ImportHlo, CollectivesAreOverAllRanks) {
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(Result("x = f32[3] parameter(0)\n"
+                     "r = f32[3] all-reduce(x), replica_groups={{0,1}}, to_apply=add",
+                     2, rank, ", num_partitions=2"),
+              List(3, [](int64_t i) { return In("x", i, 0) + In("x", i, 1); }));
+    EXPECT_EQ(
+        Result("p = u32[] partition-id()\n c = s32[] convert(p)", 2, rank, ", num_partitions=2"),
+        (std::vector<double>{static_cast<double>(rank)}));
+  }
+}
+
+std::string MistakeIn(const std::string& instructions, const std::string& attributes = "") {
+  const absl::StatusOr<ImportedHlo> imported = Import(Module(instructions, attributes));
+  EXPECT_FALSE(imported.ok()) << instructions;
+  return std::string(imported.status().message());
+}
+
+TEST(ImportHlo, NamesWhatIsWrong) {
+  const std::string x = "x = f32[2,3] parameter(0)\n";
+  EXPECT_THAT(MistakeIn(x + "y = f32[3] parameter(1)\n a = f32[2,3] add(x, y)"),
+              HasSubstr("%a = f32[2,3] add: want operands of one type and shape"));
+  EXPECT_THAT(MistakeIn(x + "a = f32[3,3] add(x, x)"),
+              HasSubstr("%a = f32[3,3] add: its operands give f32[2,3]"));
+  EXPECT_THAT(MistakeIn(x + "t = f32[3,2] transpose(x), dimensions={1,1}"),
+              HasSubstr("want dimensions of f32[2,3], each once"));
+  EXPECT_THAT(MistakeIn(x + "t = f32[2,3] broadcast(x), dimensions={0,7}"),
+              HasSubstr("want dimensions of f32[2,3], each once"));
+  EXPECT_THAT(MistakeIn(x + "s = f32[2,9] slice(x), slice={[0:2], [0:9]}"),
+              HasSubstr("want a range within [0, 3), have [0, 9)"));
+  EXPECT_THAT(MistakeIn(x + "r = f32[7] reshape(x)"), HasSubstr("number of elements"));
+  EXPECT_THAT(MistakeIn(x + "d = f32[2,2] dot(x, x), lhs_contracting_dims={0}, "
+                            "rhs_contracting_dims={1}"),
+              HasSubstr("want equal extents"));
+  EXPECT_THAT(MistakeIn("c = f32[2] constant({1, x})"), HasSubstr("want numbers, have 'x'"));
+  EXPECT_THAT(MistakeIn(x + "g = f32[2,3] get-tuple-element(x), index=0"),
+              HasSubstr("want an element of a tuple"));
+  EXPECT_THAT(MistakeIn(x + "c = f32[2,3] call(x), to_apply=nothing"),
+              HasSubstr("want to_apply to name a computation"));
+  EXPECT_THAT(MistakeIn(x + "c = f32[2,3] call(x), to_apply=add"),
+              HasSubstr("want 2 arguments, have 1"));
+  EXPECT_THAT(MistakeIn(x + "r = f32[2,3] all-reduce(x), replica_groups={{0,1}}, to_apply=add",
+                        ", num_partitions=4"),
+              HasSubstr("want groups of all 4 devices, have 2 in them"));
+}
+
+TEST(ImportHlo, CountsWhatNoProgramSays) {
+  const std::string message = MistakeIn(
+      "x = f32[4] parameter(0)\n s = f32[4] sort(x), dimensions={0}, to_apply=max\n"
+      "t = f32[4] sort(s), dimensions={0}, to_apply=max\n u = f32[4] add(s, t)\n"
+      "z = f32[] constant(1)\n v = f32[] reduce(x, z), dimensions={0}, to_apply=mul\n"
+      "c = f32[4] custom-call(x), custom_call_target=\"te_fused\"\n"
+      "ROOT r = (f32[4], f32[], f32[4]) tuple(u, v, c)");
+  EXPECT_THAT(message, HasSubstr("2 x sort (first at line"));
+  EXPECT_THAT(message, HasSubstr("1 x reduce by multiply"));
+  EXPECT_THAT(message, HasSubstr("1 x custom-call to te_fused"));
+  EXPECT_THAT(MistakeIn("x = f32[4] parameter(0)\n"
+                        "r = f32[4] all-reduce(x), replica_groups={{0,1},{2,3}}, to_apply=add",
+                        ", num_partitions=4"),
+              HasSubstr("1 x all-reduce in 2 groups of 2 devices"));
+}
+
+TEST(ImportHlo, LoopsWithoutACountAreRefused) {
+  const std::string text = R"(HloModule m
+same { p = f32[] parameter(0)
+  ROOT c = f32[] copy(p) }
+data { p = f32[] parameter(0)
+  z = f32[] constant(0)
+  ROOT l = pred[] compare(p, z), direction=LT }
+ENTRY e { x = f32[] parameter(0)
+  ROOT w = f32[] while(x), condition=data, body=same }
+)";
+  const absl::StatusOr<ImportedHlo> imported = Import(text);
+  EXPECT_THAT(std::string(imported.status().message()),
+              HasSubstr("want a loop whose number of turns follows from constants"));
+  const std::string endless = R"(HloModule m
+same { p = f32[] parameter(0)
+  ROOT c = f32[] copy(p) }
+always { p = f32[] parameter(0)
+  ROOT l = pred[] constant(true) }
+ENTRY e { x = f32[] parameter(0)
+  ROOT w = f32[] while(x), condition=always, body=same }
+)";
+  EXPECT_THAT(std::string(Import(endless).status().message()), HasSubstr("more than 2000000"));
+}
+
+}  // namespace
+}  // namespace coconet
