@@ -18,7 +18,10 @@ using ::testing::HasSubstr;
 
 /// A step after partitioning, as XLA prints it.
 constexpr char kStep[] =
-    R"(HloModule jit_step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), {1,2}: (1, {3}, must-alias) }, entry_computation_layout={(f32[4,8]{1,0}, /*index=1*/f32[8]{0})->(f32[4,8]{1,0}, f32[8]{0})}, num_partitions=4
+    R"(HloModule jit_step, is_scheduled=true,
+  input_output_alias={ {0}: (0, {}, may-alias), {1,2}: (1, {3}, must-alias) },
+  entry_computation_layout={(f32[4,8]{1,0}, /*index=1*/f32[8]{0})->(f32[4,8]{1,0}, f32[8]{0})},
+  num_partitions=4
 
 %sum (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -32,12 +35,14 @@ constexpr char kStep[] =
 
 // A comment.
 ENTRY %main.7_spmd (param: f32[4,8], param.1: f32[8]) -> (f32[4,8], f32[8]) {
-  %param.1 = f32[8]{0:T(256)} parameter(1), sharding={replicated}, metadata={op_name="x[\"w\"]" source_file="a,b.py"}
+  %param.1 = f32[8]{0:T(256)} parameter(1), sharding={replicated},
+    metadata={op_name="x[\"w\"]" source_file="a,b.py"}
   %param = f32[4,8]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}
   %zero = f32[] constant(0)
   %table = s32[2,3]{1,0} constant({ { 1, 2, 3 }, { -4, 5, 6 } })
   %reduce.1 = f32[8]{0} reduce(%param, %zero), dimensions={0}, to_apply=%sum
-  %all-reduce = f32[8]{0} all-reduce(f32[8]{0} %reduce.1), channel_id=1, replica_groups=[2,2]<=[2,2]T(1,0), use_global_device_ids=true, to_apply=%sum
+  %all-reduce = f32[8]{0} all-reduce(f32[8]{0} %reduce.1), channel_id=1,
+    replica_groups=[2,2]<=[2,2]T(1,0), use_global_device_ids=true, to_apply=%sum
   %slice.2 = f32[2,4]{1,0} slice(%param), slice={[0:4:2], [4:8]}
   %pad.1 = f32[3,9]{1,0} pad(%slice.2, %zero), padding=0_1x-1_2_1
   %permute = f32[8]{0} collective-permute(%param.1), channel_id=2, source_target_pairs={{0,1},{1,0}}
@@ -86,7 +91,7 @@ TEST(ParseHlo, ReadsWhatAStepSays) {
   EXPECT_EQ(Text(entry.Root().shape), "(f32[4,8], f32[8])");
   EXPECT_EQ(entry.Root().shape.bytes(), 4 * 40);
   EXPECT_EQ(Named(entry, "all-reduce").opcode, "all-reduce");
-  EXPECT_EQ(Where(Named(entry, "reduce.1")), "line 19: %reduce.1 = f32[8] reduce");
+  EXPECT_EQ(Where(Named(entry, "reduce.1")), "line 23: %reduce.1 = f32[8] reduce");
   EXPECT_EQ(*Named(entry, "param.1").Find("metadata"),
             R"({op_name="x[\"w\"]" source_file="a,b.py"})");
 }

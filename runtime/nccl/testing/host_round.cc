@@ -20,8 +20,14 @@ namespace {
 
 DType TypeOf(ncclDataType_t type) {
   switch (type) {
+    case ncclInt8:
+      return DType::kI8;
     case ncclUint8:
       return DType::kU8;
+    case ncclUint32:
+      return DType::kU32;
+    case ncclUint64:
+      return DType::kU64;
     case ncclInt32:
       return DType::kI32;
     case ncclInt64:
