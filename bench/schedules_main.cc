@@ -1,21 +1,25 @@
 // Prints how many schedules are derived of each workload, and how long that takes; or how long
-// large programs take until they are lowered.
+// large programs take until they are lowered; or what twelve layers that are alike take beside two.
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/derivation.h"
 #include "bench/large.h"
+#include "bench/layers.h"
+#include "bench/machine.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(int, rounds, 7, "derivations of each program");
 ABSL_FLAG(
     std::string, case, "workloads",
-    "workloads; or large: programs of up to 100,000 operations, derived, analysed and lowered");
+    "workloads; large: programs of up to 100,000 operations, derived, analysed and lowered; or "
+    "layers: kernels of a training step of 2 and of 12 layers, and the time to compile them");
 
 namespace coconet::bench {
 namespace {
@@ -76,6 +80,32 @@ absl::Status RunLarge() {
   return Show(rows, LargeColumns());
 }
 
+/// Twelve layers that are alike beside two: what they share is compiled once.
+absl::Status RunLayers() {
+  std::vector<Row> rows;
+  for (const int64_t layers : {2, IsQuick() ? 3 : 12}) {
+    ASSIGN_OR_RETURN(rows.emplace_back(), MeasureLayers(layers));
+    AddMachine(rows.back().Set("load_before", LoadAverage()));
+  }
+  Row &few = rows[0], &many = rows[1];
+  for (const char* field : {"kernels", "compile_s"})
+    many.Set(absl::StrCat(field, "_ratio"), many.Number(field) / few.Number(field));
+  many.SetBars(
+      {{"kernels_ratio", Bar::Side::kAtMost, 1.1}, {"compile_s_ratio", Bar::Side::kAtMost, 1.1}});
+  const std::vector<Column> columns = {
+      {"program", [](const Row& row) { return TextOf(row, "case"); }},
+      {"layers", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("layers")); }},
+      {"operations",
+       [](const Row& row) { return absl::StrFormat("%.0f", row.Number("operations")); }},
+      {"kernels", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("kernels")); }},
+      {"over few", [](const Row& row) { return RatioOf(row, "kernels_ratio"); }},
+      {"compile",
+       [](const Row& row) { return absl::StrFormat("%.2f s", row.Number("compile_s")); }},
+      {"over few ", [](const Row& row) { return RatioOf(row, "compile_s_ratio"); }},
+      {"met", MetOf}};
+  return Show(rows, columns);
+}
+
 absl::Status RunWorkloads() {
   std::vector<Row> rows;
   for (const WorkloadInfo& workload : Workloads()) {
@@ -97,7 +127,8 @@ absl::Status Run() {
   const std::string which = absl::GetFlag(FLAGS_case);
   if (which == "workloads") return RunWorkloads();
   if (which == "large") return RunLarge();
-  return absl::InvalidArgumentError("want --case=workloads or --case=large");
+  if (which == "layers") return RunLayers();
+  return absl::InvalidArgumentError("want --case=workloads, large or layers");
 }
 
 }  // namespace
@@ -107,6 +138,6 @@ int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
   return Main("schedules",
               "counts and times the derivation of schedules; see bench/README.md\n\n  schedules "
-              "[--case=workloads|large] [--rounds=7] [--json=FILE]",
+              "[--case=workloads|large|layers] [--rounds=7] [--json=FILE]",
               Run, argc, argv);
 }
