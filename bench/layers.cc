@@ -1,5 +1,7 @@
 #include "bench/layers.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -16,7 +18,7 @@
 namespace coconet::bench {
 
 absl::StatusOr<Row> MeasureLayers(int64_t layers) {
-  constexpr int kRanks = 2;
+  constexpr int kRanks = 2, kRounds = 3;
   ASSIGN_OR_RETURN(const Graph step, GptStep({.layers = layers,
                                               .width = 256,
                                               .heads = 4,
@@ -27,17 +29,21 @@ absl::StatusOr<Row> MeasureLayers(int64_t layers) {
   const Schedule& fused = schedules.back();
   const std::vector<Config> configs = Configs(fused, {.ranks = kRanks});
   ASSIGN_OR_RETURN(const Lowered lowered, Lower(fused, configs[0], kRanks));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Compiler> compiler,
-      MakeCompilerFor(/*arch=*/"", /*simulated=*/false, {.cache_dir = folder->path()}));
-  const absl::Time begin = absl::Now();
-  RETURN_IF_ERROR(compiler->Compile(lowered.source).status());
+  double fastest_s = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<Compiler> compiler,
+        MakeCompilerFor(/*arch=*/"", /*simulated=*/false, {.cache_dir = folder->path()}));
+    const absl::Time begin = absl::Now();
+    RETURN_IF_ERROR(compiler->Compile(lowered.source).status());
+    fastest_s = std::min(fastest_s, absl::ToDoubleSeconds(absl::Now() - begin));
+  }
   Row row;
   row.Set("case", std::string("gpt_step")).Set("layers", layers);
   row.Set("operations", static_cast<int64_t>(step.size()));
   row.Set("kernels", static_cast<int64_t>(lowered.kernels.size()));
-  row.Set("compile_s", absl::ToDoubleSeconds(absl::Now() - begin));
+  row.Set("compile_s", fastest_s);
   return row;
 }
 
