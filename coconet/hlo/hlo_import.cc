@@ -313,7 +313,7 @@ class Importer {
     HloValue value;
     value.shape = instruction.shape;
     value.elements = operands;
-    if (!HasStructure(value, instruction.shape))
+    if (!instruction.shape.is_tuple() || !HasStructure(value, instruction.shape))
       return WrongHlo(instruction, "want operands of its elements' types");
     RETURN_IF_ERROR(Count(instruction, ArraysIn(value)));
     return value;

@@ -365,6 +365,8 @@ TEST(ImportHlo, NamesWhatIsWrong) {
   EXPECT_THAT(MistakeIn("c = f32[2] constant({1, x})"), HasSubstr("want numbers, have 'x'"));
   EXPECT_THAT(MistakeIn(x + "g = f32[2,3] get-tuple-element(x), index=0"),
               HasSubstr("want an element of a tuple"));
+  EXPECT_THAT(MistakeIn(x + "t = f32[2,3] tuple(x)"),
+              HasSubstr("want operands of its elements' types"));
   EXPECT_THAT(MistakeIn(x + "c = f32[2,3] call(x), to_apply=nothing"),
               HasSubstr("want to_apply to name a computation"));
   EXPECT_THAT(MistakeIn(x + "c = f32[2,3] call(x), to_apply=add"),

@@ -75,7 +75,7 @@ ENTRY main_spmd { w = f32[4,8] parameter(0), sharding={replicated}
     start_index_map={0}, index_vector_dim=1, slice_sizes={1,8}
   q = f32[4,8] scatter(b, k, g), update_window_dims={1}, inserted_window_dims={0},
     scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
-  p = f32[5,8] pad(q, z), padding=1_-1_0x0_0
+  p = f32[5,8] pad(q, z), padding=2_-1_0x0_0
   l = f32[4,8] slice(p), slice={[1:5], [0:8]}
   r = f32[4,8] all-reduce(l), replica_groups=[1,2]<=[2], to_apply=add
   zero = s32[] constant(0)
