@@ -24,7 +24,7 @@ struct HloValue {
   std::vector<int> at;
   std::optional<double> number;  // all elements are this constant; there is no tensor then
 
-  bool is_skipped = false;  // of an operation that no program says
+  bool is_skipped = false;  // of an unsupported operation
 
   int rank() const { return static_cast<int>(shape.dims.size()); }
 };

@@ -20,7 +20,7 @@ absl::Status CheckGroups(const HloModule& module, const HloInstruction& instruct
     return WrongHlo(instruction, absl::StrCat("want groups of all ", wanted, " devices, have ",
                                               devices, " in them"));
   if (groups.size() == 1) return absl::OkStatus();
-  return NoProgramSays(
+  return UnsupportedHlo(
       instruction, absl::StrCat("in ", groups.size(), " groups of ", groups[0].size(), " devices"));
 }
 
@@ -37,12 +37,12 @@ absl::StatusOr<HloValue> DeviceNumber(const HloModule& module, const HloInstruct
 
 absl::StatusOr<HloValue> AllReduced(const HloModule& module, const HloInstruction& instruction,
                                     absl::Span<const HloValue> operands, HloArrays& arrays) {
-  if (operands.size() != 1) return NoProgramSays(instruction, "of several operands");
+  if (operands.size() != 1) return UnsupportedHlo(instruction, "of several operands");
   RETURN_IF_ERROR(CheckGroups(module, instruction));
   const absl::string_view combiner = CombinerOf(module, instruction);
   const bool is_sum = combiner == "add", is_max = combiner == "maximum";
   if (!is_sum && !is_max && combiner != "minimum") return NotCombined(instruction, combiner);
-  if (operands[0].shape.type == HloType::kPred) return NoProgramSays(instruction, "of pred");
+  if (operands[0].shape.type == HloType::kPred) return UnsupportedHlo(instruction, "of pred");
   const Tensor tensor = arrays.Whole(operands[0]);
   if (tensor.id() >= 0 && tensor.type().layout != Layout::Local()) {  // all ranks have the same
     return HloArrays::Of(is_sum ? tensor * arrays.program().world() : tensor, operands[0].shape);

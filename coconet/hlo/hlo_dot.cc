@@ -81,11 +81,11 @@ absl::StatusOr<HloValue> Dot(const HloModule&, const HloInstruction& instruction
     return WrongHlo(instruction, "want equal extents of batch and of contracting dimensions");
   const std::optional<DType> to = DTypeOf(instruction.shape.type);
   if (!to.has_value())
-    return NoProgramSays(instruction, absl::StrCat("to ", Name(instruction.shape.type)));
+    return UnsupportedHlo(instruction, absl::StrCat("to ", Name(instruction.shape.type)));
   // Operands of other types are converted to the result's, which holds them, as XLA does.
   const HloType type = instruction.shape.type;
   const bool by_library = *to == DType::kF32 || *to == DType::kF16 || *to == DType::kBF16;
-  if (type == HloType::kPred) return NoProgramSays(instruction, "of pred");
+  if (type == HloType::kPred) return UnsupportedHlo(instruction, "of pred");
   const Matrices left = AsMatrices(arrays.Cast(a, type), batch_a, summed_a, true, arrays),
                  right = AsMatrices(arrays.Cast(b, type), batch_b, summed_b, false, arrays);
   HloShape shape = HloShape::Of(type);

@@ -10,8 +10,6 @@
 namespace coconet {
 namespace {
 
-HloShape Ints(std::vector<int64_t> dims) { return HloShape::Of(HloType::kS32, std::move(dims)); }
-
 /// The rows of an array's dimension by index, a vector; zeros for indices that it has no row for.
 HloValue Taken(const HloValue& a, int dim, const HloValue& indices, HloArrays& arrays) {
   HloShape shape = a.shape;
@@ -55,7 +53,7 @@ absl::StatusOr<HloValue> DynamicSlice(const HloModule&, const HloInstruction& in
       continue;
     }
     const HloValue begin = arrays.Clamped(arrays.Cast(index, HloType::kS32), last);
-    const HloShape line = Ints({sizes[d]});
+    const HloShape line = HloShape::Of(HloType::kS32, {sizes[d]});
     value =
         Taken(value, dim,
               arrays.Apply(Pw::kAdd, {HloArrays::Broadcast(begin, {}, line), arrays.Iota(0, line)}),
@@ -106,7 +104,7 @@ absl::StatusOr<HloValue> DynamicUpdateSlice(const HloModule&, const HloInstructi
   for (size_t d = 0; d < indices.size(); ++d) {
     const int64_t extent = a.shape.dims[d], size = update.shape.dims[d];
     if (size == extent) continue;
-    const HloShape line = Ints({extent});
+    const HloShape line = HloShape::Of(HloType::kS32, {extent});
     const HloValue first = arrays.Clamped(arrays.Cast(indices[d], HloType::kS32), extent - size);
     const HloValue from =
         arrays.Apply(Pw::kSub, {arrays.Iota(0, line), HloArrays::Broadcast(first, {}, line)});

@@ -89,12 +89,12 @@ absl::StatusOr<HloValue> Function(const HloModule&, const HloInstruction& instru
       case Pw::kBitXor:
         return Xor(operands[0], operands[1], arrays);
       default:
-        return NoProgramSays(instruction, "of pred");
+        return UnsupportedHlo(instruction, "of pred");
     }
   }
   const bool is_float = IsFloatOf(operands[0]);
   if (Info(fn).of_bits && is_float) return WrongHlo(instruction, "want integers");
-  if (Info(fn).float_only && !is_float) return NoProgramSays(instruction, "of integers");
+  if (Info(fn).float_only && !is_float) return UnsupportedHlo(instruction, "of integers");
   return arrays.Apply(fn, operands);
 }
 
@@ -110,7 +110,7 @@ absl::StatusOr<HloValue> Compare(const HloModule&, const HloInstruction& instruc
     return WrongHlo(instruction, "want two operands of one shape and a direction");
   if (const absl::string_view* type = instruction.Find("type");
       type != nullptr && *type == "TOTALORDER" && IsFloatOf(operands[0]))
-    return NoProgramSays(instruction, "in total order");
+    return UnsupportedHlo(instruction, "in total order");
   if (!IsPred(operands[0])) return arrays.Apply(row->fn, operands);
   return arrays.Apply(
       row->fn, {arrays.Cast(operands[0], HloType::kU8), arrays.Cast(operands[1], HloType::kU8)});
@@ -137,7 +137,7 @@ absl::StatusOr<HloValue> Clamp(const HloModule&, const HloInstruction& instructi
         (!operands[i].shape.dims.empty() && operands[i].shape.dims != operands[1].shape.dims))
       return WrongHlo(instruction, "want limits of the operand's type, and its shape or scalars");
   }
-  if (type == HloType::kPred) return NoProgramSays(instruction, "of pred");
+  if (type == HloType::kPred) return UnsupportedHlo(instruction, "of pred");
   return arrays.Apply(Pw::kMin, {arrays.Apply(Pw::kMax, operands.first(2)), operands[2]});
 }
 
@@ -148,7 +148,7 @@ absl::StatusOr<HloValue> IntegersConverted(const HloInstruction& instruction, co
   if (MinFinite(from) >= MinFinite(to) && MaxFinite(from) <= MaxFinite(to))
     return arrays.Cast(a, type);
   if (SizeOf(to) == 8)
-    return NoProgramSays(instruction, "between signed and unsigned 64-bit integers");
+    return UnsupportedHlo(instruction, "between signed and unsigned 64-bit integers");
   const double values = std::ldexp(1, static_cast<int>(SizeOf(to)) * 8);
   HloValue low = arrays.Apply(Pw::kBitAnd, from == DType::kU64 ? a : arrays.Cast(a, HloType::kS64),
                               values - 1);
@@ -163,7 +163,7 @@ absl::StatusOr<HloValue> Convert(const HloModule&, const HloInstruction& instruc
   if (operands.size() != 1) return WrongHlo(instruction, "want one operand");
   const HloType type = instruction.shape.type;
   const std::optional<DType> to = DTypeOf(type);
-  if (!to.has_value()) return NoProgramSays(instruction, absl::StrCat("to ", Name(type)));
+  if (!to.has_value()) return UnsupportedHlo(instruction, absl::StrCat("to ", Name(type)));
   const DType from = *DTypeOf(operands[0].shape.type);
   if (IsInteger(from) && IsInteger(*to))
     return IntegersConverted(instruction, operands[0], type, arrays);
@@ -184,7 +184,7 @@ absl::StatusOr<HloValue> ReducePrecision(const HloModule&, const HloInstruction&
     return arrays.Cast(arrays.Cast(a, HloType::kF16), a.shape.type);
   if (bits == std::pair<int64_t, int64_t>(8, 23))
     return arrays.Cast(arrays.Cast(a, HloType::kF32), a.shape.type);
-  return NoProgramSays(instruction, absl::StrCat("to ", exponent, " and ", mantissa, " bits"));
+  return UnsupportedHlo(instruction, absl::StrCat("to ", exponent, " and ", mantissa, " bits"));
 }
 
 absl::StatusOr<HloValue> IsFinite(const HloModule&, const HloInstruction& instruction,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -69,6 +68,13 @@ bool IsPlacement(absl::string_view target) {
          absl::StartsWith(target, "annotate_device_placement");
 }
 
+/// The target of a custom call, without quotes; empty of other instructions.
+absl::string_view TargetOf(const HloInstruction& instruction) {
+  const absl::string_view* target = instruction.Find("custom_call_target");
+  if (target == nullptr) return "";
+  return absl::StripSuffix(absl::StripPrefix(*target, "\""), "\"");
+}
+
 /// Builds the program of a module's entry.
 class Importer {
  public:
@@ -86,7 +92,7 @@ class Importer {
       ASSIGN_OR_RETURN(arguments.emplace_back(), Declare(parameter));
     }
     ASSIGN_OR_RETURN(const HloValue root, Run(entry, arguments, 0));
-    RETURN_IF_ERROR(Unsupported());
+    RETURN_IF_ERROR(CheckSupported());
     RETURN_IF_ERROR(Store(root));
     ASSIGN_OR_RETURN(Graph graph, program_.graph());
     result_.program = Canonicalize(graph).graph;
@@ -145,9 +151,7 @@ class Importer {
     for (size_t i = 0; i < entry.instructions.size(); ++i) {
       const HloInstruction& instruction = entry.instructions[i];
       if (instruction.opcode == "parameter") source[i] = static_cast<int32_t>(i);
-      const absl::string_view* target = instruction.Find("custom_call_target");
-      if (target == nullptr) continue;
-      const absl::string_view name = absl::StripSuffix(absl::StripPrefix(*target, "\""), "\"");
+      const absl::string_view name = TargetOf(instruction);
       const bool enters = name == "SPMDFullToShardShape" || name == "xla.sdy.GlobalToLocalShape";
       if (name != "Sharding" && !enters) continue;
       const std::vector<HloShape> shapes = instruction.shape.is_tuple()
@@ -350,8 +354,7 @@ class Importer {
       return operands.empty() || opcode == "after-all" ? token : operands[0];
     }
     if (opcode == "custom-call") {
-      ASSIGN_OR_RETURN(absl::string_view target, AttributeText(instruction, "custom_call_target"));
-      target = absl::StripSuffix(absl::StripPrefix(target, "\""), "\"");
+      const absl::string_view target = TargetOf(instruction);
       if (IsPlacement(target) && instruction.shape.is_tuple()) return Tuple(instruction, operands);
       if (IsPlacement(target) && operands.size() == 1) return operands[0];
       return Skip(instruction, absl::StrCat("custom-call to ", target));
@@ -401,7 +404,7 @@ class Importer {
     }
   }
 
-  // ---- What no program says
+  // ---- Unsupported operations
 
   /// Notes an operation that is not supported; empty: one of its operands was not.
   HloValue Skip(const HloInstruction& instruction, std::string what) {
@@ -419,14 +422,14 @@ class Importer {
     return value;
   }
 
-  absl::Status Unsupported() const {
+  absl::Status CheckSupported() const {
     if (unsupported_.empty()) return absl::OkStatus();
     std::string message;
     for (const auto& [what, found] : unsupported_) {
       absl::StrAppend(&message, message.empty() ? "" : "; ", found.first, " x ", what,
                       " (first at ", found.second, ")");
     }
-    return absl::UnimplementedError(absl::StrCat("no program says ", message));
+    return absl::UnimplementedError(absl::StrCat("unsupported operations: ", message));
   }
 
   const HloModule& module_;

@@ -28,8 +28,8 @@ struct ImportedHlo {
 /// - Calls and fusions are inlined. Loops are unrolled: their conditions must follow from
 /// constants.
 ///
-/// InvalidArgument for HLO whose shapes do not fit together, and for what no program says:
-/// Unimplemented, naming line and operation, or, of several, how many there are of each.
+/// InvalidArgument for HLO whose shapes do not fit together. Unimplemented for operations that are
+/// not supported: how many there are of each, and where the first is.
 absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module);
 
 }  // namespace coconet

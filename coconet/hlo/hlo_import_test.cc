@@ -376,7 +376,7 @@ TEST(ImportHlo, NamesWhatIsWrong) {
               HasSubstr("want groups of all 4 devices, have 2 in them"));
 }
 
-TEST(ImportHlo, CountsWhatNoProgramSays) {
+TEST(ImportHlo, CountsUnsupportedOperations) {
   const std::string message = MistakeIn(
       "x = f32[4] parameter(0)\n s = f32[4] sort(x), dimensions={0}, to_apply=max\n"
       "t = f32[4] sort(s), dimensions={0}, to_apply=max\n u = f32[4] add(s, t)\n"

@@ -29,9 +29,9 @@ bool KnowsHlo(absl::string_view opcode) { return Rows().contains(opcode); }
 absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruction& instruction,
                                       absl::Span<const HloValue> operands, HloArrays& arrays) {
   const auto row = Rows().find(instruction.opcode);
-  if (row == Rows().end()) return NoProgramSays(instruction);
+  if (row == Rows().end()) return UnsupportedHlo(instruction);
   for (const HloValue& operand : operands) {
-    if (operand.shape.is_tuple()) return NoProgramSays(instruction, "of tuples");
+    if (operand.shape.is_tuple()) return UnsupportedHlo(instruction, "of tuples");
     if (!DTypeOf(operand.shape.type).has_value())
       return WrongHlo(instruction,
                       absl::StrCat("want arrays of numbers, have a ", Name(operand.shape.type)));
@@ -54,12 +54,12 @@ absl::string_view CombinerOf(const HloModule& module, const HloInstruction& inst
   return of_both ? root.opcode : "";
 }
 
-absl::Status NoProgramSays(const HloInstruction& instruction, absl::string_view what) {
+absl::Status UnsupportedHlo(const HloInstruction& instruction, absl::string_view what) {
   return absl::UnimplementedError(absl::StrCat(instruction.opcode, what.empty() ? "" : " ", what));
 }
 
 absl::Status NotCombined(const HloInstruction& instruction, absl::string_view combiner) {
-  return NoProgramSays(
+  return UnsupportedHlo(
       instruction, absl::StrCat("by ", combiner.empty() ? "a computation of its own" : combiner));
 }
 

@@ -14,8 +14,7 @@ namespace coconet {
 /// Whether HloOperation knows instructions of this kind, whatever their attributes.
 bool KnowsHlo(absl::string_view opcode);
 
-/// The value of an instruction. Unimplemented, with what it is («sort»), where no operations of the
-/// language do the same.
+/// The value of an instruction. Unimplemented, with what it is («sort»), where it is not supported.
 absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruction& instruction,
                                       absl::Span<const HloValue> operands, HloArrays& arrays);
 
@@ -40,7 +39,7 @@ std::vector<HloRow> CollectivesHlo();  // and the numbers of devices
 absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction);
 
 /// Unimplemented: "sort of pred".
-absl::Status NoProgramSays(const HloInstruction& instruction, absl::string_view what = "");
+absl::Status UnsupportedHlo(const HloInstruction& instruction, absl::string_view what = "");
 /// Unimplemented: "reduce by multiply"; "": by a computation that does more than one thing.
 absl::Status NotCombined(const HloInstruction& instruction, absl::string_view combiner);
 /// InvalidArgument with the instruction and what is wrong.

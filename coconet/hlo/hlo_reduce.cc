@@ -23,7 +23,8 @@ absl::StatusOr<HloValue> ReduceOne(const HloInstruction& instruction, absl::stri
     // Whether some, or all, are true.
     const bool is_or = combiner == "or" || combiner == "maximum" || combiner == "add";
     const bool is_and = combiner == "and" || combiner == "minimum" || combiner == "multiply";
-    if (!is_or && !is_and) return NoProgramSays(instruction, absl::StrCat("of pred by ", combiner));
+    if (!is_or && !is_and)
+      return UnsupportedHlo(instruction, absl::StrCat("of pred by ", combiner));
     HloShape of_numbers = shape;
     of_numbers.type = HloType::kU8;
     const HloValue folded = arrays.Folded(is_or ? FoldKind::kMax : FoldKind::kMin,
@@ -56,7 +57,7 @@ absl::StatusOr<HloValue> ReduceOne(const HloInstruction& instruction, absl::stri
 absl::StatusOr<HloValue> Reduce(const HloModule& module, const HloInstruction& instruction,
                                 absl::Span<const HloValue> operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> dims, IntegersOf(instruction, "dimensions"));
-  if (operands.size() != 2) return NoProgramSays(instruction, "of several operands");
+  if (operands.size() != 2) return UnsupportedHlo(instruction, "of several operands");
   const HloValue &a = operands[0], &init = operands[1];
   RETURN_IF_ERROR(CheckDims(instruction, dims, a.shape));
   if (!init.shape.dims.empty() || init.shape.type != a.shape.type)

@@ -13,8 +13,6 @@
 namespace coconet {
 namespace {
 
-HloShape Ints(std::vector<int64_t> dims) { return HloShape::Of(HloType::kS32, std::move(dims)); }
-
 /// How a gather or scatter names elements of an operand: XLA's GatherDimensionNumbers, or those of
 /// a scatter, whose window dimensions are those of the updates.
 struct RowNumbers {
@@ -39,9 +37,13 @@ bool Has(const std::vector<int64_t>& list, int64_t value) {
   return absl::c_linear_search(list, value);
 }
 
+/// A dimension of the operand that windows lack.
+bool IsCollapsed(const RowNumbers& numbers, int64_t d) {
+  return Has(numbers.collapsed, d) || Has(numbers.batching, d);
+}
 /// What windows lack is numbered, by 0 where no index says another.
 bool IsNumbered(const RowNumbers& numbers, int64_t d) {
-  return Has(numbers.indexed, d) || Has(numbers.batching, d) || Has(numbers.collapsed, d);
+  return Has(numbers.indexed, d) || IsCollapsed(numbers, d);
 }
 
 /// Requires that the numbers fit the shapes. `sizes`: of windows, by dimension of the operand.
@@ -62,11 +64,11 @@ NumberedRows Number(const RowNumbers& numbers, const HloShape& operand, const Hl
   std::vector<int64_t> dims = rows.batch;
   for (size_t i = 0; i < rows.numbered; ++i) {
     const int64_t d = rows.order[i];
-    if (Has(numbers.collapsed, d) || Has(numbers.batching, d)) continue;
+    if (IsCollapsed(numbers, d)) continue;
     rows.windows.push_back(d);
     dims.push_back(sizes[static_cast<size_t>(d)]);
   }
-  const HloShape shape = Ints(dims);
+  const HloShape shape = HloShape::Of(HloType::kS32, dims);
   std::vector<int64_t> of_batch(rows.batch.size());
   std::iota(of_batch.begin(), of_batch.end(), 0);
   rows.numbers = HloArrays::Constant(0, shape);
@@ -114,8 +116,10 @@ NumberedRows Number(const RowNumbers& numbers, const HloShape& operand, const Hl
   return rows;
 }
 
+/// `windowed`: a gather's result, or a scatter's updates.
 absl::Status CheckNumbers(const HloInstruction& instruction, const RowNumbers& numbers,
-                          const HloShape& operand, const HloShape& indices) {
+                          const HloShape& operand, const HloShape& indices,
+                          const HloShape& windowed) {
   const auto rank = static_cast<int64_t>(indices.dims.size());
   if (numbers.vector_dim < 0 || numbers.vector_dim > rank)
     return WrongHlo(instruction, "want index_vector_dim within the indices");
@@ -146,7 +150,12 @@ absl::Status CheckNumbers(const HloInstruction& instruction, const RowNumbers& n
       numbered *= std::max<int64_t>(operand.dims[static_cast<size_t>(d)], 1);
   }
   if (numbered > std::numeric_limits<int32_t>::max())
-    return NoProgramSays(instruction, "of more than 2^31 rows");
+    return UnsupportedHlo(instruction, "of more than 2^31 rows");
+  RETURN_IF_ERROR(CheckDims(instruction, numbers.window_dims, windowed));
+  const size_t kept = operand.dims.size() - numbers.collapsed.size() - numbers.batching.size();
+  const size_t batch = indices.dims.size() - (numbers.vector_dim < rank ? 1 : 0);
+  if (numbers.window_dims.size() != kept || windowed.dims.size() != kept + batch)
+    return WrongHlo(instruction, "want a window dimension for each dimension of a window");
   return absl::OkStatus();
 }
 
@@ -170,7 +179,7 @@ std::vector<int64_t> WindowOrder(const RowNumbers& numbers, const NumberedRows& 
                                  int64_t operand_rank) {
   std::vector<int64_t> order(static_cast<size_t>(rank)), kept;
   for (int64_t d = 0; d < operand_rank; ++d) {
-    if (!Has(numbers.collapsed, d) && !Has(numbers.batching, d)) kept.push_back(d);
+    if (!IsCollapsed(numbers, d)) kept.push_back(d);
   }
   const auto batch = static_cast<int64_t>(rows.batch.size());
   int64_t next_batch = 0;
@@ -208,32 +217,26 @@ absl::StatusOr<HloValue> GatherRows(const HloModule&, const HloInstruction& inst
                    IntegersOf(instruction, "start_indices_batching_dims"));
   ASSIGN_OR_RETURN(numbers.vector_dim, IntegerOf(instruction, "index_vector_dim"));
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, IntegersOf(instruction, "slice_sizes"));
-  RETURN_IF_ERROR(CheckNumbers(instruction, numbers, a.shape, indices.shape));
+  RETURN_IF_ERROR(CheckNumbers(instruction, numbers, a.shape, indices.shape, instruction.shape));
   if (static_cast<int>(sizes.size()) != a.rank())
     return WrongHlo(instruction, "want a slice size for each dimension");
   for (int64_t d = 0; d < a.rank(); ++d) {
     const int64_t extent = a.shape.dims[static_cast<size_t>(d)],
                   size = sizes[static_cast<size_t>(d)];
-    const bool is_one = Has(numbers.collapsed, d) || Has(numbers.batching, d);
+    const bool is_one = IsCollapsed(numbers, d);
     if (size < 0 || size > extent || (is_one && size > 1))
       return WrongHlo(instruction, "want slice sizes within the operand, 1 where collapsed");
     if (is_one && size == 0) return WrongHlo(instruction, "want slices of one element");
     if (!Has(numbers.indexed, d) && !is_one) a = arrays.Ranged(a, static_cast<int>(d), 0, size);
   }
-  const int64_t rank = instruction.shape.dims.size();
-  const int64_t kept = a.rank() - static_cast<int64_t>(numbers.collapsed.size()) -
-                       static_cast<int64_t>(numbers.batching.size());
-  RETURN_IF_ERROR(CheckDims(instruction, numbers.window_dims, instruction.shape));
-  const int64_t batch = indices.rank() - (numbers.vector_dim < indices.rank() ? 1 : 0);
-  if (static_cast<int64_t>(numbers.window_dims.size()) != kept || rank != kept + batch)
-    return WrongHlo(instruction, "want an offset dimension for each dimension of a window");
   const NumberedRows rows = Number(numbers, a.shape, indices, sizes, /*clamps=*/true, arrays);
   HloValue table = AsRows(a, rows, arrays);
   HloShape taken = HloShape::Of(a.shape.type, rows.numbers.shape.dims);
   taken.dims.insert(taken.dims.end(), table.shape.dims.begin() + 1, table.shape.dims.end());
   const HloValue found =
       HloArrays::Of(Gather(arrays.Whole(table), arrays.Whole(rows.numbers), 0), taken);
-  const std::vector<int64_t> order = WindowOrder(numbers, rows, rank, a.rank());
+  const std::vector<int64_t> order =
+      WindowOrder(numbers, rows, static_cast<int64_t>(instruction.shape.dims.size()), a.rank());
   HloShape shape = HloShape::Of(a.shape.type);
   for (int64_t place : order) {
     shape.dims.push_back(taken.dims[static_cast<size_t>(place)]);
@@ -243,7 +246,7 @@ absl::StatusOr<HloValue> GatherRows(const HloModule&, const HloInstruction& inst
 
 absl::StatusOr<HloValue> ScatterRows(const HloModule& module, const HloInstruction& instruction,
                                      absl::Span<const HloValue> operands, HloArrays& arrays) {
-  if (operands.size() != 3) return NoProgramSays(instruction, "of several operands");
+  if (operands.size() != 3) return UnsupportedHlo(instruction, "of several operands");
   const absl::string_view combiner = CombinerOf(module, instruction);
   if (combiner != "add") {
     return NotCombined(instruction, combiner);
@@ -257,27 +260,21 @@ absl::StatusOr<HloValue> ScatterRows(const HloModule& module, const HloInstructi
   ASSIGN_OR_RETURN(numbers.indices_batching,
                    IntegersOf(instruction, "scatter_indices_batching_dims"));
   ASSIGN_OR_RETURN(numbers.vector_dim, IntegerOf(instruction, "index_vector_dim"));
-  RETURN_IF_ERROR(CheckNumbers(instruction, numbers, a.shape, indices.shape));
-  RETURN_IF_ERROR(CheckDims(instruction, numbers.window_dims, updates.shape));
+  RETURN_IF_ERROR(CheckNumbers(instruction, numbers, a.shape, indices.shape, updates.shape));
   if (updates.shape.type != a.shape.type)
     return WrongHlo(instruction, "want updates of the operand's type");
-  const int64_t kept = a.rank() - static_cast<int64_t>(numbers.collapsed.size()) -
-                       static_cast<int64_t>(numbers.batching.size());
-  const int64_t batch = indices.rank() - (numbers.vector_dim < indices.rank() ? 1 : 0);
-  if (static_cast<int64_t>(numbers.window_dims.size()) != kept || updates.rank() != kept + batch)
-    return WrongHlo(instruction, "want a window dimension for each dimension of a window");
   std::vector<int64_t> sizes;
   std::vector<int64_t> windows = numbers.window_dims;
   absl::c_sort(windows);
   size_t next = 0;
   for (int64_t d = 0; d < a.rank(); ++d) {
-    const bool is_one = Has(numbers.collapsed, d) || Has(numbers.batching, d);
+    const bool is_one = IsCollapsed(numbers, d);
     sizes.push_back(is_one ? 1 : updates.shape.dims[static_cast<size_t>(windows[next++])]);
     const int64_t extent = a.shape.dims[static_cast<size_t>(d)];
     if (sizes.back() > extent)
       return WrongHlo(instruction, "want windows no larger than the operand");
     if (!IsNumbered(numbers, d) && sizes.back() != extent)
-      return NoProgramSays(instruction, "of windows that are parts");
+      return UnsupportedHlo(instruction, "of windows that are parts");
   }
   const NumberedRows rows = Number(numbers, a.shape, indices, sizes, /*clamps=*/false, arrays);
   const Tensor places = arrays.Whole(arrays.Apply(
@@ -294,7 +291,7 @@ absl::StatusOr<HloValue> ScatterRows(const HloModule& module, const HloInstructi
   const HloValue table = AsRows(a, rows, arrays);
   const DType dtype = *DTypeOf(a.shape.type);
   if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16)
-    return NoProgramSays(instruction, absl::StrCat("of ", Name(a.shape.type)));
+    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(a.shape.type)));
   const Shape table_shape(table.shape.dims.begin(), table.shape.dims.end());
   const Tensor sums = CallOf<ScatterAdd>({arrays.Whole(moved), places}, table_shape);
   const HloShape of_sums = HloShape::Of(HloType::kF32, table.shape.dims);

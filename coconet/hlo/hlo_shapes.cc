@@ -187,7 +187,7 @@ absl::StatusOr<HloValue> Pad(const HloModule&, const HloInstruction& instruction
     }
     const int64_t begin = std::max<int64_t>(-padding.before, 0);
     const int64_t end = std::max(between + std::min<int64_t>(padding.after, 0), begin);
-    if (begin > between) return NoProgramSays(instruction, "that leaves nothing");
+    if (begin > between) return UnsupportedHlo(instruction, "that leaves nothing");
     value = arrays.Ranged(value, dim, begin, std::min(end, between));
     std::vector<HloValue> parts;
     if (padding.before > 0) parts.push_back(filled(value.shape, d, padding.before));
@@ -207,7 +207,7 @@ absl::StatusOr<HloValue> Iota(const HloModule&, const HloInstruction& instructio
   if (!operands.empty()) return WrongHlo(instruction, "want no operands");
   RETURN_IF_ERROR(CheckDims(instruction, {&dim, 1}, instruction.shape));
   if (!DTypeOf(instruction.shape.type).has_value() || instruction.shape.type == HloType::kPred)
-    return NoProgramSays(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
+    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
   return arrays.Iota(static_cast<int>(dim), instruction.shape);
 }
 
@@ -215,11 +215,11 @@ absl::StatusOr<HloValue> Constant(const HloModule&, const HloInstruction& instru
                                   HloArrays& arrays) {
   const std::optional<DType> dtype = DTypeOf(instruction.shape.type);
   if (!dtype.has_value())
-    return NoProgramSays(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
+    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
   // What has so many numbers is data, and should be a parameter.
   constexpr int64_t kMost = 1 << 16;
   if (instruction.shape.elements_count() > kMost)
-    return NoProgramSays(instruction, absl::StrCat("of more than ", kMost, " numbers"));
+    return UnsupportedHlo(instruction, absl::StrCat("of more than ", kMost, " numbers"));
   ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, LiteralOf(instruction));
   std::vector<double> numbers;
   for (absl::string_view text : texts) {

@@ -73,8 +73,8 @@ TEST(RunProcess, KillsTheWholeGroupAtTheTimeLimit) {
   EXPECT_LT(Seconds(begin), 10);
   int child = 0;
   ASSERT_TRUE(absl::SimpleAtoi(finished.output, &child)) << finished.output;
-  // The kernel ends the killed child when it schedules it next; the child may then stay a zombie
-  // until init, or whoever reaps orphans here, takes its status.
+  // SIGKILL takes effect when the child is scheduled next; it is then a zombie until its parent,
+  // init or a subreaper, waits for it.
   const std::string path = absl::StrCat("/proc/", child, "/stat");
   const auto state = [&] { return Shell(absl::StrCat("cat ", path, " || echo gone")).output; };
   const auto has_ended = [](absl::string_view state) {
