@@ -158,10 +158,33 @@ output x = all_to_all(concat(a, b, a * 2, 1), 1)
 output y = all_reduce(sum, scatter_add(u, i, [N, D]))
 )";
 
+/// Integers of all widths, and functions that no workload has.
+constexpr char kFunctionsProgram[] = R"(coconet 1
+program functions
+input x : $0[B, D] local
+input a : i8[B, D] local
+input b : i16[D] replicated
+input c : u16[B, D] sliced(0)
+input d : u32[D] local
+input e : u64[B, D] local
+y = all_reduce(sum, x)
+output f = floor(y) + ceil(y) * round(y) - rem(y, 0.5)
+output g = log1p(y) + expm1(y) * sin(y) - cos(y)
+output h = reverse(expand(all_reduce(sum, x[0:1]), [B, D]), 0, 1)
+output i = all_reduce(sum, bit_not(a) / cast(i8, b))
+output j = shift_left(c, 3) + shift_right(c, 2)
+output m = shift_right_logical(b, 5)
+output k = all_reduce(max, bit_or(bit_xor(d, 7), bit_and(d, 12)))
+output l = all_reduce(sum, sum(rem(e, 15), 0))
+)";
+
 absl::Status AddOtherKernels(const Case& c, const Sample& sample, KernelSet& kernels) {
   ASSIGN_OR_RETURN(const Graph tensors, Parse(absl::Substitute(kTensorsProgram, Name(c.dtype))));
   RETURN_IF_ERROR(
       AddKernels(tensors, c, {{"N", {100, 37}}, {"B", 40}, {"D", 64}}, sample, kernels));
+  ASSIGN_OR_RETURN(const Graph functions,
+                   Parse(absl::Substitute(kFunctionsProgram, Name(c.dtype))));
+  RETURN_IF_ERROR(AddKernels(functions, c, {{"B", 40}, {"D", 64}}, sample, kernels));
   ASSIGN_OR_RETURN(const Graph program, Parse(absl::Substitute(kOtherProgram, Name(c.dtype))));
   return AddKernels(program, c, {{"T", 10}, {"V", 100}, {"D", 64}, {"B", 40}, {"L", 3}, {"M", 99}},
                     sample, kernels);
