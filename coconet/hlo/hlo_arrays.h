@@ -35,9 +35,11 @@ std::optional<DType> DTypeOf(HloType type);
 /// What makes arrays of others, in a program. Mistakes go to the program's status.
 class HloArrays {
  public:
-  explicit HloArrays(Program& program) : program_(program) {}
+  HloArrays(Program& program, int64_t ranks) : program_(program), ranks_(ranks) {}
 
   Program& program() { return program_; }
+  /// For which the module was written.
+  int64_t ranks() const { return ranks_; }
 
   static HloValue Constant(double number, HloShape shape);
   /// An array whose tensor has its dimensions.
@@ -77,6 +79,7 @@ class HloArrays {
   Tensor Typed(const HloValue& a);
 
   Program& program_;
+  const int64_t ranks_;
 };
 
 }  // namespace coconet

@@ -294,6 +294,29 @@ absl::StatusOr<std::vector<int64_t>> DonorsOf(const HloModule& module) {
   return donors;
 }
 
+namespace {
+
+/// One more than the greatest number of a device in a collective.
+absl::StatusOr<int64_t> DevicesInGroups(const HloModule& module) {
+  int64_t most = 0;
+  for (const HloComputation& computation : module.computations) {
+    for (const HloInstruction& instruction : computation.instructions) {
+      if (instruction.Find("replica_groups") != nullptr) {
+        ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> groups, GroupsOf(instruction));
+        for (const std::vector<int64_t>& group : groups) {
+          for (int64_t device : group) most = std::max(most, device);
+        }
+      } else if (instruction.Find("source_target_pairs") != nullptr) {
+        ASSIGN_OR_RETURN(const auto pairs, PairsOf(instruction));
+        for (const auto& [source, target] : pairs) most = std::max({most, source, target});
+      }
+    }
+  }
+  return most + 1;
+}
+
+}  // namespace
+
 absl::StatusOr<int64_t> DevicesOf(const HloModule& module) {
   int64_t devices = 1;
   for (absl::string_view name : {"num_partitions", "replica_count"}) {
@@ -308,9 +331,10 @@ absl::StatusOr<int64_t> DevicesOf(const HloModule& module) {
   // xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>}, maybe with escapes.
   constexpr absl::string_view kMesh = "sdy.mesh<[";
   const absl::string_view* attributes = module.Find("frontend_attributes");
-  if (attributes == nullptr || devices > 1) return devices;
-  const size_t begin = attributes->find(kMesh);
-  if (begin == absl::string_view::npos) return devices;
+  if (devices > 1) return devices;
+  const size_t begin = attributes == nullptr ? absl::string_view::npos : attributes->find(kMesh);
+  if (begin == absl::string_view::npos) return DevicesInGroups(module);
+
   absl::string_view axes = attributes->substr(begin + kMesh.size());
   axes = axes.substr(0, axes.find(']'));
   for (absl::string_view axis : absl::StrSplit(axes, ',', absl::SkipWhitespace())) {

@@ -67,7 +67,8 @@ absl::StatusOr<std::vector<HloAlias>> AliasesOf(const HloModule& module);
 absl::StatusOr<std::vector<int64_t>> DonorsOf(const HloModule& module);
 
 /// The number of devices that a module is for: partitions or replicas, or those of the mesh that
-/// JAX gives it before it is partitioned; 1 where it says none.
+/// JAX gives it before it is partitioned; where it says none, those in the groups of its
+/// collectives.
 absl::StatusOr<int64_t> DevicesOf(const HloModule& module);
 
 /// The numbers of a literal in row-major order, as text: of "{ { 1, 2 }, { 3, 4 } }" 1, 2, 3, 4.

@@ -78,11 +78,12 @@ absl::string_view TargetOf(const HloInstruction& instruction) {
 /// Builds the program of a module's entry.
 class Importer {
  public:
-  explicit Importer(const HloModule& module)
-      : module_(module), program_(NameFrom(module.name)), arrays_(program_) {}
+  Importer(const HloModule& module, int64_t ranks)
+      : module_(module), program_(NameFrom(module.name)), arrays_(program_, ranks) {
+    result_.partitions = ranks;
+  }
 
   absl::StatusOr<ImportedHlo> Import() {
-    ASSIGN_OR_RETURN(result_.partitions, DevicesOf(module_));
     RETURN_IF_ERROR(FindAliases());
     FindManualRegions();
     const HloComputation& entry = module_.Entry();
@@ -447,6 +448,9 @@ class Importer {
 
 }  // namespace
 
-absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module) { return Importer(module).Import(); }
+absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module) {
+  ASSIGN_OR_RETURN(const int64_t ranks, DevicesOf(module));
+  return Importer(module, ranks).Import();
+}
 
 }  // namespace coconet

@@ -31,6 +31,7 @@ absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruct
   const auto row = Rows().find(instruction.opcode);
   if (row == Rows().end()) return UnsupportedHlo(instruction);
   for (const HloValue& operand : operands) {
+    if (operand.shape.is_tuple() && row->second.of_tuples) continue;
     if (operand.shape.is_tuple()) return UnsupportedHlo(instruction, "of tuples");
     if (!DTypeOf(operand.shape.type).has_value())
       return WrongHlo(instruction,
@@ -52,6 +53,16 @@ absl::string_view CombinerOf(const HloModule& module, const HloInstruction& inst
        root.operands[1] == combiner->parameters[1]) ||
       (root.operands[1] == combiner->parameters[0] && root.operands[0] == combiner->parameters[1]);
   return of_both ? root.opcode : "";
+}
+
+std::optional<ReduceKind> ReduceKindOf(absl::string_view combiner, HloType type) {
+  const bool is_pred = type == HloType::kPred;
+  if (combiner == "maximum" || (is_pred && (combiner == "or" || combiner == "add")))
+    return ReduceKind::kMax;
+  if (combiner == "minimum" || (is_pred && (combiner == "and" || combiner == "multiply")))
+    return ReduceKind::kMin;
+  if (combiner == "add") return ReduceKind::kSum;
+  return std::nullopt;
 }
 
 absl::Status UnsupportedHlo(const HloInstruction& instruction, absl::string_view what) {

@@ -18,11 +18,12 @@ bool KnowsHlo(absl::string_view opcode);
 absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruction& instruction,
                                       absl::Span<const HloValue> operands, HloArrays& arrays);
 
-/// Computes the instructions of one opcode; operands are arrays.
+/// Computes the instructions of one opcode; operands are arrays, or may be tuples.
 struct HloRow {
   absl::string_view opcode;
   absl::StatusOr<HloValue> (*value)(const HloModule& module, const HloInstruction& instruction,
                                     absl::Span<const HloValue> operands, HloArrays& arrays);
+  bool of_tuples = false;
 };
 
 // By files.
@@ -37,6 +38,9 @@ std::vector<HloRow> CollectivesHlo();  // and the numbers of devices
 /// What a computation of two scalars does, where it does one thing: "add", "maximum", ..., "" if
 /// it does not.
 absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction);
+
+/// What combines elements of a type, in a computation that does one thing.
+std::optional<ReduceKind> ReduceKindOf(absl::string_view combiner, HloType type);
 
 /// Unimplemented: "sort of pred".
 absl::Status UnsupportedHlo(const HloInstruction& instruction, absl::string_view what = "");
