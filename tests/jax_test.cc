@@ -19,7 +19,7 @@
 #include "autotune/session/session.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_import.h"
-#include "coconet/hlo/hlo_parser.h"
+#include "coconet/hlo/text/hlo_parser.h"
 #include "gtest/gtest.h"
 #include "tests/command.h"
 

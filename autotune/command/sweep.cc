@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/command/sweep_flags.h"
+#include "autotune/command/sweep_plan.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
@@ -217,6 +218,23 @@ int Fail(const absl::Status& status) {
   return ExitCode(status);
 }
 
+/// Prints a plan of the program, on one process.
+int PlanOnly(const SweepFlags& flags, const Graph& program, ProgressLine& progress) {
+  absl::Status status;
+  OnFirstRank([&] {
+    const absl::StatusOr<std::string> text = PlanText(
+        flags, program, [&](absl::string_view line) { progress.Show(line); },
+        [] { return interrupted.load(); });
+    progress.Clear();
+    status = text.status();
+    if (status.ok())
+      std::fputs(text->c_str(), stdout);
+    else
+      Complain(status);
+  });
+  return ExitCode(status);
+}
+
 void PrintListed(absl::string_view name, absl::string_view description,
                  const std::vector<SizePreset>& presets) {
   std::vector<std::string> names;
@@ -248,6 +266,8 @@ int Main(const std::vector<std::string>& args) {
   if (!program.ok()) return Fail(program.status());
 
   ProgressLine progress(isatty(STDERR_FILENO) != 0);
+  if (flags->plan_only) return PlanOnly(*flags, *program, progress);
+
   SessionOptions options;
   options.cache_file = flags->cache;
   options.sum_order = flags->sum_order;

@@ -17,10 +17,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_import.h"
-#include "coconet/hlo/hlo_parser.h"
+#include "coconet/hlo/text/hlo_parser.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/language/text.h"
 #include "coconet/workloads/model_shapes.h"
@@ -38,8 +39,9 @@ constexpr size_t kShownSizes = 6;
 
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
-      "ranks", "stages", "nodes", "dtype", "cache", "budget", "json",   "backend", "only",
-      "order", "preset", "list",  "help",  "N",     "all",    "retune", "search",  "memory"};
+      "ranks",  "stages", "nodes",     "dtype",  "cache", "budget", "json", "backend",
+      "only",   "order",  "preset",    "list",   "help",  "N",      "all",  "retune",
+      "search", "memory", "plan-only", "device", "link",  "trace"};
   return flags;
 }
 
@@ -116,9 +118,23 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
     flags.only.emplace_back(value);
     return absl::OkStatus();
   }
-  if (name == "cache" || name == "json") {
+  if (name == "device") {
+    RETURN_IF_ERROR(WithContext(NominalRatesOf(value).status(), "--device"));
+    flags.device = std::string(value);
+    return absl::OkStatus();
+  }
+  if (name == "link") {
+    if (absl::SimpleAtod(value, &flags.link_gbits) && flags.link_gbits > 0 &&
+        std::isfinite(flags.link_gbits))
+      return absl::OkStatus();
+    return Bad(name, "Gbit/s", value);
+  }
+  if (name == "cache" || name == "json" || name == "trace") {
     if (value.empty()) return Bad(name, "a file", value);
-    (name == "cache" ? flags.cache : flags.json) =
+    (name == "cache"  ? flags.cache
+     : name == "json" ? flags.json
+                      : flags.trace) =
+
         value == ":none:" ? std::string(value) : ResolvePath(value, folder);
     return absl::OkStatus();
   }
@@ -141,10 +157,21 @@ absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::st
   return absl::OkStatus();
 }
 
+/// "39,000 instructions of HLO; opaque: 2 x sort".
+std::string ImportedText(const ImportedHlo& imported) {
+  const std::string opaque = absl::StrJoin(
+      imported.opaque, ", ",
+      [](std::string* out, const auto& of) { absl::StrAppend(out, of.second, " x ", of.first); });
+  return absl::StrCat(imported.operations, " instructions of HLO",
+                      opaque.empty() ? "" : "; opaque: ", opaque);
+}
+
 /// The program of a module in HLO, which is for as many ranks as it has partitions.
 absl::StatusOr<Graph> ImportModule(std::string text, SweepFlags& flags) {
   ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
-  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module));
+  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module, {.for_planning = flags.plan_only}));
+  flags.imported = ImportedText(imported);
+
   if (imported.partitions > 1) {
     const int64_t ranks = imported.partitions * flags.stages;
     if (flags.ranks != 0 && flags.ranks != ranks)
@@ -280,7 +307,13 @@ std::string SweepHelp() {
   --search=auto   how to go through the variants: exhaustive (all, each timed to the end), racing
                   (all; drops what is slower), model (what a model of the times promises, and random
                   ones), evolution (mixtures of the fastest, and random ones)
-  --retune        tunes again what the cache has
+    --retune        tunes again what the cache has
+  --plan-only     runs nothing: plans kernels, calls and their order on a simulator, also of programs
+                  that cannot run here, on as many ranks as wanted
+  --device=h100   the device of a plan: v100, a100, h100 or b200, by its data sheet
+  --link=100      Gbit/s that a rank of a plan sends
+  --trace=FILE    the timeline of a plan, for chrome://tracing and Perfetto
+
   --all           a line for every variant; without it, the fastest of each schedule
   --json=FILE     all variants, for other programs
   --list          the workloads
@@ -302,6 +335,8 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
       flags.all = true;
     } else if (arg == "--retune") {
       flags.retune = true;
+    } else if (arg == "--plan-only") {
+      flags.plan_only = true;
     } else if (absl::ConsumePrefix(&arg, "--")) {
       const size_t equals = arg.find('=');
       const absl::string_view name = arg.substr(0, equals);

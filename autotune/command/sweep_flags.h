@@ -35,6 +35,13 @@ struct SweepFlags {
   bool retune = false;                  // tunes what is tuned
   bool list = false, help = false;
 
+  bool plan_only = false;       // plans and simulates; runs nothing
+  std::string device = "h100";  // NominalRatesOf
+  double link_gbits = 100;      // 10^9 bits per second that a rank sends
+  std::string trace;            // a file for the timeline of a plan; "": none
+  /// Of a module in HLO: what was imported, one line; else empty.
+  std::string imported;
+
   const Sizes& shown_sizes() const { return built_with.empty() ? sizes : built_with; }
 };
 

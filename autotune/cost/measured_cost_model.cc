@@ -87,6 +87,24 @@ double CollectiveUs(const Rates& rates, const Work& work) {
   return tensors * us;
 }
 
+/// At the rate of the fastest product that was measured, of memory, and of a collective's bytes.
+double OpaqueUs(const Rates& rates, const Work& work) {
+  double us_of_flop = 0;
+  for (const Rates::Product& p : rates.products) {
+    const double flops = 2 * MultiplyAdds(static_cast<double>(p.batch), static_cast<double>(p.m),
+                                          static_cast<double>(p.n), static_cast<double>(p.k));
+    if (p.us <= 0 || flops <= 0) continue;
+    us_of_flop = us_of_flop == 0 ? p.us / flops : std::min(us_of_flop, p.us / flops);
+  }
+  const double computes = std::max(us_of_flop * work.flops, MemoryUs(rates, work));
+  if (work.link_bytes == 0) return rates.launch_us + computes;
+  const Work sent{.kind = Work::Kind::kCollective,
+                  .collective = CollectiveStep::Kind::kAllGather,
+                  .bytes = work.link_bytes,
+                  .tensors = 1};
+  return computes + CollectiveUs(rates, sent);
+}
+
 }  // namespace
 
 double ComputationUs(const Rates& rates, const Work& work) {
@@ -118,6 +136,8 @@ double MeasuredCostModel::Us(const Work& work) const {
       return ProductUs(rates_, work);
     case Work::Kind::kCollective:
       return CollectiveUs(rates_, work);
+    case Work::Kind::kOpaque:
+      return OpaqueUs(rates_, work);
   }
   CC_CHECK(false);
 }
@@ -131,7 +151,7 @@ std::string Digest(const Work& work) {
   absl::StrAppend(&text, " ", work.batch, " ", work.m, " ", work.n, " ", work.k, " ",
                   work.transpose_a ? 1 : 0, work.transpose_b ? 1 : 0, " ",
                   static_cast<int>(work.collective), " ", static_cast<int>(work.group), " ",
-                  work.bytes, " ", work.tensors);
+                  work.bytes, " ", work.tensors, " ", work.flops, " ", work.link_bytes);
   return Fingerprint(text);
 }
 

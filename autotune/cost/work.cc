@@ -66,6 +66,17 @@ Work WorkOfProduct(const TypedGraph& program, NodeId id, int ranks) {
   return work;
 }
 
+Work WorkOfOpaque(const TypedGraph& program, NodeId id, int ranks) {
+  const auto& op = *As<Opaque>(program.graph(), id);
+  Work work{.kind = Work::Kind::kOpaque, .dtype = op.dtype};
+  work.flops = op.flops;
+  work.link_bytes = work.bytes = op.link_bytes;
+  for (NodeId input : program.inputs(id))
+    work.bytes_read += BytesOnRank(program.type(input), ranks);
+  work.bytes_written = BytesOnRank(program.type(id), ranks);
+  return work;
+}
+
 }  // namespace
 
 absl::string_view Name(Effort effort) {
@@ -144,6 +155,9 @@ Work WorkOf(const TypedGraph& program, absl::Span<const NodeId> nodes, const Tar
   const Graph& g = program.graph();
   const auto stores = [&](NodeId id) { return RoleOf(program.op(id)) == Role::kStore; };
   const auto moves = [&](NodeId id) { return Communicates(g, id); };
+  const auto opaque =
+      absl::c_find_if(nodes, [&](NodeId id) { return As<Opaque>(g, id) != nullptr; });
+  if (opaque != nodes.end()) return WorkOfOpaque(program, *opaque, target.ranks);
   if (absl::c_any_of(nodes, moves) &&
       absl::c_all_of(nodes, [&](NodeId id) { return moves(id) || stores(id); }))
     return WorkOfCollectives(program, nodes, target.ranks);

@@ -65,6 +65,7 @@ struct Work {
     kKernel,      // a generated kernel of operations that are no collectives
     kProduct,     // a matrix product by a library
     kCollective,  // collectives by a library, as one call
+    kOpaque,      // an operation of which only the costs are known
   };
   Kind kind = Kind::kKernel;
   DType dtype = DType::kF32;
@@ -89,6 +90,10 @@ struct Work {
   Group group = Group::kStage;
   double bytes = 0;  // of the whole operands
   int tensors = 0;   // operands, each in memory of its own
+
+  // Opaque operations, besides bytes_read and bytes_written.
+  double flops = 0;
+  double link_bytes = 0;  // that a rank sends
 
   bool operator==(const Work&) const = default;
 };

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/first_plan.h"
 #include "autotune/planning/planned_schedules.h"
-#include "autotune/planning/testing/fixed_rates.h"
 #include "autotune/simulation/testing/random_tasks.h"
 #include "coconet/language/text.h"
 #include "coconet/workloads/training_steps.h"
@@ -17,7 +17,7 @@
 namespace coconet {
 namespace {
 
-CopiedSchedule CopiedFor(const Graph& program, const FixedRates& rates) {
+CopiedSchedule CopiedFor(const Graph& program, const NominalCostModel& rates) {
   const PlanGraph graph = *PlanGraph::Of(*InitialSchedule(program), Target(2, 2), rates);
   return WithCopies(FusedPlan(graph));
 }
@@ -39,7 +39,7 @@ state s : f32[65536] local
 y = exp(x)
 update(s, all_reduce(sum, y) * x + y)
 )");
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   const CopiedSchedule copied = CopiedFor(program, rates);
   EXPECT_EQ(copied.copies, 1);
   ExpectReplays(copied, program, "");
@@ -55,7 +55,7 @@ state s : f32[65536] local
 y = a * b * c
 update(s, all_reduce(sum, y) + y)
 )");
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   EXPECT_EQ(CopiedFor(program, rates).copies, 0);
 }
 
@@ -88,7 +88,7 @@ state s : f32[65536] local
 TEST(Copies, KeepRandomProgramsAsTheyAre) {
   const uint64_t seed = FreshTaskSeed();
   std::mt19937_64 random(seed);
-  const FixedRates rates({.launch_us = 0.01, .bytes_per_us = 100});
+  const NominalCostModel rates({.launch_us = 0.01, .bytes_per_us = 100});
   int copies = 0;
   for (int i = 0; i < 200; ++i) {
     const Graph program = RandomVectors(random);
@@ -101,7 +101,7 @@ TEST(Copies, KeepRandomProgramsAsTheyAre) {
 
 TEST(Copies, ArePlannedWhereAskedFor) {
   const Graph program = *GptStep({.layers = 2, .width = 16, .heads = 2});
-  const FixedRates rates({.launch_us = 0.01, .bytes_per_us = 100});
+  const NominalCostModel rates({.launch_us = 0.01, .bytes_per_us = 100});
   PlanningOptions options{
       .search = {.seconds = std::numeric_limits<double>::infinity(), .evaluations = 2000}};
   for (bool copies : {false, true}) {

@@ -61,23 +61,29 @@ class Savings {
   std::priority_queue<std::tuple<double, int, int>> pairs_;
 };
 
-/// By group: its place in the order in which gradients are ready early; groups that no collective
-/// needs come last.
-class GradientOrder {
+/// What comes first of collectives that are ready: those with less computation before them, as
+/// gradients become ready; or with less before them and more after them, as gathers of parameters
+/// are wanted.
+enum class FirstOf : uint8_t { kReady, kReadyAndWanted };
+
+/// By group: its place in an order of the collectives, each after what it needs; groups that no
+/// collective needs come last.
+class CollectiveOrder {
  public:
-  explicit GradientOrder(const IterationPlan& plan) : plan_(plan), seen_(NumberOfGroups()) {
+  CollectiveOrder(const IterationPlan& plan, FirstOf first) : plan_(plan), seen_(NumberOfGroups()) {
     std::vector<std::pair<double, int>> by_work;
     for (int lane : {0, 1}) {
       for (int group : plan.order(lane)) {
-        if (plan.group(group).is_collective) by_work.emplace_back(WorkBefore(group), group);
+        if (!plan.group(group).is_collective) continue;
+        double us = ComputationBefore(group);
+        if (first == FirstOf::kReadyAndWanted) us -= ComputationAfter(group);
+        by_work.emplace_back(us, group);
       }
     }
+
     absl::c_stable_sort(by_work, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [work, group] : by_work) collectives_.push_back(group);
   }
-
-  /// Collectives by the work before them.
-  const std::vector<int>& collectives() const { return collectives_; }
 
   std::vector<int> Places() const {
     std::vector<int> places(seen_.size(), std::numeric_limits<int>::max());
@@ -114,7 +120,15 @@ class GradientOrder {
     return most;
   }
 
-  double WorkBefore(int collective) {
+  double ComputationBefore(int collective) {
+    return ComputationFrom(collective, [&](int group) { return plan_.After(group); });
+  }
+  double ComputationAfter(int collective) {
+    return ComputationFrom(collective, [&](int group) { return plan_.Before(group); });
+  }
+  /// Of all groups that are reached.
+  double ComputationFrom(int collective,
+                         absl::FunctionRef<std::vector<int>(int group)> neighbours) {
     double us = 0;
     std::vector<int> stack = {collective};
     seen_[collective] = ++searches_;
@@ -122,10 +136,10 @@ class GradientOrder {
       const int group = stack.back();
       stack.pop_back();
       if (!plan_.group(group).is_collective) us += plan_.group(group).us;
-      for (int before : plan_.After(group)) {
-        if (seen_[before] == searches_) continue;
-        seen_[before] = searches_;
-        stack.push_back(before);
+      for (int next : neighbours(group)) {
+        if (seen_[next] == searches_) continue;
+        seen_[next] = searches_;
+        stack.push_back(next);
       }
     }
     return us;
@@ -255,15 +269,17 @@ IterationPlan FusedPlan(const PlanGraph& graph) {
 
 double OrderForGradients(IterationPlan& plan) {
   double best = plan.Accept();
-  // By the work before collectives, then by the order that results.
-  for (int round = 0; round < 2; ++round) {
-    ReorderBy(plan, GradientOrder(plan).Places());
-    const double us = plan.Us();
-    if (us >= best) {
-      plan.Undo();
-      break;
+  for (FirstOf first : {FirstOf::kReady, FirstOf::kReadyAndWanted}) {
+    // By the work before collectives, then by the order that results.
+    for (int round = 0; round < 2; ++round) {
+      ReorderBy(plan, CollectiveOrder(plan, first).Places());
+      const double us = plan.Us();
+      if (us >= best) {
+        plan.Undo();
+        break;
+      }
+      best = plan.Accept();
     }
-    best = plan.Accept();
   }
   return best;
 }

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/plan_tasks.h"
-#include "autotune/planning/testing/fixed_rates.h"
 #include "autotune/simulation/bounds.h"
 #include "autotune/simulation/testing/random_tasks.h"
 #include "coconet/language/text.h"
@@ -23,7 +23,7 @@ struct Planned {
   explicit Planned(const Graph& program)
       : graph(*PlanGraph::Of(*InitialSchedule(program), Target(2, 2), rates)), plan(graph) {}
 
-  FixedRates rates{FixedRates::Rates()};
+  NominalCostModel rates{NominalRates()};
   PlanGraph graph;
   IterationPlan plan;
 };

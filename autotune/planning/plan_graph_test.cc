@@ -5,7 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "autotune/planning/testing/fixed_rates.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "autotune/simulation/testing/random_tasks.h"
 #include "coconet/schedule/derivation/fuse_moves.h"
 #include "coconet/workloads/training_steps.h"
@@ -20,7 +20,7 @@ Schedule Gpt(int64_t layers) {
 }
 
 TEST(PlanGraph, HasAnItemPerLaunch) {
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   const Schedule schedule = Gpt(1);
   const PlanGraph graph = *PlanGraph::Of(schedule, Target(2, 2), rates);
   ASSERT_EQ(graph.size(), schedule.launches().size());
@@ -37,7 +37,7 @@ TEST(PlanGraph, HasAnItemPerLaunch) {
 }
 
 TEST(PlanGraph, RefusesSchedulesWithKernels) {
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   const Schedule plain = Gpt(1);
   const std::vector<Fuse> fuses = FuseMoves(plain, FuseKind::kGroup);
   ASSERT_FALSE(fuses.empty());
@@ -52,7 +52,7 @@ TEST(PlanGraph, AgreesWithApplyAboutFusions) {
   // Apply fuses them, or where only what lies between them is missing.
   const uint64_t seed = FreshTaskSeed();
   std::mt19937_64 random(seed);
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   const Schedule schedule = Gpt(2);
   const PlanGraph graph = *PlanGraph::Of(schedule, Target(2, 2), rates);
   const std::vector<std::vector<NodeId>> groups = ComputeGroups(schedule);
@@ -84,7 +84,7 @@ TEST(PlanGraph, AgreesWithApplyAboutFusions) {
 }
 
 TEST(PlanGraph, AsksOnceAboutLayersThatAreAlike) {
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   const auto distinct = [&](int64_t layers) {
     const PlanGraph graph = *PlanGraph::Of(Gpt(layers), Target(2, 2), rates);
     for (int item = 0; item < graph.size(); ++item) graph.UsOf({&item, 1});
@@ -94,7 +94,7 @@ TEST(PlanGraph, AsksOnceAboutLayersThatAreAlike) {
 }
 
 TEST(PlanGraph, FindsItemsThatAreAlikeInTheMiddleLayers) {
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   const PlanGraph graph = *PlanGraph::Of(Gpt(8), Target(2, 2), rates);
   std::vector<int> count;
   for (int item = 0; item < graph.size(); ++item) {

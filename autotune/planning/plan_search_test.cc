@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/first_plan.h"
 #include "autotune/planning/plan_tasks.h"
-#include "autotune/planning/testing/fixed_rates.h"
 #include "autotune/simulation/testing/random_tasks.h"
 #include "coconet/workloads/training_steps.h"
 #include "gtest/gtest.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 struct Iteration {
-  explicit Iteration(FixedRates::Rates with = {})
+  explicit Iteration(NominalRates with = {})
       : rates(with),
         graph(*PlanGraph::Of(*InitialSchedule(*GptStep({.layers = 3, .width = 32, .heads = 2})),
                              Target(2, 2), rates)) {}
@@ -25,7 +25,7 @@ struct Iteration {
                        {.seconds = kNoLimit, .evaluations = evaluations, .seed = seed});
   }
 
-  FixedRates rates;
+  NominalCostModel rates;
   PlanGraph graph;
 };
 

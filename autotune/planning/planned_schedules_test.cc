@@ -4,8 +4,8 @@
 #include <random>
 
 #include "absl/algorithm/container.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/plan_graph.h"
-#include "autotune/planning/testing/fixed_rates.h"
 #include "autotune/simulation/testing/random_tasks.h"
 #include "coconet/language/text.h"
 #include "coconet/testing/random_program.h"
@@ -20,8 +20,8 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 Graph Gpt(int64_t layers) { return *GptStep({.layers = layers, .width = 16, .heads = 2}); }
 
 std::vector<PlannedSchedule> PlansOf(const Graph& program, const PlanningOptions& options,
-                                     const FixedRates::Rates& of = {.link_bytes_per_us = 100}) {
-  const FixedRates rates(of);
+                                     const NominalRates& of = {.link_bytes_per_us = 100}) {
+  const NominalCostModel rates(of);
   absl::StatusOr<std::vector<PlannedSchedule>> planned =
       PlannedSchedules(program, Target(2, 2), rates, options);
   EXPECT_TRUE(planned.ok()) << planned.status();
@@ -90,7 +90,7 @@ TEST(PlannedSchedules, UpdateOnSlicesWhereThatIsFaster) {
 TEST(PlannedSchedules, ReportWhatIsNoProgram) {
   Graph graph;
   graph.Add(Pointwise{Pw::kAdd}, {});
-  const FixedRates rates({});
+  const NominalCostModel rates({});
   EXPECT_FALSE(PlannedSchedules(graph, Target(2), rates).ok());
 }
 

@@ -31,7 +31,7 @@ absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const S
                                    int ranks) {
   RETURN_IF_ERROR(program.status());
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(*program, sizes));
-  RETURN_IF_ERROR(CheckRoots(bound, ranks));
+  RETURN_IF_ERROR(CheckRuns(bound, ranks));
   ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
   return std::move(schedule.graph());
 }

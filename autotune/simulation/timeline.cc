@@ -130,6 +130,32 @@ std::string TimelineText(const TaskGraph& graph, const Timeline& timeline) {
                       PeakBytes(graph, timeline)));
 }
 
+std::string LanesText(const TaskGraph& graph, const Timeline& timeline, int columns) {
+  size_t widest = 0;
+  for (const Lane& lane : graph.lanes) widest = std::max(widest, lane.name.size());
+  const double us = timeline.us / columns;  // of a column
+  std::string text;
+  for (size_t lane = 0; lane < graph.lanes.size(); ++lane) {
+    std::vector<double> busy(static_cast<size_t>(columns));
+    for (int t = 0; t < graph.size() && us > 0; ++t) {
+      if (graph.tasks[t].lane != static_cast<int>(lane)) continue;
+      const Timeline::Interval& of = timeline.Of(0, t);
+      const int first = std::clamp(static_cast<int>(of.begin / us), 0, columns - 1);
+      const int last = std::clamp(static_cast<int>(of.end / us), 0, columns - 1);
+      for (int c = first; c <= last; ++c)
+        busy[c] += std::max(0.0, std::min(of.end, (c + 1) * us) - std::max(of.begin, c * us)) / us;
+    }
+    std::string line(graph.lanes[lane].name);
+    line.resize(widest, ' ');
+    line += " |";
+    constexpr absl::string_view kShades = " .:+#";
+    for (double share : busy)
+      line += share <= 0 ? ' ' : kShades[std::clamp(static_cast<int>(4 * share + 0.5), 1, 4)];
+    absl::StrAppend(&text, line, "|\n");
+  }
+  return text;
+}
+
 JsonText ChromeTrace(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<JsonText> events;
   for (int rank = 0; rank < timeline.simulated_ranks; ++rank) {

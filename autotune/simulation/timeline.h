@@ -31,6 +31,10 @@ int64_t PeakBytes(const TaskGraph& graph, const Timeline& timeline);
 /// critical path, label; and below it makespan, exposed communication and peak memory.
 std::string TimelineText(const TaskGraph& graph, const Timeline& timeline);
 
+/// A line per lane of the first rank, with `columns` characters for the time from begin to end: how
+/// much of each the lane works, from " " for nothing over ".", ":" and "+" to "#" for all.
+std::string LanesText(const TaskGraph& graph, const Timeline& timeline, int columns);
+
 /// The JSON of Chrome's trace event format (chrome://tracing, Perfetto): a process per rank, a
 /// thread per lane, complete events with times in us.
 JsonText ChromeTrace(const TaskGraph& graph, const Timeline& timeline);

@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/first_plan.h"
 #include "autotune/planning/plan_search.h"
 #include "autotune/planning/plan_tasks.h"
 #include "autotune/planning/planned_schedules.h"
-#include "autotune/planning/testing/fixed_rates.h"
 #include "autotune/simulation/timeline.h"
 #include "bench/machine.h"
 #include "bench/user.h"
@@ -62,13 +62,13 @@ double ComputationOf(const IterationPlan& plan) {
 }
 
 /// Rates of a processor, and of a link at which all gradients take c times the fused computation.
-FixedRates::Rates RatesFor(const PlanGraph& graph, const FixedRates::Rates& rates, double c) {
+NominalRates RatesFor(const PlanGraph& graph, const NominalRates& rates, double c) {
   const double us = ComputationOf(FusedPlan(graph));
   double bytes = 0;
   for (int item = 0; item < graph.size(); ++item) {
     if (graph.IsCollective(item)) bytes += graph.WorkOfCollective(item).bytes;
   }
-  FixedRates::Rates scaled = rates;
+  NominalRates scaled = rates;
   scaled.link_bytes_per_us = bytes / (c * us);
   return scaled;
 }
@@ -129,13 +129,13 @@ absl::Status Compare(const PlanGraph& graph, Row& row) {
 absl::Status PlanStep(int64_t layers, double c, Row& row) {
   ASSIGN_OR_RETURN(const Graph program, GptStep(ModelOf(layers)));
   const Target target(2, 2);
-  const FixedRates::Rates usual{.computation_beside = absl::GetFlag(FLAGS_beside)};
+  const NominalRates usual{.computation_beside = absl::GetFlag(FLAGS_beside)};
   const double begin = Now();
   ASSIGN_OR_RETURN(const Schedule schedule, InitialSchedule(program));
   row.Set("schedule_s", Now() - begin);
-  const FixedRates first_rates(usual);
+  const NominalCostModel first_rates(usual);
   ASSIGN_OR_RETURN(const PlanGraph first, PlanGraph::Of(schedule, target, first_rates));
-  const FixedRates rates(RatesFor(first, usual, c));
+  const NominalCostModel rates(RatesFor(first, usual, c));
   const double built = Now();
   ASSIGN_OR_RETURN(const PlanGraph graph, PlanGraph::Of(schedule, target, rates));
   row.Set("build_s", Now() - built);

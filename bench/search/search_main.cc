@@ -94,7 +94,7 @@ absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload, int ranks) {
   Sizes sizes = workload.presets[0].sizes;
   if (workload.optimizer) sizes = {{"N", absl::GetFlag(FLAGS_n)}};
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, sizes));
-  RETURN_IF_ERROR(CheckRoots(bound, ranks));
+  RETURN_IF_ERROR(CheckRuns(bound, ranks));
   ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
   return schedule.graph();
 }

@@ -5,9 +5,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/hlo/hlo_attributes.h"
 #include "coconet/hlo/hlo_operations.h"
 #include "coconet/hlo/hlo_ranks.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
 namespace {

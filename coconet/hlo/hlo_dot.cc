@@ -5,8 +5,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/hlo/hlo_attributes.h"
 #include "coconet/hlo/hlo_operations.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
 namespace {

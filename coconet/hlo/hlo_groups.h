@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coconet/hlo/hlo_module.h"
+#include "coconet/hlo/text/hlo_module.h"
 
 namespace coconet {
 

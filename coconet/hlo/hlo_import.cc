@@ -14,8 +14,10 @@
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_arrays.h"
-#include "coconet/hlo/hlo_attributes.h"
+#include "coconet/hlo/hlo_groups.h"
+#include "coconet/hlo/hlo_opaque.h"
 #include "coconet/hlo/hlo_operations.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
 namespace {
@@ -78,8 +80,15 @@ absl::string_view TargetOf(const HloInstruction& instruction) {
 /// Builds the program of a module's entry.
 class Importer {
  public:
-  Importer(const HloModule& module, int64_t ranks)
-      : module_(module), program_(NameFrom(module.name)), arrays_(program_, ranks) {
+  /// Parameters in `local`, whatever their shardings say, may differ between ranks; adds those of
+  /// states whose new values may.
+  Importer(const HloModule& module, const HloImportOptions& options, int64_t ranks,
+           std::set<int64_t>& local)
+      : module_(module),
+        options_(options),
+        local_(local),
+        program_(NameFrom(module.name)),
+        arrays_(program_, ranks) {
     result_.partitions = ranks;
   }
 
@@ -95,6 +104,7 @@ class Importer {
     ASSIGN_OR_RETURN(const HloValue root, Run(entry, arguments, 0));
     RETURN_IF_ERROR(CheckSupported());
     RETURN_IF_ERROR(Store(root));
+    result_.operations = operations_;
     ASSIGN_OR_RETURN(Graph graph, program_.graph());
     result_.program = Canonicalize(graph).graph;
     return std::move(result_);
@@ -187,6 +197,7 @@ class Importer {
       is_replicated = at->second == shape;
       shape = at->second;
     }
+    if (local_.contains(number)) is_replicated = false;
     const auto output = outputs_.find(number);
     return DeclareArrays(parameter, shape, NameOf(parameter), is_replicated,
                          output == outputs_.end() ? nullptr : &output->second);
@@ -205,7 +216,8 @@ class Importer {
       }
       return value;
     }
-    const std::optional<DType> dtype = DTypeOf(shape.type);
+    std::optional<DType> dtype = DTypeOf(shape.type);
+    if (options_.for_planning && BitsOf(shape.type) > 0) dtype = StoredAs(shape.type);
     if (!dtype.has_value())
       return absl::UnimplementedError(
           absl::StrCat(Where(parameter), ": no tensors of type ", Name(shape.type)));
@@ -249,6 +261,14 @@ class Importer {
     if (state != states_.end()) {
       const auto& [name, declared] = state->second;
       result_.results.push_back(name);
+      const bool differs = tensor.id() >= 0 && tensor.type().layout == Layout::Local() &&
+                           declared.type().layout != Layout::Local();
+      if (differs) {
+        for (const auto& [parameter, output] : outputs_) {
+          if (output == path) local_.insert(parameter);
+        }
+        return absl::OkStatus();
+      }
       Update(declared, tensor);
       return WithContext(program_.status(),
                          absl::StrCat(Where(root), ": the value of state ", name));
@@ -347,6 +367,15 @@ class Importer {
       return Run(*called, operands, depth + 1);
     }
     if (opcode == "while") return Loop(instruction, operands, depth);
+    if (opcode == "conditional") return Conditional(instruction, operands, depth);
+    if (opcode == "async-start") {
+      ASSIGN_OR_RETURN(const HloComputation* called, Called(instruction, "calls"));
+      return AsyncStart(instruction, operands, *called, depth);
+    }
+    if (opcode == "async-update" && operands.size() == 1) return operands[0];
+    if (opcode == "async-done" && operands.size() == 1 && operands[0].elements.size() > 1)
+      return operands[0].elements[1];
+
     if (opcode == "after-all" || opcode == "opt-barrier" || opcode == "copy" ||
         opcode == "copy-start" || opcode == "copy-done" || opcode == "add-dependency" ||
         opcode == "optimization-barrier") {
@@ -358,14 +387,20 @@ class Importer {
       const absl::string_view target = TargetOf(instruction);
       if (IsPlacement(target) && instruction.shape.is_tuple()) return Tuple(instruction, operands);
       if (IsPlacement(target) && operands.size() == 1) return operands[0];
-      return Skip(instruction, absl::StrCat("custom-call to ", target));
+      return Skip(instruction, absl::StrCat("custom-call to ", target), operands);
     }
+    if (!IsHloOpcode(opcode)) return WrongHlo(instruction, "want an operation of HLO");
     for (const HloValue& operand : operands) {
-      if (operand.is_skipped) return Skip(instruction, std::string(KnowsHlo(opcode) ? "" : opcode));
+      if (operand.is_skipped)
+        return Skip(instruction, std::string(KnowsHlo(opcode) ? "" : opcode), operands);
+    }
+    if (options_.for_planning) {
+      ASSIGN_OR_RETURN(const int64_t ranks, RanksOfGroup(instruction));
+      if (ranks > 1) return Skip(instruction, absl::StrCat(opcode, " of ", ranks), operands, ranks);
     }
     absl::StatusOr<HloValue> value = HloOperation(module_, instruction, operands, arrays_);
     if (absl::IsUnimplemented(value.status()))
-      return Skip(instruction, std::string(value.status().message()));
+      return Skip(instruction, std::string(value.status().message()), operands);
     RETURN_IF_ERROR(value.status());
     if (!(value->shape == instruction.shape))
       return absl::InvalidArgumentError(
@@ -405,15 +440,133 @@ class Importer {
     }
   }
 
+  /// (operands, result, ...): the result is computed where it starts.
+  absl::StatusOr<HloValue> AsyncStart(const HloInstruction& instruction,
+                                      const std::vector<HloValue>& operands,
+                                      const HloComputation& called, int depth) {
+    if (instruction.shape.elements.size() < 2)
+      return WrongHlo(instruction, "want (operands, result)");
+    HloValue started = Skipped(instruction.shape);
+    started.is_skipped = false;
+    ASSIGN_OR_RETURN(started.elements[1], Run(called, operands, depth + 1));
+    return started;
+  }
+
+  /// What the branch that is taken gives; where data decide, all branches are computed, and one is
+  /// selected.
+  absl::StatusOr<HloValue> Conditional(const HloInstruction& instruction,
+                                       const std::vector<HloValue>& operands, int depth) {
+    std::vector<const HloComputation*> branches;
+    const bool has_list = instruction.Find("branch_computations") != nullptr;
+    if (has_list) {
+      ASSIGN_OR_RETURN(const std::vector<absl::string_view> names,
+                       ComputationsOf(instruction, "branch_computations"));
+      for (absl::string_view name : names) branches.push_back(module_.FindComputation(name));
+    } else {
+      for (absl::string_view name : {"true_computation", "false_computation"}) {
+        ASSIGN_OR_RETURN(branches.emplace_back(), Called(instruction, name));
+      }
+    }
+    if (branches.empty() || absl::c_linear_search(branches, nullptr) ||
+        operands.size() != branches.size() + 1 || operands[0].rank() != 0)
+      return WrongHlo(instruction, "want a scalar, and an operand for each branch");
+    const HloValue& chosen = operands[0];
+    const bool is_pred = chosen.shape.type == HloType::kPred;
+    if (is_pred && branches.size() != 2) return WrongHlo(instruction, "want two branches");
+    const auto count = static_cast<double>(branches.size());
+    if (chosen.number.has_value()) {
+      double branch = is_pred ? 1 - *chosen.number : *chosen.number;
+      if (branch < 0 || branch >= count) branch = count - 1;
+      const auto index = static_cast<size_t>(branch);
+      return Run(*branches[index], {&operands[index + 1], 1}, depth + 1);
+    }
+    HloValue result;
+    for (size_t i = branches.size(); i-- > 0;) {
+      ASSIGN_OR_RETURN(const HloValue value, Run(*branches[i], {&operands[i + 1], 1}, depth + 1));
+      if (i + 1 == branches.size()) {
+        result = value;
+        continue;
+      }
+      const HloValue holds =
+          is_pred ? chosen : arrays_.Apply(Pw::kEq, chosen, static_cast<double>(i));
+      ASSIGN_OR_RETURN(result, Selected(instruction, holds, value, result));
+    }
+    return result;
+  }
+
+  absl::StatusOr<HloValue> Selected(const HloInstruction& instruction, const HloValue& holds,
+                                    const HloValue& a, const HloValue& b) {
+    if (!(a.shape == b.shape)) return WrongHlo(instruction, "want branches of one type");
+    if (a.is_skipped || b.is_skipped || holds.is_skipped) return Skipped(a.shape);
+    if (!a.shape.is_tuple()) {
+      if (BitsOf(a.shape.type) == 0) return a;
+      return arrays_.Apply(Pw::kSelect, {holds, a, b});
+    }
+    HloValue result;
+    result.shape = a.shape;
+    for (size_t i = 0; i < a.elements.size(); ++i) {
+      ASSIGN_OR_RETURN(result.elements.emplace_back(),
+                       Selected(instruction, holds, a.elements[i], b.elements[i]));
+    }
+    return result;
+  }
+
   // ---- Unsupported operations
 
-  /// Notes an operation that is not supported; empty: one of its operands was not.
-  HloValue Skip(const HloInstruction& instruction, std::string what) {
+  /// Of a collective in groups that are not the world: the ranks of one; else 1.
+  absl::StatusOr<int64_t> RanksOfGroup(const HloInstruction& instruction) {
+    if (instruction.Find("source_target_pairs") != nullptr) return arrays_.ranks();
+    if (instruction.Find("replica_groups") == nullptr) return 1;
+    const absl::StatusOr<HloGroups> groups = RankGroupsOf(module_, instruction, arrays_.ranks());
+    if (absl::IsUnimplemented(groups.status())) return arrays_.ranks();
+    RETURN_IF_ERROR(groups.status());
+    return groups->IsWorld() ? 1 : groups->size();
+  }
+
+  /// Notes an operation that is not supported; empty: one of its operands was not. For planning it
+  /// becomes opaque; a collective is in groups of `group` ranks.
+  HloValue Skip(const HloInstruction& instruction, std::string what,
+                const std::vector<HloValue>& operands, int64_t group = 1) {
     if (!what.empty()) {
       auto& [count, first] = unsupported_[what];
       if (count++ == 0) first = Where(instruction);
     }
-    return Skipped(instruction.shape);
+    if (!options_.for_planning) return Skipped(instruction.shape);
+    std::vector<Tensor> tensors;
+    for (const HloValue& operand : operands) AppendTensors(operand, tensors);
+    const std::string name = OpaqueName(what);
+    while (tensors.size() > kMostJoined) {  // more than one operation takes
+      const auto end = tensors.begin() + kMostJoined;
+      const Tensor joined = program_.Add(Opaque{absl::StrCat(name, ".operands"), DType::kU8, {}},
+                                         {tensors.begin(), end});
+      tensors.erase(tensors.begin(), end);
+      tensors.push_back(joined);
+    }
+    HloCosts costs = CostsOf(instruction, operands, group);
+    return OpaqueValue(name, instruction.shape, tensors, costs);
+  }
+  void AppendTensors(const HloValue& value, std::vector<Tensor>& tensors) {
+    for (const HloValue& element : value.elements) AppendTensors(element, tensors);
+    if (value.shape.is_tuple() || BitsOf(value.shape.type) == 0 || value.number.has_value()) return;
+    tensors.push_back(value.tensor);
+  }
+  /// Of several results the first one has the costs.
+  HloValue OpaqueValue(const std::string& name, const HloShape& shape,
+                       const std::vector<Tensor>& tensors, HloCosts& costs) {
+    HloValue value;
+    value.shape = shape;
+    for (const HloShape& element : shape.elements)
+      value.elements.push_back(OpaqueValue(name, element, tensors, costs));
+    if (shape.is_tuple() || BitsOf(shape.type) == 0) return value;
+    const Opaque opaque{name, StoredAs(shape.type), Shape(shape.dims.begin(), shape.dims.end()),
+                        costs.flops, costs.link_bytes};
+    costs = {};
+    return HloArrays::Of(program_.Add(opaque, tensors), shape);
+  }
+  /// A type of the program whose elements take as much memory.
+  static DType StoredAs(HloType type) {
+    if (const std::optional<DType> dtype = DTypeOf(type)) return *dtype;
+    return BitsOf(type) <= 8 ? DType::kU8 : DType::kF64;
   }
   HloValue Skipped(const HloShape& shape) {
     HloValue value;
@@ -423,8 +576,9 @@ class Importer {
     return value;
   }
 
-  absl::Status CheckSupported() const {
-    if (unsupported_.empty()) return absl::OkStatus();
+  absl::Status CheckSupported() {
+    for (const auto& [what, found] : unsupported_) result_.opaque[what] = found.first;
+    if (unsupported_.empty() || options_.for_planning) return absl::OkStatus();
     std::string message;
     for (const auto& [what, found] : unsupported_) {
       absl::StrAppend(&message, message.empty() ? "" : "; ", found.first, " x ", what,
@@ -434,6 +588,8 @@ class Importer {
   }
 
   const HloModule& module_;
+  const HloImportOptions options_;
+  std::set<int64_t>& local_;
   Program program_;
   HloArrays arrays_;
   ImportedHlo result_;
@@ -448,9 +604,14 @@ class Importer {
 
 }  // namespace
 
-absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module) {
+absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module, const HloImportOptions& options) {
   ASSIGN_OR_RETURN(const int64_t ranks, DevicesOf(module));
-  return Importer(module, ranks).Import();
+  std::set<int64_t> local;
+  while (true) {
+    const size_t before = local.size();
+    absl::StatusOr<ImportedHlo> imported = Importer(module, options, ranks, local).Import();
+    if (!imported.ok() || local.size() == before) return imported;
+  }
 }
 
 }  // namespace coconet

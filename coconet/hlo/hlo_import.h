@@ -1,10 +1,11 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coconet/hlo/hlo_module.h"
+#include "coconet/hlo/text/hlo_module.h"
 #include "coconet/ir/graph.h"
 
 namespace coconet {
@@ -16,6 +17,16 @@ struct ImportedHlo {
   /// those of its results: outputs, or the states that take their values.
   std::vector<std::string> parameters, results;
   int64_t partitions = 1;  // ranks for which the module was written
+  int64_t operations = 0;  // instructions, with all loops unrolled and calls inlined
+  /// What kept the program from running, if it is for planning: how many there are of each.
+  std::map<std::string, int64_t> opaque;
+};
+
+struct HloImportOptions {
+  /// Instructions that no program has, and collectives in other groups than the world, become
+  /// opaque operations, with their costs. Else the former are an error; the latter are gathered
+  /// over all ranks.
+  bool for_planning = false;
 };
 
 /// The program that a module's entry is.
@@ -30,6 +41,7 @@ struct ImportedHlo {
 ///
 /// InvalidArgument for HLO whose shapes do not fit together. Unimplemented for operations that are
 /// not supported: how many there are of each, and where the first is.
-absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module);
+absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module,
+                                      const HloImportOptions& options = {});
 
 }  // namespace coconet

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/hlo/hlo_parser.h"
+#include "coconet/hlo/text/hlo_parser.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
 #include "gmock/gmock.h"

@@ -4,7 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/hlo/hlo_attributes.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
 namespace {
@@ -34,9 +34,10 @@ absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruct
     if (operand.shape.is_tuple() && row->second.of_tuples) continue;
     if (operand.shape.is_tuple()) return UnsupportedHlo(instruction, "of tuples");
     if (!DTypeOf(operand.shape.type).has_value())
-      return WrongHlo(instruction,
-                      absl::StrCat("want arrays of numbers, have a ", Name(operand.shape.type)));
+      return UnsupportedHlo(instruction, absl::StrCat("of ", Name(operand.shape.type)));
   }
+  if (!instruction.shape.is_tuple() && !DTypeOf(instruction.shape.type).has_value())
+    return UnsupportedHlo(instruction, absl::StrCat("to ", Name(instruction.shape.type)));
   return row->second.value(module, instruction, operands, arrays);
 }
 

@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "coconet/hlo/hlo_arrays.h"
-#include "coconet/hlo/hlo_module.h"
+#include "coconet/hlo/text/hlo_module.h"
 
 namespace coconet {
 

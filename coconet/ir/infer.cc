@@ -2,12 +2,14 @@
 
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer_site.h"
 #include "coconet/ir/op_table.h"
@@ -98,6 +100,20 @@ absl::StatusOr<TensorType> InferIota(const Site& site, const Iota& op) {
   if (extent.bound() && static_cast<double>(extent.size) > MaxFinite(op.dtype) + 1)
     return site.Error("indices below ", Text(extent), " do not fit ", Name(op.dtype));
   return TensorType{op.dtype, type.shape, ReadLayout(type)};
+}
+
+absl::StatusOr<TensorType> InferOpaque(const Site& site, const Opaque& op) {
+  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+    return site.Error(extents.message());
+  if (!(op.flops >= 0) || !(op.link_bytes >= 0) || std::isinf(op.flops + op.link_bytes))
+    return site.Error("want costs of 0 or more, have ", op.flops, " and ", op.link_bytes);
+  bool is_local = false;
+  for (size_t i = 0; i < site.operands().size(); ++i) {
+    if (site.type(i).layout.sliced())
+      return site.Error("want whole operands, ", site.HaveOperands(), "; use all_gather");
+    is_local |= site.type(i).layout == Layout::Local();
+  }
+  return TensorType{op.dtype, op.shape, is_local ? Layout::Local() : Layout::Replicated()};
 }
 
 absl::StatusOr<TensorType> InferOutput(const Site& site) {
@@ -314,6 +330,7 @@ absl::StatusOr<TensorType> InferAt(const Site& site) {
           [&](const ReduceTo& o) { return InferReduceTo(site, o); },
           [&](const AllToAll& o) { return InferAllToAll(site, o); },
           [&](const Send& o) { return InferSend(site, o); },
+          [&](const Opaque& o) { return InferOpaque(site, o); },
           [&](const Update&) { return InferUpdate(site); },
           [&](const Output&) { return InferOutput(site); },
       },
@@ -359,7 +376,24 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g) {
   return std::move(checker).types();
 }
 
-absl::Status CheckRoots(const Graph& g, int ranks) {
+std::string OpaqueOperations(const Graph& g) {
+  std::map<std::string, std::pair<int64_t, NodeId>> found;  // count, the first
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (const auto* opaque = As<Opaque>(g, id); opaque != nullptr)
+      ++found.try_emplace(opaque->what, 0, id).first->second.first;
+  }
+  return absl::StrJoin(found, ", ", [](std::string* out, const auto& of) {
+    const auto& [count, first] = of.second;
+    absl::StrAppend(out, count, " x ", of.first, " (first %", first, ")");
+  });
+}
+
+absl::Status CheckRuns(const Graph& g, int ranks) {
+  if (const std::string opaque = OpaqueOperations(g); !opaque.empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "program ", g.name, ": it can be planned, but not run: of these operations only the costs ",
+        "are known: ", opaque));
+  }
   for (NodeId id = 0; id < g.size(); ++id) {
     const std::optional<int> root = RootOf(g.nodes[id].op);
     if (!root.has_value() || *root < ranks) continue;

@@ -52,8 +52,11 @@ class TypeChecker {
 /// Output nodes get the type of their operand.
 absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g);
 
-/// InvalidArgument where an operation names a rank that a world of `ranks` ranks (of one pipeline
-/// stage) does not have.
-absl::Status CheckRoots(const Graph& g, int ranks);
+/// The opaque operations by name: how many there are of each, and the first one; empty: none.
+std::string OpaqueOperations(const Graph& g);
+
+/// Whether a world of `ranks` ranks (of one pipeline stage) can run the program. InvalidArgument
+/// where an operation names a rank that it does not have; Unimplemented for opaque operations.
+absl::Status CheckRuns(const Graph& g, int ranks);
 
 }  // namespace coconet

@@ -144,6 +144,7 @@ bool Computes(const Op& op) {
     case Role::kTransfer:
     case Role::kSend:
     case Role::kStore:
+    case Role::kOpaque:
       return false;
     case Role::kNone:
       break;

@@ -213,10 +213,29 @@ inline constexpr OpRow kRow<MatMul> = {
     .after = {Of<&MatMul::transpose_a>(Written::kFlag, "transpose_a"),
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};
 
+/// (...): an operation of which is known what it costs, not what it computes: programs with one are
+/// planned and simulated, but not run. Local where an operand is. On each rank it computes `flops`
+/// and sends `link_bytes` to others; with some it is a collective.
+struct Opaque {
+  std::string what;  // a name: "sort"
+  DType dtype{};
+  Shape shape;
+  double flops = 0, link_bytes = 0;
+  bool operator==(const Opaque&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Opaque> = {
+    .spelling = {"opaque", 0, kMostJoined},
+    .role = Role::kOpaque,
+    .before = {Of<&Opaque::what>(Written::kName, "the name of what it does"),
+               Of<&Opaque::dtype>(Written::kDType), Of<&Opaque::shape>(Written::kShape),
+               Of<&Opaque::flops>(Written::kNumber, "floating-point operations, a number"),
+               Of<&Opaque::link_bytes>(Written::kNumber, "bytes that a rank sends, a number")}};
+
 using Op =
     std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
                  AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
                  Transpose, Reshape, Expand, Reverse, SubTensor, Concat, Gather, EmbeddingBag,
-                 ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                 ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Opaque, Update, Output>;
 
 }  // namespace coconet

@@ -37,6 +37,7 @@ enum class Role : uint8_t {
   kTransfer,     // moves data between ranks, by a library
   kSend,         // moves data between pipeline stages, by a library or out of a kernel
   kStore,        // gives a value to a state, or to the outside
+  kOpaque,       // has a cost, and no kernel
 };
 
 /// Which ranks a collective spans: all of a pipeline stage; those of each node; or those with one
@@ -69,15 +70,16 @@ enum class Written : uint8_t {
   kFlag,        // bool: a word; left out: false
   kShift,       // int, 1 or -1: "next", "previous"
   kPooling,     // Pooling: "sum", "mean"
+  kName,        // string: "sort", a name of the text form
 };
 
 using AttributeField = std::variant<double*, int64_t*, int*, bool*, DType*, ReduceKind*, Span*,
-                                    std::vector<int>*, Shape*, Pooling*, Cut*>;
+                                    std::vector<int>*, Shape*, Pooling*, Cut*, std::string*>;
 
 /// One attribute of an operation.
 struct Attribute {
   Written form = Written::kNumber;
-  absl::string_view what;        // kNumber, kInteger: what a message asks for; kFlag: the word
+  absl::string_view what;  // kNumber, kInteger, kName: what a message asks for; kFlag: the word
   bool may_be_left_out = false;  // in front of the operands: read if it is there, always written
   AttributeField (*field)(void* op) = nullptr;  // of the operation's struct
 };
@@ -109,7 +111,7 @@ class AttributeList {
   constexpr size_t size() const { return size_; }
 
  private:
-  std::array<Attribute, 3> list_;
+  std::array<Attribute, 5> list_;
   size_t size_ = 0;
 };
 

@@ -114,6 +114,8 @@ void AppendArgument(const Op& op, const Attribute& a, std::vector<std::string>& 
       return add(Get<int>(op, a) > 0 ? "next" : "previous");
     case Written::kPooling:
       return add(Name(Get<Pooling>(op, a)));
+    case Written::kName:
+      return add(Get<std::string>(op, a));
   }
   CC_CHECK(false);
 }
@@ -263,6 +265,8 @@ bool Communicates(const Op& op) {
     case Role::kTransfer:
     case Role::kSend:
       return true;
+    case Role::kOpaque:
+      return std::get<Opaque>(op).link_bytes > 0;
     case Role::kDeclaration:
     case Role::kConstant:
     case Role::kElementwise:
@@ -299,6 +303,7 @@ bool IsKernelWork(const Op& op) {
     case Role::kProduct:
     case Role::kTransfer:
     case Role::kSend:
+    case Role::kOpaque:
       return false;
     case Role::kNone:
       break;

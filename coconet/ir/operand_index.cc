@@ -118,6 +118,7 @@ IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {
     case Role::kPooling:
     case Role::kScatter:
     case Role::kProduct:
+    case Role::kOpaque:
     case Role::kNone:
       break;
   }

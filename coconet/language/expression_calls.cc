@@ -117,12 +117,13 @@ Result Expression::OpCall(Op op) {
   const size_t least = static_cast<size_t>(ArityOf(op).least),
                most = static_cast<size_t>(ArityOf(op).most);
   std::vector<Tensor> operands;
-  if (most > 0) {
+  if (least > 0) {
     if (!separated) RETURN_IF_ERROR(words_.Expect(","));
     ASSIGN_OR_RETURN(operands,
                      row.after.size() > 0 ? FirstOperands(least) : Operands(OpText(op), least));
   }
-  while (operands.size() < most && words_.Peek().Is(",") && !LastArgumentFollows()) {
+  while (operands.size() < most && words_.Peek().Is(",") &&
+         (row.after.size() == 0 || !LastArgumentFollows())) {
     RETURN_IF_ERROR(words_.Expect(","));
     ASSIGN_OR_RETURN(const Tensor operand, Comparison());
     operands.push_back(operand);
@@ -183,6 +184,7 @@ absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& opera
       case Written::kReduceKind:
       case Written::kShift:
       case Written::kPooling:
+      case Written::kName:
         RETURN_IF_ERROR(words_.Expect(","));
         RETURN_IF_ERROR(Argument(attribute, op, operands));
         continue;
@@ -252,6 +254,10 @@ absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<
       Get<Pooling>(op, a) = sums ? Pooling::kSum : Pooling::kMean;
       return absl::OkStatus();
     }
+    case Written::kName:
+      if (words_.Peek().kind != Token::Kind::kName) return words_.Expected(a.what);
+      Get<std::string>(op, a) = std::string(words_.Take().text);
+      return absl::OkStatus();
     case Written::kFlag:
       break;  // read together
   }

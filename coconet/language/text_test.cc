@@ -347,7 +347,7 @@ TEST(Parse, UnknownWordsGetSuggestions) {
             "dropout, round_stochastic, matmul, "
             "transpose, reshape, expand, reverse, slice, concat, gather, embedding_bag, "
             "scatter_add, shard, broadcast, reduce, "
-            "all_to_all, send, update, add, "
+            "all_to_all, send, opaque, update, add, "
             "sub, mul, div, rem, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, log1p, "
             "expm1, sin, cos, floor, ceil, round, "
             "tanh, erf, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, and, or, not, bit_and, "

@@ -158,7 +158,8 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                    const int from = part.second - o.shift * e_.ranks;
                    if (from >= 0 && from < e_.ranks * e_.stages) want_of(from);
                  },
-                 [&](const Update&) { want(1); },  // not the state's value before the step
+                 [&](const Opaque&) { CC_CHECK(false); },  // Interpreter::Create refuses it
+                 [&](const Update&) { want(1); },          // not the state's value before the step
                  [&](const Output&) { want(0); },
              },
              e_.program.graph().nodes[id].op);
@@ -230,6 +231,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           },
           [&](const AllToAll&) { return operand(0); },
           [&](const Send&) { return Received(id, part); },
+          [&](const Opaque&) -> Bounded { CC_CHECK(false); },
           [&](const Update&) { return operand(1); },
           [&](const Output&) { return operand(0); },
       },

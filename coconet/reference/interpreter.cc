@@ -73,7 +73,7 @@ absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int st
   Interpreter interpreter;
   ASSIGN_OR_RETURN(interpreter.program_, TypedGraph::Of(std::move(program)));
   const Graph& graph = interpreter.program_.graph();
-  RETURN_IF_ERROR(WithContext(CheckRoots(graph, ranks), "interpret"));
+  RETURN_IF_ERROR(WithContext(CheckRuns(graph, ranks), "interpret"));
   interpreter.ranks_ = ranks;
   interpreter.stages_ = stages;
   interpreter.nodes_ = nodes;

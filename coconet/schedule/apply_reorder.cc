@@ -61,6 +61,7 @@ class Region {
       case Role::kTotal:
       case Role::kShard:
       case Role::kTransfer:
+      case Role::kOpaque:
       case Role::kNone:
         return;  // stays whole
     }

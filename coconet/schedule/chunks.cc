@@ -208,6 +208,8 @@ class Chain {
         return CheckProduct(id);
       case Role::kScatter:
         return absl::StrCat(Text(id), " adds to rows of all chunks");
+      case Role::kOpaque:
+        return absl::StrCat(Text(id), " is opaque: its chunks are not known");
       case Role::kDeclaration:
       case Role::kConstant:
       case Role::kElementwise:

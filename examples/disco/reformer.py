@@ -119,7 +119,7 @@ def sort_by_hash(params, x, rotations, dims):
 
 
 def lsh_attention(q, v, order, dims):
-    """q, which are also the keys, and v [n, heads, sequence, size]; order as sort_by_hash has it."""
+    """q, also the keys, and v are [n, heads, sequence, size]; order is as sort_by_hash has it."""
     k = q * jax.lax.rsqrt((q**2).mean(-1, keepdims=True) + 1e-6)
     ordered = lambda x: jnp.take_along_axis(x[:, :, None], order[..., None], 3)
     mixed, weight = attend_in_chunks(
@@ -157,10 +157,10 @@ def reversible(dims, params, rotations, a, b):
 
 def reversible_forward(dims, params, rotations, a, b):
     orders = []
-    for kind, layer in zip(dims.attention, params):
-        if kind == "lsh":
-            hashed = sum(order is not None for order in orders)
-            orders.append(sort_by_hash(layer["attention"], b, rotations[:, hashed], dims))
+    for at, layer in enumerate(params):
+        if dims.attention[at] == "lsh":
+            number = dims.attention[:at].count("lsh")
+            orders.append(sort_by_hash(layer["attention"], b, rotations[:, number], dims))
         else:
             orders.append(None)
         a = a + attention(layer["attention"], b, orders[-1], dims)

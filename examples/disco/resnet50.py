@@ -24,7 +24,7 @@ class Dims:
 
 PAPER = Dims(image=224, stem=64, stages=((3, 64), (4, 128), (6, 256), (3, 512)),
              classes=1000, batch=64)  # fmt: skip
-SMALL = Dims(image=25, stem=5, stages=((1, 3), (2, 4)), classes=17, batch=2)
+SMALL = Dims(image=25, stem=7, stages=((1, 3), (2, 5)), classes=17, batch=2)
 
 kExpansion = 4
 

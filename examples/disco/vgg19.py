@@ -56,8 +56,10 @@ def loss(params, batch, dims):
     x = batch["images"]
     for stage in params["stages"]:
         for convolution in stage:
-            x = jax.lax.conv_general_dilated(x, convolution["weight"], (1, 1), ((1, 1), (1, 1)),
-                                             dimension_numbers=("NHWC", "HWIO", "NHWC"))  # fmt: skip
+            x = jax.lax.conv_general_dilated(
+                x, convolution["weight"], window_strides=(1, 1), padding=((1, 1), (1, 1)),
+                dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )  # fmt: skip
             x = jax.nn.relu(x + convolution["bias"])
         x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
     x = x.reshape(len(x), -1)

@@ -83,6 +83,7 @@ class Uses {
       case Role::kTransfer:
       case Role::kSend:
       case Role::kStore:
+      case Role::kOpaque:
         return kAll;
     }
     CC_CHECK(false);

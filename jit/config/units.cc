@@ -107,6 +107,7 @@ bool WorksInPlace(const TypedGraph& program, NodeId id) {
     case Role::kScatter:
     case Role::kProduct:
     case Role::kSend:
+    case Role::kOpaque:
     case Role::kNone:
       return false;
   }

@@ -46,6 +46,7 @@ constexpr bool ComputesElements(Role role) {
     case Role::kTransfer:
     case Role::kSend:
     case Role::kStore:
+    case Role::kOpaque:
       return false;
   }
   return false;

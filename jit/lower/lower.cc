@@ -13,6 +13,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/describe.h"
 #include "jit/config/batches.h"
@@ -155,6 +156,7 @@ std::string CodeFingerprint(const Lowered& lowered) {
 
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target,
                               std::vector<PlacedLaunch>* launches) {
+  RETURN_IF_ERROR(CheckRuns(schedule.graph(), target.ranks));
   RETURN_IF_ERROR(Validate(
       config, schedule,
       {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "coconet/hlo/hlo_import.h"
-#include "coconet/hlo/hlo_parser.h"
+#include "coconet/hlo/text/hlo_parser.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
 #include "tests/fuzz/fuzz.h"

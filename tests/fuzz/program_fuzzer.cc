@@ -57,7 +57,7 @@ Sizes SizesOf(const Graph& program, uint64_t hash) {
 
 void CheckSchedules(const Graph& program, uint64_t hash) {
   const FuzzedWorld& world = WorldAt(hash >> 8);
-  if (!CheckRoots(program, world.target.ranks).ok()) return;
+  if (!CheckRuns(program, world.target.ranks).ok()) return;
   const bool by_node = world.target.nodes > 1 && world.target.ranks > world.target.nodes;
   const absl::StatusOr<std::vector<Schedule>> schedules =
       Derive(program, {.max_schedules = kMostSchedules, .by_node = by_node});

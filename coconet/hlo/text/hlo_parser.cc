@@ -1,4 +1,4 @@
-#include "coconet/hlo/hlo_parser.h"
+#include "coconet/hlo/text/hlo_parser.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/hlo/hlo_cursor.h"
+#include "coconet/hlo/text/hlo_cursor.h"
 
 namespace coconet {
 namespace {

@@ -1,4 +1,4 @@
-#include "coconet/hlo/hlo_attributes.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 
 #include <algorithm>
 #include <numeric>

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coconet/hlo/hlo_module.h"
+#include "coconet/hlo/text/hlo_module.h"
 
 namespace coconet {
 

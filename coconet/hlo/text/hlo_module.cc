@@ -1,4 +1,4 @@
-#include "coconet/hlo/hlo_module.h"
+#include "coconet/hlo/text/hlo_module.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "coconet/hlo/hlo_parser.h"
+#include "coconet/hlo/text/hlo_parser.h"
 
 #include <random>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "coconet/hlo/hlo_attributes.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

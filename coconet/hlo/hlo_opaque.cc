@@ -1,0 +1,254 @@
+#include "coconet/hlo/hlo_opaque.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace coconet {
+namespace {
+
+double Elements(const HloShape& shape) { return static_cast<double>(shape.elements_count()); }
+
+double Product(const std::vector<int64_t>& extents) {
+  double product = 1;
+  for (int64_t extent : extents) product *= static_cast<double>(extent);
+  return product;
+}
+
+/// dim_labels=b01f_01io->b01f: the kernel's dimension `o` is one of the result.
+double ConvolutionFlops(const HloInstruction& instruction, const HloShape& kernel) {
+  const absl::string_view* labels = instruction.Find("dim_labels");
+  double outputs = 1;
+  if (labels != nullptr) {
+    const size_t begin = labels->find('_'), end = labels->find("->");
+    if (begin < end && end != absl::string_view::npos) {
+      const size_t o = labels->substr(begin + 1, end - begin - 1).find('o');
+      if (o < kernel.dims.size()) outputs = static_cast<double>(kernel.dims[o]);
+    }
+  }
+  return 2 * Elements(instruction.shape) * Elements(kernel) / std::max(outputs, 1.0);
+}
+
+/// window={size=2x2 stride=2x2 ...}: the elements of a window.
+double WindowElements(const HloInstruction& instruction) {
+  const absl::string_view* window = instruction.Find("window");
+  double elements = 1;
+  if (window == nullptr) return elements;
+  const size_t begin = window->find("size=");
+  if (begin == absl::string_view::npos) return elements;
+  absl::string_view sizes = window->substr(begin + 5);
+  sizes = sizes.substr(0, sizes.find_first_of(" }"));
+  for (absl::string_view size : absl::StrSplit(sizes, 'x')) {
+    int64_t count = 1;
+    if (absl::SimpleAtoi(size, &count)) elements *= static_cast<double>(count);
+  }
+  return elements;
+}
+
+double AttentionFlops(absl::string_view target, absl::Span<const HloValue> operands) {
+  const std::vector<int64_t>&queries = operands[0].shape.dims, &keys = operands[1].shape.dims;
+  const double products = absl::StrContains(target, "backward") ? 5 : 2;
+  return products * 2 * Product(queries) * static_cast<double>(keys[1]);
+}
+
+double FlopsOf(const HloInstruction& instruction, absl::Span<const HloValue> operands) {
+  const absl::string_view opcode = instruction.opcode;
+  const HloShape& shape = instruction.shape;
+  if (opcode == "convolution" && operands.size() == 2)
+    return ConvolutionFlops(instruction, operands[1].shape);
+  if (opcode == "sort" && !operands.empty())
+    return Elements(operands[0].shape) * std::log2(std::max(Elements(operands[0].shape), 2.0));
+  if (opcode == "reduce-window") return Elements(shape) * WindowElements(instruction);
+  if (opcode == "select-and-scatter" && operands.size() == 3)
+    return Elements(operands[1].shape) * WindowElements(instruction);
+  const absl::string_view* target = instruction.Find("custom_call_target");
+  const bool is_attention = target != nullptr && (absl::StrContains(*target, "attn") ||
+                                                  absl::StrContains(*target, "fmha"));
+  if (is_attention && operands.size() >= 3 && operands[0].rank() == 4 && operands[1].rank() == 4)
+    return AttentionFlops(*target, operands);
+  return Elements(shape);
+}
+
+double LinkBytesOf(const HloInstruction& instruction, absl::Span<const HloValue> operands,
+                   int64_t group) {
+  const absl::string_view opcode = instruction.opcode;
+  double bytes = 0;
+  for (const HloValue& operand : operands) bytes += static_cast<double>(operand.shape.bytes());
+  const auto ranks = static_cast<double>(group);
+  const double most = (ranks - 1) / ranks * bytes;
+  if (absl::StartsWith(opcode, "all-reduce")) return 2 * most;
+  if (absl::StartsWith(opcode, "all-gather")) return (ranks - 1) * bytes;
+  if (opcode == "reduce-scatter" || opcode == "all-to-all") return most;
+  if (absl::StartsWith(opcode, "collective-")) return bytes;
+  return 0;
+}
+
+}  // namespace
+
+HloCosts CostsOf(const HloInstruction& instruction, absl::Span<const HloValue> operands,
+                 int64_t group) {
+  if (const double sent = LinkBytesOf(instruction, operands, group); sent > 0) return {0, sent};
+  return {FlopsOf(instruction, operands), 0};
+}
+
+bool IsHloOpcode(absl::string_view opcode) {
+  // https://github.com/openxla/xla/blob/main/xla/hlo/ir/hlo_opcode.h
+  static const auto& opcodes =
+      *new absl::flat_hash_set<absl::string_view>{"abs",
+                                                  "acos",
+                                                  "acosh",
+                                                  "add",
+                                                  "add-dependency",
+                                                  "after-all",
+                                                  "all-gather",
+                                                  "all-gather-done",
+                                                  "all-gather-start",
+                                                  "all-reduce",
+                                                  "all-reduce-done",
+                                                  "all-reduce-start",
+                                                  "all-to-all",
+                                                  "and",
+                                                  "asin",
+                                                  "asinh",
+                                                  "async-done",
+                                                  "async-start",
+                                                  "async-update",
+                                                  "atan2",
+                                                  "atanh",
+                                                  "batch-norm-grad",
+                                                  "batch-norm-inference",
+                                                  "batch-norm-training",
+                                                  "bitcast",
+                                                  "bitcast-convert",
+                                                  "broadcast",
+                                                  "call",
+                                                  "cbrt",
+                                                  "ceil",
+                                                  "cholesky",
+                                                  "clamp",
+                                                  "collective-broadcast",
+                                                  "collective-permute",
+                                                  "collective-permute-done",
+                                                  "collective-permute-start",
+                                                  "compare",
+                                                  "complex",
+                                                  "concatenate",
+                                                  "conditional",
+                                                  "constant",
+                                                  "convert",
+                                                  "convolution",
+                                                  "copy",
+                                                  "copy-done",
+                                                  "copy-start",
+                                                  "cosh",
+                                                  "cosine",
+                                                  "count-leading-zeros",
+                                                  "custom-call",
+                                                  "divide",
+                                                  "domain",
+                                                  "dot",
+                                                  "dynamic-reshape",
+                                                  "dynamic-slice",
+                                                  "dynamic-update-slice",
+                                                  "erf",
+                                                  "exponential",
+                                                  "exponential-minus-one",
+                                                  "fft",
+                                                  "floor",
+                                                  "fusion",
+                                                  "gather",
+                                                  "get-dimension-size",
+                                                  "get-tuple-element",
+                                                  "imag",
+                                                  "infeed",
+                                                  "iota",
+                                                  "is-finite",
+                                                  "log",
+                                                  "log-plus-one",
+                                                  "logistic",
+                                                  "map",
+                                                  "maximum",
+                                                  "minimum",
+                                                  "multiply",
+                                                  "negate",
+                                                  "not",
+                                                  "opt-barrier",
+                                                  "optimization-barrier",
+                                                  "or",
+                                                  "outfeed",
+                                                  "pad",
+                                                  "parameter",
+                                                  "partition-id",
+                                                  "popcnt",
+                                                  "power",
+                                                  "ragged-all-to-all",
+                                                  "ragged-dot",
+                                                  "real",
+                                                  "recv",
+                                                  "recv-done",
+                                                  "reduce",
+                                                  "reduce-precision",
+                                                  "reduce-scatter",
+                                                  "reduce-window",
+                                                  "remainder",
+                                                  "replica-id",
+                                                  "reshape",
+                                                  "reverse",
+                                                  "rng",
+                                                  "rng-bit-generator",
+                                                  "rng-get-and-update-state",
+                                                  "round-nearest-afz",
+                                                  "round-nearest-even",
+                                                  "rsqrt",
+                                                  "scaled-dot",
+                                                  "scan",
+                                                  "scatter",
+                                                  "select",
+                                                  "select-and-scatter",
+                                                  "send",
+                                                  "send-done",
+                                                  "set-dimension-size",
+                                                  "shift-left",
+                                                  "shift-right-arithmetic",
+                                                  "shift-right-logical",
+                                                  "sign",
+                                                  "sine",
+                                                  "sinh",
+                                                  "slice",
+                                                  "sort",
+                                                  "sqrt",
+                                                  "stochastic-convert",
+                                                  "subtract",
+                                                  "tan",
+                                                  "tanh",
+                                                  "topk",
+                                                  "transpose",
+                                                  "triangular-solve",
+                                                  "tuple",
+                                                  "while",
+                                                  "xor"};
+  return opcodes.contains(opcode);
+}
+
+std::string OpaqueName(absl::string_view what) {
+  std::string name;
+  for (char c : what) {
+    const auto u = static_cast<unsigned char>(c);
+    if (absl::ascii_isalnum(u) || c == '.') {
+      name.push_back(c);
+    } else if (!name.empty() && name.back() != '_') {
+      name.push_back('_');
+    }
+  }
+  while (!name.empty() && (name.back() == '_' || name.back() == '.')) name.pop_back();
+  if (name.empty() || !absl::ascii_isalpha(static_cast<unsigned char>(name[0])))
+    name.insert(0, "op_");
+  return name;
+}
+
+}  // namespace coconet
