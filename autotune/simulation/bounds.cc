@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
@@ -116,6 +117,65 @@ double ContentionBound(double work, std::vector<MachineJob> collectives,
   return bound;
 }
 
+/// The bound by the last two of sets of collectives of one lane, for the work of another lane.
+class LastTwoBound {
+ public:
+  /// `reversed`: followers come before what they follow.
+  LastTwoBound(const TaskGraph& graph, const std::vector<int>& reversed, const Edges& followers,
+               const std::vector<double>& tails, int lane)
+      : g_(graph) {
+    for (int t = 0; t < graph.size(); ++t) {
+      if (graph.tasks[t].lane == lane && graph.tasks[t].kind == TaskKind::kCollective)
+        collectives_.push_back(t);
+    }
+    absl::c_stable_sort(collectives_,
+                        [&](int a, int b) { return graph.tasks[a].us > graph.tasks[b].us; });
+    if (collectives_.size() > 64) collectives_.resize(64);
+    needed_by_.resize(graph.tasks.size());
+    for (size_t i = 0; i < collectives_.size(); ++i) {
+      needed_by_[collectives_[i]] = uint64_t{1} << i;
+      least_tail_.push_back(std::min(i == 0 ? tails[collectives_[i]] : least_tail_[i - 1],
+                                     tails[collectives_[i]]));
+    }
+    for (int t : reversed) {
+      for (int follower : followers[t]) needed_by_[t] |= needed_by_[follower];
+    }
+  }
+
+  double Of(int computing_lane) const {
+    absl::flat_hash_map<uint64_t, double> work;  // by those that it comes before
+    for (int t = 0; t < g_.size(); ++t) {
+      if (g_.tasks[t].lane == computing_lane && needed_by_[t] != 0)
+        work[needed_by_[t]] += g_.tasks[t].us;
+    }
+    double bound = 0;
+    for (size_t count = 2; count <= collectives_.size(); ++count) {
+      const uint64_t set = ~uint64_t{0} >> (64 - count);
+      double all = 0;
+      std::vector<double> of_one(count);  // what comes before no other of the set
+      for (const auto& [before, us] : work) {
+        const uint64_t of_set = before & set;
+        if (of_set != 0) all += us;
+        if (std::has_single_bit(of_set)) of_one[std::countr_zero(of_set)] += us;
+      }
+      double end = std::numeric_limits<double>::infinity();
+      for (size_t last = 0; last < count; ++last) {
+        const size_t shortest = last + 1 == count ? count - 2 : count - 1;
+        end = std::min(end, all - of_one[last] + g_.tasks[collectives_[last]].us +
+                                g_.tasks[collectives_[shortest]].us);
+      }
+      bound = std::max(bound, end + least_tail_[count - 1]);
+    }
+    return bound;
+  }
+
+ private:
+  const TaskGraph& g_;
+  std::vector<int> collectives_;     // the longest first
+  std::vector<uint64_t> needed_by_;  // by task: those of these that come after it, by bit
+  std::vector<double> least_tail_;   // of the first so many and one more
+};
+
 }  // namespace
 
 double PreemptiveEnd(absl::Span<const MachineJob> jobs) {
@@ -159,8 +219,15 @@ absl::StatusOr<Bounds> BoundsOf(const TaskGraph& graph, const Contention& conten
   ASSIGN_OR_RETURN(std::vector<int> order, TopologicalOrder(graph, followers));
   const std::vector<double> heads = Heads(graph, order, before).Find();
   absl::c_reverse(order);
-  const std::vector<double> tails = Heads(graph, order, followers).Find();
+    const std::vector<double> tails = Heads(graph, order, followers).Find();
   Bounds bounds;
+  for (int lane = 0; lane < static_cast<int>(graph.lanes.size()); ++lane) {
+    const LastTwoBound last_two(graph, order, followers, tails, lane);
+    for (int other = 0; other < static_cast<int>(graph.lanes.size()); ++other) {
+      if (other != lane)
+        bounds.dependencies_us = std::max(bounds.dependencies_us, last_two.Of(other));
+    }
+  }
   std::vector<std::vector<MachineJob>> jobs(graph.lanes.size()), collectives(graph.lanes.size());
   std::vector<double> computation(graph.lanes.size());  // by lane
   for (int t = 0; t < graph.size(); ++t) {

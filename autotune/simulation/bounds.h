@@ -25,6 +25,10 @@ struct Bounds {
 /// EJOR 1982). A task's head is the longest of: a path to it; and, for each lane, the earliest head
 /// among the tasks of the lane that come before it, plus the work of all of these. Tails likewise.
 ///
+/// Of some collectives of a lane, one is the last to begin. Before the one in front of it begins, a
+/// computing lane has done the work that comes before any of the others: that before all, without
+/// what comes before the last one only. The sets are those of the longest ones, up to 64.
+///
 /// Contention: of the collectives of a lane that have at least some head h, none runs in the first
 /// h or the last t microseconds, where t is their least tail. Work w of a computing lane is left
 /// for the time between, beside collectives of c. If both run for x microseconds of it, it is w + c
