@@ -159,11 +159,15 @@ absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::st
 
 /// "39,000 instructions of HLO; opaque: 2 x sort".
 std::string ImportedText(const ImportedHlo& imported) {
-  const std::string opaque = absl::StrJoin(
-      imported.opaque, ", ",
-      [](std::string* out, const auto& of) { absl::StrAppend(out, of.second, " x ", of.first); });
+  const auto counts = [](absl::string_view what, const std::map<std::string, int64_t>& found) {
+    const std::string list = absl::StrJoin(found, ", ", [](std::string* out, const auto& of) {
+      absl::StrAppend(out, of.second, " x ", of.first);
+    });
+    return list.empty() ? "" : absl::StrCat("; ", what, ": ", list);
+  };
   return absl::StrCat(imported.operations, " instructions of HLO",
-                      opaque.empty() ? "" : "; opaque: ", opaque);
+                      counts("opaque", imported.opaque),
+                      counts("in groups of ranks", imported.grouped));
 }
 
 /// The program of a module in HLO, which is for as many ranks as it has partitions.

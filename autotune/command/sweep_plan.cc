@@ -82,8 +82,7 @@ absl::StatusOr<std::string> PlanText(const SweepFlags& flags, const Graph& progr
     return absl::InvalidArgumentError(absl::StrCat("--stages: want stages of equally many of ", all,
                                                    " ranks, have ", flags.stages));
   rates.ranks = all / flags.stages;
-  rates.latency_us = 20;
-  rates.link_bytes_per_us = flags.link_gbits * 1e9 / 8 / 1e6;
+  rates.SetLink(flags.link_gbits);
   const NominalCostModel model(rates);
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(program, flags.sizes));
   const double seconds = std::min(kMostSeconds, flags.budget_s);

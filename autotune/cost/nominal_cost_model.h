@@ -21,6 +21,13 @@ struct NominalRates {
   int ranks = 2;                    // of a collective
   double computation_beside = 1.1;  // CostModel::ComputationBesideCollective
   double collective_beside = 1.05;  // CostModel::CollectiveBesideComputation
+
+  /// Of a network of so many 10^9 bits per second that a rank sends; 20 us of latency, as public
+  /// clouds have between nodes.
+  void SetLink(double gbits) {
+    latency_us = 20;
+    link_bytes_per_us = gbits * 1e9 / 8 / 1e6;
+  }
 };
 
 /// Of a GPU by name: 0.75 of the operations and 0.85 of the bytes per second of its data sheet,

@@ -134,8 +134,8 @@ class LastTwoBound {
     needed_by_.resize(graph.tasks.size());
     for (size_t i = 0; i < collectives_.size(); ++i) {
       needed_by_[collectives_[i]] = uint64_t{1} << i;
-      least_tail_.push_back(std::min(i == 0 ? tails[collectives_[i]] : least_tail_[i - 1],
-                                     tails[collectives_[i]]));
+      least_tail_.push_back(
+          std::min(i == 0 ? tails[collectives_[i]] : least_tail_[i - 1], tails[collectives_[i]]));
     }
     for (int t : reversed) {
       for (int follower : followers[t]) needed_by_[t] |= needed_by_[follower];
@@ -219,7 +219,7 @@ absl::StatusOr<Bounds> BoundsOf(const TaskGraph& graph, const Contention& conten
   ASSIGN_OR_RETURN(std::vector<int> order, TopologicalOrder(graph, followers));
   const std::vector<double> heads = Heads(graph, order, before).Find();
   absl::c_reverse(order);
-    const std::vector<double> tails = Heads(graph, order, followers).Find();
+  const std::vector<double> tails = Heads(graph, order, followers).Find();
   Bounds bounds;
   for (int lane = 0; lane < static_cast<int>(graph.lanes.size()); ++lane) {
     const LastTwoBound last_two(graph, order, followers, tails, lane);

@@ -527,7 +527,9 @@ class Importer {
   /// becomes opaque; a collective is in groups of `group` ranks.
   HloValue Skip(const HloInstruction& instruction, std::string what,
                 const std::vector<HloValue>& operands, int64_t group = 1) {
-    if (!what.empty()) {
+    if (group > 1) {
+      ++result_.grouped[what];
+    } else if (!what.empty()) {
       auto& [count, first] = unsupported_[what];
       if (count++ == 0) first = Where(instruction);
     }

@@ -20,6 +20,8 @@ struct ImportedHlo {
   int64_t operations = 0;  // instructions, with all loops unrolled and calls inlined
   /// What kept the program from running, if it is for planning: how many there are of each.
   std::map<std::string, int64_t> opaque;
+  /// For planning: collectives in groups of ranks that are not the world, likewise opaque.
+  std::map<std::string, int64_t> grouped;
 };
 
 struct HloImportOptions {
