@@ -200,6 +200,13 @@ HloValue HloArrays::Apply(Pw fn, absl::Span<const HloValue> operands) {
   return result;
 }
 
+HloValue HloArrays::Select(const HloValue& holds, const HloValue& a, const HloValue& b) {
+  if (holds.number.has_value()) return *holds.number != 0 ? a : b;
+  if (a.shape.type != HloType::kPred) return Apply(Pw::kSelect, {holds, a, b});
+  return Cast(Apply(Pw::kSelect, {holds, Cast(a, HloType::kU8), Cast(b, HloType::kU8)}),
+              HloType::kPred);
+}
+
 HloValue HloArrays::Clamped(const HloValue& indices, int64_t most) {
   return Apply(Pw::kMin, Apply(Pw::kMax, indices, 0), static_cast<double>(most));
 }

@@ -48,6 +48,8 @@ class HloArrays {
   /// fn of arrays of one shape, but that scalars, for clamps, may stand for any.
   HloValue Apply(Pw fn, absl::Span<const HloValue> operands);
   HloValue Apply(Pw fn, const HloValue& a, double number);
+  /// a where `holds`, a pred of their shape or a scalar, else b.
+  HloValue Select(const HloValue& holds, const HloValue& a, const HloValue& b);
   /// Indices as the nearest in [0, most].
   HloValue Clamped(const HloValue& indices, int64_t most);
   HloValue Cast(const HloValue& a, HloType type);

@@ -121,11 +121,7 @@ absl::StatusOr<HloValue> Select(const HloModule&, const HloInstruction& instruct
   if (operands.size() != 3 || !IsPred(operands[0]) || !(operands[1].shape == operands[2].shape) ||
       (operands[0].shape.dims != operands[1].shape.dims && !operands[0].shape.dims.empty()))
     return WrongHlo(instruction, "want a pred and two operands of one shape");
-  if (operands[0].number.has_value()) return operands[*operands[0].number != 0 ? 1 : 2];
-  if (!IsPred(operands[1])) return arrays.Apply(Pw::kSelect, operands);
-  return arrays.Cast(arrays.Apply(Pw::kSelect, {operands[0], arrays.Cast(operands[1], HloType::kU8),
-                                                arrays.Cast(operands[2], HloType::kU8)}),
-                     HloType::kPred);
+  return arrays.Select(operands[0], operands[1], operands[2]);
 }
 
 absl::StatusOr<HloValue> Clamp(const HloModule&, const HloInstruction& instruction,

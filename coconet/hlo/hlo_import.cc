@@ -15,6 +15,7 @@
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_arrays.h"
 #include "coconet/hlo/hlo_groups.h"
+#include "coconet/hlo/hlo_lifted.h"
 #include "coconet/hlo/hlo_opaque.h"
 #include "coconet/hlo/hlo_operations.h"
 #include "coconet/hlo/text/hlo_attributes.h"
@@ -362,14 +363,15 @@ class Importer {
     const absl::string_view opcode = instruction.opcode;
     if (opcode == "tuple") return Tuple(instruction, operands);
     if (opcode == "call" || opcode == "fusion") {
-      ASSIGN_OR_RETURN(const HloComputation* called,
-                       Called(instruction, opcode == "call" ? "to_apply" : "calls"));
+      ASSIGN_OR_RETURN(
+          const HloComputation* called,
+          ComputationOf(module_, instruction, opcode == "call" ? "to_apply" : "calls"));
       return Run(*called, operands, depth + 1);
     }
     if (opcode == "while") return Loop(instruction, operands, depth);
     if (opcode == "conditional") return Conditional(instruction, operands, depth);
     if (opcode == "async-start") {
-      ASSIGN_OR_RETURN(const HloComputation* called, Called(instruction, "calls"));
+      ASSIGN_OR_RETURN(const HloComputation* called, ComputationOf(module_, instruction, "calls"));
       return AsyncStart(instruction, operands, *called, depth);
     }
     if (opcode == "async-update" && operands.size() == 1) return operands[0];
@@ -408,22 +410,12 @@ class Importer {
     return value;
   }
 
-  absl::StatusOr<const HloComputation*> Called(const HloInstruction& instruction,
-                                               absl::string_view attribute) {
-    ASSIGN_OR_RETURN(const std::vector<absl::string_view> names,
-                     ComputationsOf(instruction, attribute));
-    const HloComputation* called = names.size() == 1 ? module_.FindComputation(names[0]) : nullptr;
-    if (called == nullptr)
-      return absl::InvalidArgumentError(
-          absl::StrCat(Where(instruction), ": want ", attribute, " to name a computation"));
-    return called;
-  }
-
   /// Unrolls a loop whose condition follows from constants in each turn.
   absl::StatusOr<HloValue> Loop(const HloInstruction& instruction,
                                 const std::vector<HloValue>& operands, int depth) {
-    ASSIGN_OR_RETURN(const HloComputation* condition, Called(instruction, "condition"));
-    ASSIGN_OR_RETURN(const HloComputation* body, Called(instruction, "body"));
+    ASSIGN_OR_RETURN(const HloComputation* condition,
+                     ComputationOf(module_, instruction, "condition"));
+    ASSIGN_OR_RETURN(const HloComputation* body, ComputationOf(module_, instruction, "body"));
     if (operands.size() != 1)
       return absl::InvalidArgumentError(absl::StrCat(Where(instruction), ": want one operand"));
     HloValue carried = operands[0];
@@ -464,7 +456,7 @@ class Importer {
       for (absl::string_view name : names) branches.push_back(module_.FindComputation(name));
     } else {
       for (absl::string_view name : {"true_computation", "false_computation"}) {
-        ASSIGN_OR_RETURN(branches.emplace_back(), Called(instruction, name));
+        ASSIGN_OR_RETURN(branches.emplace_back(), ComputationOf(module_, instruction, name));
       }
     }
     if (branches.empty() || absl::c_linear_search(branches, nullptr) ||
@@ -500,7 +492,7 @@ class Importer {
     if (a.is_skipped || b.is_skipped || holds.is_skipped) return Skipped(a.shape);
     if (!a.shape.is_tuple()) {
       if (BitsOf(a.shape.type) == 0) return a;
-      return arrays_.Apply(Pw::kSelect, {holds, a, b});
+      return arrays_.Select(holds, a, b);
     }
     HloValue result;
     result.shape = a.shape;

@@ -43,6 +43,25 @@ both { a = pred[] parameter(0)
 any { a = pred[] parameter(0)
   b = pred[] parameter(1)
   ROOT r = pred[] or(a, b) }
+sorted { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] add(a, b)
+  ROOT r = f32[] sort(c), dimensions={0}, to_apply=max }
+at_least { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GE }
+first_greatest { a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  more = pred[] compare(a, b), direction=GT
+  same = pred[] compare(a, b), direction=EQ
+  before = pred[] compare(i, j), direction=LT
+  tie = pred[] and(same, before)
+  left = pred[] or(more, tie)
+  v = f32[] select(left, a, b)
+  k = s32[] select(left, i, j)
+  ROOT t = (f32[], s32[]) tuple(v, k) }
 mul { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT r = f32[] multiply(a, b) }
@@ -191,6 +210,170 @@ TEST(ImportHlo, Reductions) {
               for (int64_t k = 0; k < 4; ++k) some |= In("x", i * 4 + k) > 3;
               return some ? 1.0 : 0.0;
             }));
+}
+
+TEST(ImportHlo, ReductionsByAnyComputation) {
+  EXPECT_EQ(Result("x = f32[3,5] parameter(0)\n c = f32[] constant(2)\n"
+                   "r = f32[3] reduce(x, c), dimensions={1}, to_apply=mul"),
+            List(3, [](int64_t row) {
+              double product = 2;
+              for (int64_t i = 0; i < 5; ++i) product *= In("x", 5 * row + i);
+              return product;
+            }));
+  // The index of the greatest element, of equal ones the first.
+  EXPECT_EQ(Result("x = f32[7,3] parameter(0)\n i = s32[7,3] iota(), iota_dimension=0\n"
+                   "l = f32[] constant(-inf)\n z = s32[] constant(0)\n"
+                   "t = (f32[3], s32[3]) reduce(x, i, l, z), dimensions={0}, "
+                   "to_apply=first_greatest\n"
+                   "r = s32[3] get-tuple-element(t), index=1"),
+            List(3, [](int64_t column) {
+              int64_t best = 0;
+              for (int64_t i = 1; i < 7; ++i) {
+                if (In("x", 3 * i + column) > In("x", 3 * best + column)) best = i;
+              }
+              return static_cast<double>(best);
+            }));
+}
+
+/// Windows of a 7 x 6 array, in both dimensions alike.
+struct Windows {
+  int64_t size, stride, before, after, dilation;
+  int64_t count(int64_t extent) const {
+    return (extent + before + after - (size - 1) * dilation - 1) / stride + 1;
+  }
+  std::string Text() const {
+    const auto both = [](const std::string& s) { return absl::StrCat(s, "x", s); };
+    return absl::StrCat("window={size=", both(absl::StrCat(size)),
+                        " stride=", both(absl::StrCat(stride)),
+                        " pad=", both(absl::StrCat(before, "_", after)),
+                        " rhs_dilate=", both(absl::StrCat(dilation)), "}");
+  }
+};
+
+TEST(ImportHlo, WindowsAreReduced) {
+  for (const Windows& w :
+       {Windows{2, 1, 0, 0, 1}, Windows{3, 2, 1, 1, 1}, Windows{5, 1, 4, 0, 1},
+        Windows{2, 1, 0, 1, 3}, Windows{1, 2, 0, 0, 1}, Windows{6, 3, 2, 3, 1}}) {
+    const int64_t rows = w.count(7), columns = w.count(6);
+    for (const bool sums : {true, false}) {
+      const auto expected = [&](int64_t index) {
+        double result = sums ? 0 : -100;
+        for (int64_t i = 0; i < w.size; ++i) {
+          for (int64_t j = 0; j < w.size; ++j) {
+            const int64_t r = index / columns * w.stride + i * w.dilation - w.before;
+            const int64_t c = index % columns * w.stride + j * w.dilation - w.before;
+            if (r < 0 || r >= 7 || c < 0 || c >= 6) continue;
+            const double x = In("x", 6 * r + c);
+            result = sums ? result + x : std::max(result, x);
+          }
+        }
+        return result;
+      };
+      EXPECT_EQ(Result(absl::StrCat("x = f32[7,6] parameter(0)\n z = f32[] constant(",
+                                    sums ? "0" : "-100", ")\n r = f32[", rows, ",", columns,
+                                    "] reduce-window(x, z), ", w.Text(),
+                                    ", to_apply=", sums ? "add" : "max")),
+                List(rows * columns, expected))
+          << w.Text();
+    }
+  }
+}
+
+TEST(ImportHlo, SelectsInWindowsAndScatters) {
+  for (const Windows& w :
+       {Windows{2, 2, 0, 0, 1}, Windows{3, 2, 1, 1, 1}, Windows{3, 1, 0, 0, 1}}) {
+    const int64_t rows = w.count(7), columns = w.count(6);
+    std::vector<double> expected(42, 5);  // the initial value
+    for (int64_t index = 0; index < rows * columns; ++index) {
+      int64_t best = -1;
+      for (int64_t i = 0; i < w.size; ++i) {
+        for (int64_t j = 0; j < w.size; ++j) {
+          const int64_t r = index / columns * w.stride + i - w.before;
+          const int64_t c = index % columns * w.stride + j - w.before;
+          if (r < 0 || r >= 7 || c < 0 || c >= 6) continue;
+          if (best < 0 || In("x", 6 * r + c) > In("x", best)) best = 6 * r + c;
+        }
+      }
+      expected[static_cast<size_t>(best)] += In("y", index);
+    }
+    EXPECT_EQ(Result(absl::StrCat("x = f32[7,6] parameter(0)\n y = f32[", rows, ",", columns,
+                                  "] parameter(1)\n z = f32[] constant(5)\n "
+                                  "r = f32[7,6] select-and-scatter(x, y, z), ",
+                                  w.Text(), ", select=at_least, scatter=add")),
+              expected)
+        << w.Text();
+  }
+}
+
+TEST(ImportHlo, ConditionalsSelect) {
+  const std::string branches = R"(
+double { a = f32[2] parameter(0)
+  ROOT r = f32[2] add(a, a) }
+same { a = f32[2] parameter(0)
+  ROOT r = f32[2] copy(a) }
+none { a = f32[2] parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[2] broadcast(z), dimensions={} }
+)";
+  const auto result = [&](const std::string& instructions) {
+    std::string text = Module(instructions);
+    text.insert(text.find("ENTRY"), branches);
+    const absl::StatusOr<ImportedHlo> imported = Import(text);
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    const Interpreter interpreter = *Interpreter::Create(imported->program, 1);
+    return interpreter
+        .Evaluate(imported->results[0], 0, {0, 1},
+                  [](const std::string& name, int, int64_t i) { return In(name, i); })
+        ->value;
+  };
+  const std::string x = "x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n";
+  // In("y", 0) is 0, In("x", 0) is -2.
+  for (const bool holds : {true, false}) {
+    EXPECT_EQ(result(x +
+                     "s = f32[1] slice(x), slice={[0:1]}\n t = f32[] reshape(s)\n"
+                     "z = f32[] constant(0)\n p = pred[] compare(t, z), direction=" +
+                     (holds ? "LT" : "GT") +
+                     "\n c = f32[2] conditional(p, x, y), true_computation=double, "
+                     "false_computation=same"),
+              List(2, [&](int64_t i) { return holds ? 2 * In("x", i) : In("y", i); }));
+  }
+  for (const int64_t shift : {0, 1, 2, 7}) {
+    EXPECT_EQ(result(x +
+                     "s = f32[1] slice(x), slice={[0:1]}\n t = f32[] reshape(s)\n"
+                     "i = s32[] convert(t)\n k = s32[] constant(" +
+                     absl::StrCat(shift - static_cast<int64_t>(In("x", 0))) +
+                     ")\n j = s32[] add(i, k)\n c = f32[2] conditional(j, x, y, y), "
+                     "branch_computations={double, same, none}"),
+              List(2,
+                   [&](int64_t i) {
+                     return shift == 0 ? 2 * In("x", i) : shift == 1 ? In("y", i) : 0;
+                   }))
+        << shift;
+  }
+}
+
+TEST(ImportHlo, PlansWhatNoProgramHas) {
+  const absl::StatusOr<HloModule> module =
+      ParseHlo(Module("x = f32[4,8] parameter(0)\n s = f32[4,8] sort(x), dimensions={1}, "
+                      "to_apply=max\n r = f32[4,8] all-reduce(s), replica_groups={{0,1},{2,3}}, "
+                      "channel_id=1, use_global_device_ids=true, to_apply=add\n"
+                      "ROOT t = (f32[4,8]) tuple(r)",
+                      ", num_partitions=4"));
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_FALSE(ImportHlo(*module).ok());
+  const absl::StatusOr<ImportedHlo> planned = ImportHlo(*module, {.for_planning = true});
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_EQ(Print(planned->program),
+            "coconet 1\nprogram m\ninput x : f32[4, 8] local\n"
+            "%1 = opaque(sort, f32, [4, 8], 160, 0, x)\n"
+            "%2 = opaque(all_reduce_of_2, f32, [4, 8], 0, 128, %1)\noutput out0 = %2\n");
+  EXPECT_EQ(planned->opaque, (std::map<std::string, int64_t>{{"sort", 1}}));
+  EXPECT_EQ(planned->grouped, (std::map<std::string, int64_t>{{"all-reduce of 2", 1}}));
+  const absl::StatusOr<Graph> parsed = Parse(Print(planned->program));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, planned->program);
+  EXPECT_THAT(std::string(Interpreter::Create(planned->program, 4).status().message()),
+              HasSubstr("it can be planned, but not run"));
 }
 
 TEST(ImportHlo, ProductsOverAnyDimensions) {
@@ -544,11 +727,12 @@ TEST(ImportHlo, CountsUnsupportedOperations) {
   const std::string message = MistakeIn(
       "x = f32[4] parameter(0)\n s = f32[4] sort(x), dimensions={0}, to_apply=max\n"
       "t = f32[4] sort(s), dimensions={0}, to_apply=max\n u = f32[4] add(s, t)\n"
-      "z = f32[] constant(1)\n v = f32[] reduce(x, z), dimensions={0}, to_apply=mul\n"
+      "z = f32[] constant(1)\n v = f32[] reduce(x, z), dimensions={0}, to_apply=sorted\n"
+
       "c = f32[4] custom-call(x), custom_call_target=\"te_fused\"\n"
       "ROOT r = (f32[4], f32[], f32[4]) tuple(u, v, c)");
   EXPECT_THAT(message, HasSubstr("2 x sort (first at line"));
-  EXPECT_THAT(message, HasSubstr("1 x reduce by multiply"));
+  EXPECT_THAT(message, HasSubstr("1 x sort in a reduction"));
   EXPECT_THAT(message, HasSubstr("1 x custom-call to te_fused"));
   EXPECT_THAT(MistakeIn("x = f32[4] parameter(0)\n r = f32[4] all-reduce(x), "
                         "replica_groups={{0,1,2},{3}}, to_apply=add, channel_id=1, "

@@ -6,8 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
+#include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
 namespace {
@@ -34,19 +33,11 @@ double ConvolutionFlops(const HloInstruction& instruction, const HloShape& kerne
   return 2 * Elements(instruction.shape) * Elements(kernel) / std::max(outputs, 1.0);
 }
 
-/// window={size=2x2 stride=2x2 ...}: the elements of a window.
 double WindowElements(const HloInstruction& instruction) {
-  const absl::string_view* window = instruction.Find("window");
   double elements = 1;
-  if (window == nullptr) return elements;
-  const size_t begin = window->find("size=");
-  if (begin == absl::string_view::npos) return elements;
-  absl::string_view sizes = window->substr(begin + 5);
-  sizes = sizes.substr(0, sizes.find_first_of(" }"));
-  for (absl::string_view size : absl::StrSplit(sizes, 'x')) {
-    int64_t count = 1;
-    if (absl::SimpleAtoi(size, &count)) elements *= static_cast<double>(count);
-  }
+  const absl::StatusOr<std::vector<HloWindowDim>> window = WindowOf(instruction);
+  if (!window.ok()) return elements;
+  for (const HloWindowDim& dim : *window) elements *= static_cast<double>(dim.size);
   return elements;
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/text/hlo_attributes.h"
@@ -14,7 +15,7 @@ const absl::flat_hash_map<absl::string_view, HloRow>& Rows() {
     auto* const all = new absl::flat_hash_map<absl::string_view, HloRow>();
     for (const std::vector<HloRow>& some :
          {ElementwiseHlo(), ShapesHlo(), DotHlo(), ReductionsHlo(), RowsByIndexHlo(),
-          DynamicSlicesHlo(), CollectivesHlo()}) {
+          DynamicSlicesHlo(), CollectivesHlo(), WindowsHlo()}) {
       for (const HloRow& row : some) all->emplace(row.opcode, row);
     }
     return all;
@@ -41,9 +42,19 @@ absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruct
   return row->second.value(module, instruction, operands, arrays);
 }
 
-absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction) {
+bool IsElementwiseHlo(absl::string_view opcode) {
+  static const auto& opcodes = *[] {
+    auto* const all = new absl::flat_hash_set<absl::string_view>();
+    for (const HloRow& row : ElementwiseHlo()) all->insert(row.opcode);
+    return all;
+  }();
+  return opcodes.contains(opcode);
+}
+
+absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction,
+                             absl::string_view attribute) {
   const absl::StatusOr<std::vector<absl::string_view>> names =
-      ComputationsOf(instruction, "to_apply");
+      ComputationsOf(instruction, attribute);
   const HloComputation* combiner =
       names.ok() && names->size() == 1 ? module.FindComputation((*names)[0]) : nullptr;
   if (combiner == nullptr || combiner->parameters.size() != 2) return "";

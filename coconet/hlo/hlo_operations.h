@@ -34,10 +34,15 @@ std::vector<HloRow> ReductionsHlo();
 std::vector<HloRow> RowsByIndexHlo();  // gather, scatter
 std::vector<HloRow> DynamicSlicesHlo();
 std::vector<HloRow> CollectivesHlo();  // and the numbers of devices
+std::vector<HloRow> WindowsHlo();
 
-/// What a computation of two scalars does, where it does one thing: "add", "maximum", ..., "" if
-/// it does not.
-absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction);
+/// Whether it computes each element of those of the same place.
+bool IsElementwiseHlo(absl::string_view opcode);
+
+/// What the computation of two scalars that an attribute names does, where it does one thing:
+/// "add", "maximum", ..., "" if it does not.
+absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction,
+                             absl::string_view attribute = "to_apply");
 
 /// What combines elements of a type, in a computation that does one thing.
 std::optional<ReduceKind> ReduceKindOf(absl::string_view combiner, HloType type);

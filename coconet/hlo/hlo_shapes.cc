@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_operations.h"
+#include "coconet/hlo/hlo_shapes.h"
 #include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
@@ -90,28 +91,6 @@ absl::StatusOr<HloValue> Reverse(const HloModule&, const HloInstruction& instruc
   return arrays.Reversed(operands[0], dims);
 }
 
-/// Every step-th element along a dimension, from the first on.
-HloValue Strided(const HloValue& a, int dim, int64_t step, HloArrays& arrays) {
-  const auto d = static_cast<size_t>(dim);
-  const int64_t extent = a.shape.dims[d], count = (extent + step - 1) / step;
-  if (step == 1 || extent == 0) return a;
-  if (a.at[d] < 0) return arrays.Ranged(a, dim, 0, count);
-  // Rows of `step` elements, of which the first counts; the last row is filled up.
-  HloShape padded = a.shape, rows = a.shape, taken = a.shape;
-  padded.dims[d] = count * step;
-  HloValue whole = a;
-  if (count * step > extent) {
-    HloShape more = a.shape;
-    more.dims[d] = count * step - extent;
-    const std::vector<HloValue> parts = {a, HloArrays::Constant(0, more)};
-    whole = arrays.Joined(parts, dim, padded);
-  }
-  rows.dims[d] = count;
-  rows.dims.insert(rows.dims.begin() + dim + 1, step);
-  taken.dims[d] = count;
-  return arrays.Reshaped(arrays.Ranged(arrays.Reshaped(whole, rows), dim + 1, 0, 1), taken);
-}
-
 absl::StatusOr<HloValue> Slice(const HloModule&, const HloInstruction& instruction,
                                Operands operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const std::vector<HloRange> ranges, SliceOf(instruction));
@@ -154,14 +133,76 @@ absl::StatusOr<HloValue> Concatenate(const HloModule&, const HloInstruction& ins
 absl::StatusOr<HloValue> Pad(const HloModule&, const HloInstruction& instruction, Operands operands,
                              HloArrays& arrays) {
   ASSIGN_OR_RETURN(const std::vector<HloPadding> paddings, PaddingOf(instruction));
-  if (operands.size() != 2 || static_cast<int>(paddings.size()) != operands[0].rank() ||
-      !operands[1].shape.dims.empty() || operands[1].shape.type != operands[0].shape.type)
+  if (operands.size() != 2) return WrongHlo(instruction, "want an array and a scalar");
+  return Padded(instruction, operands[0], operands[1], paddings, arrays);
+}
+
+absl::StatusOr<HloValue> Iota(const HloModule&, const HloInstruction& instruction,
+                              Operands operands, HloArrays& arrays) {
+  ASSIGN_OR_RETURN(const int64_t dim, IntegerOf(instruction, "iota_dimension"));
+  if (!operands.empty()) return WrongHlo(instruction, "want no operands");
+  RETURN_IF_ERROR(CheckDims(instruction, {&dim, 1}, instruction.shape));
+  if (!DTypeOf(instruction.shape.type).has_value() || instruction.shape.type == HloType::kPred)
+    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
+  return arrays.Iota(static_cast<int>(dim), instruction.shape);
+}
+
+absl::StatusOr<HloValue> Constant(const HloModule&, const HloInstruction& instruction, Operands,
+                                  HloArrays& arrays) {
+  const std::optional<DType> dtype = DTypeOf(instruction.shape.type);
+  if (!dtype.has_value())
+    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
+  // What has so many numbers is data, and should be a parameter.
+  constexpr int64_t kMost = 1 << 16;
+  if (instruction.shape.elements_count() > kMost)
+    return UnsupportedHlo(instruction, absl::StrCat("of more than ", kMost, " numbers"));
+  ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, LiteralOf(instruction));
+  std::vector<double> numbers;
+  for (absl::string_view text : texts) {
+    double& number = numbers.emplace_back();
+    if (text == "true" || text == "false") {
+      number = text == "true" ? 1 : 0;
+    } else if (!absl::SimpleAtod(text, &number)) {
+      return WrongHlo(instruction, absl::StrCat("want numbers, have '", text, "'"));
+    }
+  }
+  return arrays.Literal(numbers, instruction.shape);
+}
+
+}  // namespace
+
+HloValue Strided(const HloValue& a, int dim, int64_t step, HloArrays& arrays) {
+  const auto d = static_cast<size_t>(dim);
+  const int64_t extent = a.shape.dims[d], count = (extent + step - 1) / step;
+  if (step == 1 || extent == 0) return a;
+  if (a.at[d] < 0) return arrays.Ranged(a, dim, 0, count);
+  // Rows of `step` elements, of which the first counts; the last row is filled up.
+  HloShape padded = a.shape, rows = a.shape, taken = a.shape;
+  padded.dims[d] = count * step;
+  HloValue whole = a;
+  if (count * step > extent) {
+    HloShape more = a.shape;
+    more.dims[d] = count * step - extent;
+    const std::vector<HloValue> parts = {a, HloArrays::Constant(0, more)};
+    whole = arrays.Joined(parts, dim, padded);
+  }
+  rows.dims[d] = count;
+  rows.dims.insert(rows.dims.begin() + dim + 1, step);
+  taken.dims[d] = count;
+  return arrays.Reshaped(arrays.Ranged(arrays.Reshaped(whole, rows), dim + 1, 0, 1), taken);
+}
+
+absl::StatusOr<HloValue> Padded(const HloInstruction& instruction, const HloValue& a,
+                                const HloValue& filler, absl::Span<const HloPadding> paddings,
+                                HloArrays& arrays) {
+  if (static_cast<int>(paddings.size()) != a.rank() || !filler.shape.dims.empty() ||
+      filler.shape.type != a.shape.type)
     return WrongHlo(instruction, "want a padding for each dimension, and a scalar");
-  HloValue value = operands[0];
+  HloValue value = a;
   const auto filled = [&](const HloShape& like, size_t d, int64_t extent) {
     HloShape shape = like;
     shape.dims[d] = extent;
-    return HloArrays::Broadcast(operands[1], {}, shape);
+    return HloArrays::Broadcast(filler, {}, shape);
   };
   for (size_t d = 0; d < paddings.size(); ++d) {
     const HloPadding& padding = paddings[d];
@@ -200,40 +241,6 @@ absl::StatusOr<HloValue> Pad(const HloModule&, const HloInstruction& instruction
   }
   return value;
 }
-
-absl::StatusOr<HloValue> Iota(const HloModule&, const HloInstruction& instruction,
-                              Operands operands, HloArrays& arrays) {
-  ASSIGN_OR_RETURN(const int64_t dim, IntegerOf(instruction, "iota_dimension"));
-  if (!operands.empty()) return WrongHlo(instruction, "want no operands");
-  RETURN_IF_ERROR(CheckDims(instruction, {&dim, 1}, instruction.shape));
-  if (!DTypeOf(instruction.shape.type).has_value() || instruction.shape.type == HloType::kPred)
-    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
-  return arrays.Iota(static_cast<int>(dim), instruction.shape);
-}
-
-absl::StatusOr<HloValue> Constant(const HloModule&, const HloInstruction& instruction, Operands,
-                                  HloArrays& arrays) {
-  const std::optional<DType> dtype = DTypeOf(instruction.shape.type);
-  if (!dtype.has_value())
-    return UnsupportedHlo(instruction, absl::StrCat("of ", Name(instruction.shape.type)));
-  // What has so many numbers is data, and should be a parameter.
-  constexpr int64_t kMost = 1 << 16;
-  if (instruction.shape.elements_count() > kMost)
-    return UnsupportedHlo(instruction, absl::StrCat("of more than ", kMost, " numbers"));
-  ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, LiteralOf(instruction));
-  std::vector<double> numbers;
-  for (absl::string_view text : texts) {
-    double& number = numbers.emplace_back();
-    if (text == "true" || text == "false") {
-      number = text == "true" ? 1 : 0;
-    } else if (!absl::SimpleAtod(text, &number)) {
-      return WrongHlo(instruction, absl::StrCat("want numbers, have '", text, "'"));
-    }
-  }
-  return arrays.Literal(numbers, instruction.shape);
-}
-
-}  // namespace
 
 std::vector<HloRow> ShapesHlo() {
   return {{"broadcast", Broadcast},

@@ -214,6 +214,44 @@ absl::StatusOr<std::vector<HloPadding>> PaddingOf(const HloInstruction& instruct
   return paddings;
 }
 
+absl::StatusOr<std::vector<HloWindowDim>> WindowOf(const HloInstruction& instruction) {
+  std::vector<HloWindowDim> window;
+  const absl::string_view* text = instruction.Find("window");
+  if (text == nullptr) return window;
+  Reader reader(*text);
+  bool ok = reader.Accept("{");
+  while (ok && !reader.Accept("}")) {
+    const absl::string_view key = reader.Word("=");
+    ok = reader.Accept("=");
+    for (size_t d = 0; ok && (d == 0 || reader.Accept("x")); ++d) {
+      if (d == window.size()) window.emplace_back();
+      HloWindowDim& dim = window[d];
+      if (key == "pad") {
+        ok = reader.Integer(dim.padding.before) && reader.Accept("_") &&
+             reader.Integer(dim.padding.after);
+        continue;
+      }
+      int64_t number = 0;
+      ok = reader.Integer(number) && number >= (key == "rhs_reversal" ? 0 : 1);
+      if (key == "size")
+        dim.size = number;
+      else if (key == "stride")
+        dim.stride = number;
+      else if (key == "lhs_dilate")
+        dim.padding.between = number - 1;
+      else if (key == "rhs_dilate")
+        dim.dilation = number;
+      else if (key == "rhs_reversal")
+        dim.is_reversed = number != 0;
+      else
+        ok = false;
+    }
+  }
+  if (!ok || !reader.AtEnd())
+    return Wrong(instruction, "window", "{size=3x3 stride=1x1 pad=0_0x0_0 ...}");
+  return window;
+}
+
 absl::StatusOr<std::vector<std::pair<int64_t, int64_t>>> PairsOf(
     const HloInstruction& instruction) {
   ASSIGN_OR_RETURN(const absl::string_view text, AttributeText(instruction, "source_target_pairs"));

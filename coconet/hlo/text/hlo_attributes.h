@@ -41,6 +41,17 @@ struct HloPadding {
 /// "padding=0_0x1_2_3"; empty of a scalar.
 absl::StatusOr<std::vector<HloPadding>> PaddingOf(const HloInstruction& instruction);
 
+/// One dimension of a window that goes over an array.
+struct HloWindowDim {
+  int64_t size = 1, stride = 1;
+  HloPadding padding;    // of the array; `between` by its dilation
+  int64_t dilation = 1;  // of the window's places
+  bool is_reversed = false;
+};
+/// "window={size=3x3 stride=2x2 pad=1_1x0_0 lhs_dilate=2x2 rhs_dilate=1x1 rhs_reversal=0x1}"; empty
+/// where the attribute is not there. Sizes, strides and dilations are positive.
+absl::StatusOr<std::vector<HloWindowDim>> WindowOf(const HloInstruction& instruction);
+
 /// "source_target_pairs={{0,1},{1,0}}".
 absl::StatusOr<std::vector<std::pair<int64_t, int64_t>>> PairsOf(const HloInstruction& instruction);
 
