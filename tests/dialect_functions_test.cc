@@ -158,6 +158,27 @@ TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
   }
 }
 
+TEST_P(DialectFunctionsTest, BitCastsLikeTheReference) {
+  for (DType from : kAllDTypes) {
+    if (from == DType::kBool) continue;
+    std::vector<double> values = Interesting(from);
+    while (values.size() % 16 != 15) values.push_back(values[values.size() / 2]);
+    const Column in(from, values);
+    for (DType to : kAllDTypes) {
+      if (!AreBitCast(from, to)) continue;
+      Column out(to, in.size());
+      Module().Run(BitCastKernel(from, to), {&in}, out);
+      for (int64_t i = 0; i < in.size(); ++i) {
+        if (std::isnan(in[i])) continue;  // with any bits
+        const double want = BitCastElement(from, to, in[i]);
+        ASSERT_TRUE(out[i] == want || (std::isnan(out[i]) && std::isnan(want)))
+            << Name(to) << " of " << Name(from) << " " << in[i] << ": want " << want << ", have "
+            << out[i];
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, DialectFunctionsTest, testing::ValuesIn(Toolchains()),
                          testing::PrintToStringParamName());
 

@@ -57,6 +57,18 @@ ElementwiseKernel CastKernel(DType from, DType to) {
           absl::StrCat("CastTo<", KernelTypeName(to), ">(x)")};
 }
 
+ElementwiseKernel BitCastKernel(DType from, DType to) {
+  return {absl::StrCat("bit_cast_", Name(from), "_", Name(to)),
+          {from},
+          to,
+          kCastLanes,
+          absl::StrCat("BitCastTo<", KernelTypeName(to), ", ", KernelTypeName(from), ">(x)")};
+}
+
+bool AreBitCast(DType from, DType to) {
+  return from != DType::kBool && to != DType::kBool && SizeOf(from) == SizeOf(to);
+}
+
 ElementwiseKernel PointwiseKernel(Pw fn, DType dtype, int lanes) {
   const PwInfo& info = Info(fn);
   ElementwiseKernel kernel{
@@ -89,6 +101,7 @@ std::vector<ElementwiseKernel> CastKernels() {
   for (DType from : kAllDTypes) {
     for (DType to : kAllDTypes) {
       kernels.push_back(CastKernel(from, to));
+      if (AreBitCast(from, to)) kernels.push_back(BitCastKernel(from, to));
     }
   }
   return kernels;

@@ -24,6 +24,9 @@ ElementwiseKernel PointwiseKernel(Pw fn, DType dtype, int lanes);
 std::vector<ElementwiseKernel> PointwiseKernels();
 
 ElementwiseKernel CastKernel(DType from, DType to);
+ElementwiseKernel BitCastKernel(DType from, DType to);
+/// Whether bit_cast takes numbers of one dtype to the other.
+bool AreBitCast(DType from, DType to);
 /// From every type to every other.
 std::vector<ElementwiseKernel> CastKernels();
 

@@ -293,6 +293,9 @@ output saturated = cast(i8, d)
 output natural = cast(u32, c)
 output back = cast(i16, a)
 output long = bit_and(f, 1023) + cast(u64, e)
+output floats = bit_cast(f32, bit_or(shift_right_logical(a, 9), 1065353216))
+output halves = bit_cast(i16, e)
+
 output less = a < b
 )"},
     {"statistics",

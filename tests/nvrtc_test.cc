@@ -176,6 +176,8 @@ output j = shift_left(c, 3) + shift_right(c, 2)
 output m = shift_right_logical(b, 5)
 output k = all_reduce(max, bit_or(bit_xor(d, 7), bit_and(d, 12)))
 output l = all_reduce(sum, sum(rem(e, 15), 0))
+output n = all_reduce(sum, bit_cast(f32, bit_or(shift_right_logical(d, 9), 1065353216)))
+output o = bit_cast(i16, c) + b
 )";
 
 absl::Status AddOtherKernels(const Case& c, const Sample& sample, KernelSet& kernels) {

@@ -122,6 +122,10 @@ class Counter {
     Add(Effort::kLibrary, r.library);
     (IsTranscendental(op.fn) ? work_.transcendentals : work_.arithmetic) += elements_;
   }
+  void operator()(const BitCast&) {
+    Add(Effort::kSimple, 1);
+    work_.arithmetic += elements_;
+  }
   void operator()(const Cast& op) {
     const bool narrow = op.dtype == DType::kF16 || op.dtype == DType::kBF16;
     const bool saturates = !IsFloat(op.dtype) && op.dtype != DType::kBool &&

@@ -214,4 +214,11 @@ std::optional<ReduceKind> ParseReduceKind(absl::string_view name) {
   return std::nullopt;
 }
 
+double BitCastElement(DType from, DType to, double number) {
+  CC_CHECK(SizeOf(from) == SizeOf(to));
+  alignas(8) char held[8] = {};
+  StoreElement(from, held, 0, number);
+  return LoadElement(to, held, 0);
+}
+
 }  // namespace coconet

@@ -52,6 +52,8 @@ double LoadElement(DType type, const void* data, int64_t index);
 /// Writes `value` rounded to nearest even. Integers: truncated towards zero and saturated, NaN
 /// becomes 0. bool: value != 0.
 void StoreElement(DType type, void* data, int64_t index, double value);
+/// What the bits of a number of type `from` are in type `to`, which has as many.
+double BitCastElement(DType from, DType to, double number);
 
 uint16_t F16FromF32(float value);  // round to nearest even
 float F32FromF16(uint16_t bits);

@@ -223,6 +223,17 @@ HloValue HloArrays::Cast(const HloValue& a, HloType type) {
   return result;
 }
 
+HloValue HloArrays::BitCast(const HloValue& a, HloType type) {
+  HloValue result = a;
+  result.shape.type = type;
+  if (a.number.has_value()) {
+    result.number = BitCastElement(*DTypeOf(a.shape.type), *DTypeOf(type), *a.number);
+  } else {
+    result.tensor = BitCastTo(*DTypeOf(type), a.tensor);
+  }
+  return result;
+}
+
 HloValue HloArrays::Transposed(const HloValue& a, absl::Span<const int64_t> order, HloShape shape) {
   HloValue result = a;
   result.shape = std::move(shape);

@@ -53,6 +53,7 @@ class HloArrays {
   /// Indices as the nearest in [0, most].
   HloValue Clamped(const HloValue& indices, int64_t most);
   HloValue Cast(const HloValue& a, HloType type);
+  HloValue BitCast(const HloValue& a, HloType type);
 
   /// The tensor with exactly the array's dimensions and extents.
   Tensor Whole(const HloValue& a);

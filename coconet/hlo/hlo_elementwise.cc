@@ -166,6 +166,16 @@ absl::StatusOr<HloValue> Convert(const HloModule&, const HloInstruction& instruc
   return arrays.Cast(operands[0], type);
 }
 
+absl::StatusOr<HloValue> BitcastConvert(const HloModule&, const HloInstruction& instruction,
+                                        Operands operands, HloArrays& arrays) {
+  if (operands.size() != 1) return WrongHlo(instruction, "want one operand");
+  const HloType from = operands[0].shape.type, to = instruction.shape.type;
+  if (from == to) return operands[0];
+  if (BitsOf(from) != BitsOf(to) || from == HloType::kPred || to == HloType::kPred)
+    return UnsupportedHlo(instruction, absl::StrCat("from ", Name(from), " to ", Name(to)));
+  return arrays.BitCast(operands[0], to);
+}
+
 absl::StatusOr<HloValue> ReducePrecision(const HloModule&, const HloInstruction& instruction,
                                          Operands operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const int64_t exponent, IntegerOf(instruction, "exponent_bits"));
@@ -229,6 +239,7 @@ std::vector<HloRow> ElementwiseHlo() {
       {"select", Select},
       {"clamp", Clamp},
       {"convert", Convert},
+      {"bitcast-convert", BitcastConvert},
       {"reduce-precision", ReducePrecision},
       {"is-finite", IsFinite},
       {"round-nearest-afz", RoundAway},

@@ -19,6 +19,7 @@
 #include "coconet/hlo/hlo_opaque.h"
 #include "coconet/hlo/hlo_operations.h"
 #include "coconet/hlo/text/hlo_attributes.h"
+#include "coconet/hlo/text/hlo_parser.h"
 
 namespace coconet {
 namespace {
@@ -606,6 +607,12 @@ absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module, const HloImportOp
     absl::StatusOr<ImportedHlo> imported = Importer(module, options, ranks, local).Import();
     if (!imported.ok() || local.size() == before) return imported;
   }
+}
+
+absl::StatusOr<Graph> FromHlo(std::string text) {
+  ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
+  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module));
+  return std::move(imported.program);
 }
 
 }  // namespace coconet

@@ -46,4 +46,7 @@ struct HloImportOptions {
 absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module,
                                       const HloImportOptions& options = {});
 
+/// The program of a module's text: session.Compile(FromHlo(text)).
+absl::StatusOr<Graph> FromHlo(std::string text);
+
 }  // namespace coconet

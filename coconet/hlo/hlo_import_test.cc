@@ -183,6 +183,16 @@ TEST(ImportHlo, Conversions) {
             List(11, [](int64_t i) { return In("x", i); }));
 }
 
+TEST(ImportHlo, BitsAreConverted) {
+  EXPECT_EQ(Result("i = u32[3] iota(), iota_dimension=0\n o = u32[] constant(1065353216)\n"
+                   "b = u32[3] broadcast(o), dimensions={}\n c = u32[] constant(21)\n"
+                   "s = u32[3] broadcast(c), dimensions={}\n h = u32[3] shift-left(i, s)\n"
+                   "u = u32[3] or(h, b)\n f = f32[3] bitcast-convert(u)"),
+            (std::vector<double>{1, 1.25, 1.5}));
+  EXPECT_EQ(Result("c = f32[] constant(1.5)\n u = s32[] bitcast-convert(c)"),
+            (std::vector<double>{0x3FC00000}));
+}
+
 TEST(ImportHlo, Reductions) {
   EXPECT_EQ(Result("x = f32[2,3,4] parameter(0)\n z = f32[] constant(1)\n"
                    "r = f32[3] reduce(x, z), dimensions={0,2}, to_apply=add"),
@@ -739,6 +749,19 @@ TEST(ImportHlo, CountsUnsupportedOperations) {
                         "use_global_device_ids=true",
                         ", num_partitions=4"),
               HasSubstr("1 x all-reduce in groups of different sizes"));
+}
+
+TEST(ImportHlo, FromText) {
+  const absl::StatusOr<Graph> program = FromHlo(Module("x = f32[4] parameter(0)"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(Print(*program),
+            "coconet 1\nprogram m\ninput x : f32[4] replicated\noutput out0 = x\n");
+  EXPECT_FALSE(FromHlo("module {}").ok());
+}
+
+TEST(ImportHlo, NamesOperationsThatHloHasNot) {
+  EXPECT_THAT(MistakeIn("x = f32[4] parameter(0)\n r = f32[4] frobnicate(x)"),
+              HasSubstr("line 50: %r = f32[4] frobnicate: want an operation of HLO"));
 }
 
 TEST(ImportHlo, LoopsWithoutACountAreRefused) {

@@ -102,6 +102,15 @@ absl::StatusOr<TensorType> InferIota(const Site& site, const Iota& op) {
   return TensorType{op.dtype, type.shape, ReadLayout(type)};
 }
 
+absl::StatusOr<TensorType> InferBitCast(const Site& site, const BitCast& op) {
+  const TensorType& type = site.type(0);
+  if (type.dtype == DType::kBool || op.dtype == DType::kBool ||
+      SizeOf(type.dtype) != SizeOf(op.dtype))
+    return site.Error("want numbers of as many bits as ", Name(op.dtype), " has, ",
+                      site.HaveOperands(), "; use cast");
+  return TensorType{op.dtype, type.shape, ReadLayout(type)};
+}
+
 absl::StatusOr<TensorType> InferOpaque(const Site& site, const Opaque& op) {
   if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
     return site.Error(extents.message());
@@ -307,6 +316,7 @@ absl::StatusOr<TensorType> InferAt(const Site& site) {
           [&](const Cast& o) -> Result {
             return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))};
           },
+          [&](const BitCast& o) { return InferBitCast(site, o); },
           [&](const Iota& o) { return InferIota(site, o); },
           [&](const Fold& o) { return InferFold(site, o); },
           [&](const Total&) { return InferTotal(site); },

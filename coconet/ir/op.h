@@ -128,6 +128,16 @@ inline constexpr OpRow kRow<Cast> = {.spelling = {"cast", 1},
                                      .role = Role::kElementwise,
                                      .before = {Of<&Cast::dtype>(Written::kDType)}};
 
+/// (a): the number that the bits of a's are in a type of as many bits, neither of them bool.
+struct BitCast {
+  DType dtype{};
+  bool operator==(const BitCast&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<BitCast> = {.spelling = {"bit_cast", 1},
+                                        .role = Role::kElementwise,
+                                        .before = {Of<&BitCast::dtype>(Written::kDType)}};
+
 /// (a): each element's index along a dimension of the global tensor, in i32 or i64.
 struct Iota {
   DType dtype = DType::kI32;
@@ -233,7 +243,7 @@ inline constexpr OpRow kRow<Opaque> = {
                Of<&Opaque::link_bytes>(Written::kNumber, "bytes that a rank sends, a number")}};
 
 using Op =
-    std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, Iota,
+    std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, BitCast, Iota,
                  AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
                  Transpose, Reshape, Expand, Reverse, SubTensor, Concat, Gather, EmbeddingBag,
                  ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Opaque, Update, Output>;

@@ -155,6 +155,7 @@ Tensor CallOf(std::vector<Tensor> operands, A... attributes) {
 }
 
 inline Tensor CastTo(DType dtype, Tensor a) { return CallOf<Cast>({a}, dtype); }
+inline Tensor BitCastTo(DType dtype, Tensor a) { return CallOf<BitCast>({a}, dtype); }
 /// Each element's index along a dimension of the global tensor, in the shape and layout of `a`,
 /// whose values do not matter.
 inline Tensor Iota(DType dtype, Tensor a, int dim) { return CallOf<struct Iota>({a}, dtype, dim); }

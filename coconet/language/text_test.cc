@@ -342,7 +342,7 @@ TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
   EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
             "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
-            "world, count, rank, cast, iota, all_reduce, "
+            "world, count, rank, cast, bit_cast, iota, all_reduce, "
             "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
             "dropout, round_stochastic, matmul, "
             "transpose, reshape, expand, reverse, slice, concat, gather, embedding_bag, "

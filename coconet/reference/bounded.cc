@@ -259,6 +259,20 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
   return Finished(std::move(result));
 }
 
+Bounded BoundedBitCast(DType from, DType to, const Bounded& a) {
+  Bounded result = Sized(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double x = a.value[i];
+    result.value[i] = BitCastElement(from, to, x);
+    // The bits of a zero and of NaN are not determined; of 64 bits doubles hold 53.
+    const bool is_known = a.error[i] == 0 && !(IsFloat(from) && (x == 0 || std::isnan(x)));
+    const bool is_held = (IsFloat(from) || std::fabs(x) <= 0x1p53) &&
+                         (IsFloat(to) || std::fabs(result.value[i]) <= 0x1p53);
+    result.error[i] = is_known && is_held ? 0 : kUndetermined;
+  }
+  return Finished(std::move(result));
+}
+
 Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks) {
   const size_t size = CommonSize(ranks);
   const double additions = static_cast<double>(ranks.size()) - 1;

@@ -29,6 +29,8 @@ Bounded BoundedScalar(double value, DType dtype);
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args);
 
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
+/// Determined where a is exact.
+Bounded BoundedBitCast(DType from, DType to, const Bounded& a);
 
 /// Reduction of one value per rank, in any order, every partial result rounded to `dtype`.
 Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks);

@@ -130,6 +130,7 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                      e_.TakesOwnValues(id, i) ? WantOwnValues(id, part, i) : want(i);
                  },
                  [&](const Cast&) { want(0); },
+                 [&](const BitCast&) { want(0); },
                  [&](const Iota&) {},
                  [&](const AllReduce&) { want_contributions(); },
                  [&](const ReduceScatter&) { want_contributions(); },
@@ -194,6 +195,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
+          [&](const BitCast&) { return BoundedBitCast(type(inputs[0]).dtype, dtype, operand(0)); },
           [&](const Iota& op) {
             const TensorSlicing along = SlicingOf(type(id).shape, op.dim, 1);
             Bounded indices;

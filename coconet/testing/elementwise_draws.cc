@@ -189,6 +189,23 @@ Drafted ElementwiseDraws::CastOf() {
   return draft_.Add(Cast{AnyDType()}, {a}, a.bound);
 }
 
+Drafted ElementwiseDraws::BitsOf() {
+  // Bits of floats as small integers, and bits of integers as floats in [1, 2), as random numbers
+  // are made.
+  const Drafted a = Any();
+  if (!a.there()) return a;
+  if (draft_.type(a).dtype == DType::kF32) {
+    const Drafted bits = draft_.Add(BitCast{DType::kI32}, {a}, 0x1p31);
+    return draft_.Apply(Pw::kBitAnd, {bits, draft_.Number(127, DType::kI32)}, 127);
+  }
+  const Drafted number = draft_.Cast(DType::kI32, draft_.Cast(DType::kF32, Numbers(a)));
+  const Drafted mantissa =
+      draft_.Apply(Pw::kBitAnd, {number, draft_.Number(0x7FFFFF, DType::kI32)}, 0x1p23);
+  const Drafted bits =
+      draft_.Apply(Pw::kBitOr, {mantissa, draft_.Number(0x3F800000, DType::kI32)}, 0x1p31);
+  return draft_.Add(BitCast{DType::kF32}, {bits}, 2);
+}
+
 Drafted ElementwiseDraws::Indices() { return IndicesOf(AnyTensor()); }
 
 Drafted ElementwiseDraws::IndicesOf(Drafted a) {

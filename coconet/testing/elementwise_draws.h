@@ -27,6 +27,7 @@ class ElementwiseDraws : protected ValuePool {
   Drafted Chosen();  // a comparison, or a choice by it
   Drafted Masked();  // the first elements of one value along a dimension, the others of another
   Drafted CastOf();
+  Drafted BitsOf();
   Drafted Indices();
   /// The sum divided by the number of ranks.
   Drafted Averaged(Drafted sum, double bound);

@@ -15,7 +15,7 @@ namespace {
 /// Operations that no kernel computes element by element.
 template <class T>
 concept NoElement = kRow<T>.role == Role::kProduct || kRow<T>.role == Role::kScatter ||
-                    kRow<T>.role == Role::kTransfer;
+                    kRow<T>.role == Role::kTransfer || kRow<T>.role == Role::kOpaque;
 
 /// Floats are not rounded.
 double Converted(DType dtype, double value) {
@@ -66,6 +66,9 @@ double KernelValues::Compute(NodeId id, int64_t index) {
             return EvalPointwise(o.fn, ranks_.type(inputs.back()).dtype, args.data());
           },
           [&](const Cast& o) { return Converted(o.dtype, arg(0)); },
+          [&](const BitCast& o) {
+            return BitCastElement(ranks_.type(inputs[0]).dtype, o.dtype, arg(0));
+          },
           [&](const Iota& o) -> double {
             return index / SlicingOf(shape, o.dim, 1).inner % shape[o.dim].size;
           },

@@ -1,6 +1,6 @@
 #pragma once
 
-// Functions of integers, bit by bit.
+// Functions of bits.
 
 namespace coconet {
 
@@ -17,6 +17,12 @@ CC_DEVICE bool IsShift(T places, int bits) {
 // Otherwise all bits are gone, but copies of the sign.
 CC_MAP2(ShiftLeft, IsShift(y, 8 * sizeof(T)) ? T(u64(x) << y) : T(0))
 CC_MAP2(ShiftRight, IsShift(y, 8 * sizeof(T)) ? T(x >> y) : x < T(0) ? T(~T(0)) : T(0))
+
+/// The numbers of type To that have the bits of those of type From, which are as many.
+template <class To, class From, class T, int V>
+CC_DEVICE Pack<Compute<To>, V> BitCastTo(Pack<T, V> x) {
+  return FromRaw<To, V>(__builtin_bit_cast(Pack<Raw<To>, V>, ToRaw<From, V>(x)));
+}
 
 /// Of the bits that `a` has in memory, as a Stored.
 template <class Stored, class T, int V>

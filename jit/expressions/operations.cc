@@ -93,6 +93,11 @@ class Operation {
       return absl::StrCat("ConvertLanes<float>(", operands_[0], ")");
     return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", operands_[0], ")");
   }
+  Result TextOf(const BitCast& op) const {
+    const DType from = k_.type(k_.g.nodes[id_].inputs[0]).dtype;
+    return absl::StrCat("BitCastTo<", KernelType(op.dtype), ", ", KernelType(from), ">(",
+                        operands_[0], ")");
+  }
   Result TextOf(const Iota& op) const {
     const Shape& shape = k_.type(id_).shape;
     const int number = k_.named++;

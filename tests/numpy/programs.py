@@ -385,6 +385,8 @@ def bits(t, ranks):
             "natural": clipped[1],
             "back": clipped[2],
             "long": (f & np.uint64(1023)) + e.astype(np.uint64),
+                        "floats": (a >> np.uint32(9) | np.uint32(1065353216)).view(np.float32),
+            "halves": e.view(np.int16),
             "less": a < b,
         }
 
