@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_arrays.h"
 #include "coconet/hlo/hlo_groups.h"
 #include "coconet/hlo/hlo_lifted.h"
+#include "coconet/hlo/hlo_names.h"
 #include "coconet/hlo/hlo_opaque.h"
 #include "coconet/hlo/hlo_operations.h"
 #include "coconet/hlo/text/hlo_attributes.h"
@@ -27,57 +25,6 @@ namespace {
 /// Nested calls, and the operations of a program after all loops are unrolled.
 constexpr int kDeepestCall = 64;
 constexpr int64_t kMostOperations = 2'000'000;
-
-/// A name for a declaration: letters, digits, '_' and '.', as the text form wants.
-std::string NameFrom(absl::string_view text) {
-  std::string name;
-  for (char c : text) {
-    const auto u = static_cast<unsigned char>(c);
-    if (absl::ascii_isalnum(u) || c == '_' || c == '.') {
-      name.push_back(c);
-    } else if (!name.empty() && name.back() != '.') {
-      name.push_back('.');
-    }
-  }
-  while (!name.empty() && name.back() == '.') name.pop_back();
-  if (name.empty() || !(absl::ascii_isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_'))
-    name.insert(0, "p");
-  return name;
-}
-
-/// What JAX calls a parameter: op_name of its metadata, such as "params['w']".
-std::string NameOf(const HloInstruction& parameter) {
-  if (const absl::string_view* metadata = parameter.Find("metadata")) {
-    constexpr absl::string_view kKey = "op_name=\"";
-    const size_t begin = metadata->find(kKey);
-    if (begin != absl::string_view::npos) {
-      const absl::string_view rest = metadata->substr(begin + kKey.size());
-      size_t end = 0;
-      while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? 2 : 1;
-      std::string name = NameFrom(rest.substr(0, end));
-      if (name.size() > 1) return name;
-    }
-  }
-  return NameFrom(parameter.name);
-}
-
-bool IsReplicated(absl::string_view sharding) {
-  return absl::StrContains(sharding, "{replicated}") || absl::StrContains(sharding, "{maximal");
-}
-
-/// A custom call that only says how arrays lie over devices.
-bool IsPlacement(absl::string_view target) {
-  return target == "Sharding" || target == "SPMDFullToShardShape" ||
-         target == "SPMDShardToFullShape" || absl::StartsWith(target, "xla.sdy.") ||
-         absl::StartsWith(target, "annotate_device_placement");
-}
-
-/// The target of a custom call, without quotes; empty of other instructions.
-absl::string_view TargetOf(const HloInstruction& instruction) {
-  const absl::string_view* target = instruction.Find("custom_call_target");
-  if (target == nullptr) return "";
-  return absl::StripSuffix(absl::StripPrefix(*target, "\""), "\"");
-}
 
 /// Builds the program of a module's entry.
 class Importer {
@@ -164,7 +111,7 @@ class Importer {
     for (size_t i = 0; i < entry.instructions.size(); ++i) {
       const HloInstruction& instruction = entry.instructions[i];
       if (instruction.opcode == "parameter") source[i] = static_cast<int32_t>(i);
-      const absl::string_view name = TargetOf(instruction);
+      const absl::string_view name = CustomCallTarget(instruction);
       const bool enters = name == "SPMDFullToShardShape" || name == "xla.sdy.GlobalToLocalShape";
       if (name != "Sharding" && !enters) continue;
       const std::vector<HloShape> shapes = instruction.shape.is_tuple()
@@ -387,7 +334,7 @@ class Importer {
       return operands.empty() || opcode == "after-all" ? token : operands[0];
     }
     if (opcode == "custom-call") {
-      const absl::string_view target = TargetOf(instruction);
+      const absl::string_view target = CustomCallTarget(instruction);
       if (IsPlacement(target) && instruction.shape.is_tuple()) return Tuple(instruction, operands);
       if (IsPlacement(target) && operands.size() == 1) return operands[0];
       return Skip(instruction, absl::StrCat("custom-call to ", target), operands);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coconet/hlo/testing/imported_results.h"
 #include "coconet/hlo/text/hlo_parser.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
@@ -18,91 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// Element i of a parameter.
-double In(const std::string& name, int64_t i, int rank = 0) {
-  return static_cast<double>((i * 7 + 3 * (name.back() - 'w') + 5 * rank) % 11) - 5;
-}
-
-/// A module whose entry has these instructions, the last one the root, after computations.
-std::string Module(const std::string& instructions, const std::string& attributes = "") {
-  return absl::StrCat("HloModule m", attributes, R"(
-
-add { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] add(b, a) }
-add_s32 { a = s32[] parameter(0)
-  b = s32[] parameter(1)
-  ROOT r = s32[] add(a, b) }
-max { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] maximum(a, b) }
-both { a = pred[] parameter(0)
-  b = pred[] parameter(1)
-  ROOT r = pred[] and(a, b) }
-any { a = pred[] parameter(0)
-  b = pred[] parameter(1)
-  ROOT r = pred[] or(a, b) }
-sorted { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  c = f32[] add(a, b)
-  ROOT r = f32[] sort(c), dimensions={0}, to_apply=max }
-at_least { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = pred[] compare(a, b), direction=GE }
-first_greatest { a = f32[] parameter(0)
-  i = s32[] parameter(1)
-  b = f32[] parameter(2)
-  j = s32[] parameter(3)
-  more = pred[] compare(a, b), direction=GT
-  same = pred[] compare(a, b), direction=EQ
-  before = pred[] compare(i, j), direction=LT
-  tie = pred[] and(same, before)
-  left = pred[] or(more, tie)
-  v = f32[] select(left, a, b)
-  k = s32[] select(left, i, j)
-  ROOT t = (f32[], s32[]) tuple(v, k) }
-mul { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] multiply(a, b) }
-
-ENTRY e {
-)",
-                      instructions, "\n}\n");
-}
-
-absl::StatusOr<ImportedHlo> Import(const std::string& text) {
-  absl::StatusOr<HloModule> module = ParseHlo(text);
-  if (!module.ok()) return module.status();
-  return ImportHlo(*module);
-}
-
-/// The elements of the result on a rank, of parameters x, y, z.
-std::vector<double> Result(const std::string& instructions, int ranks = 1, int rank = 0,
-                           const std::string& attributes = "") {
-  const absl::StatusOr<ImportedHlo> imported = Import(Module(instructions, attributes));
-  EXPECT_TRUE(imported.ok()) << imported.status() << "\n" << instructions;
-  if (!imported.ok()) return {};
-  const absl::StatusOr<Interpreter> interpreter = Interpreter::Create(imported->program, ranks);
-  EXPECT_TRUE(interpreter.ok()) << interpreter.status() << "\n" << Print(imported->program);
-  if (!interpreter.ok()) return {};
-  const std::string result = imported->results[0];
-  std::vector<int64_t> indices(static_cast<size_t>(NumElements(interpreter->type(result).shape)));
-  std::iota(indices.begin(), indices.end(), 0);
-  const absl::StatusOr<Expected> expected = interpreter->Evaluate(
-      result, rank, indices,
-      [](const std::string& name, int of_rank, int64_t i) { return In(name, i, of_rank); });
-  EXPECT_TRUE(expected.ok()) << expected.status();
-  return expected.ok() ? expected->value : std::vector<double>();
-}
-
-/// f(i) for 0 <= i < count.
-template <class F>
-std::vector<double> List(int64_t count, F f) {
-  std::vector<double> list;
-  for (int64_t i = 0; i < count; ++i) list.push_back(f(i));
-  return list;
-}
 
 TEST(ImportHlo, ElementwiseOperationsBroadcastWithoutOperations) {
   EXPECT_EQ(Result("x = f32[2,3] parameter(0)\n y = f32[3] parameter(1)\n"
@@ -220,99 +136,6 @@ TEST(ImportHlo, Reductions) {
               for (int64_t k = 0; k < 4; ++k) some |= In("x", i * 4 + k) > 3;
               return some ? 1.0 : 0.0;
             }));
-}
-
-TEST(ImportHlo, ReductionsByAnyComputation) {
-  EXPECT_EQ(Result("x = f32[3,5] parameter(0)\n c = f32[] constant(2)\n"
-                   "r = f32[3] reduce(x, c), dimensions={1}, to_apply=mul"),
-            List(3, [](int64_t row) {
-              double product = 2;
-              for (int64_t i = 0; i < 5; ++i) product *= In("x", 5 * row + i);
-              return product;
-            }));
-  // The index of the greatest element, of equal ones the first.
-  EXPECT_EQ(Result("x = f32[7,3] parameter(0)\n i = s32[7,3] iota(), iota_dimension=0\n"
-                   "l = f32[] constant(-inf)\n z = s32[] constant(0)\n"
-                   "t = (f32[3], s32[3]) reduce(x, i, l, z), dimensions={0}, "
-                   "to_apply=first_greatest\n"
-                   "r = s32[3] get-tuple-element(t), index=1"),
-            List(3, [](int64_t column) {
-              int64_t best = 0;
-              for (int64_t i = 1; i < 7; ++i) {
-                if (In("x", 3 * i + column) > In("x", 3 * best + column)) best = i;
-              }
-              return static_cast<double>(best);
-            }));
-}
-
-/// Windows of a 7 x 6 array, in both dimensions alike.
-struct Windows {
-  int64_t size, stride, before, after, dilation;
-  int64_t count(int64_t extent) const {
-    return (extent + before + after - (size - 1) * dilation - 1) / stride + 1;
-  }
-  std::string Text() const {
-    const auto both = [](const std::string& s) { return absl::StrCat(s, "x", s); };
-    return absl::StrCat("window={size=", both(absl::StrCat(size)),
-                        " stride=", both(absl::StrCat(stride)),
-                        " pad=", both(absl::StrCat(before, "_", after)),
-                        " rhs_dilate=", both(absl::StrCat(dilation)), "}");
-  }
-};
-
-TEST(ImportHlo, WindowsAreReduced) {
-  for (const Windows& w :
-       {Windows{2, 1, 0, 0, 1}, Windows{3, 2, 1, 1, 1}, Windows{5, 1, 4, 0, 1},
-        Windows{2, 1, 0, 1, 3}, Windows{1, 2, 0, 0, 1}, Windows{6, 3, 2, 3, 1}}) {
-    const int64_t rows = w.count(7), columns = w.count(6);
-    for (const bool sums : {true, false}) {
-      const auto expected = [&](int64_t index) {
-        double result = sums ? 0 : -100;
-        for (int64_t i = 0; i < w.size; ++i) {
-          for (int64_t j = 0; j < w.size; ++j) {
-            const int64_t r = index / columns * w.stride + i * w.dilation - w.before;
-            const int64_t c = index % columns * w.stride + j * w.dilation - w.before;
-            if (r < 0 || r >= 7 || c < 0 || c >= 6) continue;
-            const double x = In("x", 6 * r + c);
-            result = sums ? result + x : std::max(result, x);
-          }
-        }
-        return result;
-      };
-      EXPECT_EQ(Result(absl::StrCat("x = f32[7,6] parameter(0)\n z = f32[] constant(",
-                                    sums ? "0" : "-100", ")\n r = f32[", rows, ",", columns,
-                                    "] reduce-window(x, z), ", w.Text(),
-                                    ", to_apply=", sums ? "add" : "max")),
-                List(rows * columns, expected))
-          << w.Text();
-    }
-  }
-}
-
-TEST(ImportHlo, SelectsInWindowsAndScatters) {
-  for (const Windows& w :
-       {Windows{2, 2, 0, 0, 1}, Windows{3, 2, 1, 1, 1}, Windows{3, 1, 0, 0, 1}}) {
-    const int64_t rows = w.count(7), columns = w.count(6);
-    std::vector<double> expected(42, 5);  // the initial value
-    for (int64_t index = 0; index < rows * columns; ++index) {
-      int64_t best = -1;
-      for (int64_t i = 0; i < w.size; ++i) {
-        for (int64_t j = 0; j < w.size; ++j) {
-          const int64_t r = index / columns * w.stride + i - w.before;
-          const int64_t c = index % columns * w.stride + j - w.before;
-          if (r < 0 || r >= 7 || c < 0 || c >= 6) continue;
-          if (best < 0 || In("x", 6 * r + c) > In("x", best)) best = 6 * r + c;
-        }
-      }
-      expected[static_cast<size_t>(best)] += In("y", index);
-    }
-    EXPECT_EQ(Result(absl::StrCat("x = f32[7,6] parameter(0)\n y = f32[", rows, ",", columns,
-                                  "] parameter(1)\n z = f32[] constant(5)\n "
-                                  "r = f32[7,6] select-and-scatter(x, y, z), ",
-                                  w.Text(), ", select=at_least, scatter=add")),
-              expected)
-        << w.Text();
-  }
 }
 
 TEST(ImportHlo, ConditionalsSelect) {
@@ -525,177 +348,6 @@ TEST(ImportHlo, StatesAreWhatTheModuleAliases) {
             "%5 = const(1, f32)\noutput out1 = %5\n");
 }
 
-TEST(ImportHlo, CollectivesAreOverAllRanks) {
-  for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_EQ(
-        Result("x = f32[3] parameter(0)\n"
-               "r = f32[3] all-reduce(x), replica_groups={{0,1}}, to_apply=add, channel_id=1, "
-               "use_global_device_ids=true",
-               2, rank, ", num_partitions=2"),
-        List(3, [](int64_t i) { return In("x", i, 0) + In("x", i, 1); }));
-    EXPECT_EQ(
-        Result("p = u32[] partition-id()\n c = s32[] convert(p)", 2, rank, ", num_partitions=2"),
-        (std::vector<double>{static_cast<double>(rank)}));
-  }
-}
-
-/// `f(rank, i)` on each of the ranks.
-template <class F>
-void ExpectOnRanks(int ranks, int64_t count, const std::string& instructions, F f,
-                   const std::string& attributes = "") {
-  const std::string all = absl::StrCat(", num_partitions=", ranks, attributes);
-  for (int rank = 0; rank < ranks; ++rank) {
-    EXPECT_EQ(Result(instructions, ranks, rank, all),
-              List(count, [&](int64_t i) { return f(rank, i); }))
-        << instructions << "\non rank " << rank;
-  }
-}
-
-constexpr char kGlobal[] = ", channel_id=1, use_global_device_ids=true";
-
-/// Groups of four ranks, and the ranks in the order of each rank's group.
-struct GroupsOfFour {
-  const char* text;
-  std::vector<std::vector<int>> of_rank;
-};
-const std::vector<GroupsOfFour>& Groups() {
-  static const auto& groups = *new std::vector<GroupsOfFour>{
-      {"{{0,1,2,3}}", {{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}}},
-      {"{{2,0,3,1}}", {{2, 0, 3, 1}, {2, 0, 3, 1}, {2, 0, 3, 1}, {2, 0, 3, 1}}},
-      {"[2,2]<=[2,2]T(1,0)", {{0, 2}, {1, 3}, {0, 2}, {1, 3}}},
-      {"{{3,0},{1,2}}", {{3, 0}, {1, 2}, {1, 2}, {3, 0}}},
-      {"{{0},{1},{2},{3}}", {{0}, {1}, {2}, {3}}}};
-  return groups;
-}
-
-TEST(ImportHlo, CollectivesInGroups) {
-  for (const GroupsOfFour& groups : Groups()) {
-    const std::string tail = absl::StrCat(", replica_groups=", groups.text, kGlobal);
-    const auto size = static_cast<int64_t>(groups.of_rank[0].size());
-    const auto sum = [&](int rank, int64_t i) {
-      double total = 0;
-      for (int r : groups.of_rank[rank]) total += In("x", i, r);
-      return total;
-    };
-    const auto greatest = [&](int rank, int64_t i) {
-      double most = -100;
-      for (int r : groups.of_rank[rank]) most = std::max(most, In("x", i, r));
-      return most;
-    };
-    const auto place = [&](int rank) {
-      const std::vector<int>& group = groups.of_rank[rank];
-      return std::find(group.begin(), group.end(), rank) - group.begin();
-    };
-    ExpectOnRanks(4, 3, "x = f32[3] parameter(0)\n r = f32[3] all-reduce(x), to_apply=add" + tail,
-                  sum);
-    ExpectOnRanks(4, 3, "x = f32[3] parameter(0)\n r = f32[3] all-reduce(x), to_apply=max" + tail,
-                  greatest);
-    // Along the second dimension.
-    const std::string gathered = absl::StrCat("f32[2,", 3 * size, "]");
-    ExpectOnRanks(
-        4, 6 * size,
-        "x = f32[2,3] parameter(0)\n r = " + gathered + " all-gather(x), dimensions={1}" + tail,
-        [&](int rank, int64_t i) {
-          const int64_t column = i % (3 * size);
-          return In("x", i / (3 * size) * 3 + column % 3,
-                    groups.of_rank[rank][static_cast<size_t>(column / 3)]);
-        });
-    const std::string wide = absl::StrCat("f32[3,", 2 * size, "]");
-    ExpectOnRanks(
-        4, 6,
-        "x = " + wide + " parameter(0)\n r = f32[3,2] reduce-scatter(x), " +
-            "dimensions={1}, to_apply=add" + tail,
-        [&](int rank, int64_t i) { return sum(rank, i / 2 * 2 * size + 2 * place(rank) + i % 2); });
-    const auto exchanged = [&](int rank, int64_t i) {
-      const int64_t column = i % (2 * size);
-      return In("x", i / (2 * size) * 2 * size + 2 * place(rank) + column % 2,
-                groups.of_rank[rank][static_cast<size_t>(column / 2)]);
-    };
-    ExpectOnRanks(4, 6 * size,
-                  "x = " + wide + " parameter(0)\n r = " + wide + " all-to-all(x), " +
-                      "dimensions={1}" + tail,
-                  exchanged);
-    ExpectOnRanks(4, 3, "x = f32[3] parameter(0)\n r = f32[3] collective-broadcast(x)" + tail,
-                  [&](int rank, int64_t i) { return In("x", i, groups.of_rank[rank][0]); });
-  }
-}
-
-TEST(ImportHlo, ExchangesOfSeveralArrays) {
-  ExpectOnRanks(2, 3,
-                "x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n"
-                "t = (f32[3], f32[3]) all-to-all(x, y), replica_groups={{0,1}}, channel_id=1\n"
-                "a = f32[3] get-tuple-element(t), index=0\n"
-                "b = f32[3] get-tuple-element(t), index=1\n c = f32[] constant(100)\n"
-                "d = f32[3] broadcast(c), dimensions={}\n e = f32[3] multiply(a, d)\n"
-                "r = f32[3] add(e, b)",
-                [](int rank, int64_t i) {
-                  const std::string name = rank == 0 ? "x" : "y";
-                  return 100 * In(name, i, 0) + In(name, i, 1);
-                });
-  ExpectOnRanks(2, 2,
-                "x = f32[2] parameter(0)\n y = s32[2] parameter(1)\n"
-                "t = (f32[2], s32[2]) all-reduce(x, y), replica_groups={{0,1}}, to_apply=add, "
-                "channel_id=1, use_global_device_ids=true\n"
-                "r = s32[2] get-tuple-element(t), index=1",
-                [](int, int64_t i) { return In("y", i, 0) + In("y", i, 1); });
-}
-
-TEST(ImportHlo, SendsToOtherRanks) {
-  const auto next = [](int rank, int64_t i) { return In("x", i, (rank + 2) % 3); };
-  ExpectOnRanks(3, 2,
-                "x = f32[2] parameter(0)\n r = f32[2] collective-permute(x), channel_id=1, "
-                "source_target_pairs={{0,1},{1,2},{2,0}}",
-                next);
-  ExpectOnRanks(3, 2,
-                "x = f32[2] parameter(0)\n s = (f32[2], f32[2], u32[], u32[]) "
-                "collective-permute-start(x), channel_id=1, "
-                "source_target_pairs={{0,1},{1,2},{2,0}}\n"
-                "r = f32[2] collective-permute-done(s)",
-                next);
-  ExpectOnRanks(3, 2,
-                "x = f32[2] parameter(0)\n r = f32[2] collective-permute(x), channel_id=1, "
-                "source_target_pairs={{0,2}}",
-                [](int rank, int64_t i) { return rank == 2 ? In("x", i, 0) : 0; });
-}
-
-TEST(ImportHlo, CollectivesOfBoolsAndOfWhatAllRanksHave) {
-  // Whether one, and whether both have a positive element.
-  for (const bool any : {true, false}) {
-    ExpectOnRanks(2, 4,
-                  absl::StrCat("x = f32[4] parameter(0)\n z = f32[] constant(0)\n"
-                               "b = f32[4] broadcast(z), dimensions={}\n"
-                               "p = pred[4] compare(x, b), direction=GT\n"
-                               "a = pred[4] all-reduce(p), replica_groups={{0,1}}, to_apply=",
-                               any ? "any" : "both", kGlobal, "\n r = s32[4] convert(a)"),
-                  [&](int, int64_t i) {
-                    const int count = (In("x", i, 0) > 0) + (In("x", i, 1) > 0);
-                    return count >= (any ? 1 : 2) ? 1 : 0;
-                  });
-  }
-  ExpectOnRanks(2, 4,
-                absl::StrCat("i = f32[2] iota(), iota_dimension=0\n"
-                             "r = f32[4] all-gather(i), dimensions={0}, replica_groups={{0,1}}",
-                             kGlobal),
-                [](int, int64_t i) { return static_cast<double>(i % 2); });
-  ExpectOnRanks(2, 1,
-                absl::StrCat("i = f32[2] iota(), iota_dimension=0\n r = f32[1] reduce-scatter(i), "
-                             "dimensions={0}, replica_groups={{0,1}}, to_apply=add",
-                             kGlobal),
-                [](int rank, int64_t) { return 2.0 * rank; });
-}
-
-TEST(ImportHlo, GroupsOfReplicasLeavePartitionsAloneOrTogether) {
-  // Without a channel, partitions are alone; with one but without global ids, together.
-  ExpectOnRanks(2, 2,
-                "x = f32[2] parameter(0)\n"
-                "r = f32[2] all-reduce(x), replica_groups={{0}}, to_apply=add",
-                [](int rank, int64_t i) { return In("x", i, rank); });
-  ExpectOnRanks(2, 2,
-                "x = f32[2] parameter(0)\n"
-                "r = f32[2] all-reduce(x), replica_groups={{0}}, to_apply=add, channel_id=1",
-                [](int, int64_t i) { return In("x", i, 0) + In("x", i, 1); });
-}
-
 std::string MistakeIn(const std::string& instructions, const std::string& attributes = "") {
   const absl::StatusOr<ImportedHlo> imported = Import(Module(instructions, attributes));
   EXPECT_FALSE(imported.ok()) << instructions;
@@ -754,14 +406,13 @@ TEST(ImportHlo, CountsUnsupportedOperations) {
 TEST(ImportHlo, FromText) {
   const absl::StatusOr<Graph> program = FromHlo(Module("x = f32[4] parameter(0)"));
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(Print(*program),
-            "coconet 1\nprogram m\ninput x : f32[4] replicated\noutput out0 = x\n");
+  EXPECT_EQ(Print(*program), "coconet 1\nprogram m\ninput x : f32[4] replicated\noutput out = x\n");
   EXPECT_FALSE(FromHlo("module {}").ok());
 }
 
 TEST(ImportHlo, NamesOperationsThatHloHasNot) {
   EXPECT_THAT(MistakeIn("x = f32[4] parameter(0)\n r = f32[4] frobnicate(x)"),
-              HasSubstr("line 50: %r = f32[4] frobnicate: want an operation of HLO"));
+              HasSubstr("line 43: %r = f32[4] frobnicate: want an operation of HLO"));
 }
 
 TEST(ImportHlo, LoopsWithoutACountAreRefused) {

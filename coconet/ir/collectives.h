@@ -7,6 +7,16 @@ namespace coconet {
 
 // The operations between ranks, and those that know of ranks.
 
+/// (): the rank's number in its pipeline stage, a local scalar.
+struct RankNumber {
+  DType dtype{};
+  bool operator==(const RankNumber&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<RankNumber> = {.spelling = {"rank", 0},
+                                           .role = Role::kConstant,
+                                           .before = {Of<&RankNumber::dtype>(Written::kDType)}};
+
 /// (local) -> replicated, over all ranks or across nodes.
 struct AllReduce {
   ReduceKind kind{};

@@ -96,16 +96,6 @@ inline constexpr OpRow kRow<Count> = {
     .role = Role::kConstant,
     .before = {Of<&Count::dtype>(Written::kDType), Of<&Count::shape>(Written::kShape)}};
 
-/// (): the rank's number in its pipeline stage, a local scalar.
-struct RankNumber {
-  DType dtype{};
-  bool operator==(const RankNumber&) const = default;
-};
-template <>
-inline constexpr OpRow kRow<RankNumber> = {.spelling = {"rank", 0},
-                                           .role = Role::kConstant,
-                                           .before = {Of<&RankNumber::dtype>(Written::kDType)}};
-
 /// (a, ...): an elementwise function (pointwise.inc), with NumPy broadcasting.
 struct Pointwise {
   Pw fn{};
@@ -223,9 +213,9 @@ inline constexpr OpRow kRow<MatMul> = {
     .after = {Of<&MatMul::transpose_a>(Written::kFlag, "transpose_a"),
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};
 
-/// (...): an operation of which is known what it costs, not what it computes: programs with one are
-/// planned and simulated, but not run. Local where an operand is. On each rank it computes `flops`
-/// and sends `link_bytes` to others; with some it is a collective.
+/// (...): an operation that is planned and simulated, but not run, as only its costs are known: on
+/// each rank it computes `flops` and sends `link_bytes`; with some it is a collective. Local where
+/// an operand is.
 struct Opaque {
   std::string what;  // a name: "sort"
   DType dtype{};

@@ -219,6 +219,8 @@ class Implementation {
       return index / SlicingOf(shape, op->dim, 1).inner % shape[op->dim].size;
     }
     const double operand = Of(inputs.back(), rank, index);
+    if (const auto* op = As<BitCast>(g_, id))
+      return BitCastElement(types_[inputs[0]].dtype, op->dtype, operand);
     return As<Cast>(g_, id) ? Result(id, operand) : operand;
   }
 
