@@ -49,7 +49,8 @@ def read_arguments():
     return read
 
 
-o = read_arguments()
+# Where it is imported (tests/hlo/make.py), the usual sizes.
+o = read_arguments() if __name__ == "__main__" else argparse.Namespace(**kSizes)
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={o.ranks}"
 
 try:
@@ -209,4 +210,5 @@ def measure():
     print("version", jax.__version__)
 
 
-{"make": make, "compare": compare, "time": measure}[o.command]()
+if __name__ == "__main__":
+    {"make": make, "compare": compare, "time": measure}[o.command]()

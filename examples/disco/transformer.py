@@ -60,19 +60,20 @@ def batch_shapes(dims, n):
             "target": jax.ShapeDtypeStruct((n, dims.target + 1), jnp.int32)}  # fmt: skip
 
 
-def sinusoids(length, width):
+def sinusoids(length, width, dtype):
     """[length, width]: sines, then cosines."""
     shape = (length, width // 2)
-    position = jax.lax.broadcasted_iota(jnp.float32, shape, 0)
-    column = jax.lax.broadcasted_iota(jnp.float32, shape, 1)
+    position = jax.lax.broadcasted_iota(dtype, shape, 0)
+    column = jax.lax.broadcasted_iota(dtype, shape, 1)
     angle = position * jnp.exp(column * (-2 * jnp.log(10000.0) / width))
     return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], -1)
 
 
 def embed(params, tokens):
     """[n, length] of int32 to [n, length, width]."""
-    width = params["tokens"].shape[-1]
-    return width**0.5 * params["tokens"][tokens] + sinusoids(tokens.shape[1], width)
+    table = params["tokens"]
+    width = table.shape[-1]
+    return width**0.5 * table[tokens] + sinusoids(tokens.shape[1], width, table.dtype)
 
 
 def attend(params, x, memory, heads, is_causal=False):
