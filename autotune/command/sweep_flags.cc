@@ -311,9 +311,9 @@ std::string SweepHelp() {
   --search=auto   how to go through the variants: exhaustive (all, each timed to the end), racing
                   (all; drops what is slower), model (what a model of the times promises, and random
                   ones), evolution (mixtures of the fastest, and random ones)
-    --retune        tunes again what the cache has
-  --plan-only     runs nothing: plans kernels, calls and their order on a simulator, also of programs
-                  that cannot run here, on as many ranks as wanted
+  --retune        tunes again what the cache has
+  --plan-only     runs nothing: plans kernels, calls and their order on a simulator, on as many
+                  ranks as wanted, also of programs that cannot run here
   --device=h100   the device of a plan: v100, a100, h100 or b200, by its data sheet
   --link=100      Gbit/s that a rank of a plan sends
   --trace=FILE    the timeline of a plan, for chrome://tracing and Perfetto
