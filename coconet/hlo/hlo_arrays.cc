@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/base/casts.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -19,6 +20,10 @@ double Stored(DType dtype, double number) {
 }
 
 Shape ShapeOf(const HloShape& shape) { return Shape(shape.dims.begin(), shape.dims.end()); }
+
+bool SameBits(double a, double b) {
+  return absl::bit_cast<uint64_t>(a) == absl::bit_cast<uint64_t>(b);
+}
 
 std::vector<int> Identity(int rank) {
   std::vector<int> at(static_cast<size_t>(rank));
@@ -269,22 +274,61 @@ HloValue HloArrays::Reshaped(const HloValue& a, HloShape shape) {
   return Of(tensor, std::move(shape));
 }
 
+const std::vector<HloValue>* HloArrays::PartsAlong(const HloValue& a, int dim) const {
+  if (a.number.has_value() || a.tensor.id() < 0 || a.at != Identity(a.rank())) return nullptr;
+  const auto join = joins_.find(a.tensor.id());
+  return join == joins_.end() || join->second.dim != dim ? nullptr : &join->second.parts;
+}
+
 HloValue HloArrays::Ranged(const HloValue& a, int dim, int64_t begin, int64_t end) {
+  const auto d = static_cast<size_t>(dim);
   HloValue result = a;
-  int64_t& extent = result.shape.dims[static_cast<size_t>(dim)];
-  const bool is_all = begin == 0 && end == extent;
+  int64_t& extent = result.shape.dims[d];
+  if (begin == 0 && end == extent) return a;
   extent = end - begin;
-  const int at = a.at[static_cast<size_t>(dim)];
-  if (at >= 0 && !is_all && a.tensor.id() >= 0) result.tensor = SubTensor(a.tensor, at, begin, end);
+  if (const std::vector<HloValue>* parts = PartsAlong(a, dim); parts != nullptr && begin < end) {
+    std::vector<HloValue> within;
+    int64_t before = 0;  // elements of the parts so far
+    for (const HloValue& part : *parts) {
+      const int64_t of_part = part.shape.dims[d];
+      const int64_t first = std::max(begin - before, int64_t{0}),
+                    last = std::min(end - before, of_part);
+      if (first < last) within.push_back(Ranged(part, dim, first, last));
+      before += of_part;
+    }
+    return within.size() == 1 ? within[0] : Joined(within, dim, result.shape);
+  }
+  const int at = a.at[d];
+  if (at >= 0 && a.tensor.id() >= 0) result.tensor = SubTensor(a.tensor, at, begin, end);
   return result;
 }
 
 HloValue HloArrays::Joined(absl::Span<const HloValue> parts, int dim, HloShape shape) {
-  std::vector<Tensor> tensors;
+  const auto d = static_cast<size_t>(dim);
+  std::vector<HloValue> flat;
+  const auto add = [&](const HloValue& part) {
+    if (part.shape.dims[d] == 0) return;
+    const bool continues = !flat.empty() && part.number.has_value() &&
+                           flat.back().number.has_value() &&
+                           SameBits(*part.number, *flat.back().number);
+    if (continues) {
+      flat.back().shape.dims[d] += part.shape.dims[d];
+    } else {
+      flat.push_back(part);
+    }
+  };
   for (const HloValue& part : parts) {
-    if (part.shape.dims[static_cast<size_t>(dim)] > 0) tensors.push_back(Whole(part));
+    if (const std::vector<HloValue>* inner = PartsAlong(part, dim); inner != nullptr) {
+      for (const HloValue& of_part : *inner) add(of_part);
+    } else {
+      add(part);
+    }
   }
-  if (tensors.empty()) return Constant(0, std::move(shape));
+  if (flat.empty()) return Constant(0, std::move(shape));
+  if (flat.size() == 1 && flat[0].number.has_value())
+    return Constant(*flat[0].number, std::move(shape));
+  std::vector<Tensor> tensors;
+  for (const HloValue& part : flat) tensors.push_back(Whole(part));
   // A Concat takes so many at once.
   while (tensors.size() > 1) {
     std::vector<Tensor> joined;
@@ -296,6 +340,8 @@ HloValue HloArrays::Joined(absl::Span<const HloValue> parts, int dim, HloShape s
     }
     tensors = std::move(joined);
   }
+  if (flat.size() > 1 && tensors[0].id() >= 0)
+    joins_.try_emplace(tensors[0].id(), Join{dim, std::move(flat)});
   return Of(tensors[0], std::move(shape));
 }
 

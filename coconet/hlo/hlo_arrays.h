@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "coconet/hlo/text/hlo_module.h"
 #include "coconet/language/language.h"
@@ -65,6 +66,8 @@ class HloArrays {
   /// HLO's broadcast: dimension d of the array is dims[d] of the result.
   static HloValue Broadcast(const HloValue& a, absl::Span<const int64_t> dims, HloShape shape);
   HloValue Reshaped(const HloValue& a, HloShape shape);
+  /// [begin, end) along a dimension. Of what was joined along it, those of its parts: loops that
+  /// fill an array row by row, and take its rows, copy none.
   HloValue Ranged(const HloValue& a, int dim, int64_t begin, int64_t end);
   HloValue Joined(absl::Span<const HloValue> parts, int dim, HloShape shape);
   HloValue Reversed(const HloValue& a, absl::Span<const int64_t> dims);
@@ -80,9 +83,16 @@ class HloArrays {
   /// elements are equal.
   Tensor At(const HloValue& a, absl::Span<const int> at, int rank);
   Tensor Typed(const HloValue& a);
+  /// The parts of an array that was joined along the dimension; null of others.
+  const std::vector<HloValue>* PartsAlong(const HloValue& a, int dim) const;
 
+  struct Join {
+    int dim = 0;
+    std::vector<HloValue> parts;
+  };
   Program& program_;
   const int64_t ranks_;
+  absl::flat_hash_map<int, Join> joins_;  // by tensor
 };
 
 }  // namespace coconet

@@ -99,6 +99,29 @@ TEST(ImportHlo, Conversions) {
             List(11, [](int64_t i) { return In("x", i); }));
 }
 
+TEST(ImportHlo, RowsOfWhatIsFilledRowByRowAreNotCopied) {
+  const std::string fill =
+      "x = f32[3] parameter(0)\n z = f32[] constant(0)\n i0 = s32[] constant(0)\n"
+      "i1 = s32[] constant(1)\n i2 = s32[] constant(2)\n"
+      "s = f32[4,3] broadcast(z), dimensions={}\n n = f32[3] negate(x)\n"
+      "r0 = f32[1,3] reshape(x)\n r1 = f32[1,3] reshape(n)\n"
+      "a = f32[4,3] dynamic-update-slice(s, r0, i0, i0)\n"
+      "b = f32[4,3] dynamic-update-slice(a, r1, i2, i0)\n";
+  const absl::StatusOr<ImportedHlo> taken =
+      Import(Module(fill + "d = f32[1,3] dynamic-slice(b, i2, i0), dynamic_slice_sizes={1,3}\n"
+                           "e = f32[1,3] dynamic-slice(b, i1, i0), dynamic_slice_sizes={1,3}\n"
+                           "f = f32[1,3] add(d, e)"));
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_THAT(Print(taken->program), Not(HasSubstr("concat")));
+  EXPECT_THAT(Print(taken->program), Not(HasSubstr("slice")));
+  EXPECT_EQ(Result(fill), List(12, [](int64_t i) {
+              return i < 3 ? In("x", i) : i / 3 == 2 ? -In("x", i - 6) : 0;
+            }));
+  EXPECT_EQ(Result(fill + "g = f32[3,2] slice(b), slice={[0:3], [1:3]}"), List(6, [](int64_t i) {
+              return i < 2 ? In("x", i + 1) : i > 3 ? -In("x", i - 3) : 0;
+            }));
+}
+
 TEST(ImportHlo, BitsAreConverted) {
   EXPECT_EQ(Result("i = u32[3] iota(), iota_dimension=0\n o = u32[] constant(1065353216)\n"
                    "b = u32[3] broadcast(o), dimensions={}\n c = u32[] constant(21)\n"
