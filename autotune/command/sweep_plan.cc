@@ -13,6 +13,7 @@
 #include "autotune/simulation/timeline.h"
 #include "coconet/base/status.h"
 #include "coconet/base/table.h"
+#include "coconet/ir/lists.h"
 #include "coconet/language/language.h"
 
 namespace coconet {
@@ -85,10 +86,12 @@ absl::StatusOr<std::string> PlanText(const SweepFlags& flags, const Graph& progr
   rates.SetLink(flags.link_gbits);
   const NominalCostModel model(rates);
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(program, flags.sizes));
+  const Graph written = Expand(bound);  // without lists
+
   const double seconds = std::min(kMostSeconds, flags.budget_s);
   ASSIGN_OR_RETURN(
       const PlannedIteration planned,
-      PlanIteration(bound, Target(rates.ranks), model,
+      PlanIteration(written, Target(rates.ranks), model,
                     {.seconds = seconds,
                      .go_on = [&] { return !interrupted(); },
                      .progress =
