@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -61,6 +62,21 @@ class Importer {
 
  private:
   // ---- Declarations
+
+  /// Before XLA partitions a module, arrays that devices have parts of are whole in its text,
+  /// outside of manual regions. What it has become of can be told by collectives and a schedule.
+  bool IsPartitioned() const {
+    const absl::string_view* attributes = module_.Find("frontend_attributes");
+    if (attributes != nullptr && absl::StrContains(*attributes, "sdy.mesh")) return false;
+    bool has_collective = module_.Find("is_scheduled") != nullptr;
+    for (const HloComputation& computation : module_.computations) {
+      for (const HloInstruction& instruction : computation.instructions) {
+        if (IsPlacement(CustomCallTarget(instruction))) return false;
+        has_collective |= instruction.Find("channel_id") != nullptr;
+      }
+    }
+    return has_collective;
+  }
 
   absl::Status FindAliases() {
     ASSIGN_OR_RETURN(const std::vector<HloAlias> aliases, AliasesOf(module_));
@@ -145,6 +161,12 @@ class Importer {
     if (const auto at = manual_.find(index); at != manual_.end()) {
       is_replicated = at->second == shape;
       shape = at->second;
+    } else if (result_.partitions > 1 && sharding != nullptr && IsSplit(*sharding) &&
+               !IsPartitioned()) {
+      return absl::UnimplementedError(absl::StrCat(
+          Where(parameter), ": devices have parts of it, of which the module does not say what ",
+          "they do, as it is not partitioned yet; want a step by shard_map, or the text after ",
+          "partitioning: jax.jit(f).lower(...).compile().as_text()"));
     }
     if (local_.contains(number)) is_replicated = false;
     const auto output = outputs_.find(number);

@@ -426,6 +426,34 @@ TEST(ImportHlo, CountsUnsupportedOperations) {
               HasSubstr("1 x all-reduce in groups of different sizes"));
 }
 
+TEST(ImportHlo, ModulesThatAreNotPartitionedAreRefused) {
+  const std::string split = "x = f32[4,2] parameter(0), sharding={devices=[2,1]<=[2]}\n";
+  const std::string copy = split + " r = f32[4,2] copy(x)";
+  EXPECT_THAT(MistakeIn(copy, ", num_partitions=2"), HasSubstr("it is not partitioned yet"));
+  EXPECT_THAT(MistakeIn(split + " r = f32[4,2] custom-call(x), custom_call_target=\"Sharding\", "
+                                "sharding={replicated}",
+                        ", num_partitions=2"),
+              HasSubstr("it is not partitioned yet"));
+  // Scheduled, or with collectives: it has been partitioned.
+  EXPECT_EQ(Result(copy, 2, 1, ", num_partitions=2, is_scheduled=true").size(), 8u);
+  EXPECT_EQ(Result(split + " r = f32[8,2] all-gather(x), dimensions={0}, replica_groups={{0,1}}" +
+                       kGlobal,
+                   2, 1, ", num_partitions=2")
+                .size(),
+            16u);
+  // All devices have the same.
+  for (const char* sharding :
+       {"{replicated}", "{devices=[1,1,2]<=[2] last_tile_dim_replicate}",
+        "{devices=[1,1,2]<=[2] last_tile_dims={replicated}}", "{maximal device=0}"}) {
+    EXPECT_EQ(Result(absl::StrCat("x = f32[4,2] parameter(0), sharding=", sharding,
+                                  "\n r = f32[4,2] copy(x)"),
+                     2, 1, ", num_partitions=2")
+                  .size(),
+              8u)
+        << sharding;
+  }
+}
+
 TEST(ImportHlo, FromText) {
   const absl::StatusOr<Graph> program = FromHlo(Module("x = f32[4] parameter(0)"));
   ASSERT_TRUE(program.ok()) << program.status();

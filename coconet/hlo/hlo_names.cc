@@ -1,7 +1,12 @@
 #include "coconet/hlo/hlo_names.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
 #include "absl/strings/strip.h"
 
 namespace coconet {
@@ -39,6 +44,26 @@ std::string NameOf(const HloInstruction& parameter) {
 
 bool IsReplicated(absl::string_view sharding) {
   return absl::StrContains(sharding, "{replicated}") || absl::StrContains(sharding, "{maximal");
+}
+
+bool IsSplit(absl::string_view sharding) {
+  constexpr absl::string_view kDevices = "devices=[";
+  const size_t begin = sharding.find(kDevices);
+  if (begin == absl::string_view::npos) return false;
+  absl::string_view tiles = sharding.substr(begin + kDevices.size());
+  tiles = tiles.substr(0, tiles.find(']'));
+  std::vector<absl::string_view> extents = absl::StrSplit(tiles, ',');
+  // Dimensions behind those of the array: devices that have the same part.
+  size_t copies = absl::StrContains(sharding, "last_tile_dim_replicate") ? 1 : 0;
+  constexpr absl::string_view kLast = "last_tile_dims={";
+  if (const size_t last = sharding.find(kLast); last != absl::string_view::npos) {
+    absl::string_view kinds = sharding.substr(last + kLast.size());
+    kinds = kinds.substr(0, kinds.find('}'));
+    copies = 1 + static_cast<size_t>(std::count(kinds.begin(), kinds.end(), ','));
+  }
+  extents.resize(extents.size() - std::min(copies, extents.size()));
+  return std::any_of(extents.begin(), extents.end(),
+                     [](absl::string_view extent) { return extent != "1"; });
 }
 
 bool IsPlacement(absl::string_view target) {

@@ -14,6 +14,8 @@ std::string NameFrom(absl::string_view text);
 std::string NameOf(const HloInstruction& parameter);
 
 bool IsReplicated(absl::string_view sharding);
+/// "{devices=[2,1]<=[2]}": devices have parts of the array.
+bool IsSplit(absl::string_view sharding);
 
 /// A custom call that only says how arrays lie over devices.
 bool IsPlacement(absl::string_view target);
