@@ -81,7 +81,41 @@ absl::Status Wrong(const HloInstruction& instruction, absl::string_view name,
                    text == nullptr ? "none" : absl::StrCat("'", text->substr(0, kShown), "'")));
 }
 
-/// "[2,4]<=[4,2]T(1,0)" after its beginning.
+/// Fills in groups of `size` devices, which count through a mesh of these extents, the dimensions
+/// in the order `order`, the first one slowest. False where the numbers do not fit together.
+bool CountThroughMesh(absl::Span<const int64_t> mesh, absl::Span<const int64_t> order, int64_t size,
+                      std::vector<std::vector<int64_t>>& groups) {
+  std::vector<int64_t> sorted(order.begin(), order.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) return false;
+  }
+  if (order.size() != mesh.size() || mesh.empty()) return false;
+  int64_t devices = 1;
+  for (int64_t extent : mesh) {
+    if (extent < 1 || extent > kMostDevices) return false;
+    devices *= extent;
+    if (devices > kMostDevices) return false;
+  }
+  if (size < 1 || devices % size != 0) return false;
+  std::vector<int64_t> strides(mesh.size(), 1);  // of the mesh, row major
+  for (size_t i = mesh.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * mesh[i];
+  std::vector<int64_t> index(mesh.size(), 0);  // in the order of `order`
+  groups.assign(static_cast<size_t>(devices / size), {});
+  for (int64_t i = 0; i < devices; ++i) {
+    int64_t device = 0;
+    for (size_t d = 0; d < order.size(); ++d)
+      device += index[d] * strides[static_cast<size_t>(order[d])];
+    groups[static_cast<size_t>(i / size)].push_back(device);
+    for (size_t d = order.size(); d-- > 0;) {
+      if (++index[d] < mesh[static_cast<size_t>(order[d])]) break;
+      index[d] = 0;
+    }
+  }
+  return true;
+}
+
+/// "[2,4]<=[4,2]T(1,0)".
 bool ReadIota(Reader& reader, std::vector<std::vector<int64_t>>& groups) {
   std::vector<int64_t> shape, mesh, order;
   if (!reader.Integers("[", "]", shape) || !reader.Accept("<=") || !reader.Integers("[", "]", mesh))
@@ -92,36 +126,45 @@ bool ReadIota(Reader& reader, std::vector<std::vector<int64_t>>& groups) {
     order.resize(mesh.size());
     std::iota(order.begin(), order.end(), 0);
   }
-  std::vector<int64_t> sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] != static_cast<int64_t>(i)) return false;
+  if (shape.size() != 2 || !CountThroughMesh(mesh, order, shape[1], groups)) return false;
+  return shape[0] == static_cast<int64_t>(groups.size());
+}
+
+/// "'x'".
+bool ReadAxis(Reader& reader, absl::string_view& name) {
+  if (!reader.Accept("'")) return false;
+  name = reader.Word("'");
+  return reader.Accept("'");
+}
+
+/// "mesh['x'=2,'y'=4] {'y'}": groups along axes of a mesh.
+bool ReadAxes(Reader& reader, std::vector<std::vector<int64_t>>& groups) {
+  std::vector<absl::string_view> axes;
+  std::vector<int64_t> mesh, order, last;
+  int64_t size = 1;
+  if (!reader.Accept("mesh[")) return false;
+  while (mesh.empty() || reader.Accept(",")) {
+    if (!ReadAxis(reader, axes.emplace_back()) || !reader.Accept("=") ||
+        !reader.Integer(mesh.emplace_back()))
+      return false;
   }
-  if (order.size() != mesh.size() || shape.size() != 2) return false;
-  int64_t devices = 1;
-  for (int64_t extent : mesh) {
-    if (extent < 1 || extent > kMostDevices) return false;
-    devices *= extent;
-    if (devices > kMostDevices) return false;
+  if (!reader.Accept("]") || !reader.Accept("{")) return false;
+  while (last.empty() || reader.Accept(",")) {
+    absl::string_view axis;
+    if (!ReadAxis(reader, axis)) return false;
+    const auto at = std::find(axes.begin(), axes.end(), axis);
+    if (at == axes.end()) return false;
+    last.push_back(at - axes.begin());
+    const int64_t extent = mesh[static_cast<size_t>(last.back())];
+    if (extent < 1 || extent > kMostDevices / size) return false;
+    size *= extent;
   }
-  if (shape[0] < 1 || shape[1] < 1 || shape[0] > kMostDevices || shape[1] > kMostDevices ||
-      shape[0] * shape[1] != devices)
-    return false;
-  std::vector<int64_t> strides(mesh.size(), 1);  // of the mesh, row major
-  for (size_t i = mesh.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * mesh[i];
-  std::vector<int64_t> index(mesh.size(), 0);  // in the order of T
-  groups.assign(static_cast<size_t>(shape[0]), {});
-  for (int64_t i = 0; i < devices; ++i) {
-    int64_t device = 0;
-    for (size_t d = 0; d < order.size(); ++d)
-      device += index[d] * strides[static_cast<size_t>(order[d])];
-    groups[static_cast<size_t>(i / shape[1])].push_back(device);
-    for (size_t d = order.size(); d-- > 0;) {
-      if (++index[d] < mesh[static_cast<size_t>(order[d])]) break;
-      index[d] = 0;
-    }
+  if (!reader.Accept("}")) return false;
+  for (int64_t d = 0; d < static_cast<int64_t>(mesh.size()); ++d) {
+    if (std::find(last.begin(), last.end(), d) == last.end()) order.push_back(d);
   }
-  return true;
+  order.insert(order.end(), last.begin(), last.end());
+  return CountThroughMesh(mesh, order, size, groups);
 }
 
 /// "{{0,1},{2,3}}".
@@ -273,11 +316,13 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(const HloInstruction&
   std::vector<std::vector<int64_t>> groups;
   if (text == nullptr) return groups;
   Reader reader(*text);
-  const bool ok =
-      absl::StartsWith(*text, "[") ? ReadIota(reader, groups) : ReadGroups(reader, groups);
+  const bool ok = absl::StartsWith(*text, "[")      ? ReadIota(reader, groups)
+                  : absl::StartsWith(*text, "mesh") ? ReadAxes(reader, groups)
+                                                    : ReadGroups(reader, groups);
   if (!ok || !reader.AtEnd() || !AllDifferent(groups)) {
     return Wrong(instruction, "replica_groups",
-                 "groups of different devices, {{0,1},{2,3}} or [2,2]<=[4]");
+                 "groups of different devices, {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] "
+                 "{'y'}");
   }
   return groups;
 }

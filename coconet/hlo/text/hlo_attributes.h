@@ -57,7 +57,8 @@ absl::StatusOr<std::vector<std::pair<int64_t, int64_t>>> PairsOf(const HloInstru
 
 /// The groups of devices of a collective, each in the order of their ranks in it:
 /// "{{0,1},{2,3}}" or "[2,2]<=[2,2]T(1,0)", which counts through a mesh of the given extents with
-/// its dimensions in the order of T. Empty: one group of all devices ("{}").
+/// its dimensions in the order of T; or "mesh['x'=2,'y'=2] {'y'}", along axes of a mesh. Empty: one
+/// group of all devices ("{}").
 absl::StatusOr<std::vector<std::vector<int64_t>>> GroupsOf(const HloInstruction& instruction);
 
 /// Names of computations: "to_apply=%add", "branch_computations={%a, %b}"; without '%'.

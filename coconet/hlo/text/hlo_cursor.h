@@ -107,6 +107,10 @@ class HloCursor {
     return text_.substr(begin, end - begin);
   }
 
+  void SkipLine() {
+    while (at_ < text_.size() && text_[at_] != '\n') Step();
+  }
+
   absl::StatusOr<int64_t> TakeInteger(absl::string_view what) {
     SkipBlanks();
     size_t end = at_;

@@ -91,6 +91,7 @@ class Parser {
     module_.name = cursor_.TakeName();
     if (module_.name.empty()) return cursor_.Expected("the module's name");
     RETURN_IF_ERROR(ReadAttributes(module_.attributes));
+    SkipSources();
     while (!cursor_.AtEnd()) RETURN_IF_ERROR(ReadComputation());
     if (module_.entry < 0)
       return absl::InvalidArgumentError(absl::StrCat(
@@ -109,6 +110,14 @@ class Parser {
                        "lowered.compiler_ir(\"hlo\").as_hlo_text() gives HLO"));
     }
     return cursor_.Expected("'HloModule'");
+  }
+
+  /// Tables of where instructions come from, a numbered line for each entry.
+  void SkipSources() {
+    while (cursor_.AcceptWord("FileNames") || cursor_.AcceptWord("FunctionNames") ||
+           cursor_.AcceptWord("FileLocations") || cursor_.AcceptWord("StackFrames")) {
+      while (IsHloDigit(cursor_.Peek())) cursor_.SkipLine();
+    }
   }
 
   /// ", name=value" as often as it is there.

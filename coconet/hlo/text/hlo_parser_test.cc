@@ -96,6 +96,33 @@ TEST(ParseHlo, ReadsWhatAStepSays) {
             R"({op_name="x[\"w\"]" source_file="a,b.py"})");
 }
 
+TEST(ParseHlo, PassesOverTablesOfSources) {
+  const absl::StatusOr<HloModule> module = ParseHlo(R"(HloModule m, is_scheduled=true
+
+FileNames
+1 "/home/me/step.py"
+
+FunctionNames
+1 "<module>"
+2 "step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=2 end_column=2}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+
+ENTRY e {
+  x = f32[4] parameter(0)
+  ROOT r = f32[4] negate(x)
+}
+)");
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(module->Entry().instructions.size(), 2u);
+  EXPECT_EQ(module->Entry().Root().line, 19);
+}
+
 TEST(ParseHlo, ReadsTheShortForm) {
   const absl::StatusOr<HloModule> module = ParseHlo(kShort);
   ASSERT_TRUE(module.ok()) << module.status();
@@ -150,7 +177,7 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> Groups(const std::string& grou
   return GroupsOf(module->Entry().Root());
 }
 
-TEST(HloAttributes, GroupsHaveTwoNotations) {
+TEST(HloAttributes, GroupsHaveThreeNotations) {
   EXPECT_TRUE(Groups("{}")->empty());
   EXPECT_EQ(*Groups("[1,4]<=[4]"), *Groups("{{0,1,2,3}}"));
   EXPECT_EQ(*Groups("[4,2]<=[8]"), *Groups("{{0,1},{2,3},{4,5},{6,7}}"));
@@ -158,9 +185,16 @@ TEST(HloAttributes, GroupsHaveTwoNotations) {
   EXPECT_EQ(*Groups("[4,2]<=[2,4]T(1,0)"), *Groups("{{0,4},{1,5},{2,6},{3,7}}"));
   // NumPy: arange(12).reshape(2, 3, 2).transpose(2, 0, 1).reshape(3, 4).
   EXPECT_EQ(*Groups("[3,4]<=[2,3,2]T(2,0,1)"), *Groups("{{0,2,4,6},{8,10,1,3},{5,7,9,11}}"));
-  for (const char* wrong : {"{{0,1},{1,2}}", "{{0},{}}", "{{-1}}", "[2,2]<=[5]",
-                            "[2,2]<=[2,2]T(0,0)", "[4]<=[4]", "[2,2]<=[2,2]T(1)", "[0,4]<=[4]",
-                            "[9999999,9999999]<=[9999999,9999999]", "{{0,x}}", "{0,1}", "[2,2]"}) {
+  EXPECT_EQ(*Groups("mesh['x'=2,'y'=4] {'y'}"), *Groups("{{0,1,2,3},{4,5,6,7}}"));
+  EXPECT_EQ(*Groups("mesh['x'=2,'y'=4] {'x'}"), *Groups("{{0,4},{1,5},{2,6},{3,7}}"));
+  // NumPy: arange(12).reshape(2, 3, 2).transpose(1, 2, 0).reshape(3, 4).
+  EXPECT_EQ(*Groups("mesh['a'=2,'b'=3,'c'=2] {'c','a'}"),
+            *Groups("{{0,6,1,7},{2,8,3,9},{4,10,5,11}}"));
+  for (const char* wrong :
+       {"mesh['x'=2] {'y'}", "mesh['x'=2] {'x','x'}", "mesh['x'=2]", "mesh[] {}",
+        "mesh['x'=0] {'x'}", "mesh['x'=99999999999] {'x'}", "mesh['x=2] {'x'}", "{{0,1},{1,2}}",
+        "{{0},{}}", "{{-1}}", "[2,2]<=[5]", "[2,2]<=[2,2]T(0,0)", "[4]<=[4]", "[2,2]<=[2,2]T(1)",
+        "[0,4]<=[4]", "[9999999,9999999]<=[9999999,9999999]", "{{0,x}}", "{0,1}", "[2,2]"}) {
     const auto groups = Groups(wrong);
     ASSERT_FALSE(groups.ok()) << wrong;
     EXPECT_THAT(std::string(groups.status().message()),
