@@ -89,6 +89,13 @@ HloValue HloArrays::Constant(double number, HloShape shape) {
   return value;
 }
 
+HloValue HloArrays::Tuple(std::vector<HloValue> elements) {
+  HloValue tuple;
+  for (const HloValue& element : elements) tuple.shape.elements.push_back(element.shape);
+  tuple.elements = std::move(elements);
+  return tuple;
+}
+
 HloValue HloArrays::Of(Tensor tensor, HloShape shape) {
   HloValue value;
   value.tensor = tensor;

@@ -43,6 +43,7 @@ class HloArrays {
   int64_t ranks() const { return ranks_; }
 
   static HloValue Constant(double number, HloShape shape);
+  static HloValue Tuple(std::vector<HloValue> elements);
   /// An array whose tensor has its dimensions.
   static HloValue Of(Tensor tensor, HloShape shape);
 

@@ -23,13 +23,6 @@ absl::StatusOr<HloValue> DeviceNumber(const HloModule& module, const HloInstruct
                      instruction.shape.type);
 }
 
-HloValue TupleOf(std::vector<HloValue> elements) {
-  HloValue tuple;
-  for (const HloValue& element : elements) tuple.shape.elements.push_back(element.shape);
-  tuple.elements = std::move(elements);
-  return tuple;
-}
-
 /// f of each operand, bools as numbers; of several a tuple.
 absl::StatusOr<HloValue> OfEach(const HloInstruction& instruction,
                                 absl::Span<const HloValue> operands, HloArrays& arrays,
@@ -41,8 +34,9 @@ absl::StatusOr<HloValue> OfEach(const HloInstruction& instruction,
     results.push_back(is_pred ? arrays.Cast(result, HloType::kPred) : std::move(result));
   }
   if (results.empty()) return WrongHlo(instruction, "want an operand");
-  return results.size() == 1 && !instruction.shape.is_tuple() ? results[0]
-                                                              : TupleOf(std::move(results));
+  return results.size() == 1 && !instruction.shape.is_tuple()
+             ? results[0]
+             : HloArrays::Tuple(std::move(results));
 }
 
 /// f of each operand and what combines those of all ranks.
@@ -169,7 +163,7 @@ absl::StatusOr<HloValue> AllToAlls(const HloModule& module, const HloInstruction
   std::vector<HloValue> results;
   for (int64_t i = 0; i < groups.size(); ++i)
     results.push_back(arrays.Reshaped(arrays.Ranged(received, 0, i, i + 1), operands[0].shape));
-  return TupleOf(std::move(results));
+  return HloArrays::Tuple(std::move(results));
 }
 
 absl::StatusOr<HloValue> Permuted(const HloModule&, const HloInstruction& instruction,
@@ -216,7 +210,7 @@ absl::StatusOr<HloValue> Started(const HloModule& module, const HloInstruction& 
   std::vector<HloValue> elements = {operands[0], std::move(result)};
   for (size_t i = 2; i < instruction.shape.elements.size(); ++i)
     elements.push_back(HloArrays::Constant(0, instruction.shape.elements[i]));
-  return TupleOf(std::move(elements));
+  return HloArrays::Tuple(std::move(elements));
 }
 
 /// The second half, of all-reduces and of others.

@@ -464,13 +464,12 @@ class Importer {
       if (BitsOf(a.shape.type) == 0) return a;
       return arrays_.Select(holds, a, b);
     }
-    HloValue result;
-    result.shape = a.shape;
+    std::vector<HloValue> elements;
     for (size_t i = 0; i < a.elements.size(); ++i) {
-      ASSIGN_OR_RETURN(result.elements.emplace_back(),
+      ASSIGN_OR_RETURN(elements.emplace_back(),
                        Selected(instruction, holds, a.elements[i], b.elements[i]));
     }
-    return result;
+    return HloArrays::Tuple(std::move(elements));
   }
 
   // ---- Unsupported operations

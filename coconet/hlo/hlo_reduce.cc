@@ -94,10 +94,7 @@ absl::StatusOr<HloValue> ReduceByHalves(const HloModule& module, const HloInstru
     from.push_back(HloArrays::Broadcast(operands[count + i], {}, shape));
   }
   ASSIGN_OR_RETURN(values, combined(std::move(from), values));
-  HloValue result;
-  for (const HloValue& value : values) result.shape.elements.push_back(value.shape);
-  result.elements = values;
-  return instruction.shape.is_tuple() ? result : values[0];
+  return instruction.shape.is_tuple() ? HloArrays::Tuple(std::move(values)) : values[0];
 }
 
 absl::StatusOr<HloValue> Reduce(const HloModule& module, const HloInstruction& instruction,

@@ -111,10 +111,7 @@ absl::StatusOr<HloValue> ReduceWindow(const HloModule& module, const HloInstruct
     ASSIGN_OR_RETURN(
         values, AlongWindows(std::move(values), static_cast<int>(d), window[d], combine, arrays));
   }
-  HloValue result;
-  for (const HloValue& value : values) result.shape.elements.push_back(value.shape);
-  result.elements = values;
-  return instruction.shape.is_tuple() ? result : values[0];
+  return instruction.shape.is_tuple() ? HloArrays::Tuple(std::move(values)) : values[0];
 }
 
 /// The windows' places one after the other: one is selected of each window, and the source added
