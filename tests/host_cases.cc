@@ -34,8 +34,7 @@ input g : i32[N] local
 input h : i32[N] replicated
 input u : u32[N] replicated
 output y = shift_left(all_reduce(sum, g), 8 * h)
-output z = shift_right_logical(all_reduce(max, g), 3) + cast(i32, u / bit_not(u * 0))
-output w = bit_cast(f32, bit_or(bit_and(u, 255), 1065353216))
+output z = shift_right_logical(all_reduce(max, g), 3) + bit_cast(i32, u / bit_not(u * 0))
 )";
 constexpr char kFunctions[] = R"(coconet 1
 program functions
