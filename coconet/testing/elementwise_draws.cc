@@ -190,20 +190,20 @@ Drafted ElementwiseDraws::CastOf() {
 }
 
 Drafted ElementwiseDraws::BitsOf() {
-  // Bits of floats as small integers, and bits of integers as floats in [1, 2), as random numbers
-  // are made.
-  const Drafted a = Any();
-  if (!a.there()) return a;
-  if (draft_.type(a).dtype == DType::kF32) {
-    const Drafted bits = draft_.Add(BitCast{DType::kI32}, {a}, 0x1p31);
-    return draft_.Apply(Pw::kBitAnd, {bits, draft_.Number(127, DType::kI32)}, 127);
-  }
-  const Drafted number = draft_.Cast(DType::kI32, draft_.Cast(DType::kF32, Numbers(a)));
-  const Drafted mantissa =
-      draft_.Apply(Pw::kBitAnd, {number, draft_.Number(0x7FFFFF, DType::kI32)}, 0x1p23);
-  const Drafted bits =
-      draft_.Apply(Pw::kBitOr, {mantissa, draft_.Number(0x3F800000, DType::kI32)}, 0x1p31);
-  return draft_.Add(BitCast{DType::kF32}, {bits}, 2);
+  // Floats in [1, 2) by their bits, as random numbers are made, of what is exact: of other numbers
+  // bits are not determined.
+  const Drafted indices = Indices();
+  if (!indices.there()) return indices;
+  const auto number = [&](double n) { return draft_.Number(n, DType::kI32); };
+  const Drafted mantissa = draft_.Apply(
+      Pw::kShiftLeft, {draft_.Cast(DType::kI32, indices), number(Chance(50) ? 18 : 20)}, 0x1p31);
+  const Drafted low = draft_.Apply(Pw::kBitAnd, {mantissa, number(0x7FFFFF)}, 0x1p23);
+  const Drafted bits = draft_.Apply(Pw::kBitOr, {low, number(0x3F800000)}, 0x1p31);
+  const Drafted floats = draft_.Add(BitCast{DType::kF32}, {bits}, 2);
+  if (Chance(60)) return floats;
+  const Drafted back = draft_.Add(BitCast{DType::kI32}, {floats}, 0x1p31);
+  const Drafted high = draft_.Apply(Pw::kShiftRight, {back, number(16)}, 0x1p15);
+  return draft_.Apply(Pw::kBitAnd, {high, number(127)}, 127);
 }
 
 Drafted ElementwiseDraws::Indices() { return IndicesOf(AnyTensor()); }
