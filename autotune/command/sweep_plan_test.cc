@@ -51,7 +51,8 @@ add { a = f32[] parameter(0)
 ENTRY e {
   x = f32[64,100] parameter(0)
   s = f32[64,100] sort(x), dimensions={1}, to_apply=add
-  ROOT r = f32[64,100] all-reduce(s), replica_groups=[32,2]<=[64], to_apply=add, channel_id=1, use_global_device_ids=true
+  ROOT r = f32[64,100] all-reduce(s), replica_groups=[32,2]<=[64], to_apply=add, channel_id=1,
+      use_global_device_ids=true
 }
 )");
   const std::string trace = absl::StrCat(file, ".trace");
