@@ -1,6 +1,7 @@
 // A training step that JAX wrote as HLO, imported, tuned and run, against JAX: the loss of each
-// step and all weights after the last one. COCONET_PYTHON names the interpreter that has JAX;
-// without one the comparison is skipped.
+// step and all weights after the last one. COCONET_PYTHON names the interpreter that has JAX,
+// which setup.sh does not install; without one the comparison is skipped, and
+// tests/hlo_models_test.cc compares with numbers that JAX made before.
 #include <unistd.h>
 
 #include <cstdlib>

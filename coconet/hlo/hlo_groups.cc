@@ -51,7 +51,9 @@ absl::StatusOr<HloGroups> RankGroupsOf(const HloModule& module, const HloInstruc
     if (replicas != nullptr && *replicas != "1")
       return UnsupportedHlo(instruction, "over replicas of several partitions");
     if (!groups.empty() && groups != std::vector<std::vector<int64_t>>{{0}})
-      return WrongHlo(instruction, "want groups of replicas, of which there is one");
+      return WrongHlo(instruction,
+                      "want replica_groups={} or {{0}}, have others: without channel_id and "
+                      "use_global_device_ids they list replicas, and the module has one replica");
     groups.clear();
     if (counted == Counted::kReplicas) {
       for (int64_t rank = 0; rank < result.ranks; ++rank) groups.push_back({rank});

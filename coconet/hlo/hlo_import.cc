@@ -1,23 +1,21 @@
 #include "coconet/hlo/hlo_import.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_arrays.h"
 #include "coconet/hlo/hlo_groups.h"
 #include "coconet/hlo/hlo_lifted.h"
-#include "coconet/hlo/hlo_names.h"
 #include "coconet/hlo/hlo_opaque.h"
 #include "coconet/hlo/hlo_operations.h"
 #include "coconet/hlo/text/hlo_attributes.h"
+#include "coconet/hlo/text/hlo_entry.h"
 #include "coconet/hlo/text/hlo_parser.h"
 
 namespace coconet {
@@ -37,14 +35,15 @@ class Importer {
       : module_(module),
         options_(options),
         local_(local),
+        manual_(ManualShapes(module)),
+        is_partitioned_(ranks == 1 || IsPartitioned(module)),
         program_(NameFrom(module.name)),
         arrays_(program_, ranks) {
     result_.partitions = ranks;
   }
 
   absl::StatusOr<ImportedHlo> Import() {
-    RETURN_IF_ERROR(FindAliases());
-    FindManualRegions();
+    ASSIGN_OR_RETURN(outputs_, ResultsOfParameters(module_));
     const HloComputation& entry = module_.Entry();
     std::vector<HloValue> arguments;
     for (int32_t index : entry.parameters) {
@@ -63,87 +62,6 @@ class Importer {
  private:
   // ---- Declarations
 
-  /// Before XLA partitions a module, arrays that devices have parts of are whole in its text,
-  /// outside of manual regions. What it has become of can be told by collectives and a schedule.
-  bool IsPartitioned() const {
-    const absl::string_view* attributes = module_.Find("frontend_attributes");
-    if (attributes != nullptr && absl::StrContains(*attributes, "sdy.mesh")) return false;
-    bool has_collective = module_.Find("is_scheduled") != nullptr;
-    for (const HloComputation& computation : module_.computations) {
-      for (const HloInstruction& instruction : computation.instructions) {
-        if (IsPlacement(CustomCallTarget(instruction))) return false;
-        has_collective |= instruction.Find("channel_id") != nullptr;
-      }
-    }
-    return has_collective;
-  }
-
-  absl::Status FindAliases() {
-    ASSIGN_OR_RETURN(const std::vector<HloAlias> aliases, AliasesOf(module_));
-    const HloShape& result = module_.Entry().Root().shape;
-    for (const HloAlias& alias : aliases) {
-      const HloShape* shape = &result;
-      for (int64_t index : alias.output) {
-        if (index < 0 || index >= static_cast<int64_t>(shape->elements.size()))
-          return absl::InvalidArgumentError("HloModule: input_output_alias names no result");
-        shape = &shape->elements[static_cast<size_t>(index)];
-      }
-      // Whole parameters only: JAX flattens its trees.
-      if (alias.of_parameter.empty()) outputs_.emplace(alias.parameter, alias.output);
-    }
-    return FindDonors(result);
-  }
-
-  /// A parameter that is given away takes the first result of its type that none has taken, as XLA
-  /// decides later.
-  absl::Status FindDonors(const HloShape& result) {
-    ASSIGN_OR_RETURN(const std::vector<int64_t> donors, DonorsOf(module_));
-    std::set<std::vector<int64_t>> taken;
-    for (const auto& [parameter, output] : outputs_) taken.insert(output);
-    std::map<std::string, std::deque<int64_t>> free;  // results, by type
-    for (size_t i = 0; i < result.elements.size() && !donors.empty(); ++i) {
-      const auto index = static_cast<int64_t>(i);
-      if (!taken.contains({index})) free[Text(result.elements[i])].push_back(index);
-    }
-    const HloComputation& entry = module_.Entry();
-    for (int64_t donor : donors) {
-      if (donor < 0 || donor >= static_cast<int64_t>(entry.parameters.size()))
-        return absl::InvalidArgumentError("HloModule: buffer_donor names no parameter");
-      const HloShape& shape =
-          entry.instructions[static_cast<size_t>(entry.parameters[static_cast<size_t>(donor)])]
-              .shape;
-      std::deque<int64_t>& of_type = free[Text(shape)];
-      if (of_type.empty() || outputs_.contains(donor)) continue;
-      outputs_.emplace(donor, std::vector<int64_t>{of_type.front()});
-      of_type.pop_front();
-    }
-    return absl::OkStatus();
-  }
-
-  /// By parameter of the entry that goes into a manual region: its shape there.
-  void FindManualRegions() {
-    const HloComputation& entry = module_.Entry();
-    std::vector<int32_t> source(entry.instructions.size(), -1);
-    for (size_t i = 0; i < entry.instructions.size(); ++i) {
-      const HloInstruction& instruction = entry.instructions[i];
-      if (instruction.opcode == "parameter") source[i] = static_cast<int32_t>(i);
-      const absl::string_view name = CustomCallTarget(instruction);
-      const bool enters = name == "SPMDFullToShardShape" || name == "xla.sdy.GlobalToLocalShape";
-      if (name != "Sharding" && !enters) continue;
-      const std::vector<HloShape> shapes = instruction.shape.is_tuple()
-                                               ? instruction.shape.elements
-                                               : std::vector<HloShape>{instruction.shape};
-      for (size_t k = 0; k < std::min(shapes.size(), instruction.operands.size()); ++k) {
-        const int32_t from = source[static_cast<size_t>(instruction.operands[k])];
-        if (from < 0) continue;
-        if (enters)
-          manual_.emplace(from, shapes[k]);
-        else if (!instruction.shape.is_tuple())
-          source[i] = from;
-      }
-    }
-  }
-
   std::string Unique(std::string name) {
     const std::string first = name;
     while (!names_.insert(name).second) name = absl::StrCat(first, "_", ++copies_[first]);
@@ -161,12 +79,12 @@ class Importer {
     if (const auto at = manual_.find(index); at != manual_.end()) {
       is_replicated = at->second == shape;
       shape = at->second;
-    } else if (result_.partitions > 1 && sharding != nullptr && IsSplit(*sharding) &&
-               !IsPartitioned()) {
+    } else if (!is_partitioned_ && sharding != nullptr && IsSplit(*sharding)) {
       return absl::UnimplementedError(absl::StrCat(
-          Where(parameter), ": devices have parts of it, of which the module does not say what ",
-          "they do, as it is not partitioned yet; want a step by shard_map, or the text after ",
-          "partitioning: jax.jit(f).lower(...).compile().as_text()"));
+          Where(parameter),
+          ": it is split over devices, and the module is not partitioned yet, so ",
+          "that it does not say what each device computes; want a step by shard_map, or the text ",
+          "after partitioning: jax.jit(f).lower(...).compile().as_text()"));
     }
     if (local_.contains(number)) is_replicated = false;
     const auto output = outputs_.find(number);
@@ -361,7 +279,6 @@ class Importer {
       if (IsPlacement(target) && operands.size() == 1) return operands[0];
       return Skip(instruction, absl::StrCat("custom-call to ", target), operands);
     }
-    if (!IsHloOpcode(opcode)) return WrongHlo(instruction, "want an operation of HLO");
     for (const HloValue& operand : operands) {
       if (operand.is_skipped)
         return Skip(instruction, std::string(KnowsHlo(opcode) ? "" : opcode), operands);
@@ -553,11 +470,12 @@ class Importer {
   const HloModule& module_;
   const HloImportOptions options_;
   std::set<int64_t>& local_;
+  const std::map<int32_t, HloShape> manual_;  // by parameter's instruction
+  const bool is_partitioned_;
   Program program_;
   HloArrays arrays_;
   ImportedHlo result_;
   std::map<int64_t, std::vector<int64_t>> outputs_;  // by aliased parameter
-  std::map<int32_t, HloShape> manual_;               // by parameter's instruction
   std::set<std::string> names_;
   std::map<std::string, int64_t> copies_;  // of names that several parameters have
   std::map<std::vector<int64_t>, std::pair<std::string, Tensor>> states_;  // by result

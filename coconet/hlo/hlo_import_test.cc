@@ -429,11 +429,12 @@ TEST(ImportHlo, CountsUnsupportedOperations) {
 TEST(ImportHlo, ModulesThatAreNotPartitionedAreRefused) {
   const std::string split = "x = f32[4,2] parameter(0), sharding={devices=[2,1]<=[2]}\n";
   const std::string copy = split + " r = f32[4,2] copy(x)";
-  EXPECT_THAT(MistakeIn(copy, ", num_partitions=2"), HasSubstr("it is not partitioned yet"));
+  EXPECT_THAT(MistakeIn(copy, ", num_partitions=2"),
+              HasSubstr("the module is not partitioned yet"));
   EXPECT_THAT(MistakeIn(split + " r = f32[4,2] custom-call(x), custom_call_target=\"Sharding\", "
                                 "sharding={replicated}",
                         ", num_partitions=2"),
-              HasSubstr("it is not partitioned yet"));
+              HasSubstr("the module is not partitioned yet"));
   // Scheduled, or with collectives: it has been partitioned.
   EXPECT_EQ(Result(copy, 2, 1, ", num_partitions=2, is_scheduled=true").size(), 8u);
   EXPECT_EQ(Result(split + " r = f32[8,2] all-gather(x), dimensions={0}, replica_groups={{0,1}}" +

@@ -26,9 +26,6 @@ struct HloCosts {
 HloCosts CostsOf(const HloInstruction& instruction, absl::Span<const HloValue> operands,
                  int64_t group);
 
-/// Whether XLA has instructions of this kind.
-bool IsHloOpcode(absl::string_view opcode);
-
 /// A name of the text form for what is opaque: "sort", "custom_call.te_fused_attn_forward_ffi".
 std::string OpaqueName(absl::string_view what);
 

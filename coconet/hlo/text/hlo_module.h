@@ -130,6 +130,9 @@ struct HloModule {
   const HloComputation* FindComputation(absl::string_view name) const;
 };
 
+/// Whether XLA has instructions of this kind.
+bool IsHloOpcode(absl::string_view opcode);
+
 /// "line 7: %add.3 = f32[4] add": where messages say an error is.
 std::string Where(const HloInstruction& instruction);
 

@@ -205,6 +205,9 @@ class Parser {
     instruction.opcode = cursor_.TakeName();
     if (instruction.opcode.empty())
       return InInstruction(instruction, cursor_.Expected("an opcode"));
+    if (!IsHloOpcode(instruction.opcode))
+      return absl::InvalidArgumentError(
+          absl::StrCat(Where(instruction), ": want an operation of HLO"));
     RETURN_IF_ERROR(InInstruction(instruction, ReadOperands(instruction)));
     RETURN_IF_ERROR(InInstruction(instruction, ReadAttributes(instruction.attributes)));
     const auto number = static_cast<int32_t>(computation.instructions.size());
