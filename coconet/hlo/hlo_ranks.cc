@@ -5,23 +5,12 @@
 #include <vector>
 
 #include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 namespace {
 
 bool IsLocal(Tensor tensor) { return tensor.id() >= 0 && tensor.type().layout == Layout::Local(); }
-
-FoldKind FoldKindOf(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return FoldKind::kSum;
-    case ReduceKind::kMax:
-      return FoldKind::kMax;
-    case ReduceKind::kMin:
-      return FoldKind::kMin;
-  }
-  CC_CHECK(false);
-}
 
 HloShape WithFirst(int64_t extent, HloShape shape) {
   shape.dims.insert(shape.dims.begin(), extent);
@@ -110,7 +99,7 @@ HloValue HloRanks::Reduced(ReduceKind kind, const HloValue& a) {
                : a;
   }
   if (groups_.groups.size() == 1) return HloArrays::Of(AllReduce(kind, arrays_.Whole(a)), a.shape);
-  return arrays_.Folded(FoldKindOf(kind), Gathered(a), {0}, a.shape);
+  return arrays_.Folded(WithinRank(kind), Gathered(a), {0}, a.shape);
 }
 
 HloValue HloRanks::ReducedAndScattered(ReduceKind kind, const HloValue& a) {

@@ -8,6 +8,7 @@
 #include "coconet/hlo/hlo_lifted.h"
 #include "coconet/hlo/hlo_operations.h"
 #include "coconet/hlo/text/hlo_attributes.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 namespace {
@@ -18,7 +19,7 @@ bool Is(const HloValue& value, double number) { return value.number == number; }
 HloValue ReduceOne(ReduceKind kind, const HloValue& a, const HloValue& init,
                    const std::vector<int64_t>& dims, const HloShape& shape, HloArrays& arrays) {
   const bool is_sum = kind == ReduceKind::kSum, is_max = kind == ReduceKind::kMax;
-  const FoldKind fold = is_sum ? FoldKind::kSum : is_max ? FoldKind::kMax : FoldKind::kMin;
+  const FoldKind fold = WithinRank(kind);
   if (a.shape.type == HloType::kPred) {
     HloShape of_numbers = shape;
     of_numbers.type = HloType::kU8;

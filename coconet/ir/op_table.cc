@@ -244,6 +244,18 @@ ReduceKind AcrossRanks(FoldKind kind) {
   return kind == FoldKind::kMin ? ReduceKind::kMin : ReduceKind::kSum;
 }
 
+FoldKind WithinRank(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum:
+      return FoldKind::kSum;
+    case ReduceKind::kMax:
+      return FoldKind::kMax;
+    case ReduceKind::kMin:
+      return FoldKind::kMin;
+  }
+  CC_CHECK(false);
+}
+
 bool IsElementwise(const Op& op) { return RoleOf(op) == Role::kElementwise; }
 
 bool IsComputation(const Op& op) {

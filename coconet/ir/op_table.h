@@ -71,6 +71,8 @@ std::optional<int> RowDimOf(const Op& op, size_t dims);
 
 /// What reduces the contributions of several ranks: their sum, also for means.
 ReduceKind AcrossRanks(FoldKind kind);
+/// The same reduction within a rank.
+FoldKind WithinRank(ReduceKind kind);
 
 /// What computes each element from those of the same place, however the tensor is cut.
 bool IsElementwise(const Op& op);

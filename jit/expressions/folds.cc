@@ -19,18 +19,6 @@ double GreatestOf(DType dtype) {
   return IsFloat(dtype) ? std::numeric_limits<double>::infinity() : MaxFinite(dtype);
 }
 
-FoldKind FoldOf(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return FoldKind::kSum;
-    case ReduceKind::kMax:
-      return FoldKind::kMax;
-    case ReduceKind::kMin:
-      return FoldKind::kMin;
-  }
-  CC_CHECK(false);
-}
-
 }  // namespace
 
 absl::string_view FoldKindText(FoldKind kind) {
@@ -85,7 +73,7 @@ std::string FromTotal(KernelContext& k, NodeId id, absl::string_view total) {
 
 std::string TotalOf(KernelContext& k, ReduceKind kind, DType dtype, absl::string_view statements,
                     absl::string_view result) {
-  const FoldKind fold = FoldOf(kind);
+  const FoldKind fold = WithinRank(kind);
   const std::string tensors = k.args.LaunchInteger("tensors", k.u.tensors);
   k.args.LaunchMember("const Each* each", "each", {{Arg::Kind::kTable, -1, 0}});
   return absl::StrCat("TotalOf<", FoldKindText(fold), ">(grid, ", tensors, ", ",
