@@ -52,7 +52,8 @@ absl::Status RunWorld(const WorldOptions& options, const RankBody& body) {
     case Backend::kHost:
       return UnderMpi() ? RunMpiWorld(request, body) : RunThreadWorld(request, body);
     case Backend::kCuda:
-      return UnderMpi() ? RunCudaMpiWorld(request, body) : RunCudaWorld(request, body);
+      return UnderMpi() ? RunOnMpi(request, CudaRanksOfProcesses(), body)
+                        : RunCudaWorld(request, body);
     case Backend::kSimt: {
       if (UnderMpi())
         return absl::UnimplementedError(

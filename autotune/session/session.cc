@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "autotune/session/load/program_loader.h"
@@ -106,6 +107,13 @@ absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
 
 Session::Session(Rank& rank, SessionOptions options)
     : state_(std::make_shared<SessionState>(rank, std::move(options))) {}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Join(const JoinOptions& join,
+                                                       SessionOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Membership> member, coconet::Join(join));
+  return absl::WrapUnique(
+      new Session(std::make_shared<SessionState>(std::move(member), std::move(options))));
+}
 
 Session::~Session() { state_->cache = nullptr; }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "coconet/ir/graph.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/compile/compiler.h"
+#include "runtime/join.h"
 #include "runtime/rank.h"
 #include "runtime/world.h"
 
@@ -72,10 +74,16 @@ struct SessionOptions {
   std::function<void(absl::string_view)> warn;
 };
 
-/// A rank's entry to the library. Created by RunRanks; used by its rank's thread only.
+/// A rank's entry to the library.
 class Session {
  public:
+  /// Of a rank that RunWorld started, which outlives everything that the session makes.
   Session(Rank& rank, SessionOptions options);
+  /// Collective. Of a rank that somebody else started. Errors as of Join (runtime/join.h). The rank
+  /// leaves its world when the session and all that it made are gone; after an error that ends the
+  /// session, it leaves at once.
+  static absl::StatusOr<std::unique_ptr<Session>> Join(const JoinOptions& join,
+                                                       SessionOptions options = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -105,6 +113,7 @@ class Session {
   absl::StatusOr<DeviceBuffer> Allocate(DType dtype, int64_t elements);
 
  private:
+  explicit Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {}
   std::shared_ptr<SessionState> state_;
 };
 

@@ -17,6 +17,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/lower/lower.h"
+#include "runtime/membership.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -24,7 +25,10 @@ namespace coconet {
 /// State shared by a Session, its programs and their bindings. One per rank; used by its thread.
 struct SessionState {
   SessionState(Rank& r, SessionOptions o) : rank(r), options(std::move(o)) {}
+  SessionState(std::unique_ptr<Membership> m, SessionOptions o)
+      : member(std::move(m)), rank(member->rank()), options(std::move(o)) {}
 
+  std::unique_ptr<Membership> member;  // of a session that joined its world; destroyed last
   Rank& rank;
   SessionOptions options;
 
@@ -45,7 +49,9 @@ struct SessionState {
     if (rank.rank() == 0 && options.warn && warned.insert(text).second) options.warn(text);
   }
   absl::Status Poison(const absl::Status& status) {
-    if (poison.ok()) poison = status;
+    if (!poison.ok()) return status;
+    poison = status;
+    if (member != nullptr) member->Leave(status);
     return status;
   }
   /// Poisons the session with an error of a plan's step; a refusal changes nothing.

@@ -18,6 +18,7 @@
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/cuda/testing/host_virtual.h"
+#include "runtime/mpi/mpi_world.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/mpirun.h"
@@ -118,8 +119,9 @@ constexpr struct {
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };
-  return RunCudaMpiWorldOver({.driver = HostDriver(), .control = ControlOfHostKernels()},
-                             {.shape = shape}, body);
+  return RunOnMpi(
+      {.shape = shape},
+      CudaRanksOfProcessesOver({.driver = HostDriver(), .control = ControlOfHostKernels()}), body);
 }
 
 /// `switched`: how the GPUs are connected. "no": without a switch. Else with one, where memory

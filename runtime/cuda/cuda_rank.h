@@ -22,7 +22,7 @@
 
 namespace coconet {
 
-/// The libraries that a world of GPUs uses. Must outlive it.
+/// The libraries that a world of GPUs uses. The driver must outlive it.
 struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
@@ -40,7 +40,7 @@ struct CudaLibraries {
 class CudaRank final : public Rank {
  public:
   struct Parts {
-    const CudaLibraries& libraries;
+    CudaLibraries libraries;
     RankPlace place;
     std::shared_ptr<Device> device;
     std::unique_ptr<GpuSharing> sharing;

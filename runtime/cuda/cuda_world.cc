@@ -17,12 +17,16 @@ absl::Status RunCudaWorld(const WorldRequest& request, const RankBody& body) {
                           request, body);
 }
 
-absl::Status RunCudaMpiWorld(const WorldRequest& request, const RankBody& body) {
+MakeRank CudaRanksOfProcesses() {
   const absl::StatusOr<const DriverApi*> driver = OpenDriver();
-  if (!driver.ok()) return RefuseCudaMpiWorld(driver.status(), request);
-  return RunCudaMpiWorldOver(
-      {.driver = **driver, .open_libraries = OpenNcclLibraries, .multicast = GetEnv().multicast},
-      request, body);
+  if (!driver.ok()) {
+    return
+        [why = driver.status()](const RankPlace& place) -> absl::StatusOr<std::unique_ptr<Rank>> {
+          return place.exchange->Agree(why);
+        };
+  }
+  return CudaRanksOfProcessesOver(
+      {.driver = **driver, .open_libraries = OpenNcclLibraries, .multicast = GetEnv().multicast});
 }
 
 }  // namespace coconet

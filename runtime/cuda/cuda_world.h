@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/mesh.h"
+#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -12,10 +13,9 @@ namespace coconet {
 /// GPU.
 absl::Status RunCudaWorld(const WorldRequest& request, const RankBody& body);
 
-/// Runs `body` on the calling thread as this process's rank of MPI_COMM_WORLD. The GPUs that the
-/// processes of a machine see are dealt to them in turns; while `body` runs, this one's is current
-/// for the thread. Unavailable, saying what to do, where
-/// there is no driver, no GPU or no MPI.
-absl::Status RunCudaMpiWorld(const WorldRequest& request, const RankBody& body);
+/// Makes the rank of a process. The GPUs that the processes of a machine see are dealt to them in
+/// turns; this one's is current for the calling thread from then on. The ranks fail together:
+/// Unavailable, saying what to do, where one has no driver or no GPU.
+MakeRank CudaRanksOfProcesses();
 
 }  // namespace coconet

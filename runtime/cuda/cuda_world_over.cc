@@ -8,7 +8,6 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/driver/device.h"
 #include "runtime/cuda/memory/freeing_exchange.h"
-#include "runtime/mpi/mpi_world.h"
 #include "runtime/threads/thread_world.h"
 
 namespace coconet {
@@ -51,9 +50,8 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest
   return RunOnThreads(request, make, body);
 }
 
-absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
-                                 const RankBody& body) {
-  const auto make = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
+MakeRank CudaRanksOfProcessesOver(const CudaLibraries& libraries) {
+  return [libraries](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
     absl::StatusOr<std::shared_ptr<Device>> device =
         OpenInTurn(libraries.driver, place.machine_rank);
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
@@ -72,17 +70,6 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const WorldRequ
                            .part = {.why_none = "they are processes"},
                            .passings = std::move(passings)});
   };
-  return RunOnMpi(request, make, body);
-}
-
-absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldRequest& request) {
-  // Called where the ranks agree on their GPUs.
-  const auto refuse = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
-    return place.exchange->Agree(why);
-  };
-  WorldRequest unpinned = request;
-  unpinned.pin = false;
-  return RunOnMpi(unpinned, refuse, [](Rank&) { return absl::OkStatus(); });
 }
 
 }  // namespace coconet

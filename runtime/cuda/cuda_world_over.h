@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "runtime/cuda/cuda_rank.h"
 #include "runtime/mesh.h"
+#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -11,12 +12,7 @@ namespace coconet {
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
                               const RankBody& body);
 
-/// RunCudaMpiWorld over given libraries.
-absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
-                                 const RankBody& body);
-
-/// Takes the place of RunCudaMpiWorldOver in a process that has no GPU because of `why`, so that
-/// all processes fail with that reason.
-absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldRequest& request);
+/// CudaRanksOfProcesses over given libraries.
+MakeRank CudaRanksOfProcessesOver(const CudaLibraries& libraries);
 
 }  // namespace coconet

@@ -12,6 +12,10 @@ absl::Status NotInThisBuild() {
 }  // namespace
 
 absl::Status RunCudaWorld(const WorldRequest&, const RankBody&) { return NotInThisBuild(); }
-absl::Status RunCudaMpiWorld(const WorldRequest&, const RankBody&) { return NotInThisBuild(); }
+MakeRank CudaRanksOfProcesses() {
+  return [](const RankPlace& place) -> absl::StatusOr<std::unique_ptr<Rank>> {
+    return place.exchange->Agree(NotInThisBuild());
+  };
+}
 
 }  // namespace coconet

@@ -8,7 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
-#include "runtime/mpi/collectives/mpi_status.h"
+#include "runtime/mpi/mpi_status.h"
 
 namespace coconet {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runtime/mesh.h"
-#include "runtime/mpi/collectives/mpi_farewells.h"
 #include "runtime/node/board.h"
 #include "runtime/node/wait.h"
+#include "runtime/processes/hearsay.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -5,21 +5,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <utility>
 
-#include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "runtime/host/host_rank.h"
-#include "runtime/mpi/collectives/mpi_farewells.h"
-#include "runtime/mpi/collectives/mpi_libraries.h"
-#include "runtime/mpi/collectives/mpi_status.h"
-#include "runtime/mpi/death_watch.h"
-#include "runtime/mpi/mpi_exchange.h"
-#include "runtime/mpi/mpi_place.h"
-#include "runtime/mpi/mpi_sharing.h"
+#include "runtime/mpi/mpi_status.h"
+#include "runtime/mpi/mpi_transport.h"
 #include "runtime/node/board.h"
-#include "runtime/node/cpu.h"
 #include "runtime/node/wait.h"
+#include "runtime/processes/process_world.h"
 
 namespace coconet {
 namespace {
@@ -86,105 +82,46 @@ void HastenEnd(double timeout_s) {
   TheEnding().timeout_s = std::min(TheEnding().timeout_s, timeout_s);
 }
 
-/// Collective: waits until all processes are here; DeadlineExceeded if one does not come. Called
-/// before MPI functions that block without a deadline, such as those that make communicators.
-absl::Status MeetAll(double timeout_s) {
-  if (AllCome(MPI_COMM_WORLD, timeout_s)) return absl::OkStatus();
-  return absl::DeadlineExceededError(absl::StrCat("RunWorld: waited ", timeout_s,
-                                                  " s for the other ranks; one ", kDeadlineAdvice));
+constexpr int kHereTag = 23042;  // of the messages of ranks that wait in MeetAll
+
+/// The lowest rank from which no message says that it waits, too; -1: all others do.
+int AbsentRank(MPI_Comm comm) {
+  int rank = 0, size = 1;
+  if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &size) != MPI_SUCCESS)
+    return -1;
+  for (int peer = 0; peer < size; ++peer) {
+    MPI_Request request;
+    if (peer != rank &&
+        MPI_Isend(nullptr, 0, MPI_BYTE, peer, kHereTag, comm, &request) == MPI_SUCCESS)
+      MPI_Request_free(&request);
+  }
+  int absent = -1;
+  const auto all_wait = [&] {
+    absent = -1;
+    for (int peer = 0; peer < size && absent < 0; ++peer) {
+      int waits = peer == rank;
+      if (!waits) MPI_Iprobe(peer, kHereTag, comm, &waits, MPI_STATUS_IGNORE);
+      if (!waits) absent = peer;
+    }
+    return absent < 0;
+  };
+  WaitUntil({.spins = 0, .timeout_ns = static_cast<int64_t>(kSecondRoundSeconds * 1e9)}, all_wait,
+            [] { return false; });
+  return absent;
+}
+
+/// Collective: waits until all ranks are here; DeadlineExceeded if one does not come. Called before
+/// MPI functions that block without a deadline, such as those that make communicators.
+absl::Status MeetAll(MPI_Comm comm, double timeout_s, absl::string_view call) {
+  if (AllCome(comm, timeout_s)) return absl::OkStatus();
+  const int absent = AbsentRank(comm);
+  const std::string whom =
+      absent < 0 ? "the other ranks; one" : absl::StrCat("rank ", absent, ", which");
+  return absl::DeadlineExceededError(
+      absl::StrCat(call, ": waited ", timeout_s, " s for ", whom, " ", kDeadlineAdvice));
 }
 
 constexpr double kEndAfterFailureSeconds = 5;  // ranks that fail together end within seconds
-
-/// "mpi Open MPI v4.1.4"
-std::string LibraryName() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
-  const std::vector<absl::string_view> parts =
-      absl::StrSplit(absl::string_view(text, length), absl::ByAnyChar(",\n"));
-  return absl::StrCat("mpi ", parts[0]);
-}
-
-/// The threading level that MPI was initialised with, by BeginMpi or by the user.
-LibraryThreads ThreadsOfMpi() {
-  int provided = MPI_THREAD_SINGLE;
-  if (MPI_Query_thread(&provided) != MPI_SUCCESS) return LibraryThreads::kFirst;
-  if (provided == MPI_THREAD_MULTIPLE) return LibraryThreads::kAny;
-  return provided == MPI_THREAD_SERIALIZED ? LibraryThreads::kOneAtATime : LibraryThreads::kFirst;
-}
-
-/// This process's rank and the size of `comm`.
-struct Numbers {
-  int rank = 0, size = 1;
-};
-absl::StatusOr<Numbers> NumbersIn(MPI_Comm comm) {
-  Numbers numbers;
-  RETURN_IF_MPI(Comm_rank, comm, &numbers.rank);
-  RETURN_IF_MPI(Comm_size, comm, &numbers.size);
-  return numbers;
-}
-
-absl::Status RunOnComms(MpiComms& comms, const WorldRequest& request, const MakeRank& make,
-                        const RankBody& body) {
-  const double timeout_s = request.timeout_s;
-  ASSIGN_OR_RETURN(const Numbers numbers, NumbersIn(comms.exchange));
-  const int rank = numbers.rank, size = numbers.size;
-  auto exchange_here =
-      std::make_unique<MpiExchange>(comms.exchange, rank, size, TermsFor(size, 1, timeout_s));
-  MpiExchange& exchange = *exchange_here;
-  ASSIGN_OR_RETURN(const Place place, FindPlace(comms.traffic, exchange, rank));
-  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, place.machines));
-  const Members group = SharingMemory(mesh, rank);
-  const WaitTerms terms =
-      TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
-  exchange.SetTerms(terms);
-
-  auto sharing = std::make_unique<MpiSharing>(exchange, rank, group);
-  // One board per group that shares memory, in the memory of its lowest rank; the memory of the
-  // others is unused.
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards,
-                   sharing->Share(Board::Bytes(size)));
-  const MpiFarewells farewells(comms.exchange, rank, size, group);
-  Board heard(boards[group.first]->base(), size);
-  const DeathWatch watch(heard, place.pids);
-  Board board = heard.Telling([&](const absl::Status& why) { farewells.Tell(why); });
-  const Hearsay hearsay{.listen = [&farewells, heard]() mutable { farewells.Listen(heard); },
-                        .note = [&farewells](int peer) { farewells.Note(peer); }};
-  exchange.Watch(board, group, hearsay);
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> staging,
-                   sharing->Share(StagingBytes(mesh)));
-  auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, staging, hearsay});
-  const std::vector<int> before = AllowedCores();
-  if (request.pin) RunOn({place.core});
-  absl::Status status;
-  {
-    const absl::StatusOr<std::unique_ptr<Rank>> endpoint =
-        make({.rank = rank,
-              .mesh = mesh,
-              .machine_rank = place.local_rank,
-              .machine_ranks = place.local_size,
-              .cores = place.cores,
-              .pin = request.pin,
-              .timeout_s = timeout_s,
-              .board = board,
-              .exchange = std::move(exchange_here),
-              .libraries = std::move(libraries),
-              .library = LibraryName(),
-              .library_threads = ThreadsOfMpi(),
-              .sharing = std::move(sharing)});
-    status = endpoint.ok() ? body(**endpoint) : endpoint.status();
-    if (!status.ok())
-      board.Leave(rank, status);  // before the endpoint's destructor, which may wait for peers
-  }
-  if (request.pin) RunOn(before);
-  if (status.ok()) {
-    board.Finish(rank);
-  } else {
-    HastenEnd(watch.SawDeath() ? 0 : kEndAfterFailureSeconds);
-  }
-  return status;
-}
 
 }  // namespace
 
@@ -194,12 +131,39 @@ absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body) {
 
 absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const RankBody& body) {
   RETURN_IF_ERROR(BeginMpi(request.timeout_s));
-  RETURN_IF_ERROR(MeetAll(request.timeout_s));
-  MpiComms comms;
-  RETURN_IF_ERROR(DuplicateWorld(comms));
-  RETURN_IF_ERROR(RunOnComms(comms, request, make, body));
-  Free(comms);
-  return absl::OkStatus();
+  RETURN_IF_ERROR(MeetAll(MPI_COMM_WORLD, request.timeout_s, "RunWorld"));
+  ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, MpiTransport::Over(MPI_COMM_WORLD));
+  const absl::StatusOr<std::unique_ptr<ProcessWorld>> world =
+      ProcessWorld::Join(std::move(transport), request, make);
+  if (!world.ok()) {
+    HastenEnd(kEndAfterFailureSeconds);
+    return world.status();
+  }
+  absl::Status status = body((*world)->rank());
+  if (!status.ok()) {
+    (*world)->Leave(status);
+    HastenEnd((*world)->SawDeath() ? 0 : kEndAfterFailureSeconds);
+  }
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<Membership>> JoinMpi(const void* comm, const WorldRequest& request,
+                                                    const MakeRank& make) {
+  int initialized = 0, finalized = 0;
+  RETURN_IF_MPI(Initialized, &initialized);
+  RETURN_IF_MPI(Finalized, &finalized);
+  if (!initialized || finalized) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Join: want MPI to be initialised by the program that owns the communicator; it ",
+        finalized ? "was finalised" : "is not"));
+  }
+  MPI_Comm owned = MPI_COMM_NULL;
+  std::memcpy(&owned, comm, sizeof owned);
+  if (owned == MPI_COMM_NULL)
+    return absl::InvalidArgumentError("Join: want a communicator, have MPI_COMM_NULL");
+  RETURN_IF_ERROR(MeetAll(owned, request.timeout_s, "Join"));
+  ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, MpiTransport::Over(owned));
+  return ProcessWorld::Join(std::move(transport), request, make);
 }
 
 }  // namespace coconet

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <memory>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/membership.h"
 #include "runtime/mesh.h"
 #include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
@@ -14,5 +18,11 @@ absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body);
 
 /// The same for any kind of rank.
 absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const RankBody& body);
+
+/// Collective. Joins the ranks of a communicator of the caller's, which is duplicated; `comm`
+/// points to an MPI_Comm. FailedPrecondition where MPI is not initialised, or is finalised already;
+/// DeadlineExceeded, with its number, where a rank does not come.
+absl::StatusOr<std::unique_ptr<Membership>> JoinMpi(const void* comm, const WorldRequest& request,
+                                                    const MakeRank& make);
 
 }  // namespace coconet

@@ -14,6 +14,7 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_driver.h"
+#include "runtime/mpi/mpi_world.h"
 #include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
 #include "runtime/nccl/testing/library_sum.h"
@@ -96,9 +97,11 @@ int Run(const char* name, const WorldShape& shape, const std::string& folder) {
   for (const auto& check : kChecks) {
     if (std::strcmp(check.name, name) != 0) continue;
     const auto body = [&](Rank& rank) { return SayOutcome(rank, check.body(rank)); };
-    const absl::Status status = RunCudaMpiWorldOver(
-        {.driver = HostDriver(), .open_libraries = open, .control = ControlOfHostKernels()},
-        {.shape = shape}, body);
+    const absl::Status status = RunOnMpi(
+        {.shape = shape},
+        CudaRanksOfProcessesOver(
+            {.driver = HostDriver(), .open_libraries = open, .control = ControlOfHostKernels()}),
+        body);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     return status.ok() ? 0 : 1;
   }

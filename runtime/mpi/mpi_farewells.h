@@ -2,7 +2,6 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,13 +9,6 @@
 #include "runtime/node/board.h"
 
 namespace coconet {
-
-/// A rank's connection to the ranks of other nodes, as its waits use it.
-struct Hearsay {
-  std::function<void()> listen = [] {};  // puts received farewells and notes on the board
-  /// Board::NoteWait of this rank, sent to the ranks of other nodes.
-  std::function<void(int peer)> note = [](int /*peer*/) {};
-};
 
 /// How ranks of different nodes, which share no board, tell each other that they leave and, in long
 /// waits, whom they wait for. As thread-safe as MPI was initialised.

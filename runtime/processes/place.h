@@ -1,8 +1,8 @@
 #pragma once
 
-#include <mpi.h>
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// Where MPI's launcher has put this rank and its peers.
+/// Where a launcher has put this rank and its peers.
 struct Place {
   int local_rank = 0;  // index among the ranks of this machine
   int local_size = 1;
@@ -21,8 +21,12 @@ struct Place {
   int core = 0;  // this rank's own
 };
 
-/// Collective.
-absl::StatusOr<Place> FindPlace(MPI_Comm comm, Exchange& exchange, int rank);
+/// Collective. `machine` names the machine that this rank is on, for all ranks on it alike.
+absl::StatusOr<Place> FindPlace(const std::string& machine, Exchange& exchange, int rank);
+
+/// A name of this machine that no other machine has: of this boot of the system, in its namespaces
+/// of hosts and processes, since processes share memory within these only.
+std::string ThisMachine();
 
 /// The own core of each rank of a machine: in rank order, the allowed core with the fewest ranks so
 /// far, since launchers confine each rank to one core, to several or not at all. `masks`: by rank,

@@ -1,4 +1,4 @@
-#include "runtime/mpi/collectives/mpi_spanning_communicator.h"
+#include "runtime/processes/collectives/spanning_communicator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,16 +53,16 @@ void ForEachRun(absl::Span<const AllReduceCall> calls, int64_t element, int64_t 
 
 }  // namespace
 
-MpiSpanningCommunicator::MpiSpanningCommunicator(const Mesh& mesh, Group group, int rank,
-                                                 std::unique_ptr<MpiTraffic> traffic)
-    : MpiSender(std::move(traffic), rank, Column(mesh, rank)) {
+SpanningCommunicator::SpanningCommunicator(const Mesh& mesh, Group group, int rank,
+                                           std::unique_ptr<Traffic> traffic)
+    : ProcessCommunicator(std::move(traffic), rank, Column(mesh, rank)) {
   const auto line = [&](const Members& members) { return Line{members, members.Index(rank)}; };
   group_ = line(GroupOf(mesh, group, rank));
   across_ = line(GroupOf(mesh, Group::kAcross, rank));
   local_ = group == Group::kStage ? line(GroupOf(mesh, Group::kNode, rank)) : line({.first = rank});
 }
 
-absl::Status MpiSpanningCommunicator::RunInGroup(const Call& call) {
+absl::Status SpanningCommunicator::RunInGroup(const Call& call) {
   using Kind = CollectiveStep::Kind;
   const bool is_root = group_.index == call.step.root;
   switch (call.step.kind) {
@@ -89,7 +89,7 @@ absl::Status MpiSpanningCommunicator::RunInGroup(const Call& call) {
   CC_CHECK(false);
 }
 
-absl::Status MpiSpanningCommunicator::ReduceScatter(const Call& call) {
+absl::Status SpanningCommunicator::ReduceScatter(const Call& call) {
   const int64_t count = call.count, stride = call.step.Stride();
   const int nodes = across_.members.size, ranks = local_.members.size;
   if (ranks == 1)
@@ -105,7 +105,7 @@ absl::Status MpiSpanningCommunicator::ReduceScatter(const Call& call) {
       call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); }, call.out);
 }
 
-absl::Status MpiSpanningCommunicator::AllGather(const Call& call) {
+absl::Status SpanningCommunicator::AllGather(const Call& call) {
   const int nodes = across_.members.size, ranks = local_.members.size;
   const auto block = [&](int index) { return Block(call.count, call.step.Stride(), index); };
   const auto of_node = [&](int node, int local) { return block(node * ranks + local); };
@@ -119,7 +119,7 @@ absl::Status MpiSpanningCommunicator::AllGather(const Call& call) {
   return absl::OkStatus();
 }
 
-absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
+absl::Status SpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
   const int own = group_.index;
   const auto leaving = [own](const AllToAllCall& call, int peer) {
     return ExchangedBlock(*call.step, ExchangedBlock::Side::kBefore, own, peer, call.leaving);
@@ -172,8 +172,8 @@ absl::Status MpiSpanningCommunicator::AllToAlls(absl::Span<const AllToAllCall> c
   return moved;
 }
 
-absl::Status MpiSpanningCommunicator::AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
-                                                 ReduceKind kind) {
+absl::Status SpanningCommunicator::AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
+                                              ReduceKind kind) {
   if (local_.members.size > 1) return Communicator::AllReduces(calls, dtype, kind);
   const CollectiveStep step{
       .kind = CollectiveStep::Kind::kAllReduce, .reduce = kind, .dtype = dtype};
@@ -241,8 +241,8 @@ absl::Status MpiSpanningCommunicator::AllReduces(absl::Span<const AllReduceCall>
   return traffic_->Move(step.Call(), streams_, spread, gather);
 }
 
-absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,
-                                            PartOf sent, char* out, PartOf received) {
+absl::Status SpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,
+                                         PartOf sent, char* out, PartOf received) {
   Pair(call, line, in, sent, [&](int peer) { return received(peer).size(); });
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
@@ -254,8 +254,8 @@ absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, 
   });
 }
 
-void MpiSpanningCommunicator::Pair(const Call& call, const Line& line, const char* in, PartOf sent,
-                                   absl::FunctionRef<int64_t(int)> received) {
+void SpanningCommunicator::Pair(const Call& call, const Line& line, const char* in, PartOf sent,
+                                absl::FunctionRef<int64_t(int)> received) {
   streams_.Clear(line.members.size - 1);
   for (int peer = 0; peer < line.members.size; ++peer) {
     if (peer == line.index) continue;
@@ -266,8 +266,8 @@ void MpiSpanningCommunicator::Pair(const Call& call, const Line& line, const cha
   }
 }
 
-absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& line,
-                                                  const char* in, PartOf part, char* out) {
+absl::Status SpanningCommunicator::ReduceParts(const Call& call, const Line& line, const char* in,
+                                               PartOf part, char* out) {
   const Range mine = part(line.index);
   const int64_t bytes = mine.size() * call.element;
   const char* own = in + mine.begin * call.element;
@@ -286,14 +286,14 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
   });
 }
 
-absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& line, char* inout,
-                                                  PartOf part) {
+absl::Status SpanningCommunicator::GatherParts(const Call& call, const Line& line, char* inout,
+                                               PartOf part) {
   if (line.members.size == 1) return absl::OkStatus();
   const Range mine = part(line.index);
   return Trade(call, line, inout, [&](int /*peer*/) { return mine; }, inout, part);
 }
 
-absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
+absl::Status SpanningCommunicator::ReduceSlices(const Call& call) {
   const Slicing of_node = SliceExtent(call.count, local_.members.size);
   const Range mine = of_node.Of(local_.index);
   const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
@@ -307,7 +307,7 @@ absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
       slice + of_rank.Of(across_.index).begin * call.element);
 }
 
-absl::Status MpiSpanningCommunicator::GatherSlices(const Call& call) {
+absl::Status SpanningCommunicator::GatherSlices(const Call& call) {
   const Slicing of_node = SliceExtent(call.count, local_.members.size);
   const Range mine = of_node.Of(local_.index);
   const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
@@ -316,7 +316,7 @@ absl::Status MpiSpanningCommunicator::GatherSlices(const Call& call) {
   return GatherParts(call, local_, call.out, [&](int i) { return of_node.Of(i); });
 }
 
-absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call) {
+absl::Status SpanningCommunicator::ScatterSlices(const Call& call) {
   const Members& members = group_.members;
   const int root = call.step.root;
   const Range mine = SliceOf(call.count, group_.index);
@@ -335,7 +335,7 @@ absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call) {
   });
 }
 
-absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call) {
+absl::Status SpanningCommunicator::CollectSlices(const Call& call) {
   const Members& members = group_.members;
   const int root = call.step.root;
   const Range mine = SliceOf(call.count, group_.index);
@@ -357,7 +357,7 @@ absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call) {
   });
 }
 
-Range MpiSpanningCommunicator::SliceOf(int64_t count, int index) const {
+Range SpanningCommunicator::SliceOf(int64_t count, int index) const {
   const int ranks = local_.members.size;
   const Range of_node = SliceExtent(count, ranks).Of(index % ranks);
   const Range of_rank = SliceExtent(of_node.size(), across_.members.size).Of(index / ranks);

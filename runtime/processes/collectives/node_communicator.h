@@ -7,10 +7,10 @@
 
 #include "absl/functional/function_ref.h"
 #include "runtime/mesh.h"
-#include "runtime/mpi/collectives/mpi_sender.h"
 #include "runtime/node/board.h"
 #include "runtime/node/memory.h"
 #include "runtime/node/wait.h"
+#include "runtime/processes/collectives/process_communicator.h"
 
 namespace coconet {
 
@@ -61,14 +61,14 @@ class StagingBuffer {
   unsigned epoch_ = 0;
 };
 
-/// Library collectives between MPI processes of one machine, through shared memory. Every wait has
-/// the deadline, unlike MPI's own collectives, which wait forever for a process that died in one
+/// Library collectives between processes of one machine, through shared memory. Every wait has the
+/// deadline, unlike those of MPI's collectives, which wait forever for a process that died in one
 /// and keep using the user's memory. They are also faster. Sums are in rank order.
-class MpiNodeCommunicator final : public MpiSender {
+class NodeCommunicator final : public ProcessCommunicator {
  public:
   /// `staging`: null for a group of one rank.
-  MpiNodeCommunicator(const Members& group, std::unique_ptr<StagingBuffer> staging,
-                      std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column);
+  NodeCommunicator(const Members& group, std::unique_ptr<StagingBuffer> staging,
+                   std::unique_ptr<Traffic> traffic, int rank, const Members& column);
 
   absl::string_view name() const override { return "shm"; }
   absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;

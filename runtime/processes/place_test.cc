@@ -1,4 +1,4 @@
-#include "runtime/mpi/mpi_place.h"
+#include "runtime/processes/place.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/mpi/collectives/mpi_farewells.h"
+#include "runtime/mpi/mpi_farewells.h"
 
 #include <utility>
 

@@ -1,27 +1,17 @@
-#include "runtime/mpi/collectives/mpi_libraries.h"
+#include "runtime/processes/collectives/libraries.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "coconet/base/status.h"
-#include "runtime/mpi/collectives/mpi_node_communicator.h"
-#include "runtime/mpi/collectives/mpi_spanning_communicator.h"
-#include "runtime/mpi/collectives/mpi_status.h"
+#include "runtime/processes/collectives/node_communicator.h"
+#include "runtime/processes/collectives/spanning_communicator.h"
 
 namespace coconet {
 namespace {
 
-absl::Status Duplicate(MPI_Comm comm, MPI_Comm& copy) {
-  RETURN_IF_MPI(Comm_dup, comm, &copy);
-  RETURN_IF_MPI(Comm_set_errhandler, copy, MPI_ERRORS_RETURN);
-  return absl::OkStatus();
-}
-
-std::unique_ptr<MpiTraffic> TrafficOf(const LibrarySite& site, int lane, Group group) {
-  const int tag = lane * kGroups + static_cast<int>(group);
+std::unique_ptr<Traffic> TrafficOf(const LibrarySite& site, int lane, Group group) {
   const int most = std::max(1, GroupOf(site.mesh, group, site.rank).size - 1);
-  return std::make_unique<MpiTraffic>(site.comms.traffic, tag, site.rank, most, site.timeout_s,
-                                      site.board, site.hearsay);
+  return site.transport.MakeTraffic(lane, group, most);
 }
 
 std::shared_ptr<Communicator> NodeLibrary(const LibrarySite& site, int lane, Group group) {
@@ -31,9 +21,9 @@ std::shared_ptr<Communicator> NodeLibrary(const LibrarySite& site, int lane, Gro
     staging = std::make_unique<StagingBuffer>(site.staging, lane * StagingBuffer::kBytes, members,
                                               site.rank, site.board, site.terms);
   }
-  return std::make_shared<MpiNodeCommunicator>(members, std::move(staging),
-                                               TrafficOf(site, lane, group), site.rank,
-                                               Column(site.mesh, site.rank));
+  return std::make_shared<NodeCommunicator>(members, std::move(staging),
+                                            TrafficOf(site, lane, group), site.rank,
+                                            Column(site.mesh, site.rank));
 }
 
 Libraries LibrariesOf(const LibrarySite& site, int lane) {
@@ -48,23 +38,13 @@ Libraries LibrariesOf(const LibrarySite& site, int lane) {
     return libraries;
   }
   for (Group group : {Group::kStage, Group::kAcross}) {
-    of(group) = std::make_shared<MpiSpanningCommunicator>(site.mesh, group, site.rank,
-                                                          TrafficOf(site, lane, group));
+    of(group) = std::make_shared<SpanningCommunicator>(site.mesh, group, site.rank,
+                                                       TrafficOf(site, lane, group));
   }
   return libraries;
 }
 
 }  // namespace
-
-absl::Status DuplicateWorld(MpiComms& comms) {
-  RETURN_IF_ERROR(Duplicate(MPI_COMM_WORLD, comms.exchange));
-  return Duplicate(MPI_COMM_WORLD, comms.traffic);
-}
-
-void Free(MpiComms& comms) {
-  MPI_Comm_free(&comms.traffic);
-  MPI_Comm_free(&comms.exchange);
-}
 
 int64_t StagingBytes(const Mesh& mesh) {
   return mesh.ranks > 1 ? kLanes * StagingBuffer::kBytes : 0;

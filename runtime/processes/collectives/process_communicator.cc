@@ -1,16 +1,16 @@
-#include "runtime/mpi/collectives/mpi_sender.h"
+#include "runtime/processes/collectives/process_communicator.h"
 
 #include <cstring>
 
 namespace coconet {
 
-absl::Status MpiSender::Run(const CollectiveStep& step, const void* in, void* out) {
+absl::Status ProcessCommunicator::Run(const CollectiveStep& step, const void* in, void* out) {
   if (step.kind == CollectiveStep::Kind::kAllToAll) return AllToAlls({{&step, in, out}});
   const Call call{step, static_cast<const char*>(in), static_cast<char*>(out)};
   return step.kind == CollectiveStep::Kind::kSend ? Send(call, step.shift) : RunInGroup(call);
 }
 
-absl::Status MpiSender::Send(const Call& call, int shift) {
+absl::Status ProcessCommunicator::Send(const Call& call, int shift) {
   const int stage = column_.Index(world_rank_), before = stage - shift, after = stage + shift;
   const auto exists = [&](int other) { return other >= 0 && other < column_.size; };
   streams_.Clear(1);

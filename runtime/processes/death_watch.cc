@@ -1,4 +1,4 @@
-#include "runtime/mpi/death_watch.h"
+#include "runtime/processes/death_watch.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "runtime/mpi/collectives/mpi_traffic.h"
+#include "runtime/mpi/mpi_traffic.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/mpi/collectives/mpi_status.h"
+#include "runtime/mpi/mpi_status.h"
 
 namespace coconet {
 namespace {
@@ -152,10 +152,6 @@ MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeou
       depot_(std::make_unique<Depot>(most)) {}
 
 MpiTraffic::~MpiTraffic() = default;
-
-absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Take take) {
-  return Move(what, streams, [](size_t, int64_t, absl::Span<char>) {}, take);
-}
 
 absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Fill fill,
                               Take take) {

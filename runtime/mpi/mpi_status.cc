@@ -1,4 +1,4 @@
-#include "runtime/mpi/collectives/mpi_status.h"
+#include "runtime/mpi/mpi_status.h"
 
 #include <mpi.h>
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mpi.h>
-
 #include <memory>
 #include <vector>
 
@@ -9,8 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/mpi/collectives/mpi_farewells.h"
-#include "runtime/node/board.h"
 
 namespace coconet {
 
@@ -40,18 +36,12 @@ struct Streams {
   }
 };
 
-/// Messages between ranks that may be on different nodes. Waits sleep: over a link of 2 Gbit/s, an
-/// AllReduce of 16 MiB between two ranks takes 77 ms, of which 12 ms are processor time;
-/// MPI_Allreduce takes 71 to 107 ms, all of it processor time, and MPI_Iallreduce with the same
-/// sleeps 140 ms. MPI only accesses memory of this object; after a failure, when messages cannot be
-/// cancelled, that memory is leaked.
-class MpiTraffic {
+/// Messages between ranks that do not address each other's memory. One call at a time.
+class Traffic {
  public:
-  /// Sends messages in `comm` with `tag`, which must have no other user. `most`: the largest width.
-  /// Waits end at once when `board` says that a rank has left.
-  MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
-             Hearsay hearsay);
-  ~MpiTraffic();
+  virtual ~Traffic() = default;
+  /// As Communicator::name.
+  virtual absl::string_view name() const = 0;
 
   /// `take(begin, pieces)` receives the bytes from `begin` on of each stream in `ins`; called piece
   /// by piece. A stream that has ended has an empty piece.
@@ -63,25 +53,14 @@ class MpiTraffic {
   using Fill = absl::FunctionRef<void(size_t stream, int64_t begin, absl::Span<char> place)>;
 
   /// Returns when everything has been sent and taken. `what` names the operation. DeadlineExceeded
-  /// when a peer makes no progress for 1.25 times the timeout, Aborted when a rank has left; then
-  /// this rank leaves and every later call fails.
-  absl::Status Move(absl::string_view what, const Streams& streams, Fill fill, Take take);
+  /// when a peer makes no progress until the deadline, Aborted when a rank has left; then this rank
+  /// leaves and every later call fails.
+  virtual absl::Status Move(absl::string_view what, const Streams& streams, Fill fill,
+                            Take take) = 0;
   /// The same, of streams that all have their data.
-  absl::Status Move(absl::string_view what, const Streams& streams, Take take);
-
- private:
-  struct Depot;   // buffers and requests that MPI uses
-  struct Course;  // the state of one Move
-  absl::Status Failed(absl::string_view what, const absl::Status& why);
-
-  MPI_Comm comm_;
-  int tag_;
-  int rank_;
-  int64_t timeout_ns_;
-  Board board_;
-  Hearsay hearsay_;
-  std::unique_ptr<Depot> depot_;
-  absl::Status first_error_;
+  absl::Status Move(absl::string_view what, const Streams& streams, Take take) {
+    return Move(what, streams, [](size_t, int64_t, absl::Span<char>) {}, take);
+  }
 };
 
 }  // namespace coconet

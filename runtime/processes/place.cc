@@ -1,30 +1,23 @@
-#include "runtime/mpi/mpi_place.h"
+#include "runtime/processes/place.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "runtime/mpi/collectives/mpi_status.h"
 #include "runtime/node/cpu.h"
 
 namespace coconet {
 namespace {
-
-absl::StatusOr<int> LowestRankOnMachine(MPI_Comm comm, int rank) {
-  MPI_Comm node;
-  RETURN_IF_MPI(Comm_split_type, comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
-  int lowest = rank;
-  const absl::Status status = ToStatus(MPI_Bcast(&lowest, 1, MPI_INT, 0, node), "MPI_Bcast");
-  MPI_Comm_free(&node);
-  RETURN_IF_ERROR(status);
-  return lowest;
-}
 
 std::vector<int> ParseNumbers(absl::string_view text) {
   std::vector<int> numbers;
@@ -37,27 +30,40 @@ std::vector<int> ParseNumbers(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<Place> FindPlace(MPI_Comm comm, Exchange& exchange, int rank) {
+absl::StatusOr<Place> FindPlace(const std::string& machine, Exchange& exchange, int rank) {
   Place place;
-  ASSIGN_OR_RETURN(const int machine, LowestRankOnMachine(comm, rank));
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange.AllGather(absl::StrCat(machine, ",", getpid(), ":",
+                   exchange.AllGather(absl::StrCat(machine, ":", getpid(), ":",
                                                    absl::StrJoin(AllowedCores(), ","))));
   std::vector<std::vector<int>> masks;
+  std::map<std::string, int> lowest;  // rank on each machine
   for (size_t peer = 0; peer < all.size(); ++peer) {
-    const std::pair<std::string, std::string> fields = absl::StrSplit(all[peer], ':');
-    const std::vector<int> who = ParseNumbers(fields.first);
-    place.machines.push_back(who[0]);
-    place.pids.push_back(who[0] == machine && static_cast<int>(peer) != rank ? who[1] : 0);
-    if (who[0] != machine) continue;
+    const std::vector<std::string> fields = absl::StrSplit(all[peer], ':');
+    CC_CHECK(fields.size() == 3);
+    const std::vector<int> pid = ParseNumbers(fields[1]);
+    const bool here = fields[0] == machine;
+    place.machines.push_back(lowest.try_emplace(fields[0], peer).first->second);
+    place.pids.push_back(here && pid[0] != getpid() ? pid[0] : 0);
+    if (!here) continue;
     if (static_cast<int>(peer) == rank) place.local_rank = static_cast<int>(masks.size());
-    masks.push_back(ParseNumbers(fields.second));
+    masks.push_back(ParseNumbers(fields[2]));
   }
   place.local_size = static_cast<int>(masks.size());
   const std::vector<int> own = OwnCores(masks);
   place.core = own[place.local_rank];
   place.cores = CoresOfNode(masks, own);
   return place;
+}
+
+std::string ThisMachine() {
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string name;
+  boot >> name;
+  for (const char* space : {"/proc/self/ns/uts", "/proc/self/ns/pid"}) {
+    struct stat found{};
+    absl::StrAppend(&name, "/", stat(space, &found) == 0 ? found.st_ino : 0);
+  }
+  return name;
 }
 
 std::vector<int> OwnCores(const std::vector<std::vector<int>>& masks) {

@@ -14,10 +14,10 @@ namespace coconet {
 /// nothing is left of it when its processes end in any way. (Passing descriptors over a socket
 /// would need a name, a listener and a check of who connects; here the kernel checks that both
 /// processes belong to one user.)
-class MpiSharing final : public Sharing {
+class ProcessSharing final : public Sharing {
  public:
   /// `group`: the ranks that share memory with this one. Ranks of other groups also take part.
-  MpiSharing(Exchange& exchange, int rank, const Members& group)
+  ProcessSharing(Exchange& exchange, int rank, const Members& group)
       : exchange_(exchange), rank_(rank), group_(group) {}
 
   absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;

@@ -3,14 +3,14 @@
 #include <memory>
 
 #include "runtime/mesh.h"
-#include "runtime/mpi/collectives/mpi_traffic.h"
+#include "runtime/processes/collectives/traffic.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
-/// What all libraries between MPI processes share: the sends between pipeline stages, on one node
+/// What all libraries between processes share: the sends between pipeline stages, on one node
 /// or several.
-class MpiSender : public Communicator {
+class ProcessCommunicator : public Communicator {
  public:
   absl::Status Run(const CollectiveStep& step, const void* in, void* out) final;
 
@@ -26,11 +26,11 @@ class MpiSender : public Communicator {
     absl::string_view what = step.Call();
   };
   /// `column`: the ranks at `rank`'s place in all pipeline stages.
-  MpiSender(std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column)
+  ProcessCommunicator(std::unique_ptr<Traffic> traffic, int rank, const Members& column)
       : traffic_(std::move(traffic)), world_rank_(rank), column_(column) {}
   /// Does any collective but an AllToAll and a send.
   virtual absl::Status RunInGroup(const Call& call) = 0;
-  std::unique_ptr<MpiTraffic> traffic_;
+  std::unique_ptr<Traffic> traffic_;
   int world_rank_;
 
  private:

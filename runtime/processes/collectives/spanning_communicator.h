@@ -6,21 +6,20 @@
 #include "absl/functional/function_ref.h"
 #include "coconet/base/slices.h"
 #include "runtime/mesh.h"
-#include "runtime/mpi/collectives/mpi_sender.h"
+#include "runtime/processes/collectives/process_communicator.h"
 
 namespace coconet {
 
-/// Library collectives between MPI processes on several nodes. A rank first reduces its slice over
+/// Library collectives between processes on several nodes. A rank first reduces its slice over
 /// the ranks of its node, then over the ranks at its place on the other nodes, each in rank order;
 /// results return the same way. So each byte crosses a node's link once in each direction, however
 /// many ranks the node has.
-class MpiSpanningCommunicator final : public MpiSender {
+class SpanningCommunicator final : public ProcessCommunicator {
  public:
   /// `group`: kStage or kAcross.
-  MpiSpanningCommunicator(const Mesh& mesh, Group group, int rank,
-                          std::unique_ptr<MpiTraffic> traffic);
+  SpanningCommunicator(const Mesh& mesh, Group group, int rank, std::unique_ptr<Traffic> traffic);
 
-  absl::string_view name() const override { return "mpi"; }
+  absl::string_view name() const override { return traffic_->name(); }
   /// Sends the rows in use only, of all calls together.
   absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
   /// On nodes of one rank as one AllReduce of all elements one after the other.

@@ -1,4 +1,4 @@
-#include "runtime/mpi/collectives/mpi_node_communicator.h"
+#include "runtime/processes/collectives/node_communicator.h"
 
 #include <algorithm>
 #include <cstring>
@@ -41,11 +41,10 @@ absl::Status StagingBuffer::Meet(absl::string_view what,
   return absl::OkStatus();
 }
 
-MpiNodeCommunicator::MpiNodeCommunicator(const Members& group,
-                                         std::unique_ptr<StagingBuffer> staging,
-                                         std::unique_ptr<MpiTraffic> traffic, int rank,
-                                         const Members& column)
-    : MpiSender(std::move(traffic), rank, column),
+NodeCommunicator::NodeCommunicator(const Members& group, std::unique_ptr<StagingBuffer> staging,
+                                   std::unique_ptr<Traffic> traffic, int rank,
+                                   const Members& column)
+    : ProcessCommunicator(std::move(traffic), rank, column),
       index_(group.Index(rank)),
       size_(group.size),
       staging_(std::move(staging)),
@@ -53,9 +52,9 @@ MpiNodeCommunicator::MpiNodeCommunicator(const Members& group,
 
 // A half is reused two windows later. By then all ranks have shown the window in between, so none
 // reads this one any more.
-absl::Status MpiNodeCommunicator::InWindows(const Call& call, int blocks,
-                                            absl::FunctionRef<void(const Window&)> show,
-                                            absl::FunctionRef<absl::Status(const Window&)> take) {
+absl::Status NodeCommunicator::InWindows(const Call& call, int blocks,
+                                         absl::FunctionRef<void(const Window&)> show,
+                                         absl::FunctionRef<absl::Status(const Window&)> take) {
   RETURN_IF_ERROR(CheckAllHere(staging_->board(), world_rank_, call.what));
   const int64_t most = std::max<int64_t>(
       StagingBuffer::kWindow / (blocks * call.element) / kSliceAlign * kSliceAlign, 1);
@@ -72,7 +71,7 @@ absl::Status MpiNodeCommunicator::InWindows(const Call& call, int blocks,
   return absl::OkStatus();
 }
 
-absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, int root) {
+absl::Status NodeCommunicator::ReduceAll(const Call& call, int root) {
   const bool keeps = root < 0 || root == index_;
   const bool one_shot = call.bytes <= kOneShotBytes;
   const auto show = [&](const Window& w) {
@@ -112,7 +111,7 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, int root) {
   });
 }
 
-absl::Status MpiNodeCommunicator::RunInGroup(const Call& call) {
+absl::Status NodeCommunicator::RunInGroup(const Call& call) {
   using Kind = CollectiveStep::Kind;
   if (size_ == 1) {
     CopyUnlessSame(call.out, call.in, call.bytes);
@@ -138,7 +137,7 @@ absl::Status MpiNodeCommunicator::RunInGroup(const Call& call) {
   CC_CHECK(false);
 }
 
-absl::Status MpiNodeCommunicator::ReduceScatter(const Call& call) {
+absl::Status NodeCommunicator::ReduceScatter(const Call& call) {
   const auto block = [&](int of, const Window& w) {
     return call.in + (of * call.step.Stride() + w.begin) * call.element;
   };
@@ -157,7 +156,7 @@ absl::Status MpiNodeCommunicator::ReduceScatter(const Call& call) {
   });
 }
 
-absl::Status MpiNodeCommunicator::AllGather(const Call& call) {
+absl::Status NodeCommunicator::AllGather(const Call& call) {
   const auto show = [&](const Window& w) {
     std::memcpy(staging_->Shown(index_), call.in + w.begin * call.element, w.bytes);
   };
@@ -170,7 +169,7 @@ absl::Status MpiNodeCommunicator::AllGather(const Call& call) {
   });
 }
 
-absl::Status MpiNodeCommunicator::Broadcast(const Call& call) {
+absl::Status NodeCommunicator::Broadcast(const Call& call) {
   const int root = call.step.root;
   if (index_ == root) CopyUnlessSame(call.out, call.in, call.bytes);
   const auto show = [&](const Window& w) {
@@ -184,12 +183,12 @@ absl::Status MpiNodeCommunicator::Broadcast(const Call& call) {
   });
 }
 
-absl::Status MpiNodeCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
+absl::Status NodeCommunicator::AllToAlls(absl::Span<const AllToAllCall> calls) {
   for (const AllToAllCall& call : calls) RETURN_IF_ERROR(AllToAll(call));
   return absl::OkStatus();
 }
 
-absl::Status MpiNodeCommunicator::AllToAll(const AllToAllCall& all_to_all) {
+absl::Status NodeCommunicator::AllToAll(const AllToAllCall& all_to_all) {
   using Side = ExchangedBlock::Side;
   const CollectiveStep& step = *all_to_all.step;
   const Call call{step, static_cast<const char*>(all_to_all.in),

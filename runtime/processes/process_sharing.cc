@@ -1,4 +1,4 @@
-#include "runtime/mpi/mpi_sharing.h"
+#include "runtime/processes/process_sharing.h"
 
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -74,7 +74,7 @@ absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, in
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t bytes) {
+absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64_t bytes) {
   absl::StatusOr<Shared> own = MakeOwn(bytes);
   RETURN_IF_ERROR(exchange_.Agree(own.status()));
   struct stat mine{};

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/mesh.h"
+#include "runtime/node/board.h"
+#include "runtime/node/memory.h"
+#include "runtime/node/rank_place.h"
+#include "runtime/node/wait.h"
+#include "runtime/processes/collectives/traffic.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// How the ranks of a world, which are processes or threads that somebody else started, reach each
+/// other before they share memory, and where they share none. One object per rank.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Topology::library.
+  virtual std::string library() const = 0;
+  virtual LibraryThreads threads() const { return LibraryThreads::kAny; }
+
+  /// The exchange by which ranks meet, whose waits have the deadline.
+  virtual std::unique_ptr<Exchange> Meet(const WaitTerms& terms) = 0;
+  /// Collective. A text that all ranks of this machine, and only these, have in common.
+  virtual absl::StatusOr<std::string> Machine() = 0;
+  /// Unimplemented where the ranks of these machines (Place::machines) do not reach each other.
+  virtual absl::Status CheckMachines(const std::vector<int>& /*machines*/) {
+    return absl::OkStatus();
+  }
+  /// The ranks that have one board.
+  virtual Members BoardGroup(const Mesh& mesh) const = 0;
+
+  /// What is known once the ranks have met.
+  struct Site {
+    const Mesh& mesh;
+    WaitTerms terms;  // for peers on this machine
+    double timeout_s;
+    Board board;
+  };
+  /// How the ranks go on.
+  struct Settled {
+    std::unique_ptr<Exchange> exchange;
+    Board board;  // tells ranks that do not read it, too
+  };
+  /// Collective.
+  virtual absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) = 0;
+  /// After Settle. Messages of this rank and its peers in `group`, on a lane.
+  virtual std::unique_ptr<Traffic> MakeTraffic(int lane, Group group, int most) = 0;
+
+  /// The rank has left the world; `failed`: because of an error, so that peers may be missing. Else
+  /// collective.
+  virtual void End(bool failed) = 0;
+};
+
+}  // namespace coconet
