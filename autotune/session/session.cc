@@ -115,7 +115,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Join(const JoinOptions& join,
       new Session(std::make_shared<SessionState>(std::move(member), std::move(options))));
 }
 
-Session::~Session() { state_->cache = nullptr; }
+Session::~Session() {
+  state_->cache = nullptr;
+  if (state_->member != nullptr && state_->poison.ok())
+    state_->poison = absl::FailedPreconditionError("the session is closed");
+}
 
 int Session::rank() const { return state_->rank.rank(); }
 int Session::world() const { return state_->rank.size(); }

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/join.h"
 #include "runtime/testing/all_reduce_checks.h"
 #include "runtime/testing/all_to_all_checks.h"
 #include "runtime/testing/checks.h"
@@ -223,11 +224,66 @@ int Run(const char* name, int stages, int nodes) {
   return 2;
 }
 
+absl::Status JoinAndRun(MPI_Comm comm, const WorldOptions& world, absl::Status (*check)(Rank&)) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Membership> member, Join({.world = world, .mpi_comm = &comm}));
+  absl::Status status = SayOutcome(member->rank(), check(member->rank()));
+  if (!status.ok()) member->Leave(status);
+  return status;
+}
+
+/// Joins worlds that the launcher knows nothing of: of all ranks in the opposite order, and of each
+/// parity, with a world of all ranks beside it.
+int RunJoined(int stages, int nodes) {
+  int provided = 0, rank = 0, size = 1;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm reversed, parity;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parity);
+  absl::Status status = JoinAndRun(
+      reversed, {.stages = stages, .nodes = nodes, .timeout_s = 60, .pin = false}, CheckAll);
+  {
+    const MPI_Comm world = MPI_COMM_WORLD;
+    const absl::StatusOr<std::unique_ptr<Membership>> all =
+        Join({.world = {.timeout_s = 60, .pin = false}, .mpi_comm = &world});
+    status.Update(all.status());
+    status.Update(JoinAndRun(parity, {.timeout_s = 60, .pin = false}, CheckCollectives));
+    if (all.ok()) status.Update((*all)->rank().exchange().Barrier());
+  }
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  MPI_Comm_free(&parity);
+  MPI_Comm_free(&reversed);
+  MPI_Finalize();
+  return status.ok() ? 0 : 1;
+}
+
+/// The last rank never joins.
+int JoinWithoutTheLast() {
+  int provided = 0, rank = 0, size = 1;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == size - 1) {
+    sleep(kSleepSeconds);
+  } else {
+    const MPI_Comm world = MPI_COMM_WORLD;
+    const absl::Status status =
+        Join({.world = {.timeout_s = 0.5, .pin = false}, .mpi_comm = &world}).status();
+    std::printf("%d: %s\n", rank, std::string(status.message()).c_str());
+    std::fflush(stdout);
+  }
+  std::_Exit(0);
+}
+
 }  // namespace
 }  // namespace coconet
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
+  if (std::strcmp(argv[1], "join") == 0)
+    return coconet::RunJoined(argc > 2 ? std::atoi(argv[2]) : 1, argc > 3 ? std::atoi(argv[3]) : 0);
+  if (std::strcmp(argv[1], "join-alone") == 0) return coconet::JoinWithoutTheLast();
   return coconet::Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 1,
                       argc > 3 ? std::atoi(argv[3]) : 0);
 }

@@ -44,6 +44,21 @@ TEST_P(Mpi, DoesWhatEveryWorldMust) {
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
+TEST(MpiJoin, DoesWhatEveryWorldMustInCommunicatorsOfTheCaller) {
+  for (const char* shape : {"", " 1 2", " 2 1"}) {
+    const MpiOutcome outcome = RunMpi(Command(4, absl::StrCat("join", shape)));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_THAT(outcome.lines, SizeIs(8)) << outcome.output;
+    EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+  }
+}
+
+TEST(MpiJoin, NamesTheRankThatNeverComes) {
+  const MpiOutcome outcome = RunMpi(Command(3, "join-alone"));
+  EXPECT_THAT(outcome.output, HasSubstr("0: Join: waited 0.5 s for rank 2, which may be dead"));
+  EXPECT_THAT(outcome.output, HasSubstr("1: Join: waited 0.5 s for rank 2, which may be dead"));
+}
+
 class LongMpi : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, LongMpi, testing::Values(1, 2, 3, 4),
                          testing::PrintToStringParamName());

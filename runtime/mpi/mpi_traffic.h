@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/node/board.h"
-#include "runtime/processes/collectives/traffic.h"
+#include "runtime/processes/collectives/peer_traffic.h"
 #include "runtime/processes/hearsay.h"
 
 namespace coconet {
@@ -17,7 +17,7 @@ namespace coconet {
 /// MPI_Allreduce takes 71 to 107 ms, all of it processor time, and MPI_Iallreduce with the same
 /// sleeps 140 ms. MPI only accesses memory of this object; after a failure, when messages cannot be
 /// cancelled, that memory is leaked.
-class MpiTraffic final : public Traffic {
+class MpiTraffic final : public PeerTraffic {
  public:
   /// Sends messages in `comm` with `tag`, which must have no other user. `most`: the largest width.
   /// Waits end at once when `board` says that a rank has left.
@@ -26,7 +26,7 @@ class MpiTraffic final : public Traffic {
   ~MpiTraffic() override;
 
   absl::string_view name() const override { return "mpi"; }
-  using Traffic::Move;
+  using PeerTraffic::Move;
   /// The deadline is 1.25 times the timeout.
   absl::Status Move(absl::string_view what, const Streams& streams, Fill fill, Take take) override;
 

@@ -82,7 +82,7 @@ absl::StatusOr<Transport::Settled> MpiTransport::Settle(std::unique_ptr<Exchange
   return Settled{.exchange = std::move(met), .board = *board_};
 }
 
-std::unique_ptr<Traffic> MpiTransport::MakeTraffic(int lane, Group group, int most) {
+std::unique_ptr<PeerTraffic> MpiTransport::MakeTraffic(int lane, Group group, int most) {
   const int tag = lane * kGroups + static_cast<int>(group);
   return std::make_unique<MpiTraffic>(traffic_, tag, rank_, most, timeout_s_, *board_, hearsay_);
 }

@@ -28,7 +28,7 @@ class MpiTransport final : public Transport {
   absl::StatusOr<std::string> Machine() override;
   Members BoardGroup(const Mesh& mesh) const override { return SharingMemory(mesh, rank_); }
   absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) override;
-  std::unique_ptr<Traffic> MakeTraffic(int lane, Group group, int most) override;
+  std::unique_ptr<PeerTraffic> MakeTraffic(int lane, Group group, int most) override;
   /// Leaves the communicators as they are after a failure, since freeing them is collective.
   void End(bool failed) override;
 

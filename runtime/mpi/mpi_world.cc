@@ -84,8 +84,9 @@ void HastenEnd(double timeout_s) {
 
 constexpr int kHereTag = 23042;  // of the messages of ranks that wait in MeetAll
 
-/// The lowest rank from which no message says that it waits, too; -1: all others do.
-int AbsentRank(MPI_Comm comm) {
+/// The lowest rank from which no message says within `patience_s` that it waits, too; -1: all
+/// others do.
+int AbsentRank(MPI_Comm comm, double patience_s) {
   int rank = 0, size = 1;
   if (MPI_Comm_rank(comm, &rank) != MPI_SUCCESS || MPI_Comm_size(comm, &size) != MPI_SUCCESS)
     return -1;
@@ -105,7 +106,7 @@ int AbsentRank(MPI_Comm comm) {
     }
     return absent < 0;
   };
-  WaitUntil({.spins = 0, .timeout_ns = static_cast<int64_t>(kSecondRoundSeconds * 1e9)}, all_wait,
+  WaitUntil({.spins = 0, .timeout_ns = static_cast<int64_t>(patience_s * 1e9)}, all_wait,
             [] { return false; });
   return absent;
 }
@@ -114,7 +115,7 @@ int AbsentRank(MPI_Comm comm) {
 /// MPI functions that block without a deadline, such as those that make communicators.
 absl::Status MeetAll(MPI_Comm comm, double timeout_s, absl::string_view call) {
   if (AllCome(comm, timeout_s)) return absl::OkStatus();
-  const int absent = AbsentRank(comm);
+  const int absent = AbsentRank(comm, std::clamp(timeout_s / kGrace, 0.5, kSecondRoundSeconds));
   const std::string whom =
       absent < 0 ? "the other ranks; one" : absl::StrCat("rank ", absent, ", which");
   return absl::DeadlineExceededError(

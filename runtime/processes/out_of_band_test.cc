@@ -1,10 +1,6 @@
-#include "runtime/processes/out_of_band.h"
-
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -20,6 +16,7 @@
 #include "runtime/testing/all_reduce_checks.h"
 #include "runtime/testing/all_to_all_checks.h"
 #include "runtime/testing/checks.h"
+#include "runtime/testing/gatherer.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/send_checks.h"
 
@@ -27,89 +24,6 @@ namespace coconet {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int kMostRanks = 8;
-constexpr size_t kMostBytes = 1 << 16;
-
-/// An all-gather through memory that threads and forked processes share.
-struct Table {
-  struct Row {
-    std::atomic<unsigned> rounds;
-    char bytes[2][kMostBytes];  // of odd and even rounds
-  };
-  Row rows[kMostRanks];
-};
-
-class Gatherer {
- public:
-  Gatherer(Table& table, int rank, int ranks) : table_(table), rank_(rank), ranks_(ranks) {}
-
-  OutOfBand way() {
-    return {.rank = rank_,
-            .ranks = ranks_,
-            .context = this,
-            .all_gather =
-                [](void* context, const void* mine, void* all, size_t bytes, void** request) {
-                  return static_cast<Gatherer*>(context)->Begin(mine, all, bytes, request);
-                },
-            .test = [](void* context,
-                       void* request) { return static_cast<Gatherer*>(context)->Test(request); },
-            .release = [](void* context,
-                          void* /*request*/) { ++static_cast<Gatherer*>(context)->released; },
-            .absent = [](void* context,
-                         void* /*request*/) { return static_cast<Gatherer*>(context)->Absent(); },
-            .error = [](void* /*context*/) { return "the socket is closed"; }};
-  }
-  int fails_at = -1;  // number of the all-gather
-  bool swaps = false;
-  int begun = 0, released = 0;
-
- private:
-  int Begin(const void* mine, void* all, size_t bytes, void** request) {
-    if (begun++ == fails_at) return 1;
-    CC_CHECK(bytes <= kMostBytes);
-    const unsigned round = table_.rows[rank_].rounds.load() + 1;
-    std::memcpy(table_.rows[rank_].bytes[round % 2], mine, bytes);
-    table_.rows[rank_].rounds.store(round);
-    all_ = static_cast<char*>(all);
-    bytes_ = bytes;
-    *request = this;
-    return 0;
-  }
-  int Test(void* request) {
-    CC_CHECK(request == this);
-    if (Absent() >= 0) return 1;
-    const unsigned round = table_.rows[rank_].rounds.load();
-    for (int peer = 0; peer < ranks_; ++peer) {
-      const int from = swaps ? ranks_ - 1 - peer : peer;
-      std::memcpy(all_ + peer * bytes_, table_.rows[from].bytes[round % 2], bytes_);
-    }
-    return 0;
-  }
-  int Absent() {
-    const unsigned round = table_.rows[rank_].rounds.load();
-    for (int peer = 0; peer < ranks_; ++peer) {
-      if (static_cast<int>(table_.rows[peer].rounds.load() - round) < 0) return peer;
-    }
-    return -1;
-  }
-
-  Table& table_;
-  int rank_, ranks_;
-  char* all_ = nullptr;
-  size_t bytes_ = 0;
-};
-
-std::shared_ptr<Region> TableMemory() {
-  // Shared between forked processes: anonymous memory of Region is private.
-  static_assert(sizeof(Table) < (int64_t{4} << 20));
-  const int file = memfd_create("table", MFD_CLOEXEC);
-  CC_CHECK(file >= 0 && ftruncate(file, Region::Rounded(sizeof(Table))) == 0);
-  absl::StatusOr<std::shared_ptr<Region>> region = Region::Map(sizeof(Table), file);
-  close(file);
-  CC_CHECK(region.ok());
-  return *region;
-}
 
 absl::Status JoinAndRun(Gatherer& gatherer, WorldOptions world, const RankBody& body) {
   ASSIGN_OR_RETURN(std::unique_ptr<Membership> member,
@@ -122,13 +36,12 @@ absl::Status JoinAndRun(Gatherer& gatherer, WorldOptions world, const RankBody& 
 
 /// Joins `ranks` threads, each of which runs `body`; by rank.
 std::vector<absl::Status> OnThreads(int ranks, const WorldOptions& world, const RankBody& body) {
-  const std::shared_ptr<Region> memory = TableMemory();
-  auto& table = *static_cast<Table*>(memory->base());
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
   std::vector<absl::Status> statuses(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      Gatherer gatherer(table, rank, ranks);
+      Gatherer gatherer(memory, rank, ranks);
       statuses[rank] = JoinAndRun(gatherer, world, body);
     });
   }
@@ -138,16 +51,15 @@ std::vector<absl::Status> OnThreads(int ranks, const WorldOptions& world, const 
 
 /// The same with forked processes; statuses as text.
 std::vector<std::string> OnProcesses(int ranks, const WorldOptions& world, const RankBody& body) {
-  const std::shared_ptr<Region> memory = TableMemory(), words = TableMemory();
-  auto& table = *static_cast<Table*>(memory->base());
-  auto& said = *static_cast<Table*>(words->base());
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory(), words = Gatherer::TableMemory();
+  auto& said = *static_cast<Gatherer::Table*>(words->base());
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
     children.push_back(fork());
     if (children.back() != 0) continue;
-    Gatherer gatherer(table, rank, ranks);
+    Gatherer gatherer(memory, rank, ranks);
     const std::string text = JoinAndRun(gatherer, world, body).ToString();
-    std::strncpy(said.rows[rank].bytes[0], text.c_str(), kMostBytes - 1);
+    std::strncpy(said.rows[rank].bytes[0], text.c_str(), Gatherer::kMostBytes - 1);
     _exit(0);
   }
   std::vector<std::string> statuses;
@@ -219,12 +131,11 @@ TEST(Processes, JoinOutOfBand) {
 
 TEST(Processes, JoinAgainAfterLeaving) {
   const auto body = [](Rank& rank) { return rank.exchange().Barrier(); };
-  const std::shared_ptr<Region> memory = TableMemory();
-  auto& table = *static_cast<Table*>(memory->base());
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      Gatherer gatherer(table, rank, 2);
+      Gatherer gatherer(memory, rank, 2);
       for (int time = 0; time < 3; ++time)
         EXPECT_EQ(JoinAndRun(gatherer, {.pin = false}, body), absl::OkStatus());
     });
@@ -234,12 +145,12 @@ TEST(Processes, JoinAgainAfterLeaving) {
 
 // A rank in two worlds at once, whose ranks have other numbers in each.
 TEST(Processes, JoinTwoWorldsAtOnce) {
-  const std::shared_ptr<Region> first = TableMemory(), second = TableMemory();
+  const std::shared_ptr<Region> first = Gatherer::TableMemory(), second = Gatherer::TableMemory();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      Gatherer one(*static_cast<Table*>(first->base()), rank, 2);
-      Gatherer other(*static_cast<Table*>(second->base()), 1 - rank, 2);
+      Gatherer one(first, rank, 2);
+      Gatherer other(second, 1 - rank, 2);
       const absl::StatusOr<std::unique_ptr<Membership>> a = Join({.out_of_band = one.way()});
       const absl::StatusOr<std::unique_ptr<Membership>> b = Join({.out_of_band = other.way()});
       ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
@@ -251,8 +162,8 @@ TEST(Processes, JoinTwoWorldsAtOnce) {
 }
 
 TEST(Join, NamesTheRankThatNeverComes) {
-  const std::shared_ptr<Region> memory = TableMemory();
-  Gatherer gatherer(*static_cast<Table*>(memory->base()), 0, 2);
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
+  Gatherer gatherer(memory, 0, 2);
   const absl::Status status =
       Join({.world = {.timeout_s = 0.1, .pin = false}, .out_of_band = gatherer.way()}).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -260,8 +171,8 @@ TEST(Join, NamesTheRankThatNeverComes) {
 }
 
 TEST(Join, PassesOnTheCallersWords) {
-  const std::shared_ptr<Region> memory = TableMemory();
-  Gatherer gatherer(*static_cast<Table*>(memory->base()), 0, 1);
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
+  Gatherer gatherer(memory, 0, 1);
   gatherer.fails_at = 1;
   const absl::Status status = Join({.out_of_band = gatherer.way()}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -284,12 +195,11 @@ TEST(Join, RefusesWhatMakesNoSense) {
 }
 
 TEST(Join, FindsNumbersThatAreMixedUp) {
-  const std::shared_ptr<Region> memory = TableMemory();
-  auto& table = *static_cast<Table*>(memory->base());
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      Gatherer gatherer(table, rank, 2);
+      Gatherer gatherer(memory, rank, 2);
       gatherer.swaps = true;
       const absl::Status status =
           Join({.world = {.timeout_s = 5, .pin = false}, .out_of_band = gatherer.way()}).status();

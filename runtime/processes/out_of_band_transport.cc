@@ -23,10 +23,10 @@ int GatherOwn(void* /*context*/, const void* mine, void* all, size_t bytes, void
 }
 
 /// For a world of one rank.
-class LoneTraffic final : public Traffic {
+class LoneTraffic final : public PeerTraffic {
  public:
   absl::string_view name() const override { return "shm"; }
-  using Traffic::Move;
+  using PeerTraffic::Move;
   absl::Status Move(absl::string_view /*what*/, const Streams& streams, Fill /*fill*/,
                     Take /*take*/) override {
     CC_CHECK(streams.outs.empty() && streams.ins.empty());
@@ -84,7 +84,7 @@ absl::StatusOr<Transport::Settled> OutOfBandTransport::Settle(std::unique_ptr<Ex
                  .board = site.board};
 }
 
-std::unique_ptr<Traffic> OutOfBandTransport::MakeTraffic(int lane, Group group, int /*most*/) {
+std::unique_ptr<PeerTraffic> OutOfBandTransport::MakeTraffic(int lane, Group group, int /*most*/) {
   if (regions_.empty()) return std::make_unique<LoneTraffic>();
   const int tag = lane * kGroups + static_cast<int>(group);
   return std::make_unique<SharedTraffic>(regions_, tag * SharedTraffic::Bytes(way_.ranks),

@@ -26,7 +26,7 @@ class OutOfBandTransport final : public Transport {
   absl::Status CheckMachines(const std::vector<int>& machines) override;
   Members BoardGroup(const Mesh& mesh) const override { return {.first = 0, .size = mesh.size()}; }
   absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) override;
-  std::unique_ptr<Traffic> MakeTraffic(int lane, Group group, int most) override;
+  std::unique_ptr<PeerTraffic> MakeTraffic(int lane, Group group, int most) override;
   void End(bool /*failed*/) override {}
 
  private:

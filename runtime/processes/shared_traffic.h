@@ -9,13 +9,13 @@
 #include "runtime/node/board.h"
 #include "runtime/node/memory.h"
 #include "runtime/node/wait.h"
-#include "runtime/processes/collectives/traffic.h"
+#include "runtime/processes/collectives/peer_traffic.h"
 
 namespace coconet {
 
 /// Messages between ranks of one machine that do not address each other's tensors: pipeline stages
 /// and virtual nodes. Each pair of ranks has a ring of slots in the receiver's shared memory.
-class SharedTraffic final : public Traffic {
+class SharedTraffic final : public PeerTraffic {
  public:
   /// Of one rank, for messages of `ranks` ranks with one tag.
   static int64_t Bytes(int ranks);
@@ -25,7 +25,7 @@ class SharedTraffic final : public Traffic {
                 WaitTerms terms);
 
   absl::string_view name() const override { return "shm"; }
-  using Traffic::Move;
+  using PeerTraffic::Move;
   absl::Status Move(absl::string_view what, const Streams& streams, Fill fill, Take take) override;
 
  private:

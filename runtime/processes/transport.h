@@ -11,7 +11,7 @@
 #include "runtime/node/memory.h"
 #include "runtime/node/rank_place.h"
 #include "runtime/node/wait.h"
-#include "runtime/processes/collectives/traffic.h"
+#include "runtime/processes/collectives/peer_traffic.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -53,7 +53,7 @@ class Transport {
   /// Collective.
   virtual absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) = 0;
   /// After Settle. Messages of this rank and its peers in `group`, on a lane.
-  virtual std::unique_ptr<Traffic> MakeTraffic(int lane, Group group, int most) = 0;
+  virtual std::unique_ptr<PeerTraffic> MakeTraffic(int lane, Group group, int most) = 0;
 
   /// The rank has left the world; `failed`: because of an error, so that peers may be missing. Else
   /// collective.

@@ -9,7 +9,7 @@
 namespace coconet {
 namespace {
 
-std::unique_ptr<Traffic> TrafficOf(const LibrarySite& site, int lane, Group group) {
+std::unique_ptr<PeerTraffic> TrafficOf(const LibrarySite& site, int lane, Group group) {
   const int most = std::max(1, GroupOf(site.mesh, group, site.rank).size - 1);
   return site.transport.MakeTraffic(lane, group, most);
 }

@@ -42,7 +42,7 @@ absl::Status StagingBuffer::Meet(absl::string_view what,
 }
 
 NodeCommunicator::NodeCommunicator(const Members& group, std::unique_ptr<StagingBuffer> staging,
-                                   std::unique_ptr<Traffic> traffic, int rank,
+                                   std::unique_ptr<PeerTraffic> traffic, int rank,
                                    const Members& column)
     : ProcessCommunicator(std::move(traffic), rank, column),
       index_(group.Index(rank)),

@@ -68,7 +68,7 @@ class NodeCommunicator final : public ProcessCommunicator {
  public:
   /// `staging`: null for a group of one rank.
   NodeCommunicator(const Members& group, std::unique_ptr<StagingBuffer> staging,
-                   std::unique_ptr<Traffic> traffic, int rank, const Members& column);
+                   std::unique_ptr<PeerTraffic> traffic, int rank, const Members& column);
 
   absl::string_view name() const override { return "shm"; }
   absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "runtime/mesh.h"
-#include "runtime/processes/collectives/traffic.h"
+#include "runtime/processes/collectives/peer_traffic.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -26,11 +26,11 @@ class ProcessCommunicator : public Communicator {
     absl::string_view what = step.Call();
   };
   /// `column`: the ranks at `rank`'s place in all pipeline stages.
-  ProcessCommunicator(std::unique_ptr<Traffic> traffic, int rank, const Members& column)
+  ProcessCommunicator(std::unique_ptr<PeerTraffic> traffic, int rank, const Members& column)
       : traffic_(std::move(traffic)), world_rank_(rank), column_(column) {}
   /// Does any collective but an AllToAll and a send.
   virtual absl::Status RunInGroup(const Call& call) = 0;
-  std::unique_ptr<Traffic> traffic_;
+  std::unique_ptr<PeerTraffic> traffic_;
   int world_rank_;
 
  private:

@@ -54,7 +54,7 @@ void ForEachRun(absl::Span<const AllReduceCall> calls, int64_t element, int64_t 
 }  // namespace
 
 SpanningCommunicator::SpanningCommunicator(const Mesh& mesh, Group group, int rank,
-                                           std::unique_ptr<Traffic> traffic)
+                                           std::unique_ptr<PeerTraffic> traffic)
     : ProcessCommunicator(std::move(traffic), rank, Column(mesh, rank)) {
   const auto line = [&](const Members& members) { return Line{members, members.Index(rank)}; };
   group_ = line(GroupOf(mesh, group, rank));

@@ -17,7 +17,8 @@ namespace coconet {
 class SpanningCommunicator final : public ProcessCommunicator {
  public:
   /// `group`: kStage or kAcross.
-  SpanningCommunicator(const Mesh& mesh, Group group, int rank, std::unique_ptr<Traffic> traffic);
+  SpanningCommunicator(const Mesh& mesh, Group group, int rank,
+                       std::unique_ptr<PeerTraffic> traffic);
 
   absl::string_view name() const override { return traffic_->name(); }
   /// Sends the rows in use only, of all calls together.

@@ -37,9 +37,9 @@ struct Streams {
 };
 
 /// Messages between ranks that do not address each other's memory. One call at a time.
-class Traffic {
+class PeerTraffic {
  public:
-  virtual ~Traffic() = default;
+  virtual ~PeerTraffic() = default;
   /// As Communicator::name.
   virtual absl::string_view name() const = 0;
 
