@@ -18,7 +18,7 @@ export HOME="${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}"
 
 readonly PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++ iproute2
-  libabsl-dev libboost-context-dev libdnnl-dev libgmock-dev libgtest-dev nettle-dev libopenmpi-dev libsqlite3-dev openmpi-bin
+  libabsl-dev libboost-context-dev libdlpack-dev libdnnl-dev libfabric-dev libgmock-dev libgtest-dev nettle-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
 readonly TEST_PACKAGES=(python3-numpy)  # what only tests use: nothing is compiled against it
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)

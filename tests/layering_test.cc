@@ -215,6 +215,7 @@ constexpr absl::string_view kImpure[] = {
 /// Headers of libraries with a C interface.
 constexpr absl::string_view kLibraries[] = {"boost/context/detail/fcontext.hpp",
                                             "cuda.h",
+                                            "rdma/fabric.h",
                                             "cublasLt.h",
                                             "mpi.h",
                                             "nccl.h",
@@ -229,6 +230,7 @@ const std::map<std::string, std::string>& FolderOfLibrary() {
       {"cublasLt.h", "runtime/cuda"},
       {"boost/context/detail/fcontext.hpp", "runtime/simt/machine"},
       {"mpi.h", "runtime/mpi"},
+      {"rdma/fabric.h", "runtime/processes/fabric"},
       {"nccl.h", "runtime/nccl"},
       {"oneapi/dnnl/dnnl.h", "runtime/host"},
       {"sqlite3.h", "autotune/store"},

@@ -8,7 +8,8 @@
 #include "coconet/base/status.h"
 #include "runtime/mpi/mpi_exchange.h"
 #include "runtime/mpi/mpi_status.h"
-#include "runtime/mpi/mpi_traffic.h"
+#include "runtime/mpi/mpi_wire.h"
+#include "runtime/processes/collectives/message_traffic.h"
 
 namespace coconet {
 namespace {
@@ -84,7 +85,8 @@ absl::StatusOr<Transport::Settled> MpiTransport::Settle(std::unique_ptr<Exchange
 
 std::unique_ptr<PeerTraffic> MpiTransport::MakeTraffic(int lane, Group group, int most) {
   const int tag = lane * kGroups + static_cast<int>(group);
-  return std::make_unique<MpiTraffic>(traffic_, tag, rank_, most, timeout_s_, *board_, hearsay_);
+  return std::make_unique<MessageTraffic>(std::make_shared<MpiWire>(traffic_), tag, rank_, most,
+                                          timeout_s_, *board_, hearsay_);
 }
 
 void MpiTransport::End(bool failed) {

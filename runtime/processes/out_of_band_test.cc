@@ -11,8 +11,11 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/host/host_rank.h"
 #include "runtime/join.h"
 #include "runtime/node/memory.h"
+#include "runtime/processes/out_of_band_transport.h"
+#include "runtime/processes/process_world.h"
 #include "runtime/testing/all_reduce_checks.h"
 #include "runtime/testing/all_to_all_checks.h"
 #include "runtime/testing/checks.h"
@@ -49,8 +52,9 @@ std::vector<absl::Status> OnThreads(int ranks, const WorldOptions& world, const 
   return statuses;
 }
 
-/// The same with forked processes; statuses as text.
-std::vector<std::string> OnProcesses(int ranks, const WorldOptions& world, const RankBody& body) {
+/// Calls `rank` in forked processes; statuses as text.
+std::vector<std::string> OnProcesses(
+    int ranks, const std::function<absl::Status(Gatherer& gatherer, int rank)>& run) {
   const std::shared_ptr<Region> memory = Gatherer::TableMemory(), words = Gatherer::TableMemory();
   auto& said = *static_cast<Gatherer::Table*>(words->base());
   std::vector<pid_t> children;
@@ -58,7 +62,7 @@ std::vector<std::string> OnProcesses(int ranks, const WorldOptions& world, const
     children.push_back(fork());
     if (children.back() != 0) continue;
     Gatherer gatherer(memory, rank, ranks);
-    const std::string text = JoinAndRun(gatherer, world, body).ToString();
+    const std::string text = run(gatherer, rank).ToString();
     std::strncpy(said.rows[rank].bytes[0], text.c_str(), Gatherer::kMostBytes - 1);
     _exit(0);
   }
@@ -69,6 +73,11 @@ std::vector<std::string> OnProcesses(int ranks, const WorldOptions& world, const
     statuses.push_back(WIFEXITED(status) ? said.rows[rank].bytes[0] : "killed");
   }
   return statuses;
+}
+
+std::vector<std::string> OnProcesses(int ranks, const WorldOptions& world, const RankBody& body) {
+  return OnProcesses(
+      ranks, [&](Gatherer& gatherer, int /*rank*/) { return JoinAndRun(gatherer, world, body); });
 }
 
 using Check = absl::Status (*)(Rank&);
@@ -91,6 +100,21 @@ const std::pair<const char*, Check> kChecks[] = {
     {"SendsInKernels", CheckSendsInKernels},
     {"OrderOfLanes", CheckOrderOfLanes},
     {"CollectivesOnBothLanes", CheckCollectivesOnBothLanes}};
+
+/// Joins ranks on `machines` machines, whose names are made up, as forked processes.
+std::vector<std::string> OnMachines(int ranks, int machines, const WorldRequest& request,
+                                    const RankBody& body) {
+  return OnProcesses(ranks, [&](Gatherer& gatherer, int rank) -> absl::Status {
+    ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
+                     OutOfBandTransport::Over(gatherer.way(),
+                                              absl::StrCat("machine", rank / (ranks / machines))));
+    ASSIGN_OR_RETURN(const std::unique_ptr<ProcessWorld> world,
+                     ProcessWorld::Join(std::move(transport), request, MakeHostRank));
+    const absl::Status status = body(world->rank());
+    if (!status.ok()) world->Leave(status);
+    return status;
+  });
+}
 
 std::vector<Case> Cases() {
   const std::pair<int, WorldShape> worlds[] = {{1, {}},
@@ -127,6 +151,39 @@ TEST(Processes, JoinOutOfBand) {
     for (const std::string& status : OnProcesses(3, {.pin = false}, check))
       EXPECT_EQ(status, "OK") << name;
   }
+}
+
+TEST(Machines, AreConnectedByTcp) {
+  for (const auto& [name, check] : kChecks) {
+    for (const std::string& status : OnMachines(4, 2, {.timeout_s = 60, .pin = false}, check))
+      EXPECT_EQ(status, "OK") << name;
+  }
+}
+
+TEST(Machines, MayEachHaveAPipelineStage) {
+  const WorldRequest request{.shape = {.stages = 2}, .timeout_s = 60, .pin = false};
+  for (const Check check : {CheckExchange, CheckCollectives, CheckSendsInKernels}) {
+    for (const std::string& status : OnMachines(4, 2, request, check)) EXPECT_EQ(status, "OK");
+  }
+}
+
+TEST(Machines, HearOfARankThatFails) {
+  const auto body = [](Rank& rank) {
+    return rank.rank() == 1 ? absl::InternalError("a fault") : rank.exchange().Barrier();
+  };
+  const std::vector<std::string> said = OnMachines(4, 2, {.timeout_s = 30, .pin = false}, body);
+  EXPECT_THAT(said[0], HasSubstr("rank 1 left: INTERNAL: a fault"));
+  EXPECT_THAT(said[3], HasSubstr("rank 1 left: INTERNAL: a fault"));
+}
+
+TEST(Machines, NameTheRankThatDoesNotCome) {
+  const auto body = [](Rank& rank) {
+    if (rank.rank() == 2) sleep(3);
+    return rank.exchange().Barrier();
+  };
+  const std::vector<std::string> said = OnMachines(3, 3, {.timeout_s = 1, .pin = false}, body);
+  EXPECT_THAT(said[0], HasSubstr("waited 1 s for rank 2"));
+  EXPECT_THAT(said[1], HasSubstr("waited 1 s for rank 2"));
 }
 
 TEST(Processes, JoinAgainAfterLeaving) {

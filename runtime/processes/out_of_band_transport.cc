@@ -3,18 +3,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/processes/collectives/message_traffic.h"
+#include "runtime/processes/fabric/fabric_wire.h"
 #include "runtime/processes/out_of_band_exchange.h"
-#include "runtime/processes/place.h"
 #include "runtime/processes/process_sharing.h"
 #include "runtime/processes/shared_traffic.h"
 #include "runtime/processes/staged_exchange.h"
+#include "runtime/processes/wire_exchange.h"
+#include "runtime/processes/wire_farewells.h"
 
 namespace coconet {
 namespace {
 
+// Of messages. The first are of traffic, by lane and group.
 constexpr int kTags = kLanes * kGroups;
+constexpr int kExchangeTag = kTags;
+constexpr int kFarewellTag = kTags + 1;
+constexpr int kEndTag = kTags + 2;
+
+constexpr double kEndSeconds = 5;  // all ranks are about to end
 
 /// A rank that is alone has nobody to gather from.
 int GatherOwn(void* /*context*/, const void* mine, void* all, size_t bytes, void** /*request*/) {
@@ -36,7 +46,8 @@ class LoneTraffic final : public PeerTraffic {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transport>> OutOfBandTransport::Over(const OutOfBand& way) {
+absl::StatusOr<std::unique_ptr<Transport>> OutOfBandTransport::Over(const OutOfBand& way,
+                                                                    std::string machine) {
   if (way.ranks < 1 || way.rank < 0 || way.rank >= way.ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat("Join: want 1 rank or more, and a rank below that; have rank ", way.rank,
@@ -47,33 +58,54 @@ absl::StatusOr<std::unique_ptr<Transport>> OutOfBandTransport::Over(const OutOfB
     if (way.ranks > 1) return absl::InvalidArgumentError("Join: want an all_gather, have null");
     used = {.all_gather = GatherOwn};
   }
-  return std::unique_ptr<Transport>(new OutOfBandTransport(used));
+  return std::unique_ptr<Transport>(new OutOfBandTransport(used, std::move(machine)));
 }
 
 std::unique_ptr<Exchange> OutOfBandTransport::Meet(const WaitTerms& terms) {
   return std::make_unique<OutOfBandExchange>(way_, terms);
 }
 
-absl::StatusOr<std::string> OutOfBandTransport::Machine() { return ThisMachine(); }
+void OutOfBandTransport::SetMachines(const std::vector<int>& machines) {
+  apart_ = absl::c_any_of(machines, [](int machine) { return machine != 0; });
+}
 
-absl::Status OutOfBandTransport::CheckMachines(const std::vector<int>& machines) {
-  for (size_t rank = 0; rank < machines.size(); ++rank) {
-    if (machines[rank] == 0) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("Join: want all ranks on one machine, have ranks 0 and ", rank,
-                     " on two; join them by an MPI communicator"));
-  }
-  return absl::OkStatus();
+Members OutOfBandTransport::BoardGroup(const Mesh& mesh) const {
+  return apart_ ? SharingMemory(mesh, way_.rank) : Members{.first = 0, .size = mesh.size()};
 }
 
 absl::StatusOr<Transport::Settled> OutOfBandTransport::Settle(std::unique_ptr<Exchange> met,
                                                               const Site& site) {
+  terms_ = site.terms;
+  timeout_s_ = site.timeout_s;
+  return apart_ ? SettleApart(*met, site) : SettleHere(*met, site);
+}
+
+absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleApart(Exchange& met,
+                                                                   const Site& site) {
+  absl::StatusOr<std::unique_ptr<FabricWire>> opened = FabricWire::Open();
+  RETURN_IF_ERROR(met.Agree(opened.status()));
+  std::shared_ptr<FabricWire> wire = *std::move(opened);
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, met.AllGather(wire->address()));
+  RETURN_IF_ERROR(met.Agree(wire->Connect(way_.rank, addresses)));
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<WireFarewells> farewells,
+      WireFarewells::Begin(wire, kFarewellTag, way_.rank, way_.ranks, BoardGroup(site.mesh)));
+  Board heard = site.board;
+  board_ = heard.Telling([farewells](const absl::Status& why) { farewells->Tell(why); });
+  hearsay_ = {.listen = [farewells, heard]() mutable { farewells->Listen(heard); },
+              .note = [farewells](int peer) { farewells->Note(peer); }};
+  wire_ = std::move(wire);
+  return Settled{.exchange = std::make_unique<WireExchange>(wire_, kExchangeTag, way_.rank,
+                                                            way_.ranks, *board_, hearsay_, terms_),
+                 .board = *board_};
+}
+
+absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleHere(Exchange& met, const Site& site) {
   const Mesh& mesh = site.mesh;
   const int ranks = mesh.size();
   board_ = site.board;
-  terms_ = site.terms;
   const Members all{.first = 0, .size = ranks};
-  ProcessSharing sharing(*met, way_.rank, all);
+  ProcessSharing sharing(met, way_.rank, all);
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> staging,
                    sharing.Share(StagingBuffer::kBytes));
   if (mesh.stages > 1 || mesh.nodes > 1) {
@@ -84,11 +116,25 @@ absl::StatusOr<Transport::Settled> OutOfBandTransport::Settle(std::unique_ptr<Ex
                  .board = site.board};
 }
 
-std::unique_ptr<PeerTraffic> OutOfBandTransport::MakeTraffic(int lane, Group group, int /*most*/) {
-  if (regions_.empty()) return std::make_unique<LoneTraffic>();
+std::unique_ptr<PeerTraffic> OutOfBandTransport::MakeTraffic(int lane, Group group, int most) {
   const int tag = lane * kGroups + static_cast<int>(group);
+  if (apart_) {
+    return std::make_unique<MessageTraffic>(wire_, tag, way_.rank, most, timeout_s_, *board_,
+                                            hearsay_);
+  }
+  if (regions_.empty()) return std::make_unique<LoneTraffic>();
   return std::make_unique<SharedTraffic>(regions_, tag * SharedTraffic::Bytes(way_.ranks),
                                          way_.rank, *board_, terms_);
+}
+
+void OutOfBandTransport::End(bool failed) {
+  if (failed || wire_ == nullptr) return;
+  const WaitTerms terms{
+      .spins = 0, .timeout_ns = static_cast<int64_t>(std::min(timeout_s_, kEndSeconds) * 1e9)};
+  // A rank that does not come has ended otherwise.
+  WireExchange(wire_, kEndTag, way_.rank, way_.ranks, *board_, hearsay_, terms)
+      .Barrier()
+      .IgnoreError();
 }
 
 }  // namespace coconet

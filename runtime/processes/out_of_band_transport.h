@@ -3,36 +3,53 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/processes/hearsay.h"
 #include "runtime/processes/out_of_band.h"
+#include "runtime/processes/place.h"
 #include "runtime/processes/transport.h"
+#include "runtime/processes/wire.h"
 
 namespace coconet {
 
-/// Ranks on one machine that meet by the caller's all-gather and then communicate through shared
-/// memory.
+/// Ranks that meet by the caller's all-gather. From then on they communicate through shared memory,
+/// and with those of other machines over TCP.
 class OutOfBandTransport final : public Transport {
  public:
-  /// InvalidArgument where a number makes no sense or all_gather is null.
-  static absl::StatusOr<std::unique_ptr<Transport>> Over(const OutOfBand& way);
+  /// InvalidArgument where a number makes no sense or all_gather is null. `machine`: the name of
+  /// the machine that the rank is on.
+  static absl::StatusOr<std::unique_ptr<Transport>> Over(const OutOfBand& way,
+                                                         std::string machine = ThisMachine());
 
   int rank() const override { return way_.rank; }
   int size() const override { return way_.ranks; }
-  std::string library() const override { return "shm"; }
+  std::string library() const override { return wire_ == nullptr ? "shm" : "tcp"; }
   std::unique_ptr<Exchange> Meet(const WaitTerms& terms) override;
-  absl::StatusOr<std::string> Machine() override;
-  absl::Status CheckMachines(const std::vector<int>& machines) override;
-  Members BoardGroup(const Mesh& mesh) const override { return {.first = 0, .size = mesh.size()}; }
+  absl::StatusOr<std::string> Machine() override { return machine_; }
+  void SetMachines(const std::vector<int>& machines) override;
+  /// All ranks of one machine, also those of several nodes on it.
+  Members BoardGroup(const Mesh& mesh) const override;
   absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) override;
   std::unique_ptr<PeerTraffic> MakeTraffic(int lane, Group group, int most) override;
-  void End(bool /*failed*/) override {}
+  /// Over TCP: waits until all ranks end, so that none closes connections over which others still
+  /// receive.
+  void End(bool failed) override;
 
  private:
-  explicit OutOfBandTransport(const OutOfBand& way) : way_(way) {}
+  OutOfBandTransport(const OutOfBand& way, std::string machine)
+      : way_(way), machine_(std::move(machine)) {}
+  absl::StatusOr<Settled> SettleHere(Exchange& met, const Site& site);
+  absl::StatusOr<Settled> SettleApart(Exchange& met, const Site& site);
 
   OutOfBand way_;
+  std::string machine_;
+  bool apart_ = false;  // on several machines
+  double timeout_s_ = 0;
+  Hearsay hearsay_;
+  std::shared_ptr<Wire> wire_;  // null on one machine
   std::optional<Board> board_;
   WaitTerms terms_;
   std::vector<std::shared_ptr<Region>> regions_;  // of traffic; empty: there is none

@@ -28,7 +28,7 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
   std::unique_ptr<Exchange> exchange = transport_->Meet(TermsFor(size, 1, request.timeout_s));
   ASSIGN_OR_RETURN(const std::string machine, transport_->Machine());
   ASSIGN_OR_RETURN(const Place place, FindPlace(machine, *exchange, rank));
-  RETURN_IF_ERROR(transport_->CheckMachines(place.machines));
+  transport_->SetMachines(place.machines);
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, place.machines));
   const WaitTerms terms =
       TermsFor(place.local_size, static_cast<int>(place.cores.size()), request.timeout_s);

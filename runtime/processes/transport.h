@@ -31,10 +31,8 @@ class Transport {
   virtual std::unique_ptr<Exchange> Meet(const WaitTerms& terms) = 0;
   /// Collective. A text that all ranks of this machine, and only these, have in common.
   virtual absl::StatusOr<std::string> Machine() = 0;
-  /// Unimplemented where the ranks of these machines (Place::machines) do not reach each other.
-  virtual absl::Status CheckMachines(const std::vector<int>& /*machines*/) {
-    return absl::OkStatus();
-  }
+  /// Says where all ranks are (Place::machines).
+  virtual void SetMachines(const std::vector<int>& /*machines*/) {}
   /// The ranks that have one board.
   virtual Members BoardGroup(const Mesh& mesh) const = 0;
 

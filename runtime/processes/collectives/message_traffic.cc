@@ -1,4 +1,4 @@
-#include "runtime/mpi/mpi_traffic.h"
+#include "runtime/processes/collectives/message_traffic.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/mpi/mpi_status.h"
 
 namespace coconet {
 namespace {
@@ -25,27 +24,27 @@ int64_t PieceBytes(int width) {
 
 }  // namespace
 
-struct MpiTraffic::Depot {
+struct MessageTraffic::Depot {
   explicit Depot(int most)
       : memory(new char[2 * std::max(kBytesUnderWay, kWindow * std::max(most, 1) * kLeastBytes)]),
-        receives(kWindow * most, MPI_REQUEST_NULL),
-        sends(kWindow * most, MPI_REQUEST_NULL),
+        receives(kWindow * most),
+        sends(kWindow * most),
         pieces(most) {}
 
   std::unique_ptr<char[]> memory;              // pages beyond the widths in use are never touched
-  std::vector<MPI_Request> receives, sends;    // by place in the window, then by stream
+  std::vector<Wire::Ticket> receives, sends;   // by place in the window, then by stream
   std::vector<absl::Span<const char>> pieces;  // by stream
 };
 
 /// The state of one Move. Piece p of every stream occupies place p % kWindow of the window.
-struct MpiTraffic::Course {
-  MpiTraffic& traffic;
+struct MessageTraffic::Course {
+  MessageTraffic& traffic;
   const Streams& streams;
   int64_t piece_bytes = PieceBytes(streams.width);
   int64_t pieces = 0;
   int64_t posted = 0, taken = 0, sent = 0;  // pieces
 
-  explicit Course(MpiTraffic& traffic, const Streams& streams)
+  explicit Course(MessageTraffic& traffic, const Streams& streams)
       : traffic(traffic), streams(streams) {
     int64_t longest = 0;
     for (const Streams::Out& out : streams.outs) longest = std::max(longest, out.bytes);
@@ -58,10 +57,10 @@ struct MpiTraffic::Course {
   }
   size_t ins() const { return streams.ins.size(); }
   size_t outs() const { return streams.outs.size(); }
-  MPI_Request* Receives(int64_t piece) const {
+  Wire::Ticket* Receives(int64_t piece) const {
     return &traffic.depot_->receives[piece % kWindow * ins()];
   }
-  MPI_Request* Sends(int64_t piece) const {
+  Wire::Ticket* Sends(int64_t piece) const {
     return &traffic.depot_->sends[piece % kWindow * outs()];
   }
   /// The piece's memory in the depot: receive buffers first, then send buffers.
@@ -72,34 +71,34 @@ struct MpiTraffic::Course {
 
   absl::Status Post(Fill fill);
   void TakePiece(Take take);
+  absl::Status TestAll(absl::Span<Wire::Ticket> tickets, bool& complete);
   absl::Status Advance(Fill fill, Take take, bool& moved);
-  int PeerAwaited() const;
+  int PeerAwaited() const;  // from which, or to which, a message has not passed
 };
 
-absl::Status MpiTraffic::Course::Post(Fill fill) {
+absl::Status MessageTraffic::Course::Post(Fill fill) {
   for (size_t i = 0; i < ins(); ++i) {
-    const int bytes = static_cast<int>(BytesOf(streams.ins[i].bytes, posted));
+    const int64_t bytes = BytesOf(streams.ins[i].bytes, posted);
     if (bytes == 0) continue;
-    RETURN_IF_MPI(Irecv, Place(posted, i), bytes, MPI_BYTE, streams.ins[i].peer, traffic.tag_,
-                  traffic.comm_, &Receives(posted)[i]);
+    RETURN_IF_ERROR(traffic.wire_->Receive(streams.ins[i].peer, traffic.tag_, Place(posted, i),
+                                           bytes, Receives(posted)[i]));
   }
   for (size_t i = 0; i < outs(); ++i) {
     const Streams::Out& out = streams.outs[i];
-    const int bytes = static_cast<int>(BytesOf(out.bytes, posted));
+    const int64_t bytes = BytesOf(out.bytes, posted);
     if (bytes == 0) continue;
     char* place = Place(posted, ins() + i);
     if (out.data != nullptr)
       std::memcpy(place, out.data + posted * piece_bytes, bytes);
     else
       fill(i, posted * piece_bytes, {place, static_cast<size_t>(bytes)});
-    RETURN_IF_MPI(Isend, place, bytes, MPI_BYTE, out.peer, traffic.tag_, traffic.comm_,
-                  &Sends(posted)[i]);
+    RETURN_IF_ERROR(traffic.wire_->Send(out.peer, traffic.tag_, place, bytes, Sends(posted)[i]));
   }
   ++posted;
   return absl::OkStatus();
 }
 
-void MpiTraffic::Course::TakePiece(Take take) {
+void MessageTraffic::Course::TakePiece(Take take) {
   for (size_t i = 0; i < ins(); ++i) {
     traffic.depot_->pieces[i] = {Place(taken, i),
                                  static_cast<size_t>(BytesOf(streams.ins[i].bytes, taken))};
@@ -108,42 +107,48 @@ void MpiTraffic::Course::TakePiece(Take take) {
   ++taken;
 }
 
-absl::Status MpiTraffic::Course::Advance(Fill fill, Take take, bool& moved) {
+absl::Status MessageTraffic::Course::Advance(Fill fill, Take take, bool& moved) {
   if (posted < std::min(pieces, std::min(taken, sent) + kWindow)) {
     RETURN_IF_ERROR(Post(fill));
     moved = true;
   }
-  int complete = 0;
+  bool complete = false;
   if (taken < posted) {
-    RETURN_IF_MPI(Testall, static_cast<int>(ins()), Receives(taken), &complete,
-                  MPI_STATUSES_IGNORE);
+    RETURN_IF_ERROR(TestAll({Receives(taken), ins()}, complete));
     if (complete) TakePiece(take);
-    moved |= complete != 0;
+    moved |= complete;
   }
   if (sent < posted) {
-    RETURN_IF_MPI(Testall, static_cast<int>(outs()), Sends(sent), &complete, MPI_STATUSES_IGNORE);
+    RETURN_IF_ERROR(TestAll({Sends(sent), outs()}, complete));
     sent += complete;
-    moved |= complete != 0;
+    moved |= complete;
   }
   return absl::OkStatus();
 }
 
-int MpiTraffic::Course::PeerAwaited() const {
-  int complete = 0;
+absl::Status MessageTraffic::Course::TestAll(absl::Span<Wire::Ticket> tickets, bool& complete) {
+  complete = true;
+  for (Wire::Ticket& ticket : tickets) {
+    bool done = false;
+    RETURN_IF_ERROR(traffic.wire_->Test(ticket, done));
+    complete &= done;
+  }
+  return absl::OkStatus();
+}
+
+int MessageTraffic::Course::PeerAwaited() const {
   for (size_t i = 0; taken < posted && i < ins(); ++i) {
-    MPI_Request_get_status(Receives(taken)[i], &complete, MPI_STATUS_IGNORE);
-    if (!complete) return streams.ins[i].peer;
+    if (Receives(taken)[i].handle != 0) return streams.ins[i].peer;
   }
   for (size_t i = 0; sent < posted && i < outs(); ++i) {
-    MPI_Request_get_status(Sends(sent)[i], &complete, MPI_STATUS_IGNORE);
-    if (!complete) return streams.outs[i].peer;
+    if (Sends(sent)[i].handle != 0) return streams.outs[i].peer;
   }
   return traffic.rank_;  // everything has arrived since
 }
 
-MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
-                       Hearsay hearsay)
-    : comm_(comm),
+MessageTraffic::MessageTraffic(std::shared_ptr<Wire> wire, int tag, int rank, int most,
+                               double timeout_s, Board board, Hearsay hearsay)
+    : wire_(std::move(wire)),
       tag_(tag),
       rank_(rank),
       timeout_ns_(static_cast<int64_t>(timeout_s * 1e9)),
@@ -151,10 +156,10 @@ MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeou
       hearsay_(std::move(hearsay)),
       depot_(std::make_unique<Depot>(most)) {}
 
-MpiTraffic::~MpiTraffic() = default;
+MessageTraffic::~MessageTraffic() = default;
 
-absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Fill fill,
-                              Take take) {
+absl::Status MessageTraffic::Move(absl::string_view what, const Streams& streams, Fill fill,
+                                  Take take) {
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   Course course(*this, streams);
@@ -189,8 +194,8 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Fi
   return absl::OkStatus();
 }
 
-absl::Status MpiTraffic::Failed(absl::string_view what, const absl::Status& why) {
-  depot_.release();  // leaked: MPI may use it until the process ends
+absl::Status MessageTraffic::Failed(absl::string_view what, const absl::Status& why) {
+  depot_.release();  // leaked: the wire may use it until the process ends
   first_error_ = WithContext(why, absl::StrCat(what, " on rank ", rank_));
   board_.Leave(rank_, first_error_);
   return first_error_;
