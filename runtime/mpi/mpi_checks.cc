@@ -231,6 +231,12 @@ absl::Status JoinAndRun(MPI_Comm comm, const WorldOptions& world, absl::Status (
   return status;
 }
 
+absl::Status CheckJoined(Rank& rank) {
+  for (absl::Status (*check)(Rank&) : {CheckExchange, CheckMemory, CheckPlans})
+    RETURN_IF_ERROR(check(rank));
+  return absl::OkStatus();
+}
+
 /// Joins worlds that the launcher knows nothing of: of all ranks in the opposite order, and of each
 /// parity, with a world of all ranks beside it.
 int RunJoined(int stages, int nodes) {
@@ -242,13 +248,13 @@ int RunJoined(int stages, int nodes) {
   MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parity);
   absl::Status status = JoinAndRun(
-      reversed, {.stages = stages, .nodes = nodes, .timeout_s = 60, .pin = false}, CheckAll);
+      reversed, {.stages = stages, .nodes = nodes, .timeout_s = 60, .pin = false}, CheckJoined);
   {
     const MPI_Comm world = MPI_COMM_WORLD;
     const absl::StatusOr<std::unique_ptr<Membership>> all =
         Join({.world = {.timeout_s = 60, .pin = false}, .mpi_comm = &world});
     status.Update(all.status());
-    status.Update(JoinAndRun(parity, {.timeout_s = 60, .pin = false}, CheckCollectives));
+    status.Update(JoinAndRun(parity, {.timeout_s = 60, .pin = false}, CheckJoined));
     if (all.ok()) status.Update((*all)->rank().exchange().Barrier());
   }
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
