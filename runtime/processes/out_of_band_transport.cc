@@ -9,7 +9,6 @@
 #include "runtime/processes/collectives/message_traffic.h"
 #include "runtime/processes/fabric/fabric_wire.h"
 #include "runtime/processes/out_of_band_exchange.h"
-#include "runtime/processes/process_sharing.h"
 #include "runtime/processes/shared_traffic.h"
 #include "runtime/processes/staged_exchange.h"
 #include "runtime/processes/wire_exchange.h"
@@ -23,6 +22,8 @@ constexpr int kTags = kLanes * kGroups;
 constexpr int kExchangeTag = kTags;
 constexpr int kFarewellTag = kTags + 1;
 constexpr int kEndTag = kTags + 2;
+
+constexpr int64_t kLetterBytes = int64_t{256} << 10;  // of the exchange on one machine
 
 constexpr double kEndSeconds = 5;  // all ranks are about to end
 
@@ -77,7 +78,8 @@ absl::StatusOr<Transport::Settled> OutOfBandTransport::Settle(std::unique_ptr<Ex
                                                               const Site& site) {
   terms_ = site.terms;
   timeout_s_ = site.timeout_s;
-  return apart_ ? SettleApart(*met, site) : SettleHere(*met, site);
+  if (apart_) return SettleApart(*met, site);
+  return SettleHere(site);
 }
 
 absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleApart(Exchange& met,
@@ -100,18 +102,21 @@ absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleApart(Exchange& met
                  .board = *board_};
 }
 
-absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleHere(Exchange& met, const Site& site) {
-  const Mesh& mesh = site.mesh;
-  const int ranks = mesh.size();
+int64_t OutOfBandTransport::SharedBytes(const Mesh& mesh) const {
+  if (apart_) return 0;
+  const bool talks = mesh.stages > 1 || mesh.nodes > 1;
+  return kLetterBytes + (talks ? kTags * SharedTraffic::Bytes(mesh.size()) : 0);
+}
+
+Transport::Settled OutOfBandTransport::SettleHere(const Site& site) {
+  const int ranks = site.mesh.size();
   board_ = site.board;
-  const Members all{.first = 0, .size = ranks};
-  ProcessSharing sharing(met, way_.rank, all);
-  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> staging,
-                   sharing.Share(StagingBuffer::kBytes));
-  if (mesh.stages > 1 || mesh.nodes > 1) {
-    ASSIGN_OR_RETURN(regions_, sharing.Share(kTags * SharedTraffic::Bytes(ranks)));
+  if (site.mesh.stages > 1 || site.mesh.nodes > 1) {
+    regions_ = site.regions;
+    traffic_begin_ = site.offset + kLetterBytes;
   }
-  StagingBuffer letters(std::move(staging), 0, all, way_.rank, site.board, site.terms);
+  StagingBuffer letters(site.regions, site.offset, kLetterBytes, {.first = 0, .size = ranks},
+                        way_.rank, site.board, site.terms);
   return Settled{.exchange = std::make_unique<StagedExchange>(std::move(letters), way_.rank, ranks),
                  .board = site.board};
 }
@@ -123,7 +128,8 @@ std::unique_ptr<PeerTraffic> OutOfBandTransport::MakeTraffic(int lane, Group gro
                                             hearsay_);
   }
   if (regions_.empty()) return std::make_unique<LoneTraffic>();
-  return std::make_unique<SharedTraffic>(regions_, tag * SharedTraffic::Bytes(way_.ranks),
+  return std::make_unique<SharedTraffic>(regions_,
+                                         traffic_begin_ + tag * SharedTraffic::Bytes(way_.ranks),
                                          way_.rank, *board_, terms_);
 }
 

@@ -32,6 +32,7 @@ class OutOfBandTransport final : public Transport {
   void SetMachines(const std::vector<int>& machines) override;
   /// All ranks of one machine, also those of several nodes on it.
   Members BoardGroup(const Mesh& mesh) const override;
+  int64_t SharedBytes(const Mesh& mesh) const override;
   absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) override;
   std::unique_ptr<PeerTraffic> MakeTraffic(int lane, Group group, int most) override;
   /// Over TCP: waits until all ranks end, so that none closes connections over which others still
@@ -41,7 +42,7 @@ class OutOfBandTransport final : public Transport {
  private:
   OutOfBandTransport(const OutOfBand& way, std::string machine)
       : way_(way), machine_(std::move(machine)) {}
-  absl::StatusOr<Settled> SettleHere(Exchange& met, const Site& site);
+  Settled SettleHere(const Site& site);
   absl::StatusOr<Settled> SettleApart(Exchange& met, const Site& site);
 
   OutOfBand way_;
@@ -53,6 +54,7 @@ class OutOfBandTransport final : public Transport {
   std::optional<Board> board_;
   WaitTerms terms_;
   std::vector<std::shared_ptr<Region>> regions_;  // of traffic; empty: there is none
+  int64_t traffic_begin_ = 0;
 };
 
 }  // namespace coconet

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/descriptor.h"
 #include "coconet/base/status.h"
 #include "runtime/node/budget.h"
@@ -16,7 +17,7 @@
 namespace coconet {
 namespace {
 
-/// Where peers open this rank's memory, and how they recognise the file.
+/// Where peers open this rank's memory, and how they recognise the file; all zero: it has none.
 struct Offer {
   int64_t pid, fd;
   uint64_t device, inode;
@@ -75,14 +76,23 @@ absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, in
 }  // namespace
 
 absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64_t bytes) {
-  absl::StatusOr<Shared> own = MakeOwn(bytes);
-  RETURN_IF_ERROR(exchange_.Agree(own.status()));
-  struct stat mine{};
-  CC_CHECK(fstat(own->handle.get(), &mine) == 0);
-  const Offer offer{
-      .pid = getpid(), .fd = own->handle.get(), .device = mine.st_dev, .inode = mine.st_ino};
-  ASSIGN_OR_RETURN(const std::vector<std::string> offers,
+  const absl::StatusOr<Shared> own = MakeOwn(bytes);
+  Offer offer{};
+  if (own.ok()) {
+    struct stat mine{};
+    CC_CHECK(fstat(own->handle.get(), &mine) == 0);
+    offer = {.pid = getpid(), .fd = own->handle.get(), .device = mine.st_dev, .inode = mine.st_ino};
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> letters,
                    exchange_.AllGather({reinterpret_cast<const char*>(&offer), sizeof offer}));
+  std::vector<Offer> offers(letters.size());
+  for (size_t peer = 0; peer < letters.size(); ++peer) {
+    CC_CHECK(letters[peer].size() == sizeof offer);
+    std::memcpy(&offers[peer], letters[peer].data(), sizeof offer);
+  }
+  // Some rank has none.
+  if (absl::c_any_of(offers, [](const Offer& theirs) { return theirs.pid == 0; }))
+    return exchange_.Agree(own.status());
 
   std::vector<std::shared_ptr<Region>> regions(offers.size());
   regions[rank_] = own->region;
@@ -90,10 +100,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64
   for (int i = 0; i < group_.size && mapped.ok(); ++i) {
     const int peer = group_.Rank(i);
     if (peer == rank_) continue;
-    Offer theirs;
-    CC_CHECK(offers[peer].size() == sizeof theirs);
-    std::memcpy(&theirs, offers[peer].data(), sizeof theirs);
-    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(theirs, peer, bytes);
+    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(offers[peer], peer, bytes);
     mapped = region.status();
     if (region.ok()) regions[peer] = *std::move(region);
   }

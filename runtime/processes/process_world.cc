@@ -12,6 +12,13 @@
 #include "runtime/processes/process_sharing.h"
 
 namespace coconet {
+namespace {
+
+constexpr int64_t kPage = 4096;
+
+int64_t UpToPage(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ProcessWorld>> ProcessWorld::Join(
     std::unique_ptr<Transport> transport, const WorldRequest& request, const MakeRank& make) {
@@ -33,24 +40,28 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
   const WaitTerms terms =
       TermsFor(place.local_size, static_cast<int>(place.cores.size()), request.timeout_s);
 
-  // One board per group, in the memory of its lowest rank; the memory of the others is unused.
-  const Members board_group = transport_->BoardGroup(mesh);
-  ASSIGN_OR_RETURN(boards_, ProcessSharing(*exchange, rank, board_group).Share(Board::Bytes(size)));
-  const Board heard(boards_[board_group.first]->base(), size);
+  // Memory that all of a board group share: the board, which is in that of its lowest rank, then
+  // what the transport wants, then the libraries' staging buffers.
+  const Members board_group = transport_->BoardGroup(mesh), group = SharingMemory(mesh, rank);
+  const int64_t transport_begin = UpToPage(Board::Bytes(size)),
+                staging_begin = transport_begin + UpToPage(transport_->SharedBytes(mesh));
+  ASSIGN_OR_RETURN(
+      regions_,
+      ProcessSharing(*exchange, rank, board_group).Share(staging_begin + StagingBytes(mesh)));
+  const Board heard(regions_[board_group.first]->base(), size);
   board_ = heard;
   watch_.emplace(heard, place.pids);
-  ASSIGN_OR_RETURN(
-      Transport::Settled settled,
-      transport_->Settle(
-          std::move(exchange),
-          {.mesh = mesh, .terms = terms, .timeout_s = request.timeout_s, .board = heard}));
+  ASSIGN_OR_RETURN(Transport::Settled settled,
+                   transport_->Settle(std::move(exchange), {.mesh = mesh,
+                                                            .terms = terms,
+                                                            .timeout_s = request.timeout_s,
+                                                            .board = heard,
+                                                            .regions = regions_,
+                                                            .offset = transport_begin}));
   board_ = settled.board;
-  const Members group = SharingMemory(mesh, rank);
   auto sharing = std::make_unique<ProcessSharing>(*settled.exchange, rank, group);
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> staging,
-                   sharing->Share(StagingBytes(mesh)));
   std::array<Libraries, kLanes> libraries =
-      MakeLibraries({*transport_, mesh, rank, terms, *board_, staging});
+      MakeLibraries({*transport_, mesh, rank, terms, *board_, regions_, staging_begin});
   if (request.pin) Pin(place);
   ASSIGN_OR_RETURN(endpoint_, make({.rank = rank,
                                     .mesh = mesh,

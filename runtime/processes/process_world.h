@@ -39,7 +39,7 @@ class ProcessWorld final : public Membership {
   void Pin(const Place& place);
 
   std::unique_ptr<Transport> transport_;
-  std::vector<std::shared_ptr<Region>> boards_;
+  std::vector<std::shared_ptr<Region>> regions_;  // of the board group
   std::optional<Board> board_;
   std::optional<DeathWatch> watch_;
   std::unique_ptr<Rank> endpoint_;

@@ -18,8 +18,9 @@ std::shared_ptr<Communicator> NodeLibrary(const LibrarySite& site, int lane, Gro
   const Members members = GroupOf(site.mesh, group, site.rank);
   std::unique_ptr<StagingBuffer> staging;
   if (members.size > 1) {
-    staging = std::make_unique<StagingBuffer>(site.staging, lane * StagingBuffer::kBytes, members,
-                                              site.rank, site.board, site.terms);
+    staging = std::make_unique<StagingBuffer>(
+        site.regions, site.offset + lane * StagingBuffer::kBytes, StagingBuffer::kBytes, members,
+        site.rank, site.board, site.terms);
   }
   return std::make_shared<NodeCommunicator>(members, std::move(staging),
                                             TrafficOf(site, lane, group), site.rank,

@@ -20,8 +20,9 @@ struct LibrarySite {
   int rank;
   WaitTerms terms;  // for peers on this machine
   const Board& board;
-  /// StagingBytes of each rank of the node, by world rank.
-  const std::vector<std::shared_ptr<Region>>& staging;
+  /// Of each rank of the node, by world rank; StagingBytes of each are for staging, from `offset`.
+  const std::vector<std::shared_ptr<Region>>& regions;
+  int64_t offset;
 };
 /// Bytes that each rank shares with its node for the libraries' staging buffers.
 int64_t StagingBytes(const Mesh& mesh);

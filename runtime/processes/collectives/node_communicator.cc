@@ -17,8 +17,10 @@ constexpr int64_t kOneShotBytes = int64_t{8} << 10;
 }  // namespace
 
 StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset,
-                             const Members& group, int rank, Board board, WaitTerms terms)
+                             int64_t bytes, const Members& group, int rank, Board board,
+                             WaitTerms terms)
     : regions_(std::move(regions)),
+      window_((bytes - kCounterBytes) / 4 / 64 * 64),
       group_(group),
       rank_(rank),
       board_(std::move(board)),
@@ -57,7 +59,7 @@ absl::Status NodeCommunicator::InWindows(const Call& call, int blocks,
                                          absl::FunctionRef<absl::Status(const Window&)> take) {
   RETURN_IF_ERROR(CheckAllHere(staging_->board(), world_rank_, call.what));
   const int64_t most = std::max<int64_t>(
-      StagingBuffer::kWindow / (blocks * call.element) / kSliceAlign * kSliceAlign, 1);
+      staging_->window() / (blocks * call.element) / kSliceAlign * kSliceAlign, 1);
   int64_t begin = 0;
   do {  // at least once: also an empty collective synchronises its ranks
     const int64_t count = std::min(most, call.count - begin);

@@ -19,16 +19,19 @@ namespace coconet {
 /// tensors, and data read from a peer's window were complete when the peer published it.
 class StagingBuffer {
  public:
-  /// Bytes per rank: counters, two halves for shown data (used alternately), and two
-  /// for reduced data.
+  /// Bytes per rank of a collective's: counters, two halves for shown data (used alternately), and
+  /// two for reduced data. Of windows from 64 KiB to 1 MiB, about 512 KiB was the fastest from 4 MB
+  /// on.
   static constexpr int64_t kBytes = int64_t{2} << 20;
   static constexpr int64_t kCounterBytes = 4096;
-  /// Of window sizes from 64 KiB to 1 MiB, about 512 KiB was the fastest from 4 MB on.
-  static constexpr int64_t kWindow = (kBytes - kCounterBytes) / 4;
 
-  /// `regions`: by world rank; each rank's kBytes begin at `offset`, zero-filled.
-  StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group,
-                int rank, Board board, WaitTerms terms);
+  /// `regions`: by world rank; of each, `bytes` belong to this buffer, which begin at `offset`,
+  /// zero-filled.
+  StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset, int64_t bytes,
+                const Members& group, int rank, Board board, WaitTerms terms);
+
+  /// The most bytes that a rank shows, or reduces, at a time.
+  int64_t window() const { return window_; }
 
   /// Begins the next window: its halves may be overwritten.
   void Next() { ++epoch_; }
@@ -48,12 +51,13 @@ class StagingBuffer {
     alignas(64) std::atomic<unsigned> reduced;
   };
   char* Half(int index, int which) const {
-    return bases_[index] + kCounterBytes + (2 * which + static_cast<int64_t>(epoch_ % 2)) * kWindow;
+    return bases_[index] + kCounterBytes + (2 * which + static_cast<int64_t>(epoch_ % 2)) * window_;
   }
   absl::Status Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter);
 
   std::vector<std::shared_ptr<Region>> regions_;
   std::vector<char*> bases_;  // by index in the group
+  int64_t window_;
   Members group_;
   int rank_;
   Board board_;

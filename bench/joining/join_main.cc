@@ -1,0 +1,131 @@
+// Prints how long four ranks take to join a world out of band, against RunRanks of as many threads,
+// and both with a program from the tuning cache and its first step.
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autotune/session/session.h"
+#include "bench/cell.h"
+#include "bench/row.h"
+#include "coconet/base/status.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/compile/temp_dir.h"
+#include "runtime/testing/gatherer.h"
+
+ABSL_FLAG(int, ranks, 4, "ranks, as threads of this process; at most 8");
+ABSL_FLAG(int, rounds, 21, "how often each side is timed, in turns");
+ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
+
+namespace coconet::bench {
+namespace {
+
+constexpr double kMostRatio = 2;  // of joining over RunRanks
+constexpr int64_t kN = 1024;
+
+using Body = std::function<absl::Status(Session&)>;
+
+absl::Status Join(int ranks, const SessionOptions& options, const Body& body) {
+  const std::shared_ptr<Region> table = Gatherer::TableMemory();
+  std::vector<absl::Status> statuses(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Gatherer gatherer(table, rank, ranks);
+      const absl::StatusOr<std::unique_ptr<Session>> session =
+          Session::Join({.out_of_band = gatherer.way()}, options);
+      statuses[rank] = session.ok() ? body(**session) : session.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> TimeUs(const std::function<absl::Status()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  RETURN_IF_ERROR(run());
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+/// The quantile `at` of the times.
+double Quantile(std::vector<double> times, double at) {
+  std::sort(times.begin(), times.end());
+  return times[static_cast<size_t>(at * static_cast<double>(times.size() - 1))];
+}
+
+absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& options,
+                            const Body& body) {
+  const int ranks = absl::GetFlag(FLAGS_ranks);
+  std::vector<double> ours, theirs;
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds) + 1; ++round) {
+    ASSIGN_OR_RETURN(const double joined, TimeUs([&] { return Join(ranks, options, body); }));
+    ASSIGN_OR_RETURN(const double run, TimeUs([&] { return RunRanks(ranks, body, options); }));
+    if (round == 0) continue;  // tunes
+    ours.push_back(joined);
+    theirs.push_back(run);
+  }
+  const double ours_us = Quantile(ours, 0.5), baseline_us = Quantile(theirs, 0.5);
+  Row row;
+  row.Set("case", name).Set("ranks", static_cast<int64_t>(ranks)).Set("n", kN);
+  row.Set("dtype", std::string("f32")).Set("ours_us", ours_us).Set("baseline_us", baseline_us);
+  row.Set("ours_p10_us", Quantile(ours, 0.1)).Set("ours_p90_us", Quantile(ours, 0.9));
+  row.Set("baseline_p10_us", Quantile(theirs, 0.1));
+  row.Set("baseline_p90_us", Quantile(theirs, 0.9));
+  row.Set("ratio", baseline_us / ours_us).Set("over", ours_us / baseline_us);
+  const Bar bar{.field = "over", .side = Bar::Side::kAtMost, .value = kMostRatio};
+  return row.SetBars({&bar, 1});
+}
+
+std::vector<Column> Columns() {
+  return {{"case", [](const Row& row) { return std::get<std::string>(row.Get("case")); }},
+          {"ranks", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("ranks")); }},
+          {"joined", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
+          {"RunRanks", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
+          {"over", [](const Row& row) { return absl::StrFormat("%.2f", row.Number("over")); }},
+          {"bar", [](const Row& row) { return std::get<std::string>(row.Get("bar")); }}};
+}
+
+absl::Status RunAll() {
+  if (absl::GetFlag(FLAGS_ranks) < 1 || absl::GetFlag(FLAGS_ranks) > Gatherer::kMostRanks)
+    return absl::InvalidArgumentError("--ranks: want 1 to 8");
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
+  SessionOptions options;
+  options.cache_file = absl::StrCat(folder->path(), "/tuning.db");
+  options.optimize = Optimize::kFast;
+  ASSIGN_OR_RETURN(const Graph adam, MakeWorkload("adam"));
+  std::vector<Row> rows;
+  ASSIGN_OR_RETURN(rows.emplace_back(),
+                   Measure("join", options, [](Session&) { return absl::OkStatus(); }));
+  ASSIGN_OR_RETURN(rows.emplace_back(),
+                   Measure("join, first step", options, [&](Session& session) -> absl::Status {
+                     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(adam, {{"N", kN}}));
+                     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+                     return bound.Run();
+                   }));
+  absl::PrintF("%s", Table(rows, Columns()));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  return json.empty() ? absl::OkStatus() : WriteFile(json, Json(rows));
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "measures joining a world; see bench/README.md\n\n  joining [--ranks=4] [--json=FILE]");
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = coconet::bench::RunAll();
+  if (!status.ok()) absl::FPrintF(stderr, "joining: %s\n", status.message());
+  return status.ok() ? 0 : 1;
+}
