@@ -266,10 +266,12 @@ class Sgemm final : public Matmul {
 absl::StatusOr<std::unique_ptr<Matmul>> MakeSgemm(const MatmulShape& shape) {
   if (shape.dtype != DType::kF32 || shape.c.col != 1 || shape.c.row < shape.n)
     return absl::UnimplementedError("sgemm is of rows of f32");
+  RETURN_IF_ERROR(OpenOneDnn());
   return std::make_unique<Sgemm>(shape);
 }
 
 absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape) {
+  RETURN_IF_ERROR(OpenOneDnn());
   auto weights = std::make_shared<DnnlWeights>();
   RETURN_IF_ERROR(weights->Open(shape));
   return weights;
@@ -277,6 +279,7 @@ absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulSha
 
 absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
                                                    const MatmulWeights* weights) {
+  RETURN_IF_ERROR(OpenOneDnn());
   auto matmul = std::make_unique<DnnlMatmul>();
   RETURN_IF_ERROR(matmul->Open(shape, static_cast<const DnnlWeights*>(weights)));
   return matmul;

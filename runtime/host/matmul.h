@@ -57,7 +57,7 @@ class MatmulWeights {
 };
 
 /// Weights for products of this shape and others with the same b. Unimplemented where the library
-/// prefers b as stored.
+/// prefers b as stored; Unavailable, as all that follow, where there is no oneDNN.
 absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape);
 
 /// A product by oneDNN; Unimplemented where it has only its reference for the CPU and the type. If

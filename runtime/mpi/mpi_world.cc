@@ -60,6 +60,7 @@ void EndMpi() {
 /// so it stays up between worlds; it is finalised at exit, provided that all ranks get
 /// there within `timeout_s`.
 absl::Status BeginMpi(double timeout_s) {
+  RETURN_IF_ERROR(OpenMpi());
   TheEnding().timeout_s = timeout_s;
   int initialized = 0, finalized = 0, provided = 0;
   RETURN_IF_MPI(Initialized, &initialized);

@@ -1,4 +1,4 @@
-"""@mpi: Open MPI's C headers and library, or nothing."""
+"""@mpi: Open MPI's C headers, or nothing."""
 
 def _prefix(ctx):
     """Returns the first folder with include/mpi.h, or None: MPI_HOME, then where Debian puts Open MPI."""
@@ -14,7 +14,7 @@ def _mpi_impl(ctx):
     prefix = _prefix(ctx)
     if prefix:
         ctx.symlink(prefix + "/include", "include")
-    ctx.file("found.bzl", "FOUND = %s\nLIB = %r\n" % (prefix != None, prefix + "/lib" if prefix else ""))
+    ctx.file("found.bzl", "FOUND = %s\n" % (prefix != None))
     ctx.file("BUILD.bazel", """
 cc_library(
     name = "mpi",
