@@ -8,9 +8,12 @@
 #     wheels  CUDA's wheels from PyPI, pinned, in a private prefix that no other program sees
 #     none    a build without CUDA
 #
+#   ./setup.sh --install=PREFIX also builds the library for other programs, and lays it out in the folder PREFIX: lib,
+#                               include, bin, files for pkg-config and CMake (docs/embedding.md)
 #   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
 #   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
 set -euo pipefail
+readonly CALLED_FROM="$PWD"
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
 # Services and containers may lack HOME, which bazel and pip need.
@@ -20,7 +23,7 @@ readonly PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++ iproute2
   libabsl-dev libboost-context-dev libdlpack-dev libdnnl-dev libfabric-dev libgmock-dev libgtest-dev nettle-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
-readonly TEST_PACKAGES=(python3-numpy)  # what only tests use: nothing is compiled against it
+readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy)  # what only tests use: nothing is compiled against it
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
@@ -154,12 +157,27 @@ write_bazelrc() {
   [[ -f .setup.bazelrc && "$(<.setup.bazelrc)" == "$text" ]] || echo "$text" >.setup.bazelrc
 }
 
+# Builds the library for other programs and lays it out below a folder.
+install_library() {
+  local prefix="${1/#\~\//$HOME/}"
+  [[ -n "$prefix" ]] || die "--install=: want a folder"
+  prefix="$(cd "$CALLED_FROM" && realpath -m "$prefix")"
+  mkdir -p "$prefix" 2>/dev/null || die "--install: cannot make the folder $prefix; name another, or ask its owner"
+  [[ -w "$prefix" ]] || die "--install: cannot write into $prefix; name another folder, or ask its owner, $(stat -c %U "$prefix")"
+  say "building the library (minutes, the first time)"
+  bazel build //autotune/c/library:files || die "--install: the build failed; nothing was installed"
+  autotune/c/library/lay_out.sh bazel-bin "$prefix" | sed 's/^/setup.sh: wrote /' || die "--install: incomplete"
+  say "to use it from C: pkg-config coconet, or coconet::coconet of CMake; from C++: coconet-cxx, or coconet::cxx"
+  say "they are found with PKG_CONFIG_PATH=$prefix/lib/pkgconfig, or with -DCMAKE_PREFIX_PATH=$prefix"
+}
+
 mode="${COCONET_CUDA:-auto}"
-formatter="" fuzzers=""
+formatter="" fuzzers="" installs="" prefix=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
     --no-cuda) mode=none ;;
+    --install=*) installs=1 prefix="${arg#--install=}" ;;
     --formatter) formatter=1 ;;
     --fuzzers) fuzzers=1 ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' setup.sh && exit ;;
@@ -175,4 +193,5 @@ find_cuda "$mode"
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
 [[ -z "$fuzzers" ]] || install_packages "${FUZZER_PACKAGES[@]}" || exit 1
 write_bazelrc
+[[ -z "$installs" ]] || install_library "$prefix"
 say "ready: bazel test //..."

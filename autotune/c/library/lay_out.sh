@@ -18,8 +18,6 @@ put() {
 }
 
 [[ -f "$files/libcoconet.so.1" ]] || die "$built has no autotune/c/library/libcoconet.so.1: build it first"
-mkdir -p "$prefix" 2>/dev/null || die "cannot make the folder $prefix"
-[[ -d "$prefix" && -w "$prefix" ]] || die "cannot write into $prefix: it belongs to $(stat -c %U "$prefix"), and this is $(id -un)"
 
 put 755 "$files/libcoconet.so.1" lib/libcoconet.so.1
 ln -sfn libcoconet.so.1 "$prefix/lib/libcoconet.so"

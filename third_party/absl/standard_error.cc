@@ -1,5 +1,5 @@
-// What `stderr` is to code that is linked with --wrap=stderr: a variable of the shared library itself. Debian's static
-// libraries reach variables only where they are in the same file.
+// What `stderr` is to code that is linked with --wrap=stderr: a variable of the shared library
+// itself. Debian's static libraries reach variables only where they are in the same file.
 #include <cstdio>
 
 extern "C" {
