@@ -20,13 +20,18 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 export HOME="${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}"
 
 readonly PACKAGES=(
-  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++ iproute2
+  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib dpkg-dev g++ iproute2
   libabsl-dev libboost-context-dev libdlpack-dev libdnnl-dev libfabric-dev libgmock-dev libgtest-dev nettle-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
 readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy)  # what only tests use: nothing is compiled against it
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
+readonly ABSL_SOURCE="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/abseil"
+readonly ABSL_FILES=(
+  absl/base/internal/sysinfo.cc absl/container/internal/raw_hash_set.cc absl/strings/cord.cc
+  absl/strings/internal/cordz_functions.cc
+)
 readonly FORMATTER_PINS=third_party/format/requirements.txt
 readonly FORMATTER="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/formatter"
 staging=""
@@ -124,6 +129,35 @@ install_formatter() {
     rm -rf "$FORMATTER" && mv "$staging" "$FORMATTER"
 }
 
+# Unpacks those files of Abseil's source package that libcoconet.so compiles again (third_party/absl) into a folder of
+# this version, whose name it prints. Packages with source come from where the packages without it do.
+unpack_absl_source() {
+  local version folder lists
+  local -a from
+  version="$(dpkg-query -W -f '${source:Version}' libabsl-dev)" || return 1
+  folder="$ABSL_SOURCE/$version"
+  if [[ ! -d "$folder" ]]; then
+    mkdir -p "$ABSL_SOURCE" && staging="$(mktemp -d "$folder.XXXXXX")" || return 1
+    mkdir "$staging/sources" "$staging/lists"
+    for lists in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+      [[ -f "$lists" ]] || continue
+      case "$lists" in
+        *.sources) sed 's/^Types:.*/Types: deb-src/' "$lists" >"$staging/sources/${lists##*/}" ;;
+        *.list) sed -n 's/^deb /deb-src /p' "$lists" >"$staging/sources/${lists##*/}" ;;
+      esac
+    done
+    from=(-o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$staging/sources"
+      -o "Dir::State::Lists=$staging/lists" -o APT::Sandbox::User=)
+    say "unpacking Abseil's source (once)" >&2
+    apt-get -qq "${from[@]}" update >/dev/null 2>&1 || true  # other lists may lack source
+    (cd "$staging" && apt-get -qq "${from[@]}" source "abseil=$version" >/dev/null 2>&1) || return 1
+    mkdir "$staging/kept" &&
+      (cd "$staging"/abseil-*/ && cp --parents "${ABSL_FILES[@]}" "$staging/kept") &&
+      mv "$staging/kept" "$folder" && rm -rf "$staging" || return 1
+  fi
+  echo "$folder"
+}
+
 # Sets `cuda` to the toolkit's folder, or to "" for a build without CUDA.
 find_cuda() {
   local mode="$1"
@@ -150,6 +184,7 @@ write_bazelrc() {
   text="$(
     echo "# Written by setup.sh"
     [[ -n "$cuda" ]] && echo "common '--repo_env=CUDA_HOME=$cuda'" || echo "common --repo_env=COCONET_CUDA=none"
+    [[ -z "$absl_source" ]] || echo "common '--repo_env=COCONET_ABSL_SOURCE=$absl_source'"
     echo "common --repo_env=COCONET_SETUP=$stamp"
     echo "build --action_env=COCONET_SETUP=$stamp"
     echo "build --test_env=COCONET_TEST_SETUP=$tests"
@@ -190,6 +225,8 @@ install_packages "${PACKAGES[@]}" "${TEST_PACKAGES[@]}" || exit 1
 [[ "$(command -v bazel)" -ef /usr/bin/bazel ]] ||
   say "note: bazel is $(command -v bazel) here; the build is made for Debian's, /usr/bin/bazel"
 find_cuda "$mode"
+absl_source="$(unpack_absl_source)" ||
+  say "no source of Abseil: apt-get source abseil failed; building without libcoconet.so"
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
 [[ -z "$fuzzers" ]] || install_packages "${FUZZER_PACKAGES[@]}" || exit 1
 write_bazelrc

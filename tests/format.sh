@@ -13,8 +13,7 @@ if ! cmp -s third_party/format/requirements.txt "$formatter/requirements.txt"; t
   echo "format.sh: the pinned clang-format is not installed; run ./setup.sh --formatter" >&2
   exit 1
 fi
-# Abseil's own files stay as they are.
-mapfile -t sources < <(git ls-files '*.cc' '*.h' ':!third_party/absl/position_independent')
+mapfile -t sources < <(git ls-files '*.cc' '*.h')
 
 case "${1-}" in
   "") "$formatter/clang_format/data/bin/clang-format" -i "${sources[@]}" ;;
