@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coconet/base/chrome_trace.h"
 #include "coconet/base/table.h"
 
 namespace coconet {
@@ -160,27 +161,18 @@ JsonText ChromeTrace(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<JsonText> events;
   for (int rank = 0; rank < timeline.simulated_ranks; ++rank) {
     for (size_t lane = 0; lane < graph.lanes.size(); ++lane) {
-      events.push_back(JsonObject()
-                           .Set("name", std::string("thread_name"))
-                           .Set("ph", std::string("M"))
-                           .Set("pid", int64_t{rank})
-                           .Set("tid", static_cast<int64_t>(lane))
-                           .Set("args", JsonObject().Set("name", graph.lanes[lane].name).Text())
-                           .Text());
+      events.push_back(NameOfThread({.process = rank, .thread = static_cast<int64_t>(lane)},
+                                    graph.lanes[lane].name));
     }
   }
   for (int index : timeline.order) {
     const Timeline::Interval& interval = timeline.tasks[index];
     const Task& task = graph.tasks[index % graph.size()];
-    events.push_back(JsonObject()
-                         .Set("name", task.label)
-                         .Set("cat", std::string(Name(task.kind)))
-                         .Set("ph", std::string("X"))
-                         .Set("ts", interval.begin)
-                         .Set("dur", interval.end - interval.begin)
-                         .Set("pid", int64_t{index / graph.size()})
-                         .Set("tid", int64_t{task.lane})
-                         .Text());
+    events.push_back(TextOf(ChromeEvent{.name = task.label,
+                                        .category = std::string(Name(task.kind)),
+                                        .begin_us = interval.begin,
+                                        .us = interval.end - interval.begin,
+                                        .lane = {index / graph.size(), task.lane}}));
   }
   return JsonObject().Set("traceEvents", JsonList(events)).Text();
 }

@@ -106,6 +106,7 @@ Env ReadEnv() {
   env.simt_seed = Var("COCONET_SIMT_SEED");
   env.cxx = HostCompiler();
   env.host_arch = HostArch();
+  env.trace = Var("COCONET_TRACE");
   return env;
 }
 

@@ -32,6 +32,8 @@ struct Env {
   /// COCONET_HOST_ARCH: -march of host kernels: x86-64, x86-64-v2, -v3 or -v4, if the processor
   /// runs such code; else "native".
   std::string host_arch = "native";
+  /// COCONET_TRACE: the file that a trace of a Session's first steps goes to; "": none is made.
+  std::string trace;
 
   bool Dumps(absl::string_view what) const;
 };

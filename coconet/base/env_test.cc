@@ -21,7 +21,8 @@ class EnvTest : public testing::Test {
     for (const char* name :
          {"COCONET_DEBUG", "COCONET_DUMP", "COCONET_DUMP_DIR", "COCONET_CACHE_DIR", "COCONET_SEED",
           "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX",
-          "COCONET_GREEN_CONTEXTS", "COCONET_HOST_ARCH", "XDG_CACHE_HOME", "HOME", "PATH"}) {
+          "COCONET_GREEN_CONTEXTS", "COCONET_HOST_ARCH", "COCONET_TRACE", "XDG_CACHE_HOME", "HOME",
+          "PATH"}) {
       if (const char* value = std::getenv(name); value != nullptr) saved_[name] = value;
       unsetenv(name);
     }
@@ -58,6 +59,7 @@ TEST_F(EnvTest, DefaultsWhenNothingIsSet) {
   EXPECT_EQ(env.dump, "");
   EXPECT_EQ(env.cache_dir, "");
   EXPECT_EQ(env.seed, std::nullopt);
+  EXPECT_EQ(env.trace, "");
   EXPECT_FALSE(env.verify);
   EXPECT_FALSE(env.assert_cached);
   EXPECT_EQ(env.timeout_s, 60);
