@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/driver/cuda_module.h"
+#include "runtime/cuda/driver/nvtx.h"
 #include "runtime/cuda/links.h"
 #include "runtime/node/budget.h"
 #include "runtime/node/plan_layout.h"
@@ -266,7 +267,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   const absl::Status resolved =
       ResolveOnDevice(module, buffers, share, [this] { return Library(); }, parts);
   RETURN_IF_ERROR(exchange().Agree(Named(CauseOf(parts_.device->driver(), resolved))));
-  return std::make_unique<CudaExecutor>(std::move(parts));
+  return InRanges(NvtxInUse(), RangeName(plan), std::make_unique<CudaExecutor>(std::move(parts)));
 }
 
 void CudaRank::NameBuffers(const CudaExecutor::Parts& parts,

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/types/span.h"
+#include "runtime/plan.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// NVTX's functions that mark ranges of a thread, by which Nsight names what a GPU does. Both
+/// return the depth of nesting, or a negative number without a tool.
+struct NvtxApi {
+  int (*push)(const char* name) = nullptr;
+  int (*pop)() = nullptr;
+};
+
+/// Of the first of the shared objects that has them; null where none does. They stay open.
+const NvtxApi* OpenNvtx(absl::Span<const char* const> files);
+
+/// NVTX as it is installed, where somebody looks: a tool is attached (NVTX_INJECTION64_PATH), or
+/// steps are traced (COCONET_TRACE). Else, or where no library is found, null. Thread-safe.
+const NvtxApi* NvtxInUse();
+
+/// "coconet: AR; fuse(C)", of the labels of the plan's steps, at most 100 characters.
+std::string RangeName(const Plan& plan);
+
+/// Returns `bound`, of which each run, also in a stream of the caller, lies in a range of that
+/// name; with a null `api` as it is.
+std::unique_ptr<BoundPlan> InRanges(const NvtxApi* api, std::string name,
+                                    std::unique_ptr<BoundPlan> bound);
+
+}  // namespace coconet
