@@ -21,20 +21,28 @@
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/measure/statistics.h"
+#include "autotune/session/explanation.h"
+#include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/base/env.h"
 #include "coconet/base/json.h"
+#include "coconet/base/status.h"
 #include "coconet/base/table.h"
+#include "runtime/world.h"
 
 namespace coconet {
 namespace {
 
-constexpr int kBadInput = 2;
+constexpr int kBadInput = 2, kDefaultRanks = 2;
 constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is done with it
 
   cache list [WHICH]       one line per tuned program, the newest first
   cache show WHICH         what a record depends on, all its variants, what was verified of the best
-  cache why WHICH          one line per schedule: how fast its fastest variant is, why it lost
+  cache why WHICH          one line per schedule: how fast its fastest variant is, why it lost; what
+                           the best fuses, and what it gained over the plain schedule
+  cache why PROGRAM --N=16Mi --ranks=4 ...
+                           the same of a program as sweep takes it, with sweep's flags, here and now;
+                           without a record, in which fields of the key the nearest one differs
   cache verify WHICH       the next job verifies the best variant again before it runs it
   cache retune WHICH       the next job tunes again, and times the best of now among the others
   cache forget WHICH       deletes records, and what is known of their variants
@@ -58,6 +66,7 @@ Exit code: 0; 2 bad input, or a cache that cannot be read or written.
 /// The command line.
 struct CacheFlags {
   std::string command, which = "all", file;
+  std::vector<std::string> sweep;  // of why: flags of a program, as sweep has them
   bool json = false, lift = false, help = false;
 };
 
@@ -159,10 +168,10 @@ void PrintVariants(TuningCache& cache, const TuningRecord& record, const CacheFl
                    .c_str(),
                stdout);
   } else if (flags.command == "why") {
-    std::printf("key %s, %s, %s ranks\n\n%s\nbest: %s\n%s\n\n", record.key.substr(0, 12).c_str(),
+    std::printf("key %s, %s, %s ranks\n\n%s\n%s\n", record.key.substr(0, 12).c_str(),
                 ProgramText(record.key_text).c_str(), Field(record.key_text, "ranks").c_str(),
-                ScheduleTable(record, variants, "library").c_str(), BestText(record).c_str(),
-                SearchText(record).c_str());
+                ScheduleTable(record, variants, "library").c_str(),
+                ExplainRecord(record, {}, "library").c_str());
   } else {
     std::printf("key %s\n%s\n%s\n%s\n%s", record.key.c_str(), record.key_text.c_str(),
                 VariantTable(record, variants, "library").c_str(), SearchText(record).c_str(),
@@ -275,6 +284,34 @@ constexpr Change kChanges[] = {
     {"forget", &TuningCache::Forget, "is forgotten"},
 };
 
+/// Prints what the cache has for a program here, or how the nearest record differs.
+int PrintWhyHere(const CacheFlags& flags) {
+  std::vector<std::string> args = {flags.which, absl::StrCat("--cache=", flags.file)};
+  args.insert(args.end(), flags.sweep.begin(), flags.sweep.end());
+  absl::StatusOr<SweepFlags> sweep = ParseSweepFlags(args, UserFolder());
+  if (!sweep.ok()) return Complain(sweep.status().message());
+  const absl::StatusOr<Graph> program = LoadSweepProgram(*sweep);
+  if (!program.ok()) return Complain(program.status().message());
+  SessionOptions options;
+  options.cache_file = sweep->cache;
+  options.policy = Policy::kCacheOnly;
+  options.sum_order = sweep->sum_order;
+  options.memory_limit = sweep->memory_limit;
+  options.warn = [](absl::string_view text) { Complain(text); };
+  const absl::Status status = RunRanks(
+      WorldOptions{.ranks = sweep->ranks > 0 ? sweep->ranks : kDefaultRanks,
+                   .stages = sweep->stages,
+                   .nodes = sweep->nodes,
+                   .backend = sweep->backend},
+      [&](Session& session) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::string text, session.Explain(program, sweep->sizes));
+        if (session.rank() == 0) std::fputs(text.c_str(), stdout);
+        return absl::OkStatus();
+      },
+      options);
+  return status.ok() ? 0 : Complain(status.message());
+}
+
 int Act(TuningCache& cache, const CacheFlags& flags) {
   if (flags.command == "predictions") return PrintPredictions(cache, flags.json);
   const std::vector<TuningRecord> chosen = Chosen(cache, flags.which);
@@ -312,6 +349,8 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
       flags.lift = true;
     } else if (absl::ConsumePrefix(&rest, "--cache=")) {
       flags.file = ResolvePath(rest, UserFolder());
+    } else if (absl::StartsWith(arg, "-") && !words.empty() && words[0] == "why") {
+      flags.sweep.push_back(arg);
     } else if (absl::StartsWith(arg, "-")) {
       return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, "; see --help"));
     } else {
@@ -350,12 +389,18 @@ int Main(const std::vector<std::string>& args) {
     return Complain(
         absl::StrCat("there is no ", flags->file, "; sweep makes one, --cache names another"));
   }
+  if (!flags->sweep.empty()) return PrintWhyHere(*flags);
+  const bool writes = flags->lift || absl::c_any_of(kChanges, [&](const Change& change) {
+                        return flags->command == change.command;
+                      });
   bool warned = false;
-  const std::unique_ptr<TuningCache> cache =
-      TuningCache::Open(flags->file, [&](absl::string_view text) {
+  const std::unique_ptr<TuningCache> cache = TuningCache::Open(
+      flags->file,
+      [&](absl::string_view text) {
         Complain(text);
         warned = true;
-      });
+      },
+      writes ? TuningCache::Use::kKeep : TuningCache::Use::kRead);
   const int code = Act(*cache, *flags);
   return warned && code == 0 ? kBadInput : code;
 }

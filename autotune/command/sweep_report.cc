@@ -145,15 +145,6 @@ JsonText Json(const TuningRecord& record, const VariantResult& v) {
 
 }  // namespace
 
-std::string TimeText(double us) {
-  const std::pair<double, const char*> scaled = us < 1     ? std::pair(us * 1e3, "ns")
-                                                : us < 1e3 ? std::pair(us, "us")
-                                                : us < 1e6 ? std::pair(us / 1e3, "ms")
-                                                           : std::pair(us / 1e6, "s");
-  const int decimals = scaled.first < 9.995 ? 2 : scaled.first < 99.95 ? 1 : 0;
-  return absl::StrFormat("%.*f %s", decimals, scaled.first, scaled.second);
-}
-
 std::string AgeText(int64_t seconds) {
   if (seconds < 0) return "in the future";
   if (seconds < 120) return absl::StrCat(seconds, " s ago");

@@ -6,12 +6,11 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/measure/statistics.h"
 #include "autotune/store/record.h"
 
 namespace coconet {
 
-/// "431 ns", "12.9 us", "13.1 ms": three digits.
-std::string TimeText(double us);
 /// "12 s ago", "3 h ago"
 std::string AgeText(int64_t seconds);
 

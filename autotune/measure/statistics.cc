@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "absl/strings/str_format.h"
 
 namespace coconet {
 namespace {
@@ -56,6 +59,15 @@ bool Tied(const Timing& a, const Timing& b, double tie) {
   const double joint = std::hypot(a.high_us - a.low_us, b.high_us - b.low_us) / 2;
   const double band = std::max(tie * std::min(a.median_us, b.median_us), joint);
   return std::abs(a.median_us - b.median_us) <= band;
+}
+
+std::string TimeText(double us) {
+  const std::pair<double, const char*> scaled = us < 1     ? std::pair(us * 1e3, "ns")
+                                                : us < 1e3 ? std::pair(us, "us")
+                                                : us < 1e6 ? std::pair(us / 1e3, "ms")
+                                                           : std::pair(us / 1e6, "s");
+  const int decimals = scaled.first < 9.995 ? 2 : scaled.first < 99.95 ? 1 : 0;
+  return absl::StrFormat("%.*f %s", decimals, scaled.first, scaled.second);
 }
 
 }  // namespace coconet

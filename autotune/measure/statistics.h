@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -17,6 +18,9 @@ Timing Summarize(absl::Span<const double> samples_us);
 
 /// Half the width of the confidence interval over the median: 0.02 means +-2 %. 0 without samples.
 double Noise(const Timing& timing);
+
+/// "431 ns", "12.9 us", "13.1 ms": three digits.
+std::string TimeText(double us);
 
 /// True when two medians differ by at most `tie` times the smaller one, or by at most the joint
 /// half width of both confidence intervals.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "autotune/session/load/program_loader.h"
 #include "autotune/session/session_state.h"
+#include "autotune/session/step_trace.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
@@ -37,13 +38,26 @@ absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const S
   return std::move(schedule.graph());
 }
 
+absl::string_view Name(Policy policy) {
+  switch (policy) {
+    case Policy::kTune:
+      return "tune";
+    case Policy::kCacheOnly:
+      return "cache only";
+    case Policy::kBaselineOnMiss:
+      return "baseline on miss";
+  }
+  CC_CHECK(false);
+  return "";
+}
+
 /// The options on which all ranks act together, one a line. Files and folders may differ.
 std::string TextOf(const SessionOptions& options, const Env& env) {
   const auto optional = [](const std::optional<uint64_t>& value) {
     return value.has_value() ? absl::StrCat(*value) : "unset";
   };
   return absl::StrCat(
-      "SessionOptions::policy=", options.policy == Policy::kTune ? "tune" : "cache only",
+      "SessionOptions::policy=", Name(options.policy),
       "\nSessionOptions::sum_order=", options.sum_order == SumOrder::kAny ? "any" : "rank",
       "\nSessionOptions::budget_s=", options.budget_s,
       "\nSessionOptions::search=", Name(options.search),
@@ -105,8 +119,14 @@ absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
 
 }  // namespace
 
+Session::Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {
+  std::string& file = state_->options.trace;
+  if (file.empty()) file = GetEnv().trace;
+  if (!file.empty()) state_->trace = std::make_shared<StepTrace>(state_->rank, file);
+}
+
 Session::Session(Rank& rank, SessionOptions options)
-    : state_(std::make_shared<SessionState>(rank, std::move(options))) {}
+    : Session(std::make_shared<SessionState>(rank, std::move(options))) {}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Join(const JoinOptions& join,
                                                        SessionOptions options) {
@@ -117,6 +137,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Join(const JoinOptions& join,
 
 Session::~Session() {
   state_->cache = nullptr;
+  if (state_->trace != nullptr && state_->trace->steps() > 0) {
+    const absl::Status written = state_->trace->Write(state_->trace->file());
+    if (!written.ok()) state_->Warn(std::string(written.message()));
+  }
   if (state_->member != nullptr && state_->poison.ok())
     state_->poison = absl::FailedPreconditionError("the session is closed");
 }
@@ -148,6 +172,19 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
   tuned.from_cache_ = loaded.from_cache;
   tuned.compiled_ = std::move(loaded.compiled);
   return tuned;
+}
+
+absl::StatusOr<std::string> Session::Explain(const absl::StatusOr<Graph>& program,
+                                             const Sizes& sizes) {
+  RETURN_IF_ERROR(state_->poison);
+  ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
+  return ExplainStored(state_, std::move(bound));
+}
+
+absl::Status Session::WriteTrace(const std::string& file) const {
+  if (state_->trace != nullptr) return state_->trace->Write(file);
+  return absl::FailedPreconditionError(
+      "WriteTrace: no steps are traced; set SessionOptions::trace, or COCONET_TRACE, to a file");
 }
 
 absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {

@@ -29,7 +29,11 @@ namespace coconet {
 /// What to do when the tuning cache has no record for a program.
 enum class Policy : uint8_t {
   kTune,       // measure every variant, store the best (default)
-  kCacheOnly,  // a miss is NotFound
+  kCacheOnly,  // a miss is NotFound, which names the nearest record and how it differs
+  /// A miss runs the plain schedule (the baseline) at once: it is compiled, unless the binary cache
+  /// has it, and verified, but not timed; nothing goes into the tuning cache. A warning says what
+  /// was missed, and how to tune it.
+  kBaselineOnMiss,
 };
 
 /// The greatest SessionOptions::memory_limit: more than a process can address.
@@ -63,6 +67,10 @@ struct SessionOptions {
   /// indices drawn evenly, all rows in use, bags of one size. Records in the cache are used
   /// whatever rows they were tuned for.
   TypicalRows typical_rows;
+  /// The file of a trace of the Session's first 100 steps (Run, Advance, RunSteps), as PyTorch's
+  /// Kineto writes it, with the rank inserted where there are several: "t.json" -> "t.rank1.json".
+  /// Written once these are done, and at the Session's end. Empty: COCONET_TRACE; else none.
+  std::string trace;
   /// Called on rank 0's thread with short lines while tuning ("at most 41 s left: compiled 3 of 8
   /// kernel files"); may be empty.
   std::function<void(absl::string_view)> progress;
@@ -107,13 +115,23 @@ class Session {
   absl::StatusOr<TunedProgram> Compile(const absl::StatusOr<Graph>& program,
                                        const Sizes& sizes = {});
 
+  /// Collective. What the tuning cache has for the program, as TunedProgram::Explain says it;
+  /// without a record, which one is nearest and in which fields of the key it differs (not with
+  /// Policy::kTune, which would tune). Compiles and runs nothing.
+  absl::StatusOr<std::string> Explain(const absl::StatusOr<Graph>& program,
+                                      const Sizes& sizes = {});
+
+  /// Writes this rank's trace of the steps so far to `file` as it is. FailedPrecondition where
+  /// nothing is traced (SessionOptions::trace), or the file cannot be written.
+  absl::Status WriteTrace(const std::string& file) const;
+
   /// Collective. Allocates a vector of global size `elements`, padded as tuned programs need it.
   /// For tensors of more dimensions, whose padding depends on their slicing, see
   /// TunedProgram::Allocate.
   absl::StatusOr<DeviceBuffer> Allocate(DType dtype, int64_t elements);
 
  private:
-  explicit Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {}
+  explicit Session(std::shared_ptr<SessionState> state);
   std::shared_ptr<SessionState> state_;
 };
 

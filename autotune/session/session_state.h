@@ -22,6 +22,8 @@
 
 namespace coconet {
 
+class StepTrace;
+
 /// State shared by a Session, its programs and their bindings. One per rank; used by its thread.
 struct SessionState {
   SessionState(Rank& r, SessionOptions o) : rank(r), options(std::move(o)) {}
@@ -40,6 +42,7 @@ struct SessionState {
   std::unique_ptr<Binaries> binaries;
   std::unique_ptr<TuningCache> cache;  // on rank 0
 
+  std::shared_ptr<StepTrace> trace;  // null: steps are not traced
   int64_t allocations = 0;
   std::set<std::string> warned;
   absl::Status poison;  // the first error after which nothing can go on
@@ -70,6 +73,7 @@ struct CompiledProgram {
   std::vector<PlacedTensor> tensors;
   std::unique_ptr<Module> module;
   std::vector<VariantResult> variants;
+  std::string missed;  // where nothing was tuned: what the tuning cache missed
 };
 
 /// The caller's memory that a tensor is copied from before a step, or to after it.

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/measure/arena.h"
+#include "autotune/session/explanation.h"
 #include "autotune/session/session_state.h"
+#include "autotune/session/step_trace.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/nearest.h"
@@ -201,6 +203,21 @@ const Graph& TunedProgram::program() const { return compiled_->program; }
 PlanMemory TunedProgram::memory() const { return MemoryOf(compiled_->lowered->plan); }
 const std::vector<VariantResult>& TunedProgram::variants() const { return compiled_->variants; }
 
+std::string TunedProgram::Explain() const {
+  SessionState& session = *compiled_->session;
+  const absl::string_view library = session.rank.library().name();
+  const std::vector<VariantResult>& known = compiled_->variants;
+  if (!known.empty()) return ExplainRecord(*record_, known, library);
+  if (!compiled_->missed.empty())
+    return absl::StrCat(ExplainRecord(*record_, {}, library), compiled_->missed, "\n");
+  if (session.cache == nullptr) {
+    return absl::StrCat(ExplainRecord(*record_, {}, library),
+                        "the other schedules are in the tuning cache, which rank 0 has while its "
+                        "Session lives\n");
+  }
+  return ExplainRecord(*record_, session.cache->Variants(record_->key), library);
+}
+
 absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) const {
   SessionState& session = *compiled_->session;
   RETURN_IF_ERROR(session.poison);
@@ -256,6 +273,8 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
   rep->plain = rep->copies_in.empty() && rep->copies_out.empty() && !rep->compare_replicas;
   ASSIGN_OR_RETURN(rep->plan, session.rank.Bind(plan, *compiled_->module, Pointers(rep->memory),
                                                 GetEnv().timeout_s));
+  if (session.trace != nullptr && !session.trace->full())
+    rep->plan = TraceRuns(session.trace, compiled_->program.name, plan, std::move(rep->plan));
   return BoundProgram(std::move(rep));
 }
 

@@ -84,6 +84,13 @@ class TunedProgram {
   /// All variants, each with its times or the reason why it was rejected; empty on a cache hit.
   const std::vector<VariantResult>& variants() const;
 
+  /// Why it runs as it does, in lines for people: the schedule, its fusions and overlaps, its time,
+  /// what that gained over the plain schedule, and why each other schedule lost or was refused.
+  /// Where nothing was tuned: what the tuning cache missed. Not collective, and not for the path of
+  /// a step: after a cache hit, rank 0 reads the file for the other schedules; other ranks have no
+  /// cache, and say so.
+  std::string Explain() const;
+
   /// Collective. Binds inputs, outputs and states with a declared layout to the caller's memory;
   /// the Session allocates and zero-fills all other tensors, and always states of layout Auto. All
   /// ranks bind the same tensors. Host memory of a Sliced tensor holds the rank's elements.

@@ -131,6 +131,19 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db) {
   return TextsOf(db, "SELECT key FROM decision ORDER BY created_s DESC, key");
 }
 
+absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db) {
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare("SELECT d.key, e.text || p.text FROM decision d JOIN env e "
+                              "ON e.id = d.env JOIN program p ON p.id = d.program "
+                              "ORDER BY d.created_s DESC, d.key"));
+  std::vector<KeyOfRecord> keys;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return keys;
+    keys.push_back({find.Text(0), find.Text(1)});
+  }
+}
+
 absl::Status WriteRecord(Database& db, const TuningRecord& record,
                          absl::Span<const VariantResult> variants) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));

@@ -20,6 +20,12 @@ namespace coconet {
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix);
 /// The keys of all records, the newest first.
 absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db);
+/// What a record is stored under.
+struct KeyOfRecord {
+  std::string key, key_text;  // as in TuningRecord
+};
+/// The keys of all records with their texts, the newest first.
+absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db);
 /// Replaces the key's record and variants in one transaction, unless the stored record is better:
 /// complete, or as incomplete and faster. `variants` contain the record's best and baseline.
 absl::Status WriteRecord(Database& db, const TuningRecord& record,

@@ -6,7 +6,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/store/failure_rows.h"
-#include "autotune/store/record_rows.h"
 #include "autotune/store/variant_rows.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -26,15 +25,19 @@ TuningCache::TuningCache(std::string file, Warn warn)
 
 TuningCache::~TuningCache() = default;
 
-std::unique_ptr<TuningCache> TuningCache::Open(const std::string& file, Warn warn) {
+std::unique_ptr<TuningCache> TuningCache::Open(const std::string& file, Warn warn, Use use) {
   std::unique_ptr<TuningCache> cache(new TuningCache(file, std::move(warn)));
   if (file == ":none:") return cache;
   if (file.empty()) {
     cache->warn_("no place for a tuning cache (set COCONET_CACHE_DIR): what is tuned is not kept");
     return cache;
   }
+  if (use == Use::kRead && InodeOf(file) == 0) {
+    cache->warn_(absl::StrCat("there is no tuning cache ", file));
+    return cache;
+  }
   cache->OpenFile(Check::kSchema);
-  if (cache->rep_ != nullptr && !cache->stores())
+  if (use == Use::kKeep && cache->rep_ != nullptr && !cache->stores())
     cache->warn_(absl::StrCat("tuning cache ", file, " is read-only: what is tuned is not kept"));
   return cache;
 }
@@ -114,6 +117,14 @@ std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix
 std::vector<std::string> TuningCache::Keys() {
   if (rep_ == nullptr) return {};
   absl::StatusOr<std::vector<std::string>> keys = FromFile(ReadKeysOfVariants);
+  if (keys.ok()) return *std::move(keys);
+  GiveUp(keys.status());
+  return {};
+}
+
+std::vector<KeyOfRecord> TuningCache::KeyTexts() {
+  if (rep_ == nullptr) return {};
+  absl::StatusOr<std::vector<KeyOfRecord>> keys = FromFile(ReadKeyTexts);
   if (keys.ok()) return *std::move(keys);
   GiveUp(keys.status());
   return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "autotune/store/calibration_rows.h"
 #include "autotune/store/database.h"
 #include "autotune/store/record.h"
+#include "autotune/store/record_rows.h"
 
 namespace coconet {
 
@@ -44,8 +46,13 @@ class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;
 
+  enum class Use : uint8_t {
+    kKeep,  // a missing file is made; warns where nothing can be stored
+    kRead,  // a missing file is missed, with a warning; one that cannot be written is as good
+  };
   /// With `file` ":none:" it stores and finds nothing, without a warning.
-  static std::unique_ptr<TuningCache> Open(const std::string& file, Warn warn);
+  static std::unique_ptr<TuningCache> Open(const std::string& file, Warn warn,
+                                           Use use = Use::kKeep);
   ~TuningCache() override;
 
   const std::string& file() const { return file_; }
@@ -61,6 +68,8 @@ class TuningCache final : public TuningJournal {
   std::optional<TuningRecord> FindByKey(const std::string& key_prefix);
   /// All keys of which a variant is stored.
   std::vector<std::string> Keys();
+  /// The keys of all records with their texts, the newest first.
+  std::vector<KeyOfRecord> KeyTexts();
   /// All records, the newest first.
   std::vector<TuningRecord> List();
 

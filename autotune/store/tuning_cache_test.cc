@@ -207,5 +207,26 @@ TEST(ProcessIdentity, TellsTheLivingFromTheDead) {
   EXPECT_EQ(MachineDigest().size(), 16u);
 }
 
+TEST_F(TuningCacheTest, AReaderMakesNoFile) {
+  const std::string file = absl::StrCat(file_.string(), ".absent");
+  const std::unique_ptr<TuningCache> cache = TuningCache::Open(
+      file, [this](absl::string_view text) { warnings_.emplace_back(text); },
+      TuningCache::Use::kRead);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_FALSE(cache->stores());
+  EXPECT_THAT(cache->KeyTexts(), IsEmpty());
+  EXPECT_THAT(warnings_, ElementsAre(::testing::HasSubstr("there is no tuning cache")));
+}
+
+TEST_F(TuningCacheTest, KnowsTheTextsOfItsKeys) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  const std::unique_ptr<TuningCache> cache = Open();
+  cache->Store(record, {record.best, record.baseline});
+  const std::vector<KeyOfRecord> keys = cache->KeyTexts();
+  ASSERT_EQ(keys.size(), 1u);
+  EXPECT_EQ(keys[0].key, record.key);
+  EXPECT_EQ(keys[0].key_text, record.key_text);
+}
+
 }  // namespace
 }  // namespace coconet

@@ -14,8 +14,10 @@
 #include "autotune/runner/rank_runner.h"
 #include "autotune/search/parts.h"
 #include "autotune/search/variants.h"
+#include "autotune/session/explanation.h"
 #include "autotune/session/key.h"
 #include "autotune/session/load/loading.h"
+#include "autotune/session/load/plain_schedule.h"
 #include "autotune/session/load/program_search.h"
 #include "autotune/session/load/winner_check.h"
 #include "autotune/store/wire.h"
@@ -64,20 +66,53 @@ class Loader {
       }
       known.reset();
     }
-    if (!may_tune) {
-      const std::string what = absl::StrCat(
-          "Compile ", loading_.program.name, ": ",
-          unfit.empty()
-              ? "no record in the tuning cache for this program, these sizes and this machine"
-              : unfit);
-      if (loading_.state->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
-      return absl::FailedPreconditionError(
-          absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
+    if (may_tune) return TuneAnew(std::move(known));
+    const std::string missed = !unfit.empty() ? unfit : absl::StrCat(kNoRecord, nearest_);
+    switch (loading_.state->options.policy) {
+      case Policy::kBaselineOnMiss:
+        return RunPlainSchedule(missed);
+      case Policy::kCacheOnly:
+        return absl::NotFoundError(absl::StrCat("Compile ", loading_.program.name, ": ", missed));
+      case Policy::kTune:
+        break;
     }
-    return TuneAnew(std::move(known));
+    return absl::FailedPreconditionError(
+        absl::StrCat("Compile ", loading_.program.name, ": ", missed,
+                     ", and COCONET_ASSERT_CACHED forbids tuning"));
+  }
+
+  /// Collective. What the cache has for the program, in words.
+  absl::StatusOr<std::string> Explain() {
+    RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(AskForProducts());
+    RETURN_IF_ERROR(AskCache());
+    std::string text;
+    if (loading_.first()) {
+      const absl::string_view library = loading_.rank().library().name();
+      text =
+          known_.empty()
+              ? absl::StrCat(kNoRecord, nearest_, "\n")
+              : ExplainRecord(known_[0], loading_.state->cache->Variants(known_[0].key), library);
+    }
+    return loading_.exchange().Broadcast(text);
   }
 
  private:
+  static constexpr absl::string_view kNoRecord =
+      "no record in the tuning cache for this program, these sizes and this machine";
+
+  /// Collective.
+  absl::StatusOr<LoadedProgram> RunPlainSchedule(const std::string& missed) {
+    ASSIGN_OR_RETURN(Winner plain, PlainSchedule(loading_));
+    loading_.state->Warn(absl::StrCat(
+        loading_.program.name, ": ", missed, "; it runs the plain schedule, ",
+        plain.record.best.schedule,
+        ". To tune it, compile it once with Policy::kTune, or run sweep with the same program, "
+        "sizes and ranks, on this machine"));
+    missed_ = missed;
+    return Assemble(std::move(plain), false, {});
+  }
+
   /// A record of other minor versions is used now, and improved by the next job that may tune.
   void CheckSoft(const TuningRecord& record, bool may_tune) {
     if (!loading_.first() || record.soft == loading_.state->soft) return;
@@ -112,11 +147,13 @@ class Loader {
   absl::Status SetUp() {
     if (!loading_.state->topologies.empty()) return absl::OkStatus();
     if (loading_.first()) {
-      loading_.state->cache =
-          TuningCache::Open(CacheFileOf(loading_.state->options),
-                            [state = loading_.state.get()](absl::string_view text) {
-                              state->Warn(std::string(text));
-                            });
+      loading_.state->cache = TuningCache::Open(
+          CacheFileOf(loading_.state->options),
+          [state = loading_.state.get()](absl::string_view text) {
+            state->Warn(std::string(text));
+          },
+          loading_.state->options.policy == Policy::kTune ? TuningCache::Use::kKeep
+                                                          : TuningCache::Use::kRead);
     }
     Packer mine;
     mine.Text(Encode(loading_.rank().topology())).Text(gnu_get_libc_version());
@@ -166,9 +203,13 @@ class Loader {
       const auto pass_record = [&](const std::string& text) {
         const std::optional<TuningRecord> known = loading_.state->cache->Find(text);
         message.Text(known.has_value() ? Encode(*known) : "");
+        return known.has_value();
       };
-      pass_record(limited);
-      if (limited != plain) pass_record(plain);
+      const bool found = pass_record(limited), also = limited != plain && pass_record(plain);
+      message.Text(
+          found || also || loading_.state->options.policy == Policy::kTune
+              ? ""
+              : absl::StrCat(": ", NearestText(limited, loading_.state->cache->KeyTexts())));
     }
     ASSIGN_OR_RETURN(const std::string from_first, loading_.exchange().Broadcast(message.bytes()));
     Unpacker in(from_first);
@@ -180,6 +221,7 @@ class Loader {
       if (record.empty()) continue;
       ASSIGN_OR_RETURN(known_.emplace_back(), DecodeRecord(record));
     }
+    nearest_ = in.Text();
     RETURN_IF_ERROR(in.Done());
     loading_.UseKey(loading_.limited_text);
     return absl::OkStatus();
@@ -253,6 +295,7 @@ class Loader {
     compiled->tensors =
         PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
     compiled->variants = std::move(variants);
+    compiled->missed = missed_;
     compiled->module = std::move(winner.module);
     if (compiled->module == nullptr) {
       ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->source));
@@ -295,6 +338,8 @@ class Loader {
 
   Loading loading_;
   bool multiplies_ = false;          // matrices
+  std::string missed_;               // what the plain schedule runs instead of
+  std::string nearest_;              // where nothing is known and nothing may be tuned: why
   std::vector<TuningRecord> known_;  // that of the limit first
 };
 
@@ -303,6 +348,11 @@ class Loader {
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
                                          double budget_s, TypicalRows typical_rows) {
   return Loader(state, std::move(program), budget_s, std::move(typical_rows)).Load();
+}
+
+absl::StatusOr<std::string> ExplainStored(const std::shared_ptr<SessionState>& state,
+                                          Graph program) {
+  return Loader(state, std::move(program), /*budget_s=*/0, nullptr).Explain();
 }
 
 }  // namespace coconet

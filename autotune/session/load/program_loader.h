@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "autotune/runner/typical_rows.h"
@@ -23,5 +24,10 @@ struct LoadedProgram {
 /// they dispatch.
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
                                          double budget_s, TypicalRows typical_rows = nullptr);
+
+/// Collective. What the tuning cache has for the program, in words (explanation.h); of none, how
+/// the nearest record differs, unless the Session tunes. Nothing is compiled or run.
+absl::StatusOr<std::string> ExplainStored(const std::shared_ptr<SessionState>& state,
+                                          Graph program);
 
 }  // namespace coconet

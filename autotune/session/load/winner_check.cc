@@ -35,7 +35,7 @@ std::vector<Variant> PlainToCompareWith(const Loading& loading, const Variant& w
 }
 
 /// Collective. Runs the winner once more on fresh data, and loads it where it passes.
-absl::StatusOr<std::optional<Failure>> VerifyAgain(const Loading& loading, Winner& winner) {
+absl::StatusOr<std::optional<Failure>> VerifyOnce(const Loading& loading, Winner& winner) {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed(loading));
   std::vector<Variant> variants = {winner.variant};
   for (Variant& plain : PlainToCompareWith(loading, winner.variant))
@@ -79,11 +79,16 @@ absl::StatusOr<bool> IsTrusted(const Loading& loading, const Winner& known) {
   });
 }
 
+absl::StatusOr<std::optional<Failure>> VerifyAndLoad(const Loading& loading, Winner& winner) {
+  absl::StatusOr<std::optional<Failure>> failure = VerifyOnce(loading, winner);
+  if (failure.ok() && failure->has_value() && MayPass((*failure)->verdict))
+    failure = VerifyOnce(loading, winner);
+  return failure;
+}
+
 absl::StatusOr<std::string> WhyUnfit(const Loading& loading, Winner& known) {
   VariantResult& best = known.record.best;
-  absl::StatusOr<std::optional<Failure>> again = VerifyAgain(loading, known);
-  if (again.ok() && again->has_value() && MayPass((*again)->verdict))
-    again = VerifyAgain(loading, known);
+  const absl::StatusOr<std::optional<Failure>> again = VerifyAndLoad(loading, known);
   if (!again.ok()) {
     return WithContext(again.status(), absl::StrCat("verifying ", Words(best), ", kept for ",
                                                     loading.program.name));

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "autotune/search/variant_runner.h"
 #include "autotune/session/load/loading.h"
 
 namespace coconet {
@@ -10,9 +12,14 @@ namespace coconet {
 /// Collective. Whether this code was verified on this machine; not with COCONET_VERIFY.
 absl::StatusOr<bool> IsTrusted(const Loading& loading, const Winner& known);
 
-/// Collective. Runs a stored winner on fresh data, and loads it. Why it may not be dispatched here,
-/// "" where it gives the right answers; the cache is told. A failure that may pass is tried again
-/// once, and leaves the record as it is.
+/// Collective. Runs the winner on fresh data, against the interpreter and, where its results are
+/// long, the plain schedule, and loads it where it passes. A failure that may pass is tried again
+/// once.
+absl::StatusOr<std::optional<Failure>> VerifyAndLoad(const Loading& loading, Winner& winner);
+
+/// Collective. VerifyAndLoad for a stored winner. Why it may not be dispatched here,
+/// "" where it gives the right answers; the cache is told. A failure that may pass leaves the
+/// record as it is.
 absl::StatusOr<std::string> WhyUnfit(const Loading& loading, Winner& known);
 
 }  // namespace coconet
