@@ -79,26 +79,8 @@ std::string Field(const std::string& key_text, absl::string_view field) {
   return "";
 }
 
-/// "adam f32[16777216]", "lamb f32, 398 tensors": its name, and the type of its first tensor.
-std::string ProgramText(const std::string& key_text) {
-  std::string name, type;
-  int64_t tensors = 0;  // of a list
-  for (absl::string_view line : absl::StrSplit(key_text, '\n')) {
-    if (!absl::ConsumePrefix(&line, "program: ")) continue;
-    if (absl::ConsumePrefix(&line, "program ")) name = std::string(line);
-    if (absl::ConsumePrefix(&line, "sizes ")) tensors = absl::c_count(line, ',') + 1;
-    const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(" : ", 1));
-    if (type.empty() && halves.size() == 2)
-      type = std::string(halves[1].substr(0, halves[1].find(tensors > 0 ? '[' : ']')));
-  }
-  return absl::StrCat(name, " ", type, tensors > 0 ? absl::StrCat(", ", tensors, " tensors") : "]");
-}
-
 /// The program's name.
-std::string NameOf(const TuningRecord& record) {
-  const std::string text = ProgramText(record.key_text);
-  return text.substr(0, text.find(' '));
-}
+std::string NameOf(const TuningRecord& record) { return ProgramOfKey(record.key_text); }
 
 std::vector<TuningRecord> Chosen(TuningCache& cache, const std::string& which) {
   std::vector<TuningRecord> chosen;
@@ -299,7 +281,9 @@ int PrintWhyHere(const CacheFlags& flags) {
   options.memory_limit = sweep->memory_limit;
   options.warn = [](absl::string_view text) { Complain(text); };
   const absl::Status status = RunRanks(
-      WorldOptions{.ranks = sweep->ranks > 0 ? sweep->ranks : kDefaultRanks,
+      WorldOptions{.ranks = sweep->ranks > 0 ? sweep->ranks
+                            : UnderMpi()     ? 0
+                                             : kDefaultRanks,
                    .stages = sweep->stages,
                    .nodes = sweep->nodes,
                    .backend = sweep->backend},

@@ -230,6 +230,20 @@ std::string ProgramOfKey(absl::string_view key_text) {
   return "";
 }
 
+std::string ProgramText(absl::string_view key_text) {
+  std::string name, type;
+  int64_t tensors = 0;  // of a list
+  for (absl::string_view line : absl::StrSplit(key_text, '\n')) {
+    if (!absl::ConsumePrefix(&line, "program: ")) continue;
+    if (absl::ConsumePrefix(&line, "program ")) name = std::string(line);
+    if (absl::ConsumePrefix(&line, "sizes ")) tensors = absl::c_count(line, ',') + 1;
+    const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(" : ", 1));
+    if (type.empty() && halves.size() == 2)
+      type = std::string(halves[1].substr(0, halves[1].find(tensors > 0 ? '[' : ']')));
+  }
+  return absl::StrCat(name, " ", type, tensors > 0 ? absl::StrCat(", ", tensors, " tensors") : "]");
+}
+
 std::string NearestText(absl::string_view key_text, absl::Span<const KeyOfRecord> stored) {
   const KeyFields here = FieldsOf(key_text);
   const std::string name = ProgramOfKey(key_text);
@@ -257,7 +271,7 @@ std::string NearestText(absl::string_view key_text, absl::Span<const KeyOfRecord
 std::string ExplainRecord(const TuningRecord& record, absl::Span<const VariantResult> variants,
                           absl::string_view library) {
   const VariantResult& best = record.best;
-  return absl::StrCat(ProgramOfKey(record.key_text), " runs ", best.schedule, " (",
+  return absl::StrCat(ProgramText(record.key_text), " runs ", best.schedule, " (",
                       absl::StrReplaceAll(best.protocol, {{"library", library}}), ", ",
                       Text(best.config), ")\n", FusionsText(best.schedule), "\n", GainText(record),
                       "\n", best.timing.samples > 0 ? absl::StrCat(SearchText(record), "\n") : "",

@@ -22,7 +22,9 @@ std::string NearestText(absl::string_view key_text, absl::Span<const KeyOfRecord
 std::string ExplainRecord(const TuningRecord& record, absl::Span<const VariantResult> variants,
                           absl::string_view library);
 
-/// "adam" of a key's text: the program's name.
+/// Of a key's text, the program's name: "adam".
 std::string ProgramOfKey(absl::string_view key_text);
+/// The same with the type of its first tensor: "adam f32[16777216]", "lamb f32, 398 tensors".
+std::string ProgramText(absl::string_view key_text);
 
 }  // namespace coconet

@@ -67,7 +67,7 @@ TEST(Explanation, SaysWhatTheBestFusesAndGained) {
   wrong.verdict = Verdict::kWrongAnswer;
   wrong.reason = "p[3] is 2\nand more";
   const std::string text = ExplainRecord(record, {record.best, record.baseline, wrong}, "thread");
-  EXPECT_THAT(text, HasSubstr("adam runs fuse(RS, C, AG); slice m (two-shot, "));
+  EXPECT_THAT(text, HasSubstr("adam f32[1000] runs fuse(RS, C, AG); slice m (two-shot, "));
   EXPECT_THAT(text, HasSubstr("one kernel does RS, C, AG as it goes"));
   EXPECT_THAT(text, HasSubstr("10.0 us a step; the plain schedule, AR; fuse(C), takes 25.0 us: it "
                               "gains 15.0 us a step, 2.50x"));

@@ -116,8 +116,8 @@ class Session {
                                        const Sizes& sizes = {});
 
   /// Collective. What the tuning cache has for the program, as TunedProgram::Explain says it;
-  /// without a record, which one is nearest and in which fields of the key it differs (not with
-  /// Policy::kTune, which would tune). Compiles and runs nothing.
+  /// without a record, which one is nearest and in which fields of the key it differs. Compiles
+  /// and runs nothing.
   absl::StatusOr<std::string> Explain(const absl::StatusOr<Graph>& program,
                                       const Sizes& sizes = {});
 

@@ -51,8 +51,7 @@ class Loader {
                              loading_.state->options.sum_order);
     RETURN_IF_ERROR(AskCache());
     ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
-    const bool may_tune =
-        loading_.state->options.policy == Policy::kTune && !GetEnv().assert_cached;
+    const bool may_tune = MayTune();
     const bool retune = may_tune && loading_.state->options.retune;
     std::string unfit;  // why the stored winner is not used
     if (known.has_value() && !retune && (known->record.complete || !may_tune)) {
@@ -91,7 +90,9 @@ class Loader {
       const absl::string_view library = loading_.rank().library().name();
       text =
           known_.empty()
-              ? absl::StrCat(kNoRecord, nearest_, "\n")
+              ? absl::StrCat(kNoRecord, ": ",
+                             NearestText(loading_.key_text, loading_.state->cache->KeyTexts()),
+                             "\n")
               : ExplainRecord(known_[0], loading_.state->cache->Variants(known_[0].key), library);
     }
     return loading_.exchange().Broadcast(text);
@@ -105,12 +106,15 @@ class Loader {
   absl::StatusOr<LoadedProgram> RunPlainSchedule(const std::string& missed) {
     ASSIGN_OR_RETURN(Winner plain, PlainSchedule(loading_));
     loading_.state->Warn(absl::StrCat(
-        loading_.program.name, ": ", missed, "; it runs the plain schedule, ",
-        plain.record.best.schedule,
+        ProgramText(loading_.key_text), " on ", loading_.rank().size(), " ranks: ", missed,
+        "; it runs the plain schedule, ", plain.record.best.schedule,
         ". To tune it, compile it once with Policy::kTune, or run sweep with the same program, "
         "sizes and ranks, on this machine"));
     missed_ = missed;
     return Assemble(std::move(plain), false, {});
+  }
+  bool MayTune() const {
+    return loading_.state->options.policy == Policy::kTune && !GetEnv().assert_cached;
   }
 
   /// A record of other minor versions is used now, and improved by the next job that may tune.
@@ -207,7 +211,7 @@ class Loader {
       };
       const bool found = pass_record(limited), also = limited != plain && pass_record(plain);
       message.Text(
-          found || also || loading_.state->options.policy == Policy::kTune
+          found || also || MayTune()
               ? ""
               : absl::StrCat(": ", NearestText(limited, loading_.state->cache->KeyTexts())));
     }

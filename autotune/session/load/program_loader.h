@@ -26,7 +26,7 @@ absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& st
                                          double budget_s, TypicalRows typical_rows = nullptr);
 
 /// Collective. What the tuning cache has for the program, in words (explanation.h); of none, how
-/// the nearest record differs, unless the Session tunes. Nothing is compiled or run.
+/// the nearest record differs. Nothing is compiled or run.
 absl::StatusOr<std::string> ExplainStored(const std::shared_ptr<SessionState>& state,
                                           Graph program);
 
