@@ -41,8 +41,8 @@ constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is 
   cache why WHICH          one line per schedule: how fast its fastest variant is, why it lost; what
                            the best fuses, and what it gained over the plain schedule
   cache why PROGRAM --N=16Mi --ranks=4 ...
-                           the same of a program as sweep takes it, with sweep's flags, here and now;
-                           without a record, in which fields of the key the nearest one differs
+                           the same of a program as sweep takes it, with sweep's flags, here and
+                           now; without a record, in which fields of the key the nearest differs
   cache verify WHICH       the next job verifies the best variant again before it runs it
   cache retune WHICH       the next job tunes again, and times the best of now among the others
   cache forget WHICH       deletes records, and what is known of their variants
