@@ -54,7 +54,7 @@ absl::Status TunedContender::Fill(const Numbers& numbers) {
     std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
     for (int64_t i = 0; i < elements; ++i)
       StoreElement(type.dtype, values.data(), i, numbers(name, i, rank));
-    RETURN_IF_ERROR(bound_.Write(name, values.data(), elements));
+    RETURN_IF_ERROR(bound_.Write(name, type.dtype, values.data(), elements));
   }
   return absl::OkStatus();
 }
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output
     const TensorType& type = typed.type(id);
     const int64_t elements = NumElements(type.shape);
     std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
-    RETURN_IF_ERROR(bound_.Read(output, values.data(), elements));
+    RETURN_IF_ERROR(bound_.Read(output, type.dtype, values.data(), elements));
     std::vector<float> wide(static_cast<size_t>(elements));
     for (int64_t i = 0; i < elements; ++i)
       wide[i] = static_cast<float>(LoadElement(type.dtype, values.data(), i));

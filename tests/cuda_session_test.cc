@@ -173,7 +173,7 @@ TEST_F(CudaSession, ReadsAndWritesWhatTheHostDoesNotReach) {
     ASSIGN_OR_RETURN(const DeviceBuffer p, tuned.Allocate("p"));
     EXPECT_THAT(g.span<float>(), IsEmpty());
     const std::vector<float> ones(1000, static_cast<float>(session.rank() + 1));
-    RETURN_IF_ERROR(g.Write(ones.data()));
+    RETURN_IF_ERROR(g.Write(DType::kF32, ones.data(), 1000));
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g}, {"p", p}}));
     ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
     float want = 0, m = 0;
@@ -183,7 +183,7 @@ TEST_F(CudaSession, ReadsAndWritesWhatTheHostDoesNotReach) {
       m = 0.5f * m + 3;
       want -= 0.25f * static_cast<float>(step) * m;
       std::vector<float> read(1000);
-      RETURN_IF_ERROR(p.Read(read.data()));
+      RETURN_IF_ERROR(p.Read(DType::kF32, read.data(), 1000));
       EXPECT_THAT(read, Each(want));
     }
     std::vector<float> read(1000);
@@ -290,8 +290,10 @@ TEST_F(CudaSession, OthersMemoryIsCopied) {
     return absl::OkStatus();
   });
   EXPECT_EQ(status, absl::OkStatus());
-  EXPECT_THAT(warnings_,
-              ElementsAre("g, p, lr: not memory of Session::Allocate, copied at every step"));
+  EXPECT_THAT(
+      warnings_,
+      ElementsAre(
+          "g, lr, p: not memory of Session::Allocate, copied at every step (the host's memory)"));
 }
 
 /// A stream of the caller's.
@@ -323,7 +325,8 @@ class CudaSessionStreams : public CudaSession {
           ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
           ASSIGN_OR_RETURN(DeviceBuffer g, session.Allocate(DType::kF32, 1000));
           RETURN_IF_ERROR(
-              g.Write(std::vector<float>(1000, static_cast<float>(rank.rank() + 1)).data()));
+              g.Write(DType::kF32,
+                      std::vector<float>(1000, static_cast<float>(rank.rank() + 1)).data(), 1000));
           ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g}}));
           ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
           bound.Set(lr, 1);

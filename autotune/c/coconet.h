@@ -32,11 +32,7 @@
 #define COCONET_VERSION_MAJOR 1
 #define COCONET_VERSION_MINOR 0
 
-#if defined(__GNUC__)
 #define COCONET_API __attribute__((visibility("default")))
-#else
-#define COCONET_API
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -98,10 +94,10 @@ typedef struct coconet_options {
   double timeout_s;       /* deadline of one wait for a peer; 0: COCONET_TIMEOUT or 60 */
   int stages;             /* pipeline stages; 0: 1 */
   int nodes;              /* 0: one per machine; more: machines are cut into virtual nodes */
-  int unpinned;           /* not 0: ranks are not pinned to cores */
+  int pin;                /* not 0: pins the joining thread, and what it starts later, to a core */
   int retune;             /* not 0: tunes programs that are in the cache, too */
   int64_t memory_limit;   /* bytes that a program may have on a rank; 0: none */
-  /* Called on rank 0 with a line of text, on the thread that is in a call of this library. */
+  /* Called on rank 0 with a line of text, within a call of this library. */
   void (*progress)(void* context, const char* line); /* while tuning */
   void (*warn)(void* context, const char* line);     /* warnings, once each */
   /* Not 0 ends tuning, which keeps what it measured; from any thread. */
@@ -136,22 +132,22 @@ COCONET_API int coconet_session_open(const coconet_options* options, coconet_ses
 /* Collective. Joins the ranks that `oob` connects. */
 COCONET_API int coconet_session_join(const coconet_out_of_band* oob, const coconet_options* options,
                                      coconet_session** session);
-/* Collective over the communicator. `comm` points to an MPI_Comm of the caller's, any
- * intracommunicator of a program that has initialised MPI and finalises it after the session is
- * closed; it is duplicated. COCONET_UNAVAILABLE where the library cannot use the process's MPI (it
- * wants Open MPI 4). */
+/* Collective. `comm` points to an MPI_Comm of the caller's, any intracommunicator, which is
+ * duplicated; MPI is initialised before, and finalised after the session is closed.
+ * COCONET_UNAVAILABLE where the library cannot use the process's MPI (it wants Open MPI 4). */
 COCONET_API int coconet_session_join_mpi(const void* comm, const coconet_options* options,
                                          coconet_session** session);
-/* Leaves the world. Collective unless an error came before. NULL is admissible. */
+/* Leaves the world, and frees the session. Collective unless an error came before. NULL is
+ * admissible. COCONET_FAILED_PRECONDITION, and nothing freed, while another call is in progress. */
 COCONET_API int coconet_session_close(coconet_session* session);
 
+/* This rank's numbers; -1 for NULL. */
 COCONET_API int coconet_session_rank(const coconet_session* session);
 COCONET_API int coconet_session_ranks(const coconet_session* session);
 COCONET_API int coconet_session_stage(const coconet_session* session);
 COCONET_API int coconet_session_stages(const coconet_session* session);
 
-/* The size of a symbol ("N") of a program: one number, or for a program over a list of tensors one
- * for each. */
+/* The size of a symbol ("N") of a program: one number, or for a list of tensors one for each. */
 typedef struct coconet_size {
   const char* symbol;
   const int64_t* values;
@@ -214,19 +210,19 @@ COCONET_API int coconet_program_allocate(coconet_program* program, const char* n
 COCONET_API int coconet_bind(coconet_program* program, const char* const* names,
                              const DLTensor* const* tensors, size_t count,
                              coconet_binding** binding);
-/* Collective. */
+/* Collective on GPUs. Any thread; during another call of the session, its memory is freed later. */
 COCONET_API void coconet_binding_free(coconet_binding* binding);
 
 /* The number of a scalar, for coconet_set. */
 COCONET_API int coconet_scalar(const coconet_binding* binding, const char* name, int* number);
-/* Sets a scalar of the next step. */
+/* Set a scalar of the next step. */
 COCONET_API int coconet_set(coconet_binding* binding, int number, double value);
 COCONET_API int coconet_set_named(coconet_binding* binding, const char* name, double value);
 
 /* Runs one step; returns when this rank's part is done. */
 COCONET_API int coconet_run(coconet_binding* binding);
 COCONET_API int coconet_run_steps(coconet_binding* binding, int64_t steps);
-/* GPUs: enqueues one step in a CUstream and returns. coconet_wait returns its error. */
+/* GPUs: enqueues one step in a CUstream and returns; coconet_wait returns its error. */
 COCONET_API int coconet_enqueue(coconet_binding* binding, void* stream);
 COCONET_API int coconet_wait(coconet_binding* binding);
 
@@ -251,5 +247,4 @@ COCONET_API int coconet_command(int argc, char** argv);
 #ifdef __cplusplus
 }
 #endif
-
 #endif /* COCONET_COCONET_H_ */

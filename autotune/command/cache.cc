@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "autotune/command/commands.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/measure/statistics.h"
@@ -361,7 +362,9 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
   return flags;
 }
 
-int Main(const std::vector<std::string>& args) {
+}  // namespace
+
+int RunCache(const std::vector<std::string>& args) {
   const absl::StatusOr<CacheFlags> flags = ParseFlags(args);
   if (!flags.ok()) return Complain(flags.status().message());
   if (flags->help) {
@@ -389,9 +392,4 @@ int Main(const std::vector<std::string>& args) {
   return warned && code == 0 ? kBadInput : code;
 }
 
-}  // namespace
 }  // namespace coconet
-
-int main(int argc, char** argv) {
-  return coconet::Main(std::vector<std::string>(argv + 1, argv + argc));
-}

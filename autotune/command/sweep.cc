@@ -19,6 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "autotune/command/commands.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_plan.h"
 #include "autotune/command/sweep_report.h"
@@ -243,7 +244,9 @@ void PrintListed(absl::string_view name, absl::string_view description,
               std::string(description).c_str(), "", absl::StrJoin(names, " ").c_str());
 }
 
-int Main(const std::vector<std::string>& args) {
+}  // namespace
+
+int RunSweep(const std::vector<std::string>& args) {
   absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, UserFolder());
   if (!flags.ok()) return Fail(flags.status());
   if (flags->help || flags->list) {
@@ -312,9 +315,4 @@ int Main(const std::vector<std::string>& args) {
   return ExitCode(status);
 }
 
-}  // namespace
 }  // namespace coconet
-
-int main(int argc, char** argv) {
-  return coconet::Main(std::vector<std::string>(argv + 1, argv + argc));
-}

@@ -73,14 +73,21 @@ absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& stor
   return absl::OkStatus();
 }
 
-absl::Status CheckElements(absl::string_view operation,
-                           const absl::StatusOr<const PlacedTensor*>& tensor, int64_t elements) {
-  RETURN_IF_ERROR(tensor.status());
-  const int64_t want = NumElements((*tensor)->type.shape);
-  if (elements == want) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(operation, " ", (*tensor)->name, " (",
-                                                 Text((*tensor)->type), "): want ", want,
-                                                 " elements, have ", elements));
+/// Whether `memory` can take, or give, all elements of a tensor.
+absl::Status CheckWhole(absl::string_view operation,
+                        const absl::StatusOr<const PlacedTensor*>& found,
+                        const ForeignTensor& memory) {
+  RETURN_IF_ERROR(found.status());
+  const PlacedTensor& tensor = **found;
+  WantedTensor wanted{.operation = operation,
+                      .name = tensor.name,
+                      .type = Text(tensor.type),
+                      .dtype = tensor.type.dtype,
+                      .elements = NumElements(tensor.type.shape),
+                      .shape = std::vector<int64_t>()};
+  for (const Dim& dim : tensor.type.shape) wanted.shape->push_back(dim.size);
+  RETURN_IF_ERROR(wanted.Check(memory));
+  return wanted.CheckStrides(memory);
 }
 
 /// Collective, with COCONET_DEBUG >= 2. Checks that Replicated inputs are equal on all ranks.
@@ -175,6 +182,11 @@ absl::Status RunWithCopies(const BoundRep& rep) {
   return absl::OkStatus();
 }
 
+absl::Status WaitFor(const BoundRep& rep) {
+  RETURN_IF_ERROR(rep.session().poison);
+  return rep.session().Watched(rep.plan->Wait());
+}
+
 absl::Status CheckPlain(const BoundRep& rep, absl::string_view operation) {
   RETURN_IF_ERROR(rep.session().poison);
   if (rep.plain) return absl::OkStatus();
@@ -243,8 +255,19 @@ absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTens
 
 BoundProgram::BoundProgram(std::unique_ptr<BoundRep> rep) : rep_(std::move(rep)) {}
 BoundProgram::BoundProgram(BoundProgram&&) = default;
-BoundProgram& BoundProgram::operator=(BoundProgram&&) = default;
-BoundProgram::~BoundProgram() = default;
+BoundProgram& BoundProgram::operator=(BoundProgram&& other) {
+  std::swap(rep_, other.rep_);
+  return *this;
+}
+BoundProgram::~BoundProgram() {
+  if (rep_ == nullptr) return;
+  const std::shared_ptr<SessionState> session = rep_->compiled->session;
+  session->Discard(std::move(rep_));
+}
+
+absl::Status BoundProgram::Check(absl::string_view operation) const {
+  return rep_->session().gate.Check(operation);
+}
 
 absl::StatusOr<const PlacedTensor*> BoundRep::Find(absl::string_view operation,
                                                    absl::string_view name) const {
@@ -252,6 +275,7 @@ absl::StatusOr<const PlacedTensor*> BoundRep::Find(absl::string_view operation,
 }
 
 absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
+  ENTER_CALL(rep_->session().gate, "Scalar");
   std::vector<std::string> names;
   for (const PlacedTensor& tensor : rep_->compiled->tensors) {
     if (tensor.role != BufferRole::kInput || !tensor.type.shape.empty()) continue;
@@ -268,43 +292,49 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
 }
 
 absl::Status BoundProgram::Run() {
+  ENTER_CALL(rep_->session().gate, "Run");
   RETURN_IF_ERROR(rep_->session().poison);
   return rep_->session().Watched(rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_));
 }
 
 absl::Status BoundProgram::Advance() {
-  if (!rep_->plain) return Run();
+  ENTER_CALL(rep_->session().gate, "Advance");
   RETURN_IF_ERROR(rep_->session().poison);
-  return rep_->session().Watched(rep_->plan->Advance());
+  return rep_->session().Watched(rep_->plain ? rep_->plan->Advance() : RunWithCopies(*rep_));
 }
 
 absl::Status BoundProgram::RunSteps(int64_t steps) {
+  ENTER_CALL(rep_->session().gate, "RunSteps");
   RETURN_IF_ERROR(rep_->session().poison);
   if (rep_->plain) return rep_->session().Watched(rep_->plan->RunSteps(steps));
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Run());
+  for (int64_t i = 0; i < steps; ++i)
+    RETURN_IF_ERROR(rep_->session().Watched(RunWithCopies(*rep_)));
   return absl::OkStatus();
 }
 
 absl::Status BoundProgram::Enqueue(void* stream) {
+  ENTER_CALL(rep_->session().gate, "Enqueue");
   RETURN_IF_ERROR(CheckPlain(*rep_, "Enqueue"));
   return rep_->session().Watched(rep_->plan->Enqueue(stream));
 }
 
 absl::Status BoundProgram::Wait() const {
-  RETURN_IF_ERROR(rep_->session().poison);
-  return rep_->session().Watched(rep_->plan->Wait());
+  ENTER_CALL(rep_->session().gate, "Wait");
+  return WaitFor(*rep_);
 }
 
 absl::StatusOr<CapturedSteps> BoundProgram::Capture(int64_t steps) {
+  ENTER_CALL(rep_->session().gate, "Capture");
   if (steps < 1)
     return absl::InvalidArgumentError(absl::StrCat("Capture: want 1 step or more, have ", steps));
   RETURN_IF_ERROR(CheckPlain(*rep_, "Capture"));
   absl::StatusOr<std::unique_ptr<BoundPlan>> graph = rep_->plan->Capture(steps);
   RETURN_IF_ERROR(rep_->session().Watched(graph.status()));
-  return CapturedSteps(rep_->session(), *std::move(graph));
+  return CapturedSteps(rep_->compiled->session, *std::move(graph));
 }
 
 absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
+  ENTER_CALL(rep_->session().gate, "Trace");
   RETURN_IF_ERROR(CheckPlain(*rep_, "Trace"));
   absl::StatusOr<std::vector<StepSpan>> spans = rep_->plan->Trace();
   RETURN_IF_ERROR(rep_->session().Watched(spans.status()));
@@ -312,57 +342,64 @@ absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
 }
 
 absl::Status CapturedSteps::Run() {
+  ENTER_CALL(session_->gate, "Run");
   RETURN_IF_ERROR(session_->poison);
   return session_->Watched(graph_->Run());
 }
 absl::Status CapturedSteps::Enqueue(void* stream) {
+  ENTER_CALL(session_->gate, "Enqueue");
   RETURN_IF_ERROR(session_->poison);
   return session_->Watched(graph_->Enqueue(stream));
 }
 absl::Status CapturedSteps::Wait() {
+  ENTER_CALL(session_->gate, "Wait");
   RETURN_IF_ERROR(session_->poison);
   return session_->Watched(graph_->Wait());
 }
 
-absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t elements) const {
-  RETURN_IF_ERROR(Wait());
+absl::Status BoundProgram::Read(absl::string_view name, const ForeignTensor& to) const {
+  ENTER_CALL(rep_->session().gate, "Read");
+  RETURN_IF_ERROR(WaitFor(*rep_));
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Read", name);
-  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Read", tensor, elements)));
+  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckWhole("Read", tensor, to)));
   const int64_t size = ElementBytes(**tensor);
   if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end()) {
-    std::memcpy(out, word->second.get(), size);
+    std::memcpy(to.data, word->second.get(), size);
     return absl::OkStatus();
   }
   if (!(*tensor)->type.layout.sliced()) {
-    return rep_->Storage(**tensor).Read(0, elements * size, out);
+    return rep_->Storage(**tensor).Read(0, NumElements((*tensor)->type.shape) * size, to.data);
   }
   return GatherSlices(rep_->rank(), (*tensor)->type, rep_->Storage(**tensor),
                       [&](int64_t begin, int64_t count, const char* piece) {
-                        std::memcpy(static_cast<char*>(out) + begin * size, piece, count * size);
+                        std::memcpy(static_cast<char*>(to.data) + begin * size, piece,
+                                    count * size);
                         return absl::OkStatus();
                       });
 }
 
-absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t elements) {
-  RETURN_IF_ERROR(Wait());
+absl::Status BoundProgram::Write(absl::string_view name, const ForeignTensor& from) {
+  ENTER_CALL(rep_->session().gate, "Write");
+  RETURN_IF_ERROR(WaitFor(*rep_));
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Write", name);
-  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Write", tensor, elements)));
+  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckWhole("Write", tensor, from)));
   const Part part = rep_->PartHere(**tensor);
   const int64_t size = ElementBytes(**tensor);
   absl::Status written;
   if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end())
-    std::memcpy(word->second.get(), in, size);
+    std::memcpy(word->second.get(), from.data, size);
   for (int64_t i = 0; i < part.runs && part.run > 0 && written.ok(); ++i) {
     written = rep_->Storage(**tensor).Write(
         i * part.storage_stride * size, part.run * size,
-        static_cast<const char*>(in) + (part.begin + i * part.global_stride) * size);
+        static_cast<const char*>(from.data) + (part.begin + i * part.global_stride) * size);
   }
   // Until then no rank's step stores to a peer that is still writing.
   return rep_->rank().exchange().Agree(written);
 }
 
 absl::Status BoundProgram::Save(const std::string& path) const {
-  RETURN_IF_ERROR(Wait());
+  ENTER_CALL(rep_->session().gate, "Save");
+  RETURN_IF_ERROR(WaitFor(*rep_));
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "save");
@@ -377,7 +414,8 @@ absl::Status BoundProgram::Save(const std::string& path) const {
 }
 
 absl::Status BoundProgram::Load(const std::string& path) {
-  RETURN_IF_ERROR(Wait());
+  ENTER_CALL(rep_->session().gate, "Load");
+  RETURN_IF_ERROR(WaitFor(*rep_));
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "load");

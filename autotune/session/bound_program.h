@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "autotune/session/binding.h"
 #include "coconet/base/dtype.h"
 #include "runtime/rank.h"
 
@@ -17,7 +18,7 @@ namespace coconet {
 struct BoundRep;
 struct SessionState;
 
-/// Address of a scalar input: looked up once, set before every step.
+/// Address of a scalar input: looked up once, set before every step, until the session is closed.
 struct ScalarRef {
   void* address = nullptr;
   DType dtype{};
@@ -35,19 +36,22 @@ class CapturedSteps {
 
  private:
   friend class BoundProgram;
-  CapturedSteps(SessionState& session, std::unique_ptr<BoundPlan> graph)
-      : session_(&session), graph_(std::move(graph)) {}
-  SessionState* session_;
+  CapturedSteps(std::shared_ptr<SessionState> session, std::unique_ptr<BoundPlan> graph)
+      : session_(std::move(session)), graph_(std::move(graph)) {}
+  std::shared_ptr<SessionState> session_;
   std::unique_ptr<BoundPlan> graph_;
 };
 
-/// A tuned program bound to memory. Movable. Used by its rank's thread only. Destroyed
-/// collectively, before its Session.
+/// A tuned program bound to memory, which it shares where it is a DeviceBuffer's. Movable. Used by
+/// any thread, as Session says. On GPUs it is destroyed collectively.
 class BoundProgram {
  public:
   BoundProgram(BoundProgram&&);
   BoundProgram& operator=(BoundProgram&&);
   ~BoundProgram();
+
+  /// OK where the next call would be admitted, as Session says; else FailedPrecondition.
+  absl::Status Check(absl::string_view operation) const;
 
   /// NotFound names the program's scalars.
   absl::StatusOr<ScalarRef> Scalar(absl::string_view name) const;
@@ -87,9 +91,23 @@ class BoundProgram {
 
   /// Collective; waits as Wait does. Copies an input, state or output in canonical form: all
   /// elements of the global tensor, row major, whatever its layout; of a Local tensor, this rank's
-  /// values. `elements` must match.
-  absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
-  absl::Status Write(absl::string_view name, const void* in, int64_t elements);
+  /// values. InvalidArgument, on all ranks, unless dtype, elements and shape are the tensor's.
+  absl::Status Read(absl::string_view name, const ForeignTensor& to) const;
+  absl::Status Write(absl::string_view name, const ForeignTensor& from);
+  absl::Status Read(absl::string_view name, DType dtype, void* out, int64_t elements) const {
+    return Read(name, ForeignTensor::Of(dtype, out, elements));
+  }
+  absl::Status Write(absl::string_view name, DType dtype, const void* in, int64_t elements) {
+    return Write(name, ForeignTensor::Of(dtype, in, elements));
+  }
+  template <class T>
+  absl::Status Read(absl::string_view name, T* out, int64_t elements) const {
+    return Read(name, ForeignTensor::Of(out, elements));
+  }
+  template <class T>
+  absl::Status Write(absl::string_view name, const T* in, int64_t elements) {
+    return Write(name, ForeignTensor::Of(in, elements));
+  }
   /// Collective; waits as Wait does. Saves all states to, or loads them from, one file in canonical
   /// form, which depends on neither the schedule nor the number of ranks. Rank 0 writes it,
   /// atomically; all ranks read. With several pipeline stages, one file per stage: `path`.stage0,

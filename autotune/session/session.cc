@@ -1,5 +1,6 @@
 #include "autotune/session/session.h"
 
+#include <thread>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -130,19 +131,35 @@ Session::Session(Rank& rank, SessionOptions options)
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Join(const JoinOptions& join,
                                                        SessionOptions options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Membership> member, coconet::Join(join));
+  ASSIGN_OR_RETURN(std::unique_ptr<Membership> membership, coconet::Join(join));
   return absl::WrapUnique(
-      new Session(std::make_shared<SessionState>(std::move(member), std::move(options))));
+      new Session(std::make_shared<SessionState>(std::move(membership), std::move(options))));
 }
 
 Session::~Session() {
-  state_->cache = nullptr;
+  while (!Close().ok()) std::this_thread::yield();
+}
+
+absl::Status Session::Close() {
+  if (state_->gate.closed()) return absl::OkStatus();
+  if (state_->gate.in_child()) {
+    // What the state has is the parent's: threads, locks, the place in its world.
+    static_cast<void>(new std::shared_ptr<SessionState>(state_));
+    return absl::OkStatus();
+  }
+  if (!state_->gate.Enter()) return state_->gate.Refusal("Close");
   if (state_->trace != nullptr && state_->trace->steps() > 0) {
     const absl::Status written = state_->trace->Write(state_->trace->file());
     if (!written.ok()) state_->Warn(std::string(written.message()));
   }
-  if (state_->member != nullptr && state_->poison.ok())
-    state_->poison = absl::FailedPreconditionError("the session is closed");
+  state_->Close();
+  return absl::OkStatus();
+}
+
+absl::Status Session::Agree(const absl::Status& mine) {
+  ENTER_CALL(state_->gate, "Agree");
+  RETURN_IF_ERROR(state_->poison);
+  return state_->rank.exchange().Agree(mine);
 }
 
 int Session::rank() const { return state_->rank.rank(); }
@@ -162,6 +179,7 @@ absl::StatusOr<TunedProgram> Session::Compile(const Graph& program, const Sizes&
 
 absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& program,
                                               const Sizes& sizes) {
+  ENTER_CALL(state_->gate, "Compile");
   RETURN_IF_ERROR(state_->poison);
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
   ASSIGN_OR_RETURN(
@@ -176,6 +194,7 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
 
 absl::StatusOr<std::string> Session::Explain(const absl::StatusOr<Graph>& program,
                                              const Sizes& sizes) {
+  ENTER_CALL(state_->gate, "Explain");
   RETURN_IF_ERROR(state_->poison);
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
   return ExplainStored(state_, std::move(bound));
@@ -188,13 +207,15 @@ absl::Status Session::WriteTrace(const std::string& file) const {
 }
 
 absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
+  ENTER_CALL(state_->gate, "Allocate");
   RETURN_IF_ERROR(state_->poison);
   if (elements < 0 || elements > kMaxElements) {
     return absl::InvalidArgumentError(
         absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));
   }
   const int64_t padded = SliceExtent(elements, state_->rank.stage_size()).padded();
-  return DeviceBuffer::Make(*state_, dtype, elements, padded * static_cast<int64_t>(SizeOf(dtype)));
+  return state_->Allocate(dtype, Part{.runs = 1, .run = elements},
+                          padded * static_cast<int64_t>(SizeOf(dtype)));
 }
 
 absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body,

@@ -82,19 +82,30 @@ struct SessionOptions {
   std::function<void(absl::string_view)> warn;
 };
 
-/// A rank's entry to the library.
+/// A rank's entry to the library, created by RunRanks or Join. It, its programs and their bindings
+/// are used by any thread, one call at a time: a second call at the same time is
+/// FailedPrecondition. So is every call after the Session is gone, and every call in a child of
+/// fork().
 class Session {
  public:
   /// Of a rank that RunWorld started, which outlives everything that the session makes.
   Session(Rank& rank, SessionOptions options);
-  /// Collective. Of a rank that somebody else started. Errors as of Join (runtime/join.h). The rank
-  /// leaves its world when the session and all that it made are gone; after an error that ends the
-  /// session, it leaves at once.
+  /// Collective. Of a rank that somebody else started. Errors as of Join (runtime/join.h). After an
+  /// error that ends the session the rank leaves its world at once, else by Close.
   static absl::StatusOr<std::unique_ptr<Session>> Join(const JoinOptions& join,
                                                        SessionOptions options = {});
+  /// Close.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  /// Collective, unless an error came before. Leaves the world of Join, and gives up all bindings.
+  /// FailedPrecondition while another call is in progress; the destructor waits for that.
+  absl::Status Close();
+
+  /// Collective. OK when every rank's status is; else, on all ranks, that of the first failing
+  /// rank.
+  absl::Status Agree(const absl::Status& mine);
 
   int rank() const;
   int world() const;  // number of ranks in all stages

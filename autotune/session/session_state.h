@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include "autotune/measure/index_check.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/runner/binaries.h"
+#include "autotune/session/call_gate.h"
 #include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/schedule/schedule.h"
@@ -23,15 +25,24 @@
 namespace coconet {
 
 class StepTrace;
+struct BoundRep;
 
-/// State shared by a Session, its programs and their bindings. One per rank; used by its thread.
+/// Memory that the session handed out.
+struct HandedOut {
+  std::weak_ptr<Memory> memory;
+  DeviceBuffer buffer;  // without its memory
+};
+
+/// State shared by a Session, its programs and their bindings. One per rank. Calls enter `gate`,
+/// and use the rest between that and leaving it.
 struct SessionState {
   SessionState(Rank& r, SessionOptions o) : rank(r), options(std::move(o)) {}
   SessionState(std::unique_ptr<Membership> m, SessionOptions o)
       : member(std::move(m)), rank(member->rank()), options(std::move(o)) {}
 
-  std::unique_ptr<Membership> member;  // of a session that joined its world; destroyed last
-  Rank& rank;
+  CallGate gate;
+  std::unique_ptr<Membership> member;  // of a session that joined its world
+  Rank& rank;                          // gone when the gate is closed
   SessionOptions options;
 
   // Set by the first Compile.
@@ -44,8 +55,23 @@ struct SessionState {
 
   std::shared_ptr<StepTrace> trace;  // null: steps are not traced
   int64_t allocations = 0;
+  std::map<const void*, HandedOut> handed_out;  // by address
+  std::vector<BoundRep*> bindings;              // whose plans exist, in the order of their making
   std::set<std::string> warned;
   absl::Status poison;  // the first error after which nothing can go on
+
+  /// Collective. A DeviceBuffer with `part` of `bytes` bytes.
+  absl::StatusOr<DeviceBuffer> Allocate(DType dtype, const Part& part, int64_t bytes);
+  /// The buffer of Allocate whose memory begins at `address`, if it still exists.
+  std::optional<DeviceBuffer> BufferAt(const void* address);
+
+  /// Gives up a binding: at once, or where another call of the session is in progress by the end
+  /// of the session's next Bind, or of the session. Any thread.
+  void Discard(std::unique_ptr<BoundRep> binding);
+  void ReleaseDiscarded();
+  /// Collective, unless there is an error. Leaves the world: bindings lose their plans. Requires
+  /// that the caller has entered the gate, which is closed then.
+  void Close();
 
   /// Passes each text to the user once, on rank 0.
   void Warn(const std::string& text) {
@@ -62,6 +88,10 @@ struct SessionState {
     const bool refused = absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status);
     return status.ok() || refused ? status : Poison(status);
   }
+
+ private:
+  std::mutex discarding_;
+  std::vector<std::unique_ptr<BoundRep>> discarded_;  // guarded by discarding_
 };
 
 /// The best variant of a program, loaded.
@@ -74,6 +104,8 @@ struct CompiledProgram {
   std::unique_ptr<Module> module;
   std::vector<VariantResult> variants;
   std::string missed;  // where nothing was tuned: what the tuning cache missed
+  Mesh mesh;
+  int rank = 0;
 };
 
 /// The caller's memory that a tensor is copied from before a step, or to after it.
@@ -83,9 +115,12 @@ struct HostCopy {
 };
 
 struct BoundRep {
+  explicit BoundRep(std::shared_ptr<const CompiledProgram> of) : compiled(std::move(of)) {}
+  ~BoundRep();
+
   std::shared_ptr<const CompiledProgram> compiled;
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
-  std::unique_ptr<BoundPlan> plan;              // destroyed before its memory
+  std::unique_ptr<BoundPlan> plan;  // destroyed before its memory; null when the session is closed
   std::vector<HostCopy> copies_in, copies_out;
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
       scalars;                    // set by users, where the host does not reach the plan's memory

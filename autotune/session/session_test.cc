@@ -88,8 +88,10 @@ TEST_F(SessionTest, OtherMemoryIsCopiedAndSaid) {
         return absl::OkStatus();
       });
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_THAT(warnings_,
-              ElementsAre("g, p, lr: not memory of Session::Allocate, copied at every step"));
+  EXPECT_THAT(
+      warnings_,
+      ElementsAre("g: not memory of Session::Allocate, copied at every step (peers reach it)",
+                  "p: not memory of Session::Allocate, copied at every step (without padding)"));
 }
 
 TEST_F(SessionTest, WrongBindingsAreRefusedOnAllRanks) {
@@ -121,9 +123,9 @@ TEST_F(SessionTest, WrongBindingsAreRefusedOnAllRanks) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(messages[0][0], "Bind G: no such tensor (did you mean 'g'?); there are g, p, m, lr");
   EXPECT_EQ(messages[0][1], "Bind g (f32[1000] local): want 1000 elements, have 999");
-  EXPECT_EQ(messages[0][2], "Bind g (f32[1000] local): want elements of 4 bytes, have 8");
+  EXPECT_EQ(messages[0][2], "Bind g (f32[1000] local): want f32, have f64");
   EXPECT_THAT(messages[0][3], HasSubstr("Bind m: a state of layout auto is kept by the Session"));
-  EXPECT_EQ(messages[0][4], "Bind p: its memory is bound to another tensor already");
+  EXPECT_EQ(messages[0][4], "Bind p: its memory is bound to another tensor already, g");
   EXPECT_EQ(messages[0][5], "Bind g: bound twice");
   EXPECT_EQ(messages[0][6], "rank 1: Bind p (f32[1000] replicated): want 1000 elements, have 999");
   EXPECT_EQ(messages[1][6], "Bind p (f32[1000] replicated): want 1000 elements, have 999");

@@ -95,13 +95,15 @@ inline absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, ui
     std::vector<char> data(NumElements(tensor.type.shape) * SizeOf(tensor.type.dtype));
     reference.data().Fill(tensor.name, session.rank(),
                           PartOf(tensor.type, session.world(), session.rank()), data.data());
-    RETURN_IF_ERROR(bound.Write(tensor.name, data.data(), NumElements(tensor.type.shape)));
+    RETURN_IF_ERROR(
+        bound.Write(tensor.name, tensor.type.dtype, data.data(), NumElements(tensor.type.shape)));
     if (state != nullptr) states.push_back(tensor);
   }
   RETURN_IF_ERROR(bound.Run());
   for (const PlacedTensor& state : states) {
     std::vector<char> data(NumElements(state.type.shape) * SizeOf(state.type.dtype));
-    RETURN_IF_ERROR(bound.Read(state.name, data.data(), NumElements(state.type.shape)));
+    RETURN_IF_ERROR(
+        bound.Read(state.name, state.type.dtype, data.data(), NumElements(state.type.shape)));
     RETURN_IF_ERROR(reference.Check(state, data.data()));
   }
   return absl::OkStatus();

@@ -137,7 +137,7 @@ absl::Status CheckStep(const TunedProgram& tuned, BoundProgram& bound, const Ses
     const int of = type->layout.kind == Layout::Kind::kLocal ? rank : 0;
     for (int64_t i = 0; i < elements; ++i)
       StoreElement(type->dtype, data.data(), i, TestValue(seed, *name, type->dtype, 0, of, i));
-    RETURN_IF_ERROR(bound.Write(*name, data.data(), elements));
+    RETURN_IF_ERROR(bound.Write(*name, type->dtype, data.data(), elements));
   }
   RETURN_IF_ERROR(bound.Run());
   ASSIGN_OR_RETURN(const Interpreter interpreter,
@@ -154,7 +154,7 @@ absl::Status CheckStep(const TunedProgram& tuned, BoundProgram& bound, const Ses
     for (int64_t i = 0; i < elements; ++i) indices[i] = i;
     ASSIGN_OR_RETURN(const Expected want, evaluator.Evaluate(result, rank, indices));
     std::vector<char> data(elements * SizeOf(type.dtype));
-    RETURN_IF_ERROR(bound.Read(result, data.data(), elements));
+    RETURN_IF_ERROR(bound.Read(result, type.dtype, data.data(), elements));
     for (int64_t i = 0; i < elements; ++i) {
       const double have = LoadElement(type.dtype, data.data(), i);
       if (std::isinf(want.error[i]) || std::abs(have - want.value[i]) <= want.error[i]) continue;

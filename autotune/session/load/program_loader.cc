@@ -294,6 +294,8 @@ class Loader {
     auto compiled = std::make_shared<CompiledProgram>();
     compiled->session = loading_.state;
     compiled->program = Expand(loading_.program);
+    compiled->mesh = loading_.rank().mesh();
+    compiled->rank = loading_.rank().rank();
     compiled->schedule = std::move(winner.variant.schedule);
     compiled->lowered = std::move(winner.variant.lowered);
     compiled->tensors =

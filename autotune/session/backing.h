@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "autotune/session/binding.h"
+#include "autotune/session/session_state.h"
+
+namespace coconet {
+
+/// What backs a buffer of the plan: the caller's memory, or, without a binding, the Session's.
+struct Backing {
+  const Binding* binding = nullptr;
+  bool in_place = false;           // the caller's memory itself; else it is copied
+  std::shared_ptr<Memory> memory;  // of a DeviceBuffer
+  int64_t serial = 0;              // its number; 0: other memory
+};
+
+/// Collective. What backs each buffer of the program's plan. InvalidArgument, on all ranks, when a
+/// binding of one rank is wrong, or when ranks bind different tensors to DeviceBuffers. Memory is
+/// used in place on all ranks or on none; warns of what is copied.
+absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& program,
+                                                     absl::Span<const Binding> bindings);
+
+/// Collective. What is bound, and memory of the Session for everything else; by buffer.
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(const CompiledProgram& program,
+                                                               const std::vector<Backing>& backing);
+
+}  // namespace coconet

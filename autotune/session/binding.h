@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "autotune/session/device_buffer.h"
+#include "coconet/base/dtype.h"
+
+namespace coconet {
+
+/// The dtype of the elements of a C++ type; nullopt where several have its size: u8 and bool, f16,
+/// bf16 and u16.
+template <class T>
+constexpr std::optional<DType> DTypeOf() {
+  if constexpr (std::is_same_v<T, float>) return DType::kF32;
+  if constexpr (std::is_same_v<T, double>) return DType::kF64;
+  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    constexpr DType kSigned[] = {DType::kI8, DType::kI16, DType::kI32, DType::kI64};
+    return kSigned[sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3];
+  }
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 4) return DType::kU32;
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) return DType::kU64;
+  return std::nullopt;
+}
+
+/// The caller's memory of a tensor. It outlives what is bound to it.
+struct ForeignTensor {
+  void* data = nullptr;
+  std::optional<DType> dtype = std::nullopt;  // nullopt: any of `element_bytes` bytes
+  size_t element_bytes = 0;
+  std::vector<int64_t> shape = {};
+  std::vector<int64_t> strides = {};  // in elements; empty: row-major
+  bool on_gpu = false;                // `data` is an address of a GPU
+  /// Not OK: why it is none. Calls that take it return that, on all ranks.
+  absl::Status error = {};
+
+  /// Whether consecutive elements have no gaps between them; extents of 1 may have any stride.
+  bool row_major() const;
+
+  /// A vector of the host.
+  static ForeignTensor Of(DType dtype, const void* data, int64_t elements) {
+    return {.data = const_cast<void*>(data),
+            .dtype = dtype,
+            .element_bytes = SizeOf(dtype),
+            .shape = {elements}};
+  }
+  template <class T>
+  static ForeignTensor Of(T* data, int64_t elements) {
+    using Element = std::remove_const_t<T>;
+    return {.data = const_cast<Element*>(data),
+            .dtype = DTypeOf<Element>(),
+            .element_bytes = sizeof(T),
+            .shape = {elements}};
+  }
+};
+
+/// The number of elements; -1 for what is no shape: a negative extent, or more than memory has.
+int64_t ElementsOf(absl::Span<const int64_t> shape);
+
+/// What `operation` wants for the tensor `name` of a program: `elements` elements of `dtype`, as a
+/// vector or in that shape.
+struct WantedTensor {
+  absl::string_view operation, name;
+  std::string type;  // in words
+  DType dtype{};
+  int64_t elements = 0;
+  std::optional<std::vector<int64_t>> shape = std::nullopt;  // nullopt: any
+  bool admits_gpu = false;                                   // memory of a GPU, too
+
+  /// InvalidArgument with what is wanted and found.
+  absl::Status Error(absl::string_view want, absl::string_view have) const;
+  /// Checks all but the strides.
+  absl::Status Check(const ForeignTensor& tensor) const;
+  /// Row-major.
+  absl::Status CheckStrides(const ForeignTensor& tensor) const;
+};
+
+/// Binds a tensor of a program to the caller's memory.
+struct Binding {
+  std::string name;
+  /// Memory of Session::Allocate or TunedProgram::Allocate, used in place. The binding shares it.
+  std::optional<DeviceBuffer> buffer = std::nullopt;
+  /// Or other memory. Where it is that of a DeviceBuffer, whole, it is used as such. Else it is
+  /// used in place where no peer reaches the tensor and the memory has its alignment (64 bytes) and
+  /// its padding (none, unless ranks cut it unevenly); else it is copied in and out at every Run,
+  /// with one warning that says why.
+  ForeignTensor foreign = {};
+  bool accepts_slice = false;
+
+  Binding(absl::string_view n, const DeviceBuffer& b) : name(n), buffer(b) {}
+  Binding(absl::string_view n, ForeignTensor tensor) : name(n), foreign(std::move(tensor)) {}
+  template <class T>
+  Binding(absl::string_view n, absl::Span<T> memory)
+      : Binding(n, ForeignTensor::Of(memory.data(), static_cast<int64_t>(memory.size()))) {}
+
+  /// For a state of layout auto, which the schedule slices or replicates: its memory has the
+  /// elements that this rank keeps (TensorInfo).
+  Binding AcceptSlice() && {
+    accepts_slice = true;
+    return std::move(*this);
+  }
+};
+
+}  // namespace coconet

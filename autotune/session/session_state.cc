@@ -1,0 +1,81 @@
+#include "autotune/session/session_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autotune/measure/arena.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+absl::StatusOr<DeviceBuffer> SessionState::Allocate(DType dtype, const Part& part, int64_t bytes) {
+  const MemoryNeed need{bytes, true};
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
+                   AllocateTogether(rank, {&need, 1}));
+  DeviceBuffer buffer;
+  buffer.dtype_ = dtype;
+  buffer.part_ = part;
+  buffer.serial_ = ++allocations;
+  handed_out[memory[0]->own()] = {memory[0], buffer};
+  buffer.memory_ = memory[0];
+  return buffer;
+}
+
+std::optional<DeviceBuffer> SessionState::BufferAt(const void* address) {
+  const auto at = handed_out.find(address);
+  if (at == handed_out.end()) return std::nullopt;
+  DeviceBuffer buffer = at->second.buffer;
+  buffer.memory_ = at->second.memory.lock();
+  if (buffer.memory_ != nullptr) return buffer;
+  handed_out.erase(at);
+  return std::nullopt;
+}
+
+void SessionState::Discard(std::unique_ptr<BoundRep> binding) {
+  if (gate.in_child()) {
+    static_cast<void>(binding.release());  // its plan would wait for threads of the parent
+    return;
+  }
+  {
+    const GatedCall call(gate);
+    if (call.entered()) {
+      binding = nullptr;
+      return;
+    }
+  }
+  const std::lock_guard<std::mutex> lock(discarding_);
+  if (!gate.closed()) discarded_.push_back(std::move(binding));
+}
+
+void SessionState::ReleaseDiscarded() {
+  std::vector<std::unique_ptr<BoundRep>> discarded;
+  {
+    const std::lock_guard<std::mutex> lock(discarding_);
+    discarded.swap(discarded_);
+  }
+}
+
+void SessionState::Close() {
+  ReleaseDiscarded();
+  for (BoundRep* binding : bindings) {
+    binding->plan = nullptr;
+    binding->memory.clear();
+  }
+  bindings.clear();
+  binaries = nullptr;
+  cache = nullptr;
+  member = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(discarding_);
+    gate.Close();
+  }
+  ReleaseDiscarded();
+}
+
+BoundRep::~BoundRep() {
+  if (plan == nullptr) return;
+  std::vector<BoundRep*>& all = session().bindings;
+  all.erase(std::remove(all.begin(), all.end(), this), all.end());
+}
+
+}  // namespace coconet
