@@ -109,6 +109,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   absl::StatusOr<std::unique_ptr<BoundPlan>> bound =
       rank_.Bind(plan, module, instance.buffers, wait_s);
   if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
+    // Without a library for matrix products, no variant on cores can be tuned.
+    if (absl::IsUnavailable(all) && rank_.topology().multiprocessors == 0) return all;
     return FailureOf(all, VerdictOn(all));
   }
   instance.bound = *std::move(bound);
