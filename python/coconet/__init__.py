@@ -1,0 +1,60 @@
+"""Coconet: programs of computation and communication, tuned and run on all ranks.
+
+    import coconet
+
+    with coconet.Session(group) as session:             # a rank's place in a world of ranks
+        tuned = session.compile("adam.coco", N=1 << 24)  # from the tuning cache, or tuned now
+        g = session.allocate("f32", 1 << 24)             # memory that peers reach
+        p = session.allocate("f32", 1 << 24)
+        with tuned.bind(g=g, p=p) as bound:
+            bound.set(lr=1e-3, step=1)
+            bound.run()
+        print(tuned.explain())
+
+`group` is a process group of torch.distributed, a communicator of mpi4py, any object with `rank`,
+`size` and `all_gather_bytes`, or None. Arrays are exchanged without copies, by DLPack: `g.numpy()`,
+`g.torch()`, `jax.numpy.from_dlpack(g)`; `bind` takes arrays of NumPy, PyTorch and JAX as well.
+
+`coconet.Program` writes programs in Python (help(coconet.program)); `coconet.torch` has optimizers
+for PyTorch; `python -m coconet sweep` and `cache` are the library's commands. Errors of the library
+are `coconet.Error`, with a subclass per code.
+"""
+
+from __future__ import annotations
+
+from coconet._array import Array
+from coconet._errors import (Aborted, AlreadyExists, Cancelled, DataLoss, DeadlineExceeded, Error,
+                             FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
+                             PermissionDenied, ResourceExhausted, Unavailable, Unimplemented)
+from coconet._groups import Group
+from coconet._session import Session
+from coconet._tuned import Binding, Scalar, Tensor, TunedProgram, explain
+from coconet.program import Program, Value, call, world
+from coconet.words import (abs, all_gather, all_reduce, all_to_all, amax, amin, argmax, bit_and,
+                           bit_cast, bit_not, bit_or, bit_xor, broadcast, cast, ceil, concat, const,
+                           cos, count, cross_entropy, dropout, embedding_bag, erf, exp, expand,
+                           expm1, extent, floor, gather, gelu, grad, iota, keep_rows, layer_norm,
+                           log, log1p, matmul, max, mean, min, neg, norm, opaque, pow, rank, reduce,
+                           reduce_scatter, relu, rem, reshape, reverse, rms_norm, round,
+                           round_stochastic, rsqrt, scatter_add, select, send, shard, shift_left,
+                           shift_right, shift_right_logical, sigmoid, sign, silu, sin, slice,
+                           softmax, sqrt, stop_gradient, sum, tanh, total, transpose, world_as)
+
+__version__ = "1.0"
+
+# What `from coconet import *` takes: without the functions that hide Python's own.
+__all__ = [
+    "Aborted", "AlreadyExists", "Array", "Binding", "Cancelled", "DataLoss", "DeadlineExceeded",
+    "Error", "FailedPrecondition", "Group", "Internal", "InvalidArgument", "NotFound", "OutOfRange",
+    "PermissionDenied", "Program", "ResourceExhausted", "Scalar", "Session", "Tensor",
+    "TunedProgram", "Unavailable", "Unimplemented", "Value", "all_gather", "all_reduce",
+    "all_to_all", "broadcast", "call", "cast", "explain", "grad", "matmul", "reduce_scatter",
+    "select", "send", "shard", "world"
+]
+
+
+def version() -> str:
+    """The version of the library, "MAJOR.MINOR"."""
+    from coconet._library import library
+    number = library().coconet_version()
+    return f"{number // 1000}.{number % 1000}"

@@ -1,0 +1,113 @@
+"""Errors of the library as exceptions, one class per status code."""
+
+from __future__ import annotations
+
+from typing import Dict, Type
+
+
+class Error(Exception):
+    """An error of the library, in its words.
+
+    Each code has a subclass, which is also the built-in exception that fits, so that
+    ``except ValueError`` and ``except coconet.InvalidArgument`` both work.
+    """
+
+    #: The status code, as coconet.h numbers it.
+    code = 2
+
+
+class Cancelled(Error):
+    """The call was cancelled."""
+
+    code = 1
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument is wrong, or the ranks disagree; nothing has changed."""
+
+    code = 3
+
+
+class DeadlineExceeded(Error, TimeoutError):
+    """A peer did not come or answer in time."""
+
+    code = 4
+
+
+class NotFound(Error, LookupError):
+    """The tuning cache has no record (policy "cache_only"), or there is no such tensor."""
+
+    code = 5
+
+
+class AlreadyExists(Error):
+    """What was to be made exists already."""
+
+    code = 6
+
+
+class PermissionDenied(Error, PermissionError):
+    """The system does not permit it."""
+
+    code = 7
+
+
+class ResourceExhausted(Error, MemoryError):
+    """Memory or disk is full."""
+
+    code = 8
+
+
+class FailedPrecondition(Error, RuntimeError):
+    """An object is not in the state that the call wants: a closed session, a second call at once."""
+
+    code = 9
+
+
+class Aborted(Error, ConnectionError):
+    """A peer left the world."""
+
+    code = 10
+
+
+class OutOfRange(Error, ValueError):
+    """A number is out of its range."""
+
+    code = 11
+
+
+class Unimplemented(Error, NotImplementedError):
+    """The library does not do this."""
+
+    code = 12
+
+
+class Internal(Error, RuntimeError):
+    """An invariant of the library is broken."""
+
+    code = 13
+
+
+class Unavailable(Error, OSError):
+    """A library, a GPU or a compiler is missing."""
+
+    code = 14
+
+
+class DataLoss(Error):
+    """A kernel, a GPU or a link has failed, or a file is damaged."""
+
+    code = 15
+
+
+_BY_CODE: Dict[int, Type[Error]] = {
+    error.code: error
+    for error in (Cancelled, InvalidArgument, DeadlineExceeded, NotFound, AlreadyExists,
+                  PermissionDenied, ResourceExhausted, FailedPrecondition, Aborted, OutOfRange,
+                  Unimplemented, Internal, Unavailable, DataLoss)
+}
+
+
+def error_of(code: int, text: str) -> Error:
+    """The exception of a status code."""
+    return _BY_CODE.get(code, Error)(text)

@@ -1,0 +1,281 @@
+"""A rank's place in a world of ranks."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import pathlib
+import sys
+import warnings
+import weakref
+from ctypes import POINTER, byref, c_void_p
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Union
+
+from coconet import _groups
+from coconet._array import Array
+from coconet._dlpack import dl_dtype, dtype_name, int64s
+from coconet._errors import FailedPrecondition, Unavailable, error_of
+from coconet._library import (INTERRUPTED, LINE, DLManagedTensor, Options, Size, call, check,
+                              last_error, library)
+from coconet._tuned import Ended, TunedProgram
+from coconet.program import Program
+
+_POLICIES = {"tune": 0, "cache_only": 1, "baseline_on_miss": 2}
+_BACKENDS = {"host": 0, "cuda": 1, "simt": 2}
+_SUM_ORDERS = {"any": 0, "rank": 1}
+_EFFORTS = {"full": 0, "fast": 1}
+
+Sizes = Mapping[str, Union[int, Sequence[int]]]
+
+
+def _number(what: str, word: str, numbers: Dict[str, int]) -> int:
+    if word not in numbers:
+        raise ValueError(f"{what}={word!r}: want one of {', '.join(map(repr, numbers))}")
+    return numbers[word]
+
+
+def _warn(line: str) -> None:
+    warnings.warn("coconet: " + line, RuntimeWarning, stacklevel=3)
+
+
+class Session:
+    """One rank's place in a world of ranks. Collective: all ranks of the group make one.
+
+    `group` is how the ranks meet: None (a world of one rank), a process group of
+    torch.distributed, a communicator of mpi4py, or any object with `rank`, `size` and
+    `all_gather_bytes` (`coconet.Group`). A rank that does not come is an error by the deadline.
+
+    Options must be equal on all ranks, except `cache_file` and the callbacks:
+
+    cache_file    the tuning cache; None: tuning.db in the cache folder; ":none:": none
+    policy        of a program that is not in it: "tune" (measure every variant), "cache_only"
+                  (NotFound), or "baseline_on_miss" (the plain schedule at once, with a warning)
+    backend       "host", "cuda" or "simt"
+    sum_order     of sums over ranks: "any", or "rank": 0 + 1 + ... + (n-1)
+    effort        "full", or "fast" for tests, where only answers matter
+    budget        seconds that tuning one program may take; None: 60
+    timeout       seconds of one wait for a peer; None: COCONET_TIMEOUT or 60
+    stages        pipeline stages
+    nodes         virtual nodes; 0: one per machine
+    pinned        whether the thread that makes a session stays on a core of its own
+    retune        whether programs that are in the cache are tuned, too
+    memory_limit  bytes that a program may have on a rank
+    progress      called on rank 0 with lines of text while tuning
+    warn          called on rank 0 with warnings; None: warnings.warn
+
+    A session is a context manager, or is closed by `close()`, which is collective. Sessions that
+    are left open are closed when the interpreter exits, unless it exits by an exception.
+    Its objects may be used by any thread, one call at a time.
+    """
+
+    def __init__(self, group: Any = None, *, cache_file: Union[str, "os.PathLike[str]", None] = None,
+                 policy: str = "tune", backend: str = "host", sum_order: str = "any",
+                 effort: str = "full", budget: Optional[float] = None,
+                 timeout: Optional[float] = None, stages: int = 1, nodes: int = 0,
+                 pinned: bool = False, retune: bool = False, memory_limit: Optional[int] = None,
+                 progress: Optional[Callable[[str], None]] = None,
+                 warn: Optional[Callable[[str], None]] = None) -> None:
+        self._handle: Optional[int] = None
+        self._pid = os.getpid()
+        self._ended: List[Ended] = []  # bindings that were dropped without close()
+        self._interrupt: Optional[BaseException] = None
+        self._progress = progress
+        self._warn = _warn if warn is None else warn
+        self._callbacks = (LINE(self._lines("_progress")), LINE(self._lines("_warn")),
+                           INTERRUPTED(self._interrupts()))
+        options = Options(
+            size=ctypes.sizeof(Options),
+            cache_file=None if cache_file is None else os.fsencode(cache_file),
+            policy=_number("policy", policy, _POLICIES),
+            backend=_number("backend", backend, _BACKENDS),
+            sum_order=_number("sum_order", sum_order, _SUM_ORDERS),
+            effort=_number("effort", effort, _EFFORTS), budget_s=budget or 0,
+            timeout_s=timeout or 0, stages=stages, nodes=nodes, unpinned=not pinned, retune=retune,
+            memory_limit=memory_limit or 0, warn=self._callbacks[1],
+            interrupted=self._callbacks[2])
+        if progress is not None:
+            options.progress = self._callbacks[0]
+        handle = c_void_p()
+        self._join(group, options, handle)
+        self._handle = handle.value
+        self._run_interrupt()
+        _sessions.add(self)
+
+    def _join(self, group: Any, options: Options, handle: c_void_p) -> None:
+        if group is None:
+            call("session_open", byref(options), byref(handle))
+            return
+        if _groups.is_mpi_communicator(group):
+            from mpi4py import MPI  # type: ignore
+            status = library().coconet_session_join_mpi(MPI._addressof(group), byref(options),
+                                                        byref(handle))
+            if status != Unavailable.code:
+                check(status)
+                return
+        band = _groups.OutOfBandStruct(_groups.exchange_of(group))
+        call("session_join", byref(band.struct), byref(options), byref(handle))
+
+    def _lines(self, name: str) -> Callable[[Any, bytes], None]:
+        """A callback that passes lines on to this session's attribute `name`."""
+        this = weakref.ref(self)
+
+        def tell(context: Any, line: bytes) -> None:
+            session = this()
+            if session is None:
+                return
+            try:
+                to = getattr(session, name)
+                if to is not None:
+                    to(line.decode(errors="replace"))
+            except BaseException as failure:  # nothing may pass through the library
+                session._interrupt = session._interrupt or failure
+
+        return tell
+
+    def _interrupts(self) -> Callable[[Any], Any]:
+        """The callback `interrupted`. Python handles Ctrl-C where a function begins or resumes: a
+        generator resumes inside of its try."""
+        this = weakref.ref(self)
+
+        def poll() -> Any:
+            answer = 0
+            while True:
+                try:
+                    yield answer
+                    session = this()
+                    answer = int(session is None or session._interrupt is not None)
+                except BaseException as failure:
+                    session = this()
+                    if session is None or isinstance(failure, GeneratorExit):
+                        return
+                    session._interrupt, answer = failure, 1
+
+        generator = poll()
+        next(generator)
+        return generator.send
+
+    def _run_interrupt(self) -> None:
+        """Raises what a callback raised, Ctrl-C among others."""
+        if self._interrupt is not None:
+            failure, self._interrupt = self._interrupt, None
+            raise failure
+
+    def _open_handle(self) -> int:
+        if self._handle is None:
+            raise FailedPrecondition("the session is closed")
+        return self._handle
+
+    @property
+    def rank(self) -> int:
+        """This rank's number, from 0."""
+        return library().coconet_session_rank(self._open_handle())
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks, of all stages."""
+        return library().coconet_session_ranks(self._open_handle())
+
+    @property
+    def stage(self) -> int:
+        """The pipeline stage that this rank is in, from 0."""
+        return library().coconet_session_stage(self._open_handle())
+
+    @property
+    def stages(self) -> int:
+        return library().coconet_session_stages(self._open_handle())
+
+    def compile(self, program: Union[str, "os.PathLike[str]", Program],
+                sizes: Optional[Sizes] = None, /,
+                **named_sizes: Union[int, Sequence[int]]) -> TunedProgram:
+        """The program for these sizes, from the tuning cache or tuned now. Collective.
+
+        `program` is a `coconet.Program`, text of the language, or the path of a .coco file. A size
+        is a number, or a list of numbers for a program over a list of tensors:
+        `session.compile("adam.coco", N=1 << 24)`, `session.compile(text, N=[1024, 4096])`.
+        """
+        text = _text_of(program)
+        every = {**(sizes or {}), **named_sizes}
+        lists = [(symbol, list(value) if isinstance(value, Sequence) else [value])
+                 for symbol, value in every.items()]
+        array = (Size * max(1, len(lists)))()
+        for size, (symbol, values) in zip(array, lists):
+            if isinstance(every[symbol], str) or not all(hasattr(x, "__index__") for x in values):
+                raise TypeError(f"size {symbol}={every[symbol]!r}: want an integer, or a list of "
+                                "integers")
+            size.symbol, size.values, size.count = symbol.encode(), int64s(values), len(values)
+        handle = c_void_p()
+        status = library().coconet_compile(self._open_handle(), text.encode(), array, len(lists),
+                                           byref(handle))
+        if status:
+            self._interrupt = self._interrupt or error_of(
+                status, program._with_place(last_error()) if isinstance(program, Program)
+                else last_error())
+        self._run_interrupt()
+        return TunedProgram(self, handle.value or 0, text)
+
+    def allocate(self, dtype: Any, shape: Union[int, Sequence[int]]) -> Array:
+        """Zeros in memory that peers reach, so that programs copy nothing. Collective.
+
+        `dtype` is a name of the language ("f32"), or a dtype of NumPy or PyTorch.
+        """
+        dims = [shape] if isinstance(shape, int) else list(shape)
+        managed = POINTER(DLManagedTensor)()
+        call("allocate", self._open_handle(), dl_dtype(dtype_name(dtype)), len(dims), int64s(dims),
+             byref(managed))
+        return Array(managed)
+
+    def write_trace(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the steps that `Binding.trace` ran, as Chrome JSON shaped like Kineto's."""
+        call("trace_write", self._open_handle(), os.fsencode(path))
+
+    def close(self) -> None:
+        """Leaves the world. Collective unless an error came before. Twice is harmless."""
+        handle, self._handle = self._handle, None
+        _sessions.discard(self)
+        if handle is None or self._pid != os.getpid():
+            return
+        ended, self._ended = self._ended, []
+        status = library().coconet_session_close(handle)
+        failure = error_of(status, last_error()) if status else None
+        for binding in ended:
+            library().coconet_binding_free(binding.handle)
+        if failure is not None:
+            raise failure
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "coconet.Session(closed)"
+        return f"coconet.Session(rank {self.rank} of {self.ranks})"
+
+
+def _text_of(program: Any) -> str:
+    if isinstance(program, Program):
+        return program.text
+    if isinstance(program, str) and ("\n" in program or not program.endswith(".coco")):
+        return program
+    if isinstance(program, (str, os.PathLike)):
+        return pathlib.Path(program).read_text(encoding="utf-8")
+    raise TypeError(f"program: want a coconet.Program, text, or the path of a .coco file; have "
+                    f"{type(program).__name__}")
+
+
+_sessions: "Set[Session]" = set()  # all that are open
+
+
+@atexit.register
+def _close_all() -> None:
+    """Closes what is open, but not after an exception: then peers may never come to close."""
+    if hasattr(sys, "last_type"):
+        return
+    for session in list(_sessions):
+        try:
+            session.close()
+        except Exception as failure:
+            print(f"coconet: closing a session: {failure}", file=sys.stderr)

@@ -1,0 +1,290 @@
+"""Compiled programs, and their bindings to memory."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from ctypes import POINTER, byref, c_char_p, c_int, c_void_p
+from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional,
+                    Tuple, Union)
+
+from coconet._array import Array, numpy_dtype
+from coconet._dlpack import View, dl_dtype, make_tensor, name_of_dl_dtype, view
+from coconet._errors import FailedPrecondition, NotFound
+from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library)
+
+if TYPE_CHECKING:
+    from coconet._session import Session
+
+_ROLES = ("input", "state", "output")
+_LAYOUTS = ("local", "replicated", "sliced", "auto")
+
+
+class Tensor(NamedTuple):
+    """A tensor or scalar of a compiled program."""
+
+    name: str
+    #: "input", "state" or "output"
+    role: str
+    #: As declared: "local", "replicated", "sliced" or "auto".
+    layout: str
+    dtype: str
+    #: Of the whole tensor; () of a scalar.
+    shape: Tuple[int, ...]
+    #: This rank's elements as the schedule keeps them, in canonical order: the first (-1: more than
+    #: one run), and how many.
+    first: int
+    count: int
+
+
+class TunedProgram:
+    """A program that is tuned and compiled for a session: what `Session.compile` returns."""
+
+    def __init__(self, session: "Session", handle: int, text: str):
+        self._session = session
+        self._handle = handle
+        #: The program as text.
+        self.text = text
+        self._tensors: Optional[Dict[str, Tensor]] = None
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            library().coconet_program_free(self._handle)
+
+    @property
+    def session(self) -> "Session":
+        return self._session
+
+    @property
+    def from_cache(self) -> bool:
+        """Whether the tuning cache had the program."""
+        return bool(library().coconet_program_from_cache(self._handle))
+
+    @property
+    def tensors(self) -> Dict[str, Tensor]:
+        """All inputs, states and outputs, by name."""
+        if self._tensors is None:
+            found = {}
+            for i in range(library().coconet_program_tensors(self._handle)):
+                struct = TensorStruct(size=ctypes.sizeof(TensorStruct))
+                call("program_tensor", self._handle, i, byref(struct))
+                name = struct.name.decode()
+                found[name] = Tensor(name, _ROLES[struct.role], _LAYOUTS[struct.layout],
+                                     name_of_dl_dtype(struct.dtype),
+                                     tuple(struct.shape[d] for d in range(struct.ndim)),
+                                     struct.first, struct.count)
+            self._tensors = found
+        return self._tensors
+
+    def tensor(self, name: str) -> Tensor:
+        """NotFound where the program has no such tensor."""
+        if name not in self.tensors:
+            raise NotFound(f"{name}: the program has {', '.join(self.tensors)}")
+        return self.tensors[name]
+
+    def allocate(self, name: str) -> Array:
+        """Memory that peers reach for one tensor, with the padding of its slicing. Collective."""
+        managed = POINTER(DLManagedTensor)()
+        call("program_allocate", self._handle, name.encode(), byref(managed))
+        return Array(managed)
+
+    def bind(self, arrays: Optional[Mapping[str, Any]] = None, /, **named: Any) -> "Binding":
+        """Binds tensors to arrays, which steps read and write in place. Collective.
+
+        An array is one of `Session.allocate`, of NumPy, PyTorch or JAX, or any with `__dlpack__`;
+        for a tensor over a list, a list of arrays. All ranks bind the same names. Arrays that peers
+        must reach and that are not memory of a session are copied at every step, with one warning.
+        Tensors that are not bound belong to the session, and start as zeros. The binding keeps the
+        arrays alive: `tuned.bind(g=gradient, p=weights)`, `tuned.bind({"p.0": a, "p.1": b})`.
+        """
+        every: Dict[str, Any] = {}
+        for name, value in {**(arrays or {}), **named}.items():
+            if isinstance(value, (list, tuple)):
+                every.update((f"{name}.{i}", array) for i, array in enumerate(value))
+            else:
+                every[name] = value
+        views: List[View] = []
+        for name, array in every.items():
+            try:
+                views.append(view(array))
+            except (TypeError, ValueError, BufferError, RuntimeError) as failure:
+                raise TypeError(f"bind({name}): {failure}") from failure
+        names = (c_char_p * max(1, len(every)))(*(name.encode() for name in every))
+        tensors = (POINTER(DLTensor) * max(1, len(views)))(*(each.pointer for each in views))
+        handle = c_void_p()
+        call("bind", self._handle, names, tensors, len(views), byref(handle))
+        return Binding(self, handle.value or 0, views)
+
+    def explain(self) -> str:
+        """Which schedule runs, what it gained over the plain one, why each other lost or was
+        refused, and of a miss which field of the key differed from the nearest record."""
+        text = c_void_p()
+        call("explain", self._handle, byref(text))
+        try:
+            return ctypes.string_at(text.value or 0).decode(errors="replace")
+        finally:
+            library().coconet_text_free(text)
+
+
+def explain(tuned: Union[TunedProgram, "Binding"]) -> str:
+    """`TunedProgram.explain`, of a program or of a binding's program."""
+    return (tuned.program if isinstance(tuned, Binding) else tuned).explain()
+
+
+class Scalar:
+    """A scalar input of a binding, found once: `lr = bound.scalar("lr"); lr.set(1e-3)`."""
+
+    def __init__(self, binding: "Binding", name: str):
+        number = c_int()
+        call("scalar", binding._open_handle(), name.encode(), byref(number))
+        self._handle: Optional[int] = binding._handle
+        self._number = number.value
+        self._set: Callable[[Any, int, float], int] = library().coconet_set
+
+    def set(self, value: float) -> None:
+        """Of the next step."""
+        status = self._set(self._handle, self._number, value)
+        if status:
+            check(status)
+
+
+def _closed(*arguments: Any) -> int:
+    raise FailedPrecondition("the binding is closed")
+
+
+class Binding:
+    """A program bound to memory, and run step after step: what `TunedProgram.bind` returns.
+
+    It is freed by `close()` or as a context manager, both collective. One that is dropped without
+    is freed when its session closes (at once in a world of one rank).
+    """
+
+    def __init__(self, program: TunedProgram, handle: int, views: List[View]):
+        #: The `TunedProgram`.
+        self.program = program
+        self._session = program._session
+        self._handle: Optional[int] = handle
+        self._views = views
+        self._scalars: Dict[str, Scalar] = {}
+        self._run: Callable[[Any], int] = library().coconet_run
+        self._is_alone = self._session.ranks == 1
+
+    def _open_handle(self) -> int:
+        if self._handle is None:
+            raise FailedPrecondition("the binding is closed")
+        return self._handle
+
+    def scalar(self, name: str) -> Scalar:
+        """The scalar input `name`, for setting it often."""
+        found = self._scalars.get(name)
+        if found is None:
+            found = self._scalars[name] = Scalar(self, name)
+        return found
+
+    def set(self, **values: float) -> None:
+        """Sets scalars of the next step: `bound.set(lr=1e-3, step=1)`."""
+        for name, value in values.items():
+            self.scalar(name).set(value)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """`bound["lr"] = 1e-3` sets a scalar; `bound["p"] = array` is `write`."""
+        if hasattr(value, "__float__") and not getattr(value, "shape", ()):
+            tensor = self.program.tensors.get(name)
+            if tensor is None or (tensor.role == "input" and not tensor.shape):
+                self.scalar(name).set(float(value))
+                return
+        self.write(name, value)
+
+    def __getitem__(self, name: str) -> Any:
+        """`read(name)`."""
+        return self.read(name)
+
+    def run(self) -> None:
+        """Runs one step; returns when this rank's part is done."""
+        status = self._run(self._handle)
+        if status:
+            check(status)
+
+    def run_steps(self, steps: int) -> None:
+        """Runs as many steps, with the same scalars."""
+        call("run_steps", self._open_handle(), steps)
+
+    def enqueue(self, stream: Any = 0) -> None:
+        """Enqueues one step in a CUDA stream (torch.cuda.Stream, or its address) and returns."""
+        call("enqueue", self._open_handle(), getattr(stream, "cuda_stream", stream))
+
+    def wait(self) -> None:
+        """Waits for what was enqueued, and raises its error."""
+        call("wait", self._open_handle())
+
+    def trace(self) -> None:
+        """Runs one step and appends it to the trace that `Session.write_trace` writes."""
+        call("trace", self._open_handle())
+
+    def read(self, name: str, into: Any = None) -> Any:
+        """A tensor's elements, in canonical form: all of the whole tensor, row-major, whatever its
+        layout; of a local one, this rank's. Collective. Returns `into`, an array in the memory of
+        the host, or else a new NumPy array (of bf16: of ml_dtypes', or uint16 with its bits)."""
+        if into is not None:
+            call("read", self._open_handle(), name.encode(), view(into).pointer)
+            return into
+        tensor = self.program.tensor(name)
+        new = _new_numpy(tensor)
+        to, kept = make_tensor(new.ctypes.data, dl_dtype(tensor.dtype), tensor.shape)
+        call("read", self._open_handle(), name.encode(), byref(to))
+        del kept
+        return new
+
+    def write(self, name: str, source: Any) -> None:
+        """Sets a tensor's elements, in canonical form. Collective."""
+        if isinstance(source, (int, float, bool, list, tuple)):
+            like = _new_numpy(self.program.tensor(name))
+            like[...] = source
+            source = like
+        call("write", self._open_handle(), name.encode(), view(source).pointer)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes all states to one file, for any schedule and number of ranks. Collective."""
+        call("save", self._open_handle(), os.fsencode(path))
+
+    def load(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Reads states from a file. Collective."""
+        call("load", self._open_handle(), os.fsencode(path))
+
+    def close(self) -> None:
+        """Frees the binding. Collective. Twice is harmless."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._run = _closed
+            for scalar in self._scalars.values():
+                scalar._set = _closed
+            library().coconet_binding_free(handle)
+            self._views = []
+
+    def __enter__(self) -> "Binding":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is None or sys.is_finalizing():
+            return
+        if self._is_alone or self._session._handle is None:
+            self.close()
+        else:  # ranks drop bindings at different times, and freeing one is collective
+            self._session._ended.append(Ended(handle, self._views))
+
+
+class Ended(NamedTuple):
+    """A binding that nobody can reach any more, and what it uses."""
+
+    handle: int
+    views: List[View]
+
+
+def _new_numpy(tensor: Tensor) -> Any:
+    import numpy
+    return numpy.zeros(tensor.shape, numpy_dtype(tensor.dtype))
