@@ -263,9 +263,9 @@ class Program:
         self._check_name(name)
         if name in self._names:
             raise ValueError(f"{name}: the program has an input or state of this name")
-        self._names.add(name)
         self._append(f"{word} {name} : {dtype_name(dtype)}{_shape(shape)}" +
                      (f" {_word(layout)}" if layout else "") + (" each" if each else ""))
+        self._names.add(name)
         return Value(self, name)
 
     def input(self, name: str, dtype: Any, shape: Sequence[Extent] = (),

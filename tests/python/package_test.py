@@ -1,0 +1,297 @@
+"""Sessions, programs, bindings and arrays of one process: against NumPy, and by DLPack."""
+
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import coconet
+from meeting import run_threads
+
+FAST = {"cache_file": ":none:", "effort": "fast", "budget": 5}
+MOMENTUM = """coconet 1
+program momentum
+input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+input lr : f32[]
+m1 = update(m, 0.5 * m + all_reduce(sum, g) / world)
+update(p, p - lr * m1)
+"""
+
+
+def momentum(session, n):
+    """The program, bound to memory of the session."""
+    tuned = session.compile(MOMENTUM, N=n)
+    g, p = session.allocate("f32", n), session.allocate("f32", n)
+    return tuned.bind(g=g, p=p), g.numpy(), p.numpy()
+
+
+class SessionTest(unittest.TestCase):
+
+    def test_a_world_of_one_trains(self):
+        with coconet.Session(**FAST) as session:
+            self.assertEqual((session.rank, session.ranks, session.stage, session.stages),
+                             (0, 1, 0, 1))
+            bound, g, p = momentum(session, 100)
+            g[:] = np.arange(100)
+            bound["lr"] = 0.25
+            bound.run()
+            np.testing.assert_array_equal(p, -0.25 * g)
+            bound.set(lr=0.5)
+            bound.run_steps(2)
+            np.testing.assert_array_equal(bound["m"], 1.75 * g)
+            np.testing.assert_array_equal(bound.read("p"), p)
+
+    def test_threads_are_ranks(self):
+        def body(group):
+            with coconet.Session(group, **FAST) as session:
+                bound, g, p = momentum(session, 1000)
+                g[:] = group.rank + np.arange(1000)
+                bound.set(lr=1)
+                bound.run()
+                bound.run()
+                return p.copy(), bound.read("m"), session.ranks
+
+        for p, m, ranks in run_threads(2, body):
+            self.assertEqual(ranks, 2)
+            np.testing.assert_array_equal(m, 1.5 * (np.arange(1000) + 0.5))
+            np.testing.assert_array_equal(p, -2.5 * (np.arange(1000) + 0.5))
+
+    def test_a_program_written_in_python_runs(self):
+        p = coconet.Program("scaled")
+        x = p.input("x", "f32", ["N"], "local")
+        p.output("y", coconet.all_reduce("max", x) * p.scalar("by"))
+        x, y = np.arange(10, dtype=np.float32), np.zeros(10, np.float32)
+        with coconet.Session(**FAST) as session, session.compile(p, N=10).bind(x=x, y=y) as bound:
+            bound["by"] = 3
+            bound.run()
+        np.testing.assert_array_equal(y, 3 * x)
+
+    def test_lists_of_tensors_bind_lists_of_arrays(self):
+        arrays = [np.zeros(n, np.float32) for n in (3, 5)]
+        gradients = [np.full(n, n, np.float32) for n in (3, 5)]
+        with coconet.Session(**FAST) as session:
+            tuned = session.compile(MOMENTUM, N=[3, 5])
+            self.assertEqual(tuned.tensor("p.1").shape, (5,))
+            with tuned.bind({"p.0": arrays[0]}, **{"p.1": arrays[1]}, g=gradients) as bound:
+                bound.set(lr=1)
+                bound.run()
+        for array, gradient in zip(arrays, gradients):
+            np.testing.assert_array_equal(array, -gradient)
+
+    def test_states_are_saved_and_loaded(self):
+        with tempfile.TemporaryDirectory() as folder, coconet.Session(**FAST) as session:
+            bound, g, p = momentum(session, 64)
+            g[:] = 1
+            bound.set(lr=1)
+            bound.run()
+            bound.save(pathlib.Path(folder) / "states")
+            again, _, q = momentum(session, 64)
+            again.load(os.path.join(folder, "states"))
+            np.testing.assert_array_equal(again.read("m"), np.ones(64))
+            np.testing.assert_array_equal(q, p)
+            bound.write("m", np.full(64, 7, np.float32))
+            self.assertEqual(bound["m"][5], 7)
+
+    def test_files_and_descriptions(self):
+        with tempfile.TemporaryDirectory() as folder, coconet.Session(**FAST) as session:
+            path = pathlib.Path(folder) / "momentum.coco"
+            path.write_text(MOMENTUM)
+            tuned = session.compile(path, N=8)
+            self.assertFalse(tuned.from_cache)
+            self.assertEqual(tuned.tensors["g"][:5], ("g", "input", "local", "f32", (8,)))
+            self.assertEqual(tuned.tensors["lr"].shape, ())
+            self.assertIn("m", tuned.tensors)
+            self.assertTrue(coconet.explain(tuned))
+            bound, _, _ = momentum(session, 8)
+            bound.set(lr=1)
+            bound.trace()
+            session.write_trace(os.path.join(folder, "trace.json"))
+            self.assertIn("traceEvents", (pathlib.Path(folder) / "trace.json").read_text())
+
+
+class ArrayTest(unittest.TestCase):
+
+    def setUp(self):
+        self.session = coconet.Session(**FAST)
+
+    def tearDown(self):
+        self.session.close()
+
+    def test_arrays_of_every_dtype_are_numpy_arrays(self):
+        for dtype in ("f32", "f16", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
+                      "bool"):
+            array = self.session.allocate(dtype, [2, 3])
+            self.assertEqual((array.dtype, array.shape, len(array)), (dtype, (2, 3), 2))
+            numbers = array.numpy()
+            self.assertFalse(numbers.any())
+            numbers[1, 2] = 1
+            self.assertEqual(np.asarray(array)[1, 2], 1)
+            self.assertEqual(array.nbytes, numbers.nbytes)
+
+    def test_dlpack_shares_the_memory_and_keeps_it(self):
+        array = self.session.allocate("f32", 5)
+        other = np.from_dlpack(array)
+        array.numpy()[3] = 4
+        self.assertEqual(array.__dlpack_device__(), (1, 0))
+        array.__dlpack__()  # nobody takes it
+        del array
+        gc.collect()
+        self.assertEqual(other[3], 4)
+        del other
+        gc.collect()
+
+    def test_views_outlive_array_and_session(self):
+        numbers = self.session.allocate("f32", 1000).numpy()
+        self.session.close()
+        gc.collect()
+        numbers[:] = 3
+        self.assertEqual(numbers.sum(), 3000)
+
+    def test_objects_are_freed_in_any_order(self):
+        bound, g, p = momentum(self.session, 10)
+        program = bound.program
+        self.session.close()
+        del program
+        gc.collect()
+        with self.assertRaises(coconet.Error):
+            bound.run()
+        bound.close()
+        bound.close()
+        del g, p
+        gc.collect()
+
+    def test_bad_arrays_are_errors_in_words(self):
+        tuned = self.session.compile(MOMENTUM, N=6)
+        good = np.zeros(6, np.float32)
+        for words, array in [
+                ("f32", np.zeros(6)), ("5|6", np.zeros(5, np.float32)),
+                ("stride|row-major|contiguous", np.zeros(12, np.float32)[::2]),
+                ("want an array", "text"), ("other order", np.zeros(6, ">f4")),
+                ("complex", np.zeros(6, np.complex64))]:
+            with self.assertRaisesRegex((coconet.InvalidArgument, TypeError), words):
+                tuned.bind(g=array, p=good)
+        with self.assertRaisesRegex(coconet.Error, "nothing"):
+            tuned.bind(nothing=good)
+
+    def test_bad_calls_are_errors_in_words(self):
+        with self.assertRaisesRegex(ValueError, "line 3"):
+            self.session.compile("coconet 1\nprogram p\ninput x : f33[N]\n", N=3)
+        with self.assertRaisesRegex(TypeError, "want an integer"):
+            self.session.compile(MOMENTUM, N="16")
+        with self.assertRaisesRegex(FileNotFoundError, "none.coco"):
+            self.session.compile("none.coco", N=3)
+        with self.assertRaisesRegex(ValueError, "'tune', 'cache_only'"):
+            coconet.Session(policy="never")
+        with self.assertRaisesRegex(TypeError, "all_gather_bytes"):
+            coconet.Session(3)
+        bound, _, _ = momentum(self.session, 6)
+        with self.assertRaisesRegex(coconet.Error, "rate"):
+            bound.set(rate=1)
+        with self.assertRaisesRegex(coconet.NotFound, "nothing"):
+            bound.read("nothing")
+        with coconet.Session(cache_file=":none:", policy="cache_only") as session:
+            with self.assertRaises(LookupError):
+                session.compile(MOMENTUM, N=12)
+        with self.assertRaisesRegex(coconet.FailedPrecondition, "closed"):
+            session.compile(MOMENTUM, N=12)
+
+    def test_a_type_error_names_the_line_of_python(self):
+        p = coconet.Program("wrong")
+        a, b = p.input("a", "f32", ["N"]), p.input("b", "f16", ["N"])
+        p.output("y", a + b)
+        line = "package_test.py:%d" % (sys._getframe().f_lineno - 1)
+        with self.assertRaisesRegex(coconet.InvalidArgument, line):
+            self.session.compile(p, N=3)
+
+    def test_two_calls_at_once_are_an_error(self):
+        bound, _, _ = momentum(self.session, 1 << 20)
+        bound.set(lr=1)
+        failures = []
+
+        def run():
+            try:
+                for _ in range(200):
+                    bound.run()
+            except coconet.FailedPrecondition as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for failure in failures:
+            self.assertTrue(str(failure))
+        bound.run()
+
+
+class ProcessTest(unittest.TestCase):
+
+    def run_python(self, code, *flags, returncode=0):
+        ended = subprocess.run([sys.executable, *flags, "-c", code], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, timeout=50)
+        self.assertEqual(ended.returncode, returncode, ended.stdout)
+        return ended.stdout
+
+    def test_an_interpreter_may_exit_with_everything_open(self):
+        text = self.run_python(f"""
+import coconet, numpy as np, sys
+session = coconet.Session(cache_file=":none:", effort="fast")
+tuned = session.compile('''{MOMENTUM}''', N=10)
+g = session.allocate("f32", 10)
+taken = np.from_dlpack(g)
+left = g.__dlpack__()
+bound = tuned.bind(g=g)
+bound.run()
+sys.stray = (taken, left, bound, session, g)
+""", "-W", "error")
+        self.assertEqual(text, "")
+
+    def test_a_child_of_fork_gets_an_error(self):
+        text = self.run_python(f"""
+import coconet, os
+session = coconet.Session(cache_file=":none:", effort="fast")
+bound = session.compile('''{MOMENTUM}''', N=10).bind()
+child = os.fork()
+if child == 0:
+    try:
+        bound.run()
+    except coconet.Error as failure:
+        print(type(failure).__name__, flush=True)
+    raise SystemExit(0)
+assert os.waitpid(child, 0)[1] == 0
+bound.run()
+""")
+        self.assertEqual(text, "FailedPrecondition\n")
+
+    def test_importing_loads_neither_library_nor_numpy(self):
+        self.run_python("import coconet, sys; assert 'numpy' not in sys.modules; "
+                        "assert coconet._library._library is None")
+
+    def test_a_missing_library_is_named(self):
+        environment = dict(os.environ, COCONET_LIBRARY="/nowhere/libcoconet.so")
+        ended = subprocess.run([sys.executable, "-c", "import coconet; coconet.Session()"],
+                               env=environment, capture_output=True, text=True, timeout=50)
+        self.assertIn("coconet.Unavailable", ended.stderr.replace("_errors.", ""))
+        self.assertIn("/nowhere/libcoconet.so", ended.stderr)
+
+    def test_commands_run(self):
+        ended = subprocess.run([sys.executable, "-m", "coconet", "sweep", "--list"],
+                               capture_output=True, text=True, timeout=50)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("adam", ended.stdout)
+        ended = subprocess.run([sys.executable, "-m", "coconet"], capture_output=True, text=True,
+                               timeout=50)
+        self.assertEqual(ended.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
