@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The wheel installs into a fresh virtual environment, without a network, and runs there.
+set -euo pipefail
+
+python="${COCONET_PYTHON:-/usr/bin/python3}"
+library="${COCONET_LIBRARY:-$PWD/autotune/c/libcoconet.so.1}"
+unset COCONET_LIBRARY PYTHONPATH
+export COCONET_CACHE_DIR="$TEST_TMPDIR/cache"
+
+wheel="$("$python" python/build_wheel.py --library="$library" --license=LICENSE --out="$TEST_TMPDIR/dist")"
+again="$("$python" python/build_wheel.py --library="$library" --license=LICENSE --out="$TEST_TMPDIR/again")"
+cmp "$wheel" "$again"
+[[ "$(basename "$wheel")" == coconet-*-py3-none-linux_*.whl ]]
+
+"$python" -m venv "$TEST_TMPDIR/venv"
+"$TEST_TMPDIR/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$wheel"
+example="$PWD/examples/sgd_momentum.coco"
+cd "$TEST_TMPDIR"
+venv/bin/python -m coconet sweep --list >/dev/null
+venv/bin/python - "$example" <<'END'
+import coconet
+import sys
+
+with coconet.Session(cache_file=":none:", effort="fast", budget=5) as session:
+    tuned = session.compile(sys.argv[1], N=1000)
+    print(coconet.version(), tuned.tensors)
+    array = session.allocate("f32", 4)
+    assert array.shape == (4,) and coconet.__file__.startswith(sys.prefix)
+END
+! venv/bin/python -m coconet nothing
+venv/bin/python -m pip uninstall -q -y coconet
