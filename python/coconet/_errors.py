@@ -106,6 +106,8 @@ _BY_CODE: Dict[int, Type[Error]] = {
                   PermissionDenied, ResourceExhausted, FailedPrecondition, Aborted, OutOfRange,
                   Unimplemented, Internal, Unavailable, DataLoss)
 }
+for _error in (Error, *_BY_CODE.values()):
+    _error.__module__ = "coconet"  # as messages and users name it
 
 
 def error_of(code: int, text: str) -> Error:

@@ -21,6 +21,7 @@ from coconet._library import (INTERRUPTED, LINE, DLManagedTensor, Options, Size,
 from coconet._tuned import Ended, TunedProgram
 from coconet.program import Program
 
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _POLICIES = {"tune": 0, "cache_only": 1, "baseline_on_miss": 2}
 _BACKENDS = {"host": 0, "cuda": 1, "simt": 2}
 _SUM_ORDERS = {"any": 0, "rank": 1}
@@ -36,7 +37,10 @@ def _number(what: str, word: str, numbers: Dict[str, int]) -> int:
 
 
 def _warn(line: str) -> None:
-    warnings.warn("coconet: " + line, RuntimeWarning, stacklevel=3)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn("coconet: " + line, RuntimeWarning, stacklevel=level)
 
 
 class Session:

@@ -14,7 +14,7 @@ import numpy as np
 import coconet
 from meeting import run_threads
 
-FAST = {"cache_file": ":none:", "effort": "fast", "budget": 5}
+FAST = {"cache_file": ":none:", "effort": "fast", "budget": 1}
 MOMENTUM = """coconet 1
 program momentum
 input g : f32[N] local
@@ -205,7 +205,7 @@ class ArrayTest(unittest.TestCase):
 
     def test_a_type_error_names_the_line_of_python(self):
         p = coconet.Program("wrong")
-        a, b = p.input("a", "f32", ["N"]), p.input("b", "f16", ["N"])
+        a, b = p.input("a", "f32", ["N"], "local"), p.input("b", "f16", ["N"], "local")
         p.output("y", a + b)
         line = "package_test.py:%d" % (sys._getframe().f_lineno - 1)
         with self.assertRaisesRegex(coconet.InvalidArgument, line):
@@ -280,7 +280,7 @@ bound.run()
         environment = dict(os.environ, COCONET_LIBRARY="/nowhere/libcoconet.so")
         ended = subprocess.run([sys.executable, "-c", "import coconet; coconet.Session()"],
                                env=environment, capture_output=True, text=True, timeout=50)
-        self.assertIn("coconet.Unavailable", ended.stderr.replace("_errors.", ""))
+        self.assertIn("coconet.Unavailable", ended.stderr)
         self.assertIn("/nowhere/libcoconet.so", ended.stderr)
 
     def test_commands_run(self):

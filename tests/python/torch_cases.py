@@ -74,30 +74,38 @@ def optimizers(folder, rank, size):
         pair.session.close()
 
 
-def ddp(folder, rank, size, steps=100):
-    """100 steps in f32 of a GPT, against DDP and torch's AdamW."""
-    model, expected = Gpt(), Gpt()
+def ddp(folder, rank, size):
+    """100 steps of a GPT, against DDP and torch's AdamW."""
+    train_beside_ddp(folder, rank, torch.float64, 1e-8, limit=1e-9)
+    # In f32 a larger eps: Adam makes steps of the rate of gradients that are 0 but for rounding.
+    train_beside_ddp(folder, rank, torch.float32, 1e-4, limit=1e-4)
+
+
+def train_beside_ddp(folder, rank, dtype, eps, limit):
+    model, expected = Gpt(dtype=dtype), Gpt(dtype=dtype)
     replica = torch.nn.parallel.DistributedDataParallel(expected)
-    ours = fused.FusedAdamW(model.parameters(), lr=3e-3, session=session(folder + "/cache.db"))
-    theirs = torch.optim.AdamW(expected.parameters(), lr=3e-3)
-    for step in range(steps):
+    ours = fused.FusedAdamW(model.parameters(), lr=3e-3, eps=eps,
+                            session=session(folder + "/cache.db"))
+    theirs = torch.optim.AdamW(expected.parameters(), lr=3e-3, eps=eps)
+    for step in range(100):
         losses = []
         for net, optimizer in ((model, ours), (replica, theirs)):
             optimizer.zero_grad()
             losses.append(net(*batch(step, rank)))
             losses[-1].backward()
             optimizer.step()
-        assert abs(float(losses[0] - losses[1])) < 1e-4, (step, losses)
+        assert abs(float(losses[0].detach() - losses[1].detach())) < limit, (step, losses)
     far = difference(model, expected)
-    assert far < 1e-4, far
-    print("loss", float(losses[0]), "difference", far)
+    print(f"{dtype}: loss {float(losses[0])}, weights differ by {far}", flush=True)
+    assert far < limit, far
 
 
 def groups(folder, rank, size):
     """Groups with hyperparameters of their own, schedulers, freezing, groups added later."""
     def split(model):
-        decayed = [p for p in model.parameters() if p.dim() > 1]
-        return [{"params": decayed[1:], "weight_decay": 0.1},
+        decayed = [p for p in model.parameters()
+                   if p.dim() > 1 and p is not model.embedding.weight]
+        return [{"params": decayed, "weight_decay": 0.1},
                 {"params": [p for p in model.parameters() if p.dim() <= 1], "lr": 1e-3}]
 
     pair = Pair("adamw", folder + "/cache.db", rank, groups=split)

@@ -29,8 +29,7 @@ class Gpt(torch.nn.Module):
             }) for _ in range(layers))
         self.norm = torch.nn.LayerNorm(width)
         self.to(dtype)
-        self.register_buffer("future", torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool).triu(1),
-                             persistent=False)
+        self.future = torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool).triu(1)
 
     def forward(self, tokens, targets):
         x = self.embedding(tokens) + self.position
@@ -79,5 +78,6 @@ def average_gradients(model):
     """What DDP does, for parameters that have a gradient on every rank."""
     for parameter in model.parameters():
         if parameter.grad is not None:
-            dist.all_reduce(parameter.grad)
-            parameter.grad /= dist.get_world_size()
+            total = parameter.grad.double()
+            dist.all_reduce(total)
+            parameter.grad.copy_(total / dist.get_world_size())

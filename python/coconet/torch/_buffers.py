@@ -57,20 +57,21 @@ class Buffer:
                 attach(slot)
         self._hooks = [hook for hook in map(_hook, self.slots) if hook is not None]
 
-    def take_weights(self, slot: Slot) -> None:
-        """Of a parameter whose `data` somebody has replaced: the new values, in place."""
-        data = slot.parameter.data
-        if data.shape != slot.weights.shape or data.dtype != slot.weights.dtype or \
-                data.device != slot.weights.device:
-            raise RuntimeError(
-                f"a parameter is {_words(data)}, and was {_words(slot.weights)} when the optimizer "
-                "was made; make the optimizer after the model is converted or moved")
-        slot.weights.copy_(data)
-        slot.parameter.data = slot.weights
-
     def remove(self) -> None:
         for hook in self._hooks:
             hook.remove()
+
+
+def take_weights(slot: Slot) -> None:
+    """Of a parameter whose `data` somebody has replaced: the new values, in place."""
+    data = slot.parameter.data
+    if data.shape != slot.weights.shape or data.dtype != slot.weights.dtype or \
+            data.device != slot.weights.device:
+        raise RuntimeError(
+            f"a parameter is {_words(data)}, and was {_words(slot.weights)} when the optimizer "
+            "was made; make the optimizer after the model is converted or moved")
+    slot.weights.copy_(data)
+    slot.parameter.data = slot.weights
 
 
 def _words(tensor: torch.Tensor) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 import torch
 
 import coconet
-from coconet.torch._buffers import Buffer, Slot, attach, buffers_of
+from coconet.torch._buffers import Buffer, attach, buffers_of, take_weights
 from coconet.torch._programs import Form, program_of
 from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
 
@@ -201,6 +201,8 @@ class FusedOptimizer(torch.optim.Optimizer):
         """Brings all gradients into the buffers; the numbers of parameters that have none."""
         missing = []
         for number, slot in enumerate(self._slots):
+            if slot.parameter.data_ptr() != slot.address:
+                take_weights(slot)
             gradient = slot.parameter.grad
             if gradient is not slot.gradient:
                 if gradient is None:
@@ -208,12 +210,7 @@ class FusedOptimizer(torch.optim.Optimizer):
                     slot.gradient.zero_()
                 else:
                     attach(slot)
-            if slot.parameter.data_ptr() != slot.address:
-                self._buffer_of(slot).take_weights(slot)
         return missing
-
-    def _buffer_of(self, slot: Slot) -> Buffer:
-        return next(buffer for buffer in self._buffers if slot in buffer.slots)
 
     def _run(self, missing: List[int]) -> None:
         absent = {self._slots[number].parameter for number in missing}

@@ -47,7 +47,11 @@ def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> Non
     """Rank 0's values, in place."""
     if is_torch_group(group):
         root = 0 if group is dist.group.WORLD else _global_rank(group)
-        dist.broadcast(tensor, root, group=group)
+        values = tensor.detach().contiguous()
+        if values.numel():  # as bytes, since gloo does not know every dtype
+            dist.broadcast(values.view(-1).view(torch.uint8), root, group=group)
+        if values.data_ptr() != tensor.data_ptr():
+            tensor.copy_(values)
         return
     program = coconet.Program("broadcast")
     x = program.input("x", tensor.dtype, ["N"], "local")
