@@ -45,7 +45,7 @@ ERROR = CFUNCTYPE(c_void_p, c_void_p)
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("cache_file", c_char_p), ("policy", c_int),
                 ("backend", c_int), ("sum_order", c_int), ("effort", c_int), ("budget_s", c_double),
-                ("timeout_s", c_double), ("stages", c_int), ("nodes", c_int), ("unpinned", c_int),
+                ("timeout_s", c_double), ("stages", c_int), ("nodes", c_int), ("pin", c_int),
                 ("retune", c_int), ("memory_limit", c_int64), ("progress", LINE), ("warn", LINE),
                 ("interrupted", INTERRUPTED), ("context", c_void_p)]
 
@@ -149,12 +149,18 @@ def library() -> ctypes.CDLL:
 
 
 def _declare(loaded: ctypes.CDLL, name: str, result: Any, arguments: Sequence[Any]) -> None:
+    name = "coconet_" + name
     try:
-        function = getattr(loaded, "coconet_" + name)
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, list(arguments)
     except AttributeError:
-        raise Unavailable(f"{loaded._name} has no coconet_{name}: it is another library, or older "
-                          "than this package") from None
-    function.restype, function.argtypes = result, list(arguments)
+        path = loaded._name
+
+        def missing(*arguments: Any) -> Any:
+            raise Unavailable(f"{path} has no {name}: it is another library, or older than this "
+                              "package")
+
+        setattr(loaded, name, missing)
 
 
 def last_error() -> str:

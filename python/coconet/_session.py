@@ -82,6 +82,7 @@ class Session:
                  warn: Optional[Callable[[str], None]] = None) -> None:
         self._handle: Optional[int] = None
         self._pid = os.getpid()
+        self._backend = backend
         self._ended: List[Ended] = []  # bindings that were dropped without close()
         self._interrupt: Optional[BaseException] = None
         self._progress = progress
@@ -95,7 +96,7 @@ class Session:
             backend=_number("backend", backend, _BACKENDS),
             sum_order=_number("sum_order", sum_order, _SUM_ORDERS),
             effort=_number("effort", effort, _EFFORTS), budget_s=budget or 0,
-            timeout_s=timeout or 0, stages=stages, nodes=nodes, unpinned=not pinned, retune=retune,
+            timeout_s=timeout or 0, stages=stages, nodes=nodes, pin=pinned, retune=retune,
             memory_limit=memory_limit or 0, warn=self._callbacks[1],
             interrupted=self._callbacks[2])
         if progress is not None:

@@ -156,8 +156,8 @@ def _closed(*arguments: Any) -> int:
 class Binding:
     """A program bound to memory, and run step after step: what `TunedProgram.bind` returns.
 
-    It is freed by `close()` or as a context manager, both collective. One that is dropped without
-    is freed when its session closes (at once in a world of one rank).
+    It is freed by `close()` or as a context manager, collectively on GPUs, or when it is dropped;
+    on GPUs with several ranks a dropped one is freed when its session closes.
     """
 
     def __init__(self, program: TunedProgram, handle: int, views: List[View]):
@@ -168,7 +168,7 @@ class Binding:
         self._views = views
         self._scalars: Dict[str, Scalar] = {}
         self._run: Callable[[Any], int] = library().coconet_run
-        self._is_alone = self._session.ranks == 1
+        self._is_freed_alone = self._session._backend == "host" or self._session.ranks == 1
 
     def _open_handle(self) -> int:
         if self._handle is None:
@@ -253,7 +253,7 @@ class Binding:
         call("load", self._open_handle(), os.fsencode(path))
 
     def close(self) -> None:
-        """Frees the binding. Collective. Twice is harmless."""
+        """Frees the binding. Collective on GPUs. Twice is harmless."""
         handle, self._handle = self._handle, None
         if handle is not None:
             self._run = _closed
@@ -272,7 +272,7 @@ class Binding:
         handle = getattr(self, "_handle", None)
         if handle is None or sys.is_finalizing():
             return
-        if self._is_alone or self._session._handle is None:
+        if self._is_freed_alone or self._session._handle is None:
             self.close()
         else:  # ranks drop bindings at different times, and freeing one is collective
             self._session._ended.append(Ended(handle, self._views))
