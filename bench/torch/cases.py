@@ -103,7 +103,7 @@ def adam(o):
     times = rounds({"ours": optimizer.step, "torch": reduce_and_step, "program": bound.run},
                    o.seconds)
     return times, {"n": o.n, "baseline": f"gloo all_reduce + Adam({form})",
-                   "schedule": optimizer.explain().splitlines()[0]}
+                   "schedule": (optimizer.explain().splitlines() or [""])[0]}
 
 
 class Backward(torch.autograd.Function):

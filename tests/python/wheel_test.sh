@@ -3,7 +3,7 @@
 set -euo pipefail
 
 python="${COCONET_PYTHON:-/usr/bin/python3}"
-library="${COCONET_LIBRARY:-$PWD/autotune/c/libcoconet.so.1}"
+library="${COCONET_LIBRARY:-$PWD/autotune/c/library/libcoconet.so.1}"
 unset COCONET_LIBRARY PYTHONPATH
 export COCONET_CACHE_DIR="$TEST_TMPDIR/cache"
 
