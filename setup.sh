@@ -11,6 +11,7 @@
 #   ./setup.sh --install=PREFIX also builds the library for other programs, and lays it out in the folder PREFIX: lib,
 #                               include, bin, files for pkg-config and CMake (docs/embedding.md)
 #   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
+#   ./setup.sh --torch          also installs PyTorch, for the tests of the optimizers for it (//tests/python)
 #   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
 set -euo pipefail
 readonly CALLED_FROM="$PWD"
@@ -23,7 +24,9 @@ readonly PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib dpkg-dev g++ iproute2
   libabsl-dev libboost-context-dev libdlpack-dev libdnnl-dev libfabric-dev libgmock-dev libgtest-dev nettle-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
-readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy)  # what only tests use: nothing is compiled against it
+# What only tests use: nothing is compiled against it.
+readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy python3-pip python3-venv)
+readonly TORCH_PACKAGES=(python3-torch)
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
@@ -180,7 +183,7 @@ find_cuda() {
 write_bazelrc() {
   local stamp tests text
   stamp="$({ dpkg-query -W "${PACKAGES[@]}" && cat ${cuda:+"$cuda/include/cuda.h"} </dev/null; } | cksum | tr ' ' -)"
-  tests="$(dpkg-query -W "${TEST_PACKAGES[@]}" | cksum | tr ' ' -)"
+  tests="$(dpkg-query -W "${TEST_PACKAGES[@]}" "${TORCH_PACKAGES[@]}" 2>/dev/null | cksum | tr ' ' -)" || true
   text="$(
     echo "# Written by setup.sh"
     [[ -n "$cuda" ]] && echo "common '--repo_env=CUDA_HOME=$cuda'" || echo "common --repo_env=COCONET_CUDA=none"
@@ -207,7 +210,7 @@ install_library() {
 }
 
 mode="${COCONET_CUDA:-auto}"
-formatter="" fuzzers="" installs="" prefix=""
+formatter="" fuzzers="" torch="" installs="" prefix=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
@@ -215,6 +218,7 @@ for arg in "$@"; do
     --install=*) installs=1 prefix="${arg#--install=}" ;;
     --formatter) formatter=1 ;;
     --fuzzers) fuzzers=1 ;;
+    --torch) torch=1 ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' setup.sh && exit ;;
     *) die "unknown argument $arg (see --help)" ;;
   esac
@@ -229,6 +233,7 @@ absl_source="$(unpack_absl_source)" ||
   say "no source of Abseil: apt-get source abseil failed; building without libcoconet.so"
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
 [[ -z "$fuzzers" ]] || install_packages "${FUZZER_PACKAGES[@]}" || exit 1
+[[ -z "$torch" ]] || install_packages "${TORCH_PACKAGES[@]}" || exit 1
 write_bazelrc
 [[ -z "$installs" ]] || install_library "$prefix"
 say "ready: bazel test //..."

@@ -151,6 +151,7 @@ absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const R
 
 absl::StatusOr<std::unique_ptr<Membership>> JoinMpi(const void* comm, const WorldRequest& request,
                                                     const MakeRank& make) {
+  RETURN_IF_ERROR(WithContext(OpenMpi(), "Join"));
   int initialized = 0, finalized = 0;
   RETURN_IF_MPI(Initialized, &initialized);
   RETURN_IF_MPI(Finalized, &finalized);

@@ -44,6 +44,7 @@
 #define MPI_Init COCONET_MPI(MPI_Init)
 #define MPI_Init_thread COCONET_MPI(MPI_Init_thread)
 #define MPI_Initialized COCONET_MPI(MPI_Initialized)
+#define MPI_Iprobe COCONET_MPI(MPI_Iprobe)
 #define MPI_Irecv COCONET_MPI(MPI_Irecv)
 #define MPI_Isend COCONET_MPI(MPI_Isend)
 #define MPI_Mrecv COCONET_MPI(MPI_Mrecv)
