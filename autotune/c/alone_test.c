@@ -133,6 +133,31 @@ static void TakesLists(coconet_session* session) {
   coconet_program_free(program);
 }
 
+/* What runs, in words and as a trace. */
+static void SaysWhatRuns(coconet_session* session, coconet_program* program) {
+  char* text = NULL;
+  CHECK_OK(coconet_explain(program, &text));
+  CHECK(strstr(text, "momentum") != NULL);
+  coconet_text_free(text);
+  coconet_binding* binding = NULL;
+  static char trace[1 << 20];
+  char path[512];
+  snprintf(path, sizeof path, "%s/trace", getenv("TEST_TMPDIR") ? getenv("TEST_TMPDIR") : "/tmp");
+  CHECK_FAILS(coconet_trace_write(session, path), COCONET_FAILED_PRECONDITION,
+              "no steps are traced");
+  CHECK_OK(coconet_bind(program, NULL, NULL, 0, &binding));
+  for (int step = 0; step < 3; ++step) CHECK_OK(coconet_trace(binding));
+  CHECK_OK(coconet_trace_write(session, path));
+  coconet_binding_free(binding);
+  FILE* const file = fopen(path, "r");
+  CHECK(file != NULL);
+  int steps = 0;
+  trace[fread(trace, 1, sizeof trace - 1, file)] = '\0';
+  for (const char* at = trace; (at = strstr(at, "ProfilerStep#")) != NULL; ++at) ++steps;
+  CHECK(steps == 3);
+  fclose(file);
+}
+
 static void FindsWhatWasTuned(void) {
   coconet_options options = QuickOptions();
   options.budget_s = 0;
@@ -208,6 +233,7 @@ int main(void) {
   Describes(program);
   RunsInAnyMemory(program);
   KeepsStates(program);
+  SaysWhatRuns(session, program);
   KnowsShapes(session);
   TakesLists(session);
   coconet_program_free(program);

@@ -163,7 +163,7 @@ int coconet_load(coconet_binding* binding, const char* path) {
 int coconet_trace(coconet_binding* binding) {
   return AtBorder([&]() -> absl::Status {
     RETURN_IF_NULL(coconet_trace, binding);
-    return absl::UnimplementedError("coconet_trace");
+    return binding->bound.RunTraced();
   });
 }
 
@@ -171,6 +171,6 @@ int coconet_trace_write(coconet_session* session, const char* path) {
   return AtBorder([&]() -> absl::Status {
     RETURN_IF_NULL(coconet_trace_write, session);
     RETURN_IF_NULL(coconet_trace_write, path);
-    return absl::UnimplementedError("coconet_trace_write");
+    return session->session->WriteTrace(path);
   });
 }

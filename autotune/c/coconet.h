@@ -236,7 +236,7 @@ COCONET_API int coconet_write(coconet_binding* binding, const char* name, const 
 COCONET_API int coconet_save(coconet_binding* binding, const char* path);
 COCONET_API int coconet_load(coconet_binding* binding, const char* path);
 
-/* Runs one step and appends it to the trace that coconet_trace_write writes. */
+/* Runs one step and appends it, up to the 100th, to the trace that coconet_trace_write writes. */
 COCONET_API int coconet_trace(coconet_binding* binding);
 /* Writes the steps traced so far as Chrome JSON, shaped as PyTorch's Kineto writes it. */
 COCONET_API int coconet_trace_write(coconet_session* session, const char* path);

@@ -107,7 +107,9 @@ DLManagedTensor* ToDlpack(const DeviceBuffer& buffer, DLDataType dtype, std::vec
   tensor.strides = shared->strides.empty() ? nullptr : shared->strides.data();
   shared->managed.manager_ctx = shared.get();
   shared->managed.deleter = [](DLManagedTensor* self) {
-    if (self != nullptr) delete static_cast<SharedTensor*>(self->manager_ctx);
+    if (self == nullptr) return;
+    const std::unique_ptr<SharedTensor> owned(static_cast<SharedTensor*>(self->manager_ctx));
+    owned->buffer.Release();
   };
   return &shared.release()->managed;
 }

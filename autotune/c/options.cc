@@ -79,8 +79,6 @@ absl::StatusOr<OptionsOfC> ReadOptions(const coconet_options* options) {
   read.world.pin = o.pin != 0;
   SessionOptions& session = read.session;
   session.cache_file = o.cache_file == nullptr ? "" : o.cache_file;
-  if (o.policy == COCONET_BASELINE_ON_MISS)
-    return absl::UnimplementedError("coconet_options.policy: COCONET_BASELINE_ON_MISS");
   session.policy = static_cast<Policy>(o.policy);
   session.sum_order = static_cast<SumOrder>(o.sum_order);
   session.optimize = o.effort == COCONET_FAST ? Optimize::kFast : Optimize::kFull;

@@ -144,7 +144,9 @@ int coconet_explain(const coconet_program* program, char** text) {
   return AtBorder([&]() -> absl::Status {
     RETURN_IF_NULL(coconet_explain, program);
     RETURN_IF_NULL(coconet_explain, text);
-    return absl::UnimplementedError("coconet_explain");
+    *text = strdup(program->tuned.Explain().c_str());
+    if (*text == nullptr) throw std::bad_alloc();
+    return absl::OkStatus();
   });
 }
 

@@ -9,6 +9,7 @@
 #include "autotune/session/checkpoint.h"
 #include "autotune/session/session.h"
 #include "autotune/session/session_state.h"
+#include "autotune/session/step_trace.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -182,6 +183,10 @@ absl::Status RunWithCopies(const BoundRep& rep) {
   return absl::OkStatus();
 }
 
+absl::Status RunHere(const BoundRep& rep) {
+  return rep.plain ? rep.plan->Run() : RunWithCopies(rep);
+}
+
 absl::Status WaitFor(const BoundRep& rep) {
   RETURN_IF_ERROR(rep.session().poison);
   return rep.session().Watched(rep.plan->Wait());
@@ -262,7 +267,7 @@ BoundProgram& BoundProgram::operator=(BoundProgram&& other) {
 BoundProgram::~BoundProgram() {
   if (rep_ == nullptr) return;
   const std::shared_ptr<SessionState> session = rep_->compiled->session;
-  session->Discard(std::move(rep_));
+  session->Discard(std::shared_ptr<BoundRep>(std::move(rep_)));
 }
 
 absl::Status BoundProgram::Check(absl::string_view operation) const {
@@ -294,7 +299,7 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
 absl::Status BoundProgram::Run() {
   ENTER_CALL(rep_->session().gate, "Run");
   RETURN_IF_ERROR(rep_->session().poison);
-  return rep_->session().Watched(rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_));
+  return rep_->session().Watched(RunHere(*rep_));
 }
 
 absl::Status BoundProgram::Advance() {
@@ -339,6 +344,31 @@ absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
   absl::StatusOr<std::vector<StepSpan>> spans = rep_->plan->Trace();
   RETURN_IF_ERROR(rep_->session().Watched(spans.status()));
   return spans;
+}
+
+absl::Status BoundProgram::RunTraced() {
+  ENTER_CALL(rep_->session().gate, "RunTraced");
+  SessionState& session = rep_->session();
+  RETURN_IF_ERROR(session.poison);
+  if (session.trace == nullptr) session.trace = std::make_shared<StepTrace>(session.rank, "");
+  // With a file, the plan traces itself.
+  const bool adds = session.options.trace.empty() && !session.trace->full();
+  const double begin_us = session.trace->NowUs();
+  std::vector<StepSpan> spans;
+  bool ran = false;
+  if (adds && rep_->plain) {
+    absl::StatusOr<std::vector<StepSpan>> traced = rep_->plan->Trace();
+    // Refused before anything ran.
+    ran = !absl::IsUnimplemented(traced.status()) && !absl::IsFailedPrecondition(traced.status());
+    if (ran) RETURN_IF_ERROR(session.Watched(traced.status()));
+    if (ran) spans = *std::move(traced);
+  }
+  if (!ran) RETURN_IF_ERROR(session.Watched(RunHere(*rep_)));
+  if (adds) {
+    session.trace->Add(rep_->compiled->program.name, rep_->compiled->lowered->plan, spans,
+                       begin_us);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CapturedSteps::Run() {

@@ -88,6 +88,9 @@ class BoundProgram {
   /// Runs one step and returns when each launch of the plan began and ended, by the GPU's clock
   /// (errors as of Enqueue) or the host's.
   absl::StatusOr<std::vector<StepSpan>> Trace();
+  /// Runs one step and appends it to the Session's trace (Session::WriteTrace), until that has
+  /// StepTrace::kSteps.
+  absl::Status RunTraced();
 
   /// Collective; waits as Wait does. Copies an input, state or output in canonical form: all
   /// elements of the global tensor, row major, whatever its layout; of a Local tensor, this rank's

@@ -1,6 +1,9 @@
 #include "autotune/session/device_buffer.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "autotune/session/session_state.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -30,6 +33,12 @@ absl::Status DeviceBuffer::Write(DType dtype, const void* from, int64_t elements
                                    static_cast<const char*>(from) + i * part_.run * size));
   }
   return absl::OkStatus();
+}
+
+void DeviceBuffer::Release() {
+  if (session_ != nullptr) session_->Discard(std::move(memory_));
+  memory_ = nullptr;
+  session_ = nullptr;
 }
 
 }  // namespace coconet

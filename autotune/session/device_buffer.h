@@ -37,6 +37,9 @@ class DeviceBuffer {
   absl::Status Read(DType dtype, void* to, int64_t elements) const;
   absl::Status Write(DType dtype, const void* from, int64_t elements);
   void* data() const { return memory_->own(); }
+  /// Gives up its share of the memory, which may be done by any thread, also during a call of the
+  /// session. Afterwards the buffer is empty.
+  void Release();
   /// Whether the host addresses `data`.
   bool on_host() const { return memory_->space() == nullptr; }
 
@@ -49,6 +52,7 @@ class DeviceBuffer {
   Part part_;
   int64_t serial_ = 0;  // allocation number in its Session, by which ranks compare their bindings
   std::shared_ptr<Memory> memory_;
+  std::shared_ptr<SessionState> session_;
 };
 
 }  // namespace coconet

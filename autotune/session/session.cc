@@ -148,7 +148,7 @@ absl::Status Session::Close() {
     return absl::OkStatus();
   }
   if (!state_->gate.Enter()) return state_->gate.Refusal("Close");
-  if (state_->trace != nullptr && state_->trace->steps() > 0) {
+  if (!state_->options.trace.empty() && state_->trace->steps() > 0) {
     const absl::Status written = state_->trace->Write(state_->trace->file());
     if (!written.ok()) state_->Warn(std::string(written.message()));
   }
@@ -201,13 +201,16 @@ absl::StatusOr<std::string> Session::Explain(const absl::StatusOr<Graph>& progra
 }
 
 absl::Status Session::WriteTrace(const std::string& file) const {
+  ENTER_CALL(state_->gate, "WriteTrace");
   if (state_->trace != nullptr) return state_->trace->Write(file);
   return absl::FailedPreconditionError(
-      "WriteTrace: no steps are traced; set SessionOptions::trace, or COCONET_TRACE, to a file");
+      "WriteTrace: no steps are traced; set SessionOptions::trace, or COCONET_TRACE, to a file, or "
+      "call RunTraced");
 }
 
 absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
   ENTER_CALL(state_->gate, "Allocate");
+  state_->ReleaseDiscarded();
   RETURN_IF_ERROR(state_->poison);
   if (elements < 0 || elements > kMaxElements) {
     return absl::InvalidArgumentError(

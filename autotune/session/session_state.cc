@@ -18,6 +18,7 @@ absl::StatusOr<DeviceBuffer> SessionState::Allocate(DType dtype, const Part& par
   buffer.serial_ = ++allocations;
   handed_out[memory[0]->own()] = {memory[0], buffer};
   buffer.memory_ = memory[0];
+  buffer.session_ = shared_from_this();
   return buffer;
 }
 
@@ -25,30 +26,32 @@ std::optional<DeviceBuffer> SessionState::BufferAt(const void* address) {
   const auto at = handed_out.find(address);
   if (at == handed_out.end()) return std::nullopt;
   DeviceBuffer buffer = at->second.buffer;
+  buffer.session_ = shared_from_this();
   buffer.memory_ = at->second.memory.lock();
   if (buffer.memory_ != nullptr) return buffer;
   handed_out.erase(at);
   return std::nullopt;
 }
 
-void SessionState::Discard(std::unique_ptr<BoundRep> binding) {
+void SessionState::Discard(std::shared_ptr<void> object) {
   if (gate.in_child()) {
-    static_cast<void>(binding.release());  // its plan would wait for threads of the parent
+    // It is the parent's: a plan would wait for threads of the parent.
+    static_cast<void>(new std::shared_ptr<void>(std::move(object)));
     return;
   }
   {
     const GatedCall call(gate);
     if (call.entered()) {
-      binding = nullptr;
+      object = nullptr;
       return;
     }
   }
   const std::lock_guard<std::mutex> lock(discarding_);
-  if (!gate.closed()) discarded_.push_back(std::move(binding));
+  if (!gate.closed()) discarded_.push_back(std::move(object));
 }
 
 void SessionState::ReleaseDiscarded() {
-  std::vector<std::unique_ptr<BoundRep>> discarded;
+  std::vector<std::shared_ptr<void>> discarded;
   {
     const std::lock_guard<std::mutex> lock(discarding_);
     discarded.swap(discarded_);

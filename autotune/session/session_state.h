@@ -35,7 +35,7 @@ struct HandedOut {
 
 /// State shared by a Session, its programs and their bindings. One per rank. Calls enter `gate`,
 /// and use the rest between that and leaving it.
-struct SessionState {
+struct SessionState : std::enable_shared_from_this<SessionState> {
   SessionState(Rank& r, SessionOptions o) : rank(r), options(std::move(o)) {}
   SessionState(std::unique_ptr<Membership> m, SessionOptions o)
       : member(std::move(m)), rank(member->rank()), options(std::move(o)) {}
@@ -65,9 +65,9 @@ struct SessionState {
   /// The buffer of Allocate whose memory begins at `address`, if it still exists.
   std::optional<DeviceBuffer> BufferAt(const void* address);
 
-  /// Gives up a binding: at once, or where another call of the session is in progress by the end
-  /// of the session's next Bind, or of the session. Any thread.
-  void Discard(std::unique_ptr<BoundRep> binding);
+  /// Gives up a binding, or memory: at once, or, where another call of the session is in progress,
+  /// within the session's next Bind, Allocate or Close. Any thread.
+  void Discard(std::shared_ptr<void> object);
   void ReleaseDiscarded();
   /// Collective, unless there is an error. Leaves the world: bindings lose their plans. Requires
   /// that the caller has entered the gate, which is closed then.
@@ -91,7 +91,7 @@ struct SessionState {
 
  private:
   std::mutex discarding_;
-  std::vector<std::unique_ptr<BoundRep>> discarded_;  // guarded by discarding_
+  std::vector<std::shared_ptr<void>> discarded_;  // guarded by discarding_
 };
 
 /// The best variant of a program, loaded.

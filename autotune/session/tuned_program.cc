@@ -74,6 +74,7 @@ std::vector<TensorInfo> TunedProgram::tensors() const {
 absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) const {
   SessionState& session = *compiled_->session;
   ENTER_CALL(session.gate, "Allocate");
+  session.ReleaseDiscarded();
   RETURN_IF_ERROR(session.poison);
   const absl::StatusOr<const PlacedTensor*> found = FindTensor(*compiled_, "Allocate", name);
   RETURN_IF_ERROR(session.rank.exchange().Agree(found.status()));
