@@ -23,7 +23,7 @@ output y = update(s, s + all_reduce(sum, x))
 
 def session_of(folder, rank, size, **options):
     return coconet.Session(FolderGroup(folder, rank, size), cache_file=":none:", effort="fast",
-                           budget=3, **options)
+                           budget=1, **options)
 
 
 def sums(folder, rank, size):

@@ -63,7 +63,7 @@ def meet(folder, rank, size):
 
 def session(cache, **options):
     """A session of the default group, for tests."""
-    options = {"cache_file": cache, "effort": "fast", "budget": 3, "timeout": 20, **options}
+    options = {"cache_file": cache, "effort": "fast", "budget": 1, "timeout": 20, **options}
     return coconet.Session(dist.group.WORLD if dist.is_initialized() else None, **options)
 
 

@@ -22,7 +22,7 @@ import coconet
 import sys
 
 with coconet.Session(cache_file=":none:", effort="fast", budget=5) as session:
-    tuned = session.compile(sys.argv[1], N=1000)
+    tuned = session.compile(sys.argv[1], M=10, N=100)
     print(coconet.version(), tuned.tensors)
     array = session.allocate("f32", 4)
     assert array.shape == (4,) and coconet.__file__.startswith(sys.prefix)
