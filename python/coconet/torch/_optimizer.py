@@ -14,7 +14,11 @@ from coconet.torch._programs import Form, program_of
 from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
 
 _SET_TO_NONE = inspect.signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default
+_HYPERPARAMETERS = ("lr", "betas", "eps", "weight_decay", "maximize", "momentum", "dampening",
+                    "nesterov")
 _HALVE, _DOUBLE, _GOOD_STEPS = 0.5, 2.0, 2000  # of a dynamic loss scale
+
+_NO_HOOKS: Dict[Any, Any] = {}
 
 
 class _Running:
@@ -77,7 +81,10 @@ class FusedOptimizer(torch.optim.Optimizer):
         self._loss_scale = 65536.0 if self._is_dynamic else float(loss_scale or 1)
         self._good_steps = 0
         self._grad_norm = float("nan")
-        self._steps: Dict[torch.Tensor, int] = {}  # that a parameter has made
+        self._steps: Dict[torch.Tensor, int] = {}  # that each parameter has made
+        self._even_steps: Optional[int] = 0  # that every one has made; else None
+        self._last_values: Any = None  # hyperparameters of the last step
+        self._hyperparameters = [name for name in self.defaults if name in _HYPERPARAMETERS]
         self._compiled: Dict[Form, coconet.TunedProgram] = {}
         self._running: Optional[_Running] = None
         self._to_push = False  # self.state is newer than the running program's states
@@ -102,11 +109,13 @@ class FusedOptimizer(torch.optim.Optimizer):
                 broadcast(self._group, self._session, tensor)
         for slot in self._slots:
             self._steps.setdefault(slot.parameter, 0)
+        self._read_steps()
         self._compiled = {}
         self._presence = _Presence(self._session, len(self._slots)) if self._ranks > 1 else None
 
     def _dismantle(self) -> None:
         """Takes the states out of the program, and lets go of the buffers."""
+        self._write_steps()
         self._pull()
         self._stop()
         for buffer in self._buffers:
@@ -179,6 +188,8 @@ class FusedOptimizer(torch.optim.Optimizer):
         count as zeros.
         """
         loss = None
+        for hook in getattr(self, "_optimizer_step_pre_hooks", _NO_HOOKS).values():
+            hook(self, (closure,), {})
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
@@ -188,7 +199,11 @@ class FusedOptimizer(torch.optim.Optimizer):
             missing = self._presence.agree(missing)
         if self._slots and len(missing) < len(self._slots):
             self._run(missing)
+        for hook in getattr(self, "_optimizer_step_post_hooks", _NO_HOOKS).values():
+            hook(self, (closure,), {})
         return loss
+
+    step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
 
     def _take_changes(self) -> None:
         for parameter in self._frozen:
@@ -213,25 +228,47 @@ class FusedOptimizer(torch.optim.Optimizer):
         return missing
 
     def _run(self, missing: List[int]) -> None:
-        absent = {self._slots[number].parameter for number in missing}
-        updated = [slot.parameter for slot in self._slots if slot.parameter not in absent] \
-            if absent else [slot.parameter for slot in self._slots]
-        steps = self._steps
-        first = steps[updated[0]]
-        is_even = not absent and all(steps[p] == first for p in updated)
-        running = self._start(not is_even)
+        values = [[group[name] for name in self._hyperparameters] for group in self.param_groups]
+        values.append([self._loss_scale, self.max_grad_norm])
+        is_even = not missing and self._even_steps is not None
+        running = self._running
+        is_same = running is not None and values == self._last_values and not self._to_push and \
+            is_even != running.form.is_masked
+        if not is_same or running is None:
+            self._write_steps()
+            running = self._start(not is_even)
+            self._last_values = values
         if self.state:
             self.state.clear()  # the program's are newer now
         if is_even:
-            self._set_scalars(running, first + 1)
+            self._set_scalars(running, (self._even_steps or 0) + 1, is_same)
         else:
-            self._set_tables(running, absent)
+            self._write_steps()
+            self._set_tables(running, {self._slots[number].parameter for number in missing})
         running.binding.run()
         if running.form.is_clipped:
             self._grad_norm = running.norm.item()
-        if not running.form.is_checked or self._take_check(running.bad.item() > 0.5):
-            for parameter in updated:
-                steps[parameter] += 1
+        if running.form.is_checked and not self._take_check(running.bad.item() > 0.5):
+            return
+        if is_even:
+            self._even_steps = (self._even_steps or 0) + 1
+            return
+        absent = set(missing)
+        for number, slot in enumerate(self._slots):
+            if number not in absent:
+                self._steps[slot.parameter] += 1
+        self._read_steps()
+
+    def _read_steps(self) -> None:
+        """Finds whether all parameters have made as many steps: then one number counts them."""
+        counts = {self._steps[slot.parameter] for slot in self._slots}
+        self._even_steps = counts.pop() if len(counts) == 1 else None
+
+    def _write_steps(self) -> None:
+        """Brings the count of each parameter up to date."""
+        if self._even_steps is not None:
+            for slot in self._slots:
+                self._steps[slot.parameter] = self._even_steps
 
     def _take_check(self, is_bad: bool) -> bool:
         """Adjusts a dynamic loss scale; returns whether the step was made."""
@@ -244,10 +281,12 @@ class FusedOptimizer(torch.optim.Optimizer):
                 self._good_steps = 0
         return not is_bad
 
-    def _set_scalars(self, running: _Running, step: int) -> None:
+    def _set_scalars(self, running: _Running, step: int, is_same: bool) -> None:
+        """Those of an even step; only what depends on its number where the others are set."""
         for i in range(1 if running.form.is_shared else len(self._buffers)):
             group = self.param_groups[self._buffers[i].group]
-            self._set_group(running, i, group)
+            if not is_same:
+                self._set_group(running, i, group)
             for name, value in self._step_scalars(group, step).items():
                 running.set(running.form.scalar_name(name, i), value)
 
@@ -326,6 +365,7 @@ class FusedOptimizer(torch.optim.Optimizer):
         """Copies the program's states into self.state, for every parameter that made a step."""
         if self._running is None or self.state or self._to_push:
             return
+        self._write_steps()
         form = self._running.form
         for state, i, buffer in self._slices(form):
             flat = torch.zeros_like(buffer.flat_weights)
@@ -377,6 +417,7 @@ class FusedOptimizer(torch.optim.Optimizer):
             self._check_group(group)
             for parameter in group["params"]:
                 self._steps[parameter] = self._steps_of(self.state.get(parameter, {}))
+        self._read_steps()
         self._to_push = True
 
     def _steps_of(self, state: Dict[str, Any]) -> int:
@@ -403,6 +444,8 @@ class _Presence:
         mine_array, any_array = (self._tuned.allocate(name) for name in ("mine", "any"))
         self._mine, self._any = mine_array.torch(), any_array.torch()
         self._mine.fill_(1)
+        self._bytes = memoryview(any_array._buffer()).cast("B")
+        self._all = bytes(memoryview(mine_array._buffer()).cast("B"))  # of ones
         self._binding = self._tuned.bind(mine=mine_array, any=any_array)
         self._missing: List[int] = []
 
@@ -412,7 +455,7 @@ class _Presence:
             self._mine[missing] = 0
             self._missing = missing
         self._binding.run()
-        if self._any.min().item() > 0.5:
+        if self._bytes == self._all:
             return []
         return [number for number in range(self._count) if self._any[number].item() < 0.5]
 
