@@ -118,7 +118,8 @@ def spread_text(row, side):
 
 
 def table(rows):
-    lines = [["case", "ours", "PyTorch", "ratio", "over the program", "outside torch", "bar", "met"]]
+    lines = [["case", "ours", "PyTorch", "ratio", "over the program", "outside torch", "bar",
+              "met"]]
     for row in rows:
         if "failed" in row or row.get("torch") == "absent":
             why = "absent" if row.get("torch") == "absent" else "failed"

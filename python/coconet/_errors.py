@@ -59,7 +59,7 @@ class ResourceExhausted(Error, MemoryError):
 
 
 class FailedPrecondition(Error, RuntimeError):
-    """An object is not in the state that the call wants: a closed session, a second call at once."""
+    """An object is not in the state that the call wants: closed, or in another call."""
 
     code = 9
 

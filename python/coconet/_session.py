@@ -73,7 +73,8 @@ class Session:
     Its objects may be used by any thread, one call at a time.
     """
 
-    def __init__(self, group: Any = None, *, cache_file: Union[str, "os.PathLike[str]", None] = None,
+    def __init__(self, group: Any = None, *,
+                 cache_file: Union[str, "os.PathLike[str]", None] = None,
                  policy: str = "tune", backend: str = "host", sum_order: str = "any",
                  effort: str = "full", budget: Optional[float] = None,
                  timeout: Optional[float] = None, stages: int = 1, nodes: int = 0,

@@ -208,8 +208,8 @@ def _argument(argument: Any) -> str:
         return _word(argument)
     if isinstance(argument, (list, tuple)):
         return _shape(argument)
-    raise TypeError(f"an operand of type {type(argument).__name__}: want a coconet.Value, a number, "
-                    "a word, or a list of extents")
+    raise TypeError(f"an operand of type {type(argument).__name__}: want a coconet.Value, a "
+                    "number, a word, or a list of extents")
 
 
 def call(name: str, *arguments: Any) -> Value:

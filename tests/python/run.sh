@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a test of the Python package: run.sh TEST.py ARGUMENTS... COCONET_PYTHON names the interpreter.
+# Runs a test of the Python package: run.sh TEST.py ARGUMENTS... COCONET_PYTHON names another
+# interpreter.
 set -euo pipefail
 
 test="$1"

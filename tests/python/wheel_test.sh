@@ -7,13 +7,17 @@ library="${COCONET_LIBRARY:-$PWD/autotune/c/library/libcoconet.so.1}"
 unset COCONET_LIBRARY PYTHONPATH
 export COCONET_CACHE_DIR="$TEST_TMPDIR/cache"
 
-wheel="$("$python" python/build_wheel.py --library="$library" --license=LICENSE --out="$TEST_TMPDIR/dist")"
-again="$("$python" python/build_wheel.py --library="$library" --license=LICENSE --out="$TEST_TMPDIR/again")"
+build() {
+  "$python" python/build_wheel.py --library="$library" --license=LICENSE --out="$TEST_TMPDIR/$1"
+}
+wheel="$(build dist)"
+again="$(build again)"
 cmp "$wheel" "$again"
 [[ "$(basename "$wheel")" == coconet-*-py3-none-linux_*.whl ]]
 
 "$python" -m venv "$TEST_TMPDIR/venv"
-"$TEST_TMPDIR/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$wheel"
+"$TEST_TMPDIR/venv/bin/python" -m pip install -q --disable-pip-version-check \
+  --no-index --no-deps "$wheel"
 example="$PWD/examples/sgd_momentum.coco"
 cd "$TEST_TMPDIR"
 venv/bin/python -m coconet sweep --list >/dev/null

@@ -14,7 +14,8 @@ _OURS = ("group", "session", "max_grad_norm", "loss_scale")
 
 def _defaults_of(optimizer: Any, arguments: Dict[str, Any]) -> Dict[str, Any]:
     """The defaults of torch's optimizer for these arguments, which it checks."""
-    arguments = {name: value for name, value in arguments.items() if name not in ("fused", "foreach")}
+    arguments = {name: value for name, value in arguments.items()
+                 if name not in ("fused", "foreach")}
     return dict(optimizer([torch.nn.Parameter(torch.zeros(1))], **arguments).defaults)
 
 
