@@ -70,22 +70,33 @@ for program in examples/adam autotune/sweep; do
   copy "$PWD/$program"
   ln -s "$PWD/$program" "$root/usr/bin/"
 done
+# A program in C, which has the library beside it.
+mkdir "$TEST_TMPDIR/include" && cp -rL autotune/c/library/include/. "$TEST_TMPDIR/include"
+install -D autotune/c/library/dlpack.h "$TEST_TMPDIR/include/dlpack/dlpack.h"
+gcc -std=c99 "-I$TEST_TMPDIR/include" tests/install/uses_c.c -o "$root/usr/bin/uses_c" \
+  autotune/c/library/libcoconet.so.1 "-Wl,-rpath,\$ORIGIN"
+copy "$PWD/autotune/c/library/libcoconet.so.1"
+ln -s "$PWD/autotune/c/library/libcoconet.so.1" "$root/usr/bin/"
 # One rank waits for no other, so a busy machine does not slow it.
 tuned=(sweep sgd --N=1000 --ranks=1 --budget=5) another=(sweep sgd --N=2000 --ranks=1 --budget=5)
 product=(sweep mlp --preset=small --ranks=1 --budget=5 --cache=:none:)
 
 # Nothing but libraries of the C and C++ run time.
 refuses "host compiler: want c++, g++ or clang++, have no such program; install g++" -- adam
+refuses "host compiler: want c++, g++ or clang++, have no such program; install g++" -- uses_c
 refuses "MPI cannot be opened (libmpi.so.40: cannot open shared object file" OMPI_COMM_WORLD_SIZE=2 -- adam
 
 # A compiler, without headers.
 add_compiler
 inside -- "${tuned[@]}" || fail "with a compiler: $said"
 [[ "$said" == *"stored as "* ]] || fail "with a compiler: $said"
+inside -- uses_c || fail "in C, with a compiler: $said"
 refuses "oneDNN, for matrix products, cannot be opened (libdnnl.so" -- "${product[@]}"
 
 # Without it again: what was tuned runs, another program is refused.
 rm "$root/usr/bin/g++"
 inside COCONET_ASSERT_CACHED=1 -- "${tuned[@]}" || fail "without a compiler, tuned before: $said"
 [[ "$said" == *"cache hit"*"; 0 kernel files compiled"* ]] || fail "without a compiler: $said"
+inside COCONET_ASSERT_CACHED=1 -- uses_c || fail "in C, without a compiler, tuned before: $said"
+[[ "$said" == "from_cache=1  p[0]=9.0" ]] || fail "in C, without a compiler: $said"
 refuses "host compiler: want c++, g++ or clang++, have no such program; install g++" -- "${another[@]}"
