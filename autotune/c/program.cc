@@ -78,7 +78,7 @@ struct BufferShape {
 BufferShape ShapeOf(const DeviceBuffer& buffer, const std::vector<int64_t>& whole) {
   const Part& part = buffer.part();
   if (part.elements() == ElementsOf(whole)) return {whole, {}};
-  if (part.runs <= 1 || part.storage_stride == part.run) return {{part.elements()}, {}};
+  if (part.runs <= 1) return {{part.elements()}, {}};
   return {{part.runs, part.run}, {part.storage_stride, 1}};
 }
 
