@@ -1,6 +1,6 @@
 """Abseil's static libraries, in the order of `pkg-config --static`."""
 
-ABSL_LINKOPTS = ["-l:libabsl_%s.a" % library for library in [
+_LIBRARIES = [
     "statusor",
     "status",
     "strerror",
@@ -59,4 +59,9 @@ ABSL_LINKOPTS = ["-l:libabsl_%s.a" % library for library in [
     "throw_delegate",
     "raw_logging_internal",
     "log_severity",
-]] + ["-pthread"]
+]
+
+ABSL_LINKOPTS = ["-l:libabsl_%s.a" % library for library in _LIBRARIES] + ["-pthread"]
+
+# For a shared object of tests, in front of ABSL_LINKOPTS: Debian's static libraries are for programs.
+ABSL_SHARED_LINKOPTS = ["-labsl_%s" % library for library in _LIBRARIES]
