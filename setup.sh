@@ -10,6 +10,7 @@
 #
 #   ./setup.sh --install=PREFIX also builds the library for other programs, and lays it out in the folder PREFIX: lib,
 #                               include, bin, files for pkg-config and CMake (docs/embedding.md)
+#   ./setup.sh --wheel=DIR      also builds the Python package (docs/python.md) as a wheel in the folder DIR
 #   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
 #   ./setup.sh --torch          also installs PyTorch, for the tests of the optimizers for it (//tests/python)
 #   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
@@ -209,13 +210,25 @@ install_library() {
   say "they are found with PKG_CONFIG_PATH=$prefix/lib/pkgconfig, or with -DCMAKE_PREFIX_PATH=$prefix"
 }
 
+# Builds the Python package as a wheel in a folder.
+build_wheel() {
+  local folder="${1/#\~\//$HOME/}"
+  [[ -n "$folder" ]] || die "--wheel=: want a folder"
+  folder="$(cd "$CALLED_FROM" && realpath -m "$folder")"
+  say "building the library (minutes, the first time)"
+  bazel build //autotune/c/library:libcoconet.so.1 || die "--wheel: the build failed"
+  python3 python/build_wheel.py --library=bazel-bin/autotune/c/library/libcoconet.so.1 --out="$folder" ||
+    die "--wheel: no wheel was made"
+}
+
 mode="${COCONET_CUDA:-auto}"
-formatter="" fuzzers="" torch="" installs="" prefix=""
+formatter="" fuzzers="" torch="" installs="" prefix="" wheels="" wheel_folder=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
     --no-cuda) mode=none ;;
     --install=*) installs=1 prefix="${arg#--install=}" ;;
+    --wheel=*) wheels=1 wheel_folder="${arg#--wheel=}" ;;
     --formatter) formatter=1 ;;
     --fuzzers) fuzzers=1 ;;
     --torch) torch=1 ;;
@@ -236,4 +249,5 @@ absl_source="$(unpack_absl_source)" ||
 [[ -z "$torch" ]] || install_packages "${TORCH_PACKAGES[@]}" || exit 1
 write_bazelrc
 [[ -z "$installs" ]] || install_library "$prefix"
+[[ -z "$wheels" ]] || build_wheel "$wheel_folder"
 say "ready: bazel test //..."
