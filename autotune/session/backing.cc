@@ -41,7 +41,7 @@ std::vector<int64_t> NumbersOf(const Shape& shape) {
 }
 
 /// Whether the memory of the rank is a GPU's.
-bool HasGpu(const Rank& rank) { return !rank.topology().arch.empty(); }
+bool HasGpu(const Rank& rank) { return rank.topology().multiprocessors > 0; }
 
 }  // namespace
 
