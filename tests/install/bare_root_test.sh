@@ -78,7 +78,7 @@ gcc -std=c99 "-I$TEST_TMPDIR/include" tests/install/uses_c.c -o "$root/usr/bin/u
 copy "$PWD/autotune/c/library/libcoconet.so.1"
 ln -s "$PWD/autotune/c/library/libcoconet.so.1" "$root/usr/bin/"
 # One rank waits for no other, so a busy machine does not slow it.
-tuned=(sweep sgd --N=1000 --ranks=1 --budget=5) another=(sweep sgd --N=2000 --ranks=1 --budget=5)
+tuned=(sweep sgd --N=1000 --ranks=1 --budget=5) another=(sweep adam --N=1000 --ranks=1 --budget=5)
 product=(sweep mlp --preset=small --ranks=1 --budget=5 --cache=:none:)
 
 # Nothing but libraries of the C and C++ run time.
