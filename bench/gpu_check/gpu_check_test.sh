@@ -11,8 +11,8 @@ tail -n 1 good.txt | grep -Eq '^[1-9][0-9]* passed, 0 failed$'
 grep -q '"of_copy": [0-9]' good/gpu.json
 grep -q '^| adam | 2 ' good/gpu.md
 
-# A missing library is a failure.
-mv gpu_check/lib/libsqlite3.so.0 .
-ln -s /dev/null gpu_check/lib/libsqlite3.so.0
+# A program that does not start is a failure.
+mv gpu_check/gpu .
+ln -s /dev/null gpu_check/gpu
 if check --out=bad >bad.txt; then exit 1; fi
 tail -n 1 bad.txt | grep -Eq '^[1-9][0-9]* passed, 1 failed$'
