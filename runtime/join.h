@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// How a rank that somebody else started joins its world: out of band, by a communicator, or, with
-/// neither, alone.
+/// How a rank that an external launcher started joins its world: out of band, by a communicator,
+/// or, with neither, alone.
 struct JoinOptions {
   /// `ranks` is ignored. Ranks are not pinned to cores unless `pin` is set: threads that the caller
   /// starts later would stay on the core of the thread that joined.

@@ -90,8 +90,8 @@ class Session {
  public:
   /// Of a rank that RunWorld started, which outlives everything that the session makes.
   Session(Rank& rank, SessionOptions options);
-  /// Collective. Of a rank that somebody else started. Errors as of Join (runtime/join.h). After an
-  /// error that ends the session the rank leaves its world at once, else by Close.
+  /// Collective. Of a rank that an external launcher started. Errors as of Join (runtime/join.h).
+  /// After an error that ends the session the rank leaves its world at once, else by Close.
   static absl::StatusOr<std::unique_ptr<Session>> Join(const JoinOptions& join,
                                                        SessionOptions options = {});
   /// Close.

@@ -1,4 +1,4 @@
-// Sessions of ranks that somebody else started.
+// Sessions of ranks that RunRanks did not start.
 
 #include <algorithm>
 #include <thread>

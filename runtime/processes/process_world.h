@@ -17,7 +17,7 @@
 
 namespace coconet {
 
-/// This process's rank of a world whose ranks somebody else started.
+/// A rank of a world whose ranks an external launcher started.
 class ProcessWorld final : public Membership {
  public:
   /// Collective. Places the ranks, shares memory between those of a machine, and makes this one by

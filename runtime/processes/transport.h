@@ -16,7 +16,7 @@
 
 namespace coconet {
 
-/// How the ranks of a world, which are processes or threads that somebody else started, reach each
+/// How the ranks of a world, which an external launcher started as processes or threads, reach each
 /// other before they share memory, and where they share none. One object per rank.
 class Transport {
  public:

@@ -19,7 +19,7 @@ struct NvtxApi {
 /// Of the first of the shared objects that has them; null where none does. They stay open.
 const NvtxApi* OpenNvtx(absl::Span<const char* const> files);
 
-/// NVTX as it is installed, where somebody looks: a tool is attached (NVTX_INJECTION64_PATH), or
+/// The installed NVTX library, where a profiler is attached (NVTX_INJECTION64_PATH) or
 /// steps are traced (COCONET_TRACE). Else, or where no library is found, null. Thread-safe.
 const NvtxApi* NvtxInUse();
 

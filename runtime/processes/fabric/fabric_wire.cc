@@ -17,8 +17,13 @@ namespace {
 
 constexpr uint32_t kVersion = FI_VERSION(1, 9);
 
-#define RETURN_IF_FABRIC(fn, ...) \
-  RETURN_IF_ERROR(FabricStatus(api_, fi_##fn(__VA_ARGS__), "fi_" #fn))
+/// OK for codes from 0 on; else Internal: "fi_tsend: <libfabric's words>".
+absl::Status ToStatus(int64_t code, absl::string_view call) {
+  if (code >= 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(call, ": ", fi_strerror(static_cast<int>(-code))));
+}
+
+#define RETURN_IF_FABRIC(fn, ...) RETURN_IF_ERROR(ToStatus(fi_##fn(__VA_ARGS__), "fi_" #fn))
 
 /// Whether other machines may reach a rank there.
 bool IsReachable(const fi_info& info) {
@@ -46,29 +51,28 @@ struct FabricWire::Message {
 };
 
 absl::StatusOr<std::unique_ptr<FabricWire>> FabricWire::Open() {
-  ASSIGN_OR_RETURN(const FabricApi* api, OpenFabric());
-  std::unique_ptr<FabricWire> wire(new FabricWire(*api));
+  RETURN_IF_ERROR(OpenLibfabric());
+  std::unique_ptr<FabricWire> wire(new FabricWire);
   RETURN_IF_ERROR(WithContext(wire->OpenEndpoint(), "libfabric"));
   return wire;
 }
 
 absl::Status FabricWire::OpenEndpoint() {
-  fi_info* hints = api_.dupinfo(nullptr);
+  fi_info* hints = fi_dupinfo(nullptr);
   hints->caps = FI_TAGGED;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->fabric_attr->prov_name = strdup("tcp;ofi_rxm");
-  const int found = api_.getinfo(kVersion, nullptr, nullptr, 0, hints, &info_);
-  api_.freeinfo(hints);
-  RETURN_IF_ERROR(FabricStatus(api_, found, "fi_getinfo of tcp;ofi_rxm"));
+  const int found = fi_getinfo(kVersion, nullptr, nullptr, 0, hints, &info_);
+  fi_freeinfo(hints);
+  RETURN_IF_ERROR(ToStatus(found, "fi_getinfo of tcp;ofi_rxm"));
   fi_info* used = info_;
   while (used != nullptr && !IsReachable(*used)) used = used->next;
   if (used == nullptr) used = info_;
 
-  RETURN_IF_ERROR(
-      FabricStatus(api_, api_.fabric(used->fabric_attr, &fabric_, nullptr), "fi_fabric"));
+  RETURN_IF_ERROR(ToStatus(fi_fabric(used->fabric_attr, &fabric_, nullptr), "fi_fabric"));
   RETURN_IF_FABRIC(domain, fabric_, used, &domain_, nullptr);
   fi_av_attr peers = {};
   peers.type = FI_AV_TABLE;
@@ -97,7 +101,7 @@ FabricWire::~FabricWire() {
   close(peers_);
   close(domain_);
   close(fabric_);
-  if (info_ != nullptr) api_.freeinfo(info_);
+  if (info_ != nullptr) fi_freeinfo(info_);
 }
 
 absl::Status FabricWire::Connect(int rank, const std::vector<std::string>& addresses) {
@@ -155,7 +159,7 @@ absl::StatusOr<bool> FabricWire::Post(Message& message) {
                            : fi_trecv(endpoint_, message.received, message.bytes, nullptr,
                                       addresses_[message.peer], message.tag, 0, &message.context);
   if (code == -FI_EAGAIN) return false;
-  RETURN_IF_ERROR(FabricStatus(api_, code, message.sent != nullptr ? "fi_tsend" : "fi_trecv"));
+  RETURN_IF_ERROR(ToStatus(code, message.sent != nullptr ? "fi_tsend" : "fi_trecv"));
   return true;
 }
 
@@ -169,10 +173,10 @@ absl::Status FabricWire::Progress() {
       auto& message = *static_cast<Message*>(error.op_context);
       message.done = true;
       message.status = absl::UnavailableError(
-          absl::StrCat("message with rank ", message.peer, ": ", api_.strerror(error.err)));
+          absl::StrCat("message with rank ", message.peer, ": ", fi_strerror(error.err)));
     }
   } else if (count != -FI_EAGAIN) {
-    RETURN_IF_ERROR(FabricStatus(api_, count, "fi_cq_read"));
+    RETURN_IF_ERROR(ToStatus(count, "fi_cq_read"));
   }
   for (std::deque<Message*>& messages : waiting_) {
     while (!messages.empty()) {

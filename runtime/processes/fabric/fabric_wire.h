@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/processes/fabric/fabric_api.h"
 #include "runtime/processes/wire.h"
 
 namespace coconet {
@@ -38,14 +37,13 @@ class FabricWire final : public Wire {
  private:
   struct Message;
 
-  explicit FabricWire(const FabricApi& api) : api_(api) {}
+  FabricWire() = default;
   absl::Status OpenEndpoint();
   absl::Status Begin(std::unique_ptr<Message> message, Ticket& ticket);
   /// Hands a message to the endpoint; false where it cannot take it yet.
   absl::StatusOr<bool> Post(Message& message);
   absl::Status Progress();
 
-  const FabricApi& api_;
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
   fid_domain* domain_ = nullptr;
