@@ -3,7 +3,9 @@
 #include <omp.h>
 
 #include <filesystem>
+#include <limits>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "runtime/testing/gemm_cases.h"
@@ -75,6 +77,37 @@ TEST_P(GemmOf, HasAsManyWaysAsItSays) {
   EXPECT_EQ(
       Multiply(c, operands),
       absl::OutOfRangeError("Bind: MM: want a candidate below 3, as there are so many, have 3"));
+}
+
+// Libraries pad what they multiply; padding times an infinity is a NaN. In a piece of the columns,
+// as in a whole matrix.
+TEST_P(GemmOf, AnInfinityInTheLastColumnStaysOne) {
+  constexpr int64_t kM = 66, kRow = 21, kWidth = 64;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const DType dtype = GetParam();
+  for (int64_t n : {int64_t{11}, kWidth}) {
+    for (int64_t k = 1; k <= 9; ++k) {
+      for (int way = 0; way < kGemmWays; ++way) {
+        GemmCase c{DenseGemm(dtype, 1, kM, n, k)};
+        c.step.b.ld = c.step.c.ld = kWidth;
+        c.step.candidate = way;
+        std::vector<unsigned char> a(kM * k * SizeOf(dtype)), b(k * kWidth * SizeOf(dtype)),
+            out(kM * kWidth * SizeOf(dtype));
+        for (int64_t i = 0; i < kM * k; ++i) StoreElement(dtype, a.data(), i, 0.5);
+        for (int64_t i = 0; i < k * kWidth; ++i) StoreElement(dtype, b.data(), i, 0.25);
+        StoreElement(dtype, a.data(), kRow * k + k - 1, -infinity);
+        const absl::StatusOr<std::unique_ptr<Gemm>> gemm =
+            Gemm::Create(c.step, c.rank, a.data(), b.data(), out.data(), nullptr, nullptr);
+        ASSERT_TRUE(gemm.ok()) << gemm.status();
+        Gemm::Run(gemm->get(), 0, 1);
+        for (int64_t i = 0; i < kM * n; ++i) {
+          const double want = i / n == kRow ? -infinity : 0.125 * static_cast<double>(k);
+          ASSERT_EQ(LoadElement(dtype, out.data(), i / n * kWidth + i % n), want)
+              << "n=" << n << " k=" << k << " way=" << way;
+        }
+      }
+    }
+  }
 }
 
 TEST_P(GemmOf, RunsAgainWithNewValues) {
