@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import datetime
 import sys
 import traceback
 from ctypes import c_void_p
@@ -81,26 +80,17 @@ class _StoreExchange(Exchange):
         self._parts = []
         # In hexadecimal: older stores cut bytes that are no text.
         self._store.set(self._key(self.rank), mine.hex() + ".")
+        self._store.add(self._key(self.rank) + "/set", 1)
 
     def result(self) -> Optional[List[bytes]]:
         while len(self._parts) < self.size:
             key = self._key(len(self._parts))
-            if not self._has(key):
+            # A counter says whether the key is there. `check` is missing in PyTorch 1.13, whose
+            # `wait` leaves a late answer on the connection where it times out.
+            if self._store.add(key + "/set", 0) == 0:
                 return None
             self._parts.append(bytes.fromhex(self._store.get(key).decode()[:-1]))
         return self._parts
-
-    def _has(self, key: str) -> bool:
-        try:
-            if hasattr(self._store, "check"):
-                return self._store.check([key])
-            self._store.wait([key], datetime.timedelta(milliseconds=20))
-            return True
-        except RuntimeError as failure:
-            words = str(failure).lower()
-            if "timeout" in words or "timed out" in words or "wait" in words:
-                return False
-            raise
 
     def absent(self) -> int:
         return len(self._parts) if len(self._parts) < self.size else -1

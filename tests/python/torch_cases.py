@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import sys
+import time
 import warnings
 
 import torch
@@ -11,6 +12,7 @@ import torch.distributed as dist
 
 import coconet
 import coconet.torch as fused
+from coconet._groups import _StoreExchange
 from torch_models import (Gpt, average_gradients, batch, difference, meet, session)
 
 OPTIMIZERS = {
@@ -303,6 +305,31 @@ def narrow(folder, rank, size):
     far = difference(model, expected)
     assert far < 0.01, far
     assert model.norm.weight.dtype == torch.bfloat16
+
+
+def late(folder, rank, size):
+    """Ranks that come late, over a store of sockets, as torchrun and env:// have one."""
+    place = pathlib.Path(folder) / "port"
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False)
+        place.with_suffix(".new").write_text(str(store.port))
+        place.with_suffix(".new").rename(place)
+    else:
+        while not place.exists():
+            time.sleep(0.01)
+        store = dist.TCPStore("127.0.0.1", int(place.read_text()), size, False,
+                              wait_for_workers=False)
+    exchange = _StoreExchange(rank, tuple(range(size)), store)
+    for late_rank in range(size):
+        if rank == late_rank:
+            time.sleep(0.5)
+        exchange.begin(f"{rank} after {late_rank}".encode())
+        deadline = time.monotonic() + 60
+        while exchange.result() is None:
+            assert time.monotonic() < deadline, exchange.absent()
+            time.sleep(0.001)
+        assert exchange.result() == [f"{peer} after {late_rank}".encode() for peer in range(size)]
+    dist.barrier()  # rank 0 has the store
 
 
 def mistakes(folder, rank, size):

@@ -61,6 +61,9 @@ class TorchTest(unittest.TestCase):
     def test_narrow(self):
         self.run_case("narrow")
 
+    def test_late(self):
+        self.run_case("late", 3)
+
     def test_mistakes(self):
         self.run_case("mistakes")
 
