@@ -12,7 +12,9 @@
 #                               include, bin, files for pkg-config and CMake (docs/embedding.md)
 #   ./setup.sh --wheel=DIR      also builds the Python package (docs/python.md) as a wheel in the folder DIR
 #   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
-#   ./setup.sh --torch          also installs PyTorch, for the tests of the optimizers for it (//tests/python)
+#   ./setup.sh --torch          also installs PyTorch and mpi4py, for the tests of the Python package (//tests/python)
+#   ./setup.sh --pypi           also installs PyPI's current PyTorch, JAX and mpi4py into a folder of their own, for the
+#                               long test of the Python package (a download of 2.5 GB)
 #   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
 set -euo pipefail
 readonly CALLED_FROM="$PWD"
@@ -27,7 +29,7 @@ readonly PACKAGES=(
 )
 # What only tests use: nothing is compiled against it.
 readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy python3-pip python3-venv)
-readonly TORCH_PACKAGES=(python3-torch)
+readonly TORCH_PACKAGES=(python3-torch python3-mpi4py)
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
@@ -38,6 +40,8 @@ readonly ABSL_FILES=(
 )
 readonly FORMATTER_PINS=third_party/format/requirements.txt
 readonly FORMATTER="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/formatter"
+readonly PYPI_PINS=tests/python/requirements.txt
+readonly PYPI="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/pypi"
 staging=""
 trap '[[ -z "$staging" ]] || rm -rf "$staging"' EXIT
 
@@ -133,6 +137,15 @@ install_formatter() {
     rm -rf "$FORMATTER" && mv "$staging" "$FORMATTER"
 }
 
+# Installs PyTorch and others from PyPI into a virtual environment at PYPI, unless it holds the pinned versions.
+install_pypi() {
+  cmp -s "$PYPI_PINS" "$PYPI/requirements.txt" && return
+  say "installing PyTorch, JAX and mpi4py into $PYPI (once; a download of about 2.5 GB)"
+  rm -rf "$PYPI" && mkdir -p "$(dirname "$PYPI")" && /usr/bin/python3 -m venv "$PYPI" &&
+    "$PYPI/bin/python" -m pip install -qq --disable-pip-version-check --no-cache-dir --only-binary=:all: -r "$PYPI_PINS" &&
+    cp "$PYPI_PINS" "$PYPI/requirements.txt"
+}
+
 # Unpacks those files of Abseil's source package that libcoconet.so compiles again (third_party/absl) into a folder of
 # this version, whose name it prints. Packages with source come from where the packages without it do.
 unpack_absl_source() {
@@ -192,6 +205,7 @@ write_bazelrc() {
     echo "common --repo_env=COCONET_SETUP=$stamp"
     echo "build --action_env=COCONET_SETUP=$stamp"
     echo "build --test_env=COCONET_TEST_SETUP=$tests"
+    [[ ! -f "$PYPI/requirements.txt" ]] || echo "build '--test_env=COCONET_PYPI_PYTHON=$PYPI/bin/python'"
   )"
   [[ -f .setup.bazelrc && "$(<.setup.bazelrc)" == "$text" ]] || echo "$text" >.setup.bazelrc
 }
@@ -222,7 +236,7 @@ build_wheel() {
 }
 
 mode="${COCONET_CUDA:-auto}"
-formatter="" fuzzers="" torch="" installs="" prefix="" wheels="" wheel_folder=""
+formatter="" fuzzers="" torch="" pypi="" installs="" prefix="" wheels="" wheel_folder=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
@@ -232,6 +246,7 @@ for arg in "$@"; do
     --formatter) formatter=1 ;;
     --fuzzers) fuzzers=1 ;;
     --torch) torch=1 ;;
+    --pypi) pypi=1 ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' setup.sh && exit ;;
     *) die "unknown argument $arg (see --help)" ;;
   esac
@@ -247,6 +262,7 @@ absl_source="$(unpack_absl_source)" ||
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
 [[ -z "$fuzzers" ]] || install_packages "${FUZZER_PACKAGES[@]}" || exit 1
 [[ -z "$torch" ]] || install_packages "${TORCH_PACKAGES[@]}" || exit 1
+[[ -z "$pypi" ]] || install_pypi || die "could not install PyPI's packages"
 write_bazelrc
 [[ -z "$installs" ]] || install_library "$prefix"
 [[ -z "$wheels" ]] || build_wheel "$wheel_folder"

@@ -196,7 +196,7 @@ TEST(TestData, KindsAreWhatTheySay) {
                 : std::abs(x) >= 0.5 && std::abs(x) <= 2       ? "ordinary"
                 : std::abs(x) < 1.0 / 64 && x > 1.0 / 1024 / 4 ? "small"
                                                                : "other"];
-        if (tensor == "m") EXPECT_FALSE(x < 0) << Name(kind) << " " << x;
+        EXPECT_FALSE(tensor == "m" && x < 0) << Name(kind) << " " << x;
       }
       return found;
     };

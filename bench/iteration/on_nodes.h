@@ -15,10 +15,10 @@ namespace coconet::bench {
 struct NodesCase {
   std::string name = "gpt_step";  // or "local_sgd"
   GptModel model;                 // of gpt_step
-  LocalSgdModel local;            // of local_sgd
+  LocalSgdModel local = {};       // of local_sgd
   double seconds = 20;            // of the rounds
   double budget_s = 60;           // of tuning one contender
-  std::string timeline;           // the file for the launches of a step of "ours"; "": none
+  std::string timeline = {};      // the file for the launches of a step of "ours"; "": none
   /// Examples or tokens that a rank has in a step.
   int64_t tokens() const {
     return name == "gpt_step" ? model.tokens() : local.examples * local.local_steps;

@@ -14,7 +14,7 @@ struct Factor {
   Dim rows, columns;  // after transposing
   bool local = false, sliced = false;
   enum class Along : uint8_t { kLead, kRows, kColumns } along{};
-  Layout layout;  // sliced: how
+  Layout layout = {};  // sliced: how
 };
 
 absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {

@@ -44,3 +44,14 @@ export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 make -C "$work/source"
 run "$work/source" 1
 "$prefix/bin/sweep" --list >/dev/null || fail "sweep does not run"
+
+# A program of MPI's, whose communicators are adopted.
+if ! command -v mpicc mpirun >/dev/null; then
+  echo "install_test.sh: no mpicc and mpirun: uses_mpi.c skipped"
+  exit 0
+fi
+# shellcheck disable=SC2046  # flags are words
+mpicc -std=c99 -Wall -Werror $(pkg-config --cflags coconet) tests/install/uses_mpi.c -o "$work/uses_mpi" \
+  $(pkg-config --libs coconet)
+LD_LIBRARY_PATH="$prefix/lib" mpirun --allow-run-as-root --oversubscribe -n 3 "$work/uses_mpi" ||
+  fail "uses_mpi failed"

@@ -1,0 +1,75 @@
+"""Ranks that mpirun starts, in communicators of mpi4py. Skipped where no mpi4py is."""
+
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+try:
+    import mpi4py
+except ImportError as absent:
+    print(f"skipped: {sys.executable} has no mpi4py ({absent}); COCONET_PYTHON may name another")
+    sys.exit(0)
+
+import coconet
+
+PROGRAM = """coconet 1
+program sum_and_keep
+input x : f64[N] local
+state s : f64[N]
+output y = update(s, s + all_reduce(sum, x))
+"""
+
+
+def check_sums(group):
+    """Three steps over the communicator, against NumPy."""
+    rank, size = group.Get_rank(), group.Get_size()
+    with coconet.Session(group, cache_file=":none:", effort="fast", budget=1) as session:
+        assert (session.rank, session.ranks) == (rank, size)
+        x, y = session.allocate("f64", 1000), np.zeros(1000)
+        with session.compile(PROGRAM, N=1000).bind(x=x, y=y) as bound:
+            for step in range(1, 4):
+                x.numpy()[:] = step * (rank + 1) + np.arange(1000)
+                bound.run()
+            assert (bound.read("s") == y).all()
+    total = sum(step * sum(range(1, size + 1)) + size * np.arange(1000) for step in range(1, 4))
+    assert (y == total).all(), (y, total)
+
+
+def of_rank():
+    from mpi4py import MPI  # initialises MPI
+    world = MPI.COMM_WORLD
+    check_sums(world)
+    # The last rank alone; the others in the opposite order. Twice: a left world can be joined again.
+    is_last = world.Get_rank() == world.Get_size() - 1
+    part = world.Split(int(is_last), -world.Get_rank())
+    check_sums(part)
+    check_sums(part)
+    part.Free()
+    try:
+        coconet.Session(MPI.COMM_NULL)
+    except coconet.InvalidArgument as failure:
+        print("refused:", failure)
+    assert world.allreduce(1) == world.Get_size()  # the caller's MPI is as it was
+    print(f"rank {world.Get_rank()} ended")
+
+
+class MpiTest(unittest.TestCase):
+
+    def test_communicators_of_the_caller(self):
+        ended = subprocess.run(
+            ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable,
+             __file__, "rank"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=250)
+        self.assertEqual(ended.returncode, 0, ended.stdout)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} ended", ended.stdout)
+        self.assertEqual(ended.stdout.count("refused:"), 3, ended.stdout)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["rank"]:
+        of_rank()
+    else:
+        unittest.main()
