@@ -82,20 +82,22 @@ absl::StatusOr<std::shared_ptr<Region>> Region::Map(int64_t bytes, int fd) {
 
 Region::~Region() { munmap(base_, bytes_); }
 
-absl::Status Region::Populate() {
-  char* begin = static_cast<char*>(base_);
-  for (int64_t done = 0; done < bytes_; done += kPopulateStep) {
-    const int64_t step = std::min(kPopulateStep, bytes_ - done);
+absl::Status Region::Populate(int64_t begin, int64_t bytes) {
+  char* part = static_cast<char*>(base_) + begin;
+  for (int64_t done = 0; done < bytes; done += kPopulateStep) {
+    const int64_t step = std::min(kPopulateStep, bytes - done);
     RETURN_IF_ERROR(CheckFits(1, step));
-    if (bytes_ >= kHugePage) MakeHuge(begin + done, step);
-    if (madvise(begin + done, step, MADV_POPULATE_WRITE) == 0) continue;
-    if (errno != EINVAL) return Exhausted("populating", bytes_, errno);
-    Touch(begin + done, step);
+    if (bytes >= kHugePage) MakeHuge(part + done, step);
+    if (madvise(part + done, step, MADV_POPULATE_WRITE) == 0) continue;
+    if (errno != EINVAL) return Exhausted("populating", bytes, errno);
+    Touch(part + done, step);
   }
   return absl::OkStatus();
 }
 
-void Region::Prefault() { madvise(base_, bytes_, MADV_POPULATE_WRITE); }
+void Region::Prefault(int64_t begin, int64_t bytes) {
+  madvise(static_cast<char*>(base_) + begin, bytes, MADV_POPULATE_WRITE);
+}
 
 HostMemory::HostMemory(int rank, int64_t bytes, bool symmetric,
                        std::vector<std::shared_ptr<Region>> regions)

@@ -30,9 +30,12 @@ class Region {
   /// Makes every page present on the calling thread's NUMA node and zero-filled, in huge pages
   /// where possible, so that no later access can fail or fault. ResourceExhausted as soon as the
   /// machine's available memory falls below the reserve, even if others allocate it.
-  absl::Status Populate();
-  /// Maps pages that are already present, so that later accesses do not fault. Best effort.
-  void Prefault();
+  absl::Status Populate() { return Populate(0, bytes_); }
+  /// Of a part that begins at a page.
+  absl::Status Populate(int64_t begin, int64_t bytes);
+  /// Maps pages of a part that are already present, so that later accesses do not fault. Best
+  /// effort.
+  void Prefault(int64_t begin, int64_t bytes);
 
  private:
   Region(void* base, int64_t bytes) : base_(base), bytes_(bytes) {}

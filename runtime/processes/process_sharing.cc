@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -41,23 +42,25 @@ Descriptor ReserveHuge(int64_t bytes) {
   return reserved ? std::move(handle) : Descriptor();
 }
 
-absl::StatusOr<Shared> MakeOwn(int64_t bytes) {
+absl::StatusOr<Shared> MakeOwn(int64_t bytes, int64_t present) {
   const int64_t rounded = Region::Rounded(bytes);
+  if (present == bytes) present = rounded;
   Shared own;
-  if (bytes >= kHugePage) own.handle = ReserveHuge(rounded);
+  if (present >= kHugePage) own.handle = ReserveHuge(rounded);
   if (!own.handle) {
     own.handle = Descriptor(memfd_create("coconet", MFD_CLOEXEC));
     if (!own.handle || ftruncate(own.handle.get(), rounded) != 0) return Exhausted(rounded);
   }
   ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.get()));
-  RETURN_IF_ERROR(own.region->Populate());
+  RETURN_IF_ERROR(own.region->Populate(0, present));
   // After Populate, because pages become huge ones only through a mapping. Reserves the pages that
   // are still missing, so that a full memory is an error here and not a SIGBUS later.
-  if (fallocate(own.handle.get(), 0, 0, rounded) != 0) return Exhausted(rounded);
+  if (fallocate(own.handle.get(), 0, 0, present) != 0) return Exhausted(present);
   return own;
 }
 
-absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, int64_t bytes) {
+absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, int64_t bytes,
+                                                int64_t present) {
   const Descriptor handle(
       open(absl::StrCat("/proc/", offer.pid, "/fd/", offer.fd).c_str(), O_RDWR | O_CLOEXEC));
   struct stat found{};
@@ -69,14 +72,15 @@ absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, in
                      "; ranks of one node must be processes of one user in one PID namespace"));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::Map(bytes, handle.get()));
-  region->Prefault();
+  region->Prefault(0, std::min(present, region->bytes()));
   return region;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64_t bytes) {
-  const absl::StatusOr<Shared> own = MakeOwn(bytes);
+absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64_t bytes,
+                                                                              int64_t present) {
+  const absl::StatusOr<Shared> own = MakeOwn(bytes, present);
   Offer offer{};
   if (own.ok()) {
     struct stat mine{};
@@ -100,7 +104,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64
   for (int i = 0; i < group_.size && mapped.ok(); ++i) {
     const int peer = group_.Rank(i);
     if (peer == rank_) continue;
-    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(offers[peer], peer, bytes);
+    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(offers[peer], peer, bytes, present);
     mapped = region.status();
     if (region.ok()) regions[peer] = *std::move(region);
   }

@@ -20,7 +20,12 @@ class ProcessSharing final : public Sharing {
   ProcessSharing(Exchange& exchange, int rank, const Members& group)
       : exchange_(exchange), rank_(rank), group_(group) {}
 
-  absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;
+  absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override {
+    return Share(bytes, bytes);
+  }
+  /// The same, but owners have populated the first `present` bytes only, and reserved no more. Each
+  /// is to populate the rest of its own before it writes there.
+  absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes, int64_t present);
 
  private:
   Exchange& exchange_;

@@ -16,7 +16,9 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 
-int64_t UpToPage(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+int64_t RoundUp(int64_t bytes, int64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -43,11 +45,11 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
   // Memory that all of a board group share: the board, which is in that of its lowest rank, then
   // what the transport wants, then the libraries' staging buffers.
   const Members board_group = transport_->BoardGroup(mesh), group = SharingMemory(mesh, rank);
-  const int64_t transport_begin = UpToPage(Board::Bytes(size)),
-                staging_begin = transport_begin + UpToPage(transport_->SharedBytes(mesh));
-  ASSIGN_OR_RETURN(
-      regions_,
-      ProcessSharing(*exchange, rank, board_group).Share(staging_begin + StagingBytes(mesh)));
+  const int64_t transport_begin = RoundUp(Board::Bytes(size), kPage),
+                present = transport_begin + RoundUp(transport_->SharedBytes(mesh), kPage),
+                staging_begin = RoundUp(present, kHugePage);
+  ASSIGN_OR_RETURN(regions_, ProcessSharing(*exchange, rank, board_group)
+                                 .Share(staging_begin + StagingBytes(mesh), present));
   const Board heard(regions_[board_group.first]->base(), size);
   board_ = heard;
   watch_.emplace(heard, place.pids);

@@ -20,6 +20,8 @@ StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64
                              int64_t bytes, const Members& group, int rank, Board board,
                              WaitTerms terms)
     : regions_(std::move(regions)),
+      offset_(offset),
+      bytes_(bytes),
       window_((bytes - kCounterBytes) / 4 / 64 * 64),
       group_(group),
       rank_(rank),
@@ -28,6 +30,14 @@ StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64
   static_assert(std::atomic<unsigned>::is_always_lock_free, "processes share it");
   for (int i = 0; i < group.size; ++i)
     bases_.push_back(static_cast<char*>(regions_[group.Rank(i)]->base()) + offset);
+}
+
+absl::Status StagingBuffer::Populate() {
+  if (populated_) return absl::OkStatus();
+  absl::Status done = regions_[rank_]->Populate(offset_, bytes_);
+  populated_ = done.ok();
+  if (!done.ok()) board_.Leave(rank_, done);
+  return done;
 }
 
 absl::Status StagingBuffer::Meet(absl::string_view what,
@@ -58,6 +68,7 @@ absl::Status NodeCommunicator::InWindows(const Call& call, int blocks,
                                          absl::FunctionRef<void(const Window&)> show,
                                          absl::FunctionRef<absl::Status(const Window&)> take) {
   RETURN_IF_ERROR(CheckAllHere(staging_->board(), world_rank_, call.what));
+  RETURN_IF_ERROR(staging_->Populate());
   const int64_t most = std::max<int64_t>(
       staging_->window() / (blocks * call.element) / kSliceAlign * kSliceAlign, 1);
   int64_t begin = 0;

@@ -25,10 +25,14 @@ class StagingBuffer {
   static constexpr int64_t kBytes = int64_t{2} << 20;
   static constexpr int64_t kCounterBytes = 4096;
 
-  /// `regions`: by world rank; of each, `bytes` belong to this buffer, which begin at `offset`,
-  /// zero-filled.
+  /// `regions`: by world rank; of each, `bytes` belong to this buffer, which begin at `offset`, a
+  /// page, zero-filled. They need not be populated.
   StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset, int64_t bytes,
                 const Members& group, int rank, Board board, WaitTerms terms);
+
+  /// Populates this rank's part, once; to be called before the first window where the owner has
+  /// not. On failure this rank leaves.
+  absl::Status Populate();
 
   /// The most bytes that a rank shows, or reduces, at a time.
   int64_t window() const { return window_; }
@@ -57,7 +61,9 @@ class StagingBuffer {
 
   std::vector<std::shared_ptr<Region>> regions_;
   std::vector<char*> bases_;  // by index in the group
+  int64_t offset_, bytes_;
   int64_t window_;
+  bool populated_ = false;
   Members group_;
   int rank_;
   Board board_;
