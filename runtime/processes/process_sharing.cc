@@ -22,6 +22,7 @@ namespace {
 struct Offer {
   int64_t pid, fd;
   uint64_t device, inode;
+  const std::shared_ptr<Region>* region;  // for threads of its process
 };
 
 struct Shared {
@@ -85,7 +86,11 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64
   if (own.ok()) {
     struct stat mine{};
     CC_CHECK(fstat(own->handle.get(), &mine) == 0);
-    offer = {.pid = getpid(), .fd = own->handle.get(), .device = mine.st_dev, .inode = mine.st_ino};
+    offer = {.pid = getpid(),
+             .fd = own->handle.get(),
+             .device = mine.st_dev,
+             .inode = mine.st_ino,
+             .region = &own->region};
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> letters,
                    exchange_.AllGather({reinterpret_cast<const char*>(&offer), sizeof offer}));
@@ -104,11 +109,15 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64
   for (int i = 0; i < group_.size && mapped.ok(); ++i) {
     const int peer = group_.Rank(i);
     if (peer == rank_) continue;
+    if (offers[peer].pid == getpid()) {
+      regions[peer] = *offers[peer].region;
+      continue;
+    }
     absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(offers[peer], peer, bytes, present);
     mapped = region.status();
     if (region.ok()) regions[peer] = *std::move(region);
   }
-  RETURN_IF_ERROR(exchange_.Agree(mapped));  // peers open the descriptor until then
+  RETURN_IF_ERROR(exchange_.Agree(mapped));  // peers use descriptor and region until then
   return regions;
 }
 

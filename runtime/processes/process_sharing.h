@@ -13,7 +13,7 @@ namespace coconet {
 /// /proc/<pid>/fd/<fd>, and all map it and close it. The memfd has no name in any file system, so
 /// nothing is left of it when its processes end in any way. (Passing descriptors over a socket
 /// would need a name, a listener and a check of who connects; here the kernel checks that both
-/// processes belong to one user.)
+/// processes belong to one user.) Ranks that are threads of one process take each other's mapping.
 class ProcessSharing final : public Sharing {
  public:
   /// `group`: the ranks that share memory with this one. Ranks of other groups also take part.
