@@ -133,7 +133,7 @@ static void OfMemory(coconet_session* session, coconet_program* program) {
 
 static void OfBindings(coconet_program* program) {
   float* const data = aligned_alloc(64, 2 * kN * sizeof(float));
-  int64_t shape[2] = {kN, 1}, strides[2] = {2, 1}, negative = -kN;
+  int64_t shape[2] = {kN, 1}, negative = -kN;
   const DLTensor good = VectorOf(data, &n);
   DLTensor bad;
   coconet_binding* binding = NULL;
@@ -153,7 +153,6 @@ static void OfBindings(coconet_program* program) {
   REFUSED(shape[0] = kN - 1; bad.shape = shape, "want 128 elements, have 127");
   REFUSED(bad.shape = &negative, "want 128 elements, have shape [-128]");
   REFUSED(shape[0] = kN; bad.ndim = 2; bad.shape = shape, "want shape [128], have [128, 1]");
-  REFUSED(bad.strides = strides, "want row-major strides [1], have [2]");
   REFUSED(bad.ndim = -3, "want 0 to 64 dimensions, have -3");
   REFUSED(bad.shape = NULL, "want a shape, have NULL");
   REFUSED(bad.data = NULL, "want memory, have null");
@@ -175,6 +174,13 @@ static void OfBindings(coconet_program* program) {
               "Bind p: its memory is bound to another tensor already, g");
   CHECK_FAILS(coconet_bind(program, both, overlapping, 2, &binding), COCONET_INVALID_ARGUMENT,
               "Bind p: its memory is bound to another tensor already, g");
+  DLTensor same = good;
+  int64_t zero = 0;
+  same.strides = &zero;
+  const DLTensor* const one_address[] = {&same};
+  CHECK_FAILS(coconet_bind(program, both + 1, one_address, 1, &binding), COCONET_INVALID_ARGUMENT,
+              "Bind p (f32[128] replicated): want strides that put no two elements at one address, "
+              "have [0]");
   CHECK_FAILS(coconet_bind(program, NULL, tensors, 1, &binding), COCONET_NOT_FOUND, "(NULL)");
   CHECK_FAILS(coconet_bind(program, g, NULL, 1, &binding), COCONET_INVALID_ARGUMENT,
               "Bind g: want a tensor, have NULL");

@@ -153,9 +153,11 @@ class BindingMatcher {
     RETURN_IF_ERROR(wanted.Check(foreign));
     const auto buffer = program_.session->BufferAt(foreign.data);
     if (buffer.has_value() && IsAllOf(*buffer, foreign)) return Place(tensor, *buffer, place);
-    RETURN_IF_ERROR(wanted.CheckStrides(foreign));
     const int64_t bytes = wanted.elements * static_cast<int64_t>(SizeOf(wanted.dtype));
-    RETURN_IF_ERROR(CheckRange(tensor, foreign.data, bytes));
+    if (foreign.on_gpu) RETURN_IF_ERROR(wanted.CheckRowMajor(foreign));
+    if (tensor.role == BufferRole::kOutput || tensor.updated)
+      RETURN_IF_ERROR(wanted.CheckDistinct(foreign));
+    if (foreign.row_major()) RETURN_IF_ERROR(CheckRange(tensor, foreign.data, bytes));
     const std::string why = WhyCopied(tensor, foreign, bytes);
     place.in_place = why.empty();
     if (!place.in_place) copied_.emplace(tensor.name, bytes > 0 ? why : "");
@@ -178,6 +180,7 @@ class BindingMatcher {
     const bool scalar = tensor.type.shape.empty();
     const int64_t align =
         scalar ? static_cast<int64_t>(SizeOf(tensor.type.dtype)) : kMemoryAlignment;
+    if (!foreign.row_major()) return "not row-major";
     if (HasGpu(rank_) && !foreign.on_gpu) return "the host's memory";
     if (buffer.symmetric) return "peers reach it";
     if (bytes < BytesOn(rank_, buffer)) return "without padding";

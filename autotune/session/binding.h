@@ -45,6 +45,11 @@ struct ForeignTensor {
 
   /// Whether consecutive elements have no gaps between them; extents of 1 may have any stride.
   bool row_major() const;
+  /// Whether its strides show that no two elements are at one address.
+  bool distinct() const;
+  /// Copies all elements, in row-major order, to `packed` or from it. Memory of the host.
+  void Pack(char* packed) const;
+  void Unpack(const char* packed) const;
 
   /// A vector of the host.
   static ForeignTensor Of(DType dtype, const void* data, int64_t elements) {
@@ -81,7 +86,9 @@ struct WantedTensor {
   /// Checks all but the strides.
   absl::Status Check(const ForeignTensor& tensor) const;
   /// Row-major.
-  absl::Status CheckStrides(const ForeignTensor& tensor) const;
+  absl::Status CheckRowMajor(const ForeignTensor& tensor) const;
+  /// No two elements at one address.
+  absl::Status CheckDistinct(const ForeignTensor& tensor) const;
 };
 
 /// Binds a tensor of a program to the caller's memory.
@@ -90,9 +97,10 @@ struct Binding {
   /// Memory of Session::Allocate or TunedProgram::Allocate, used in place. The binding shares it.
   std::optional<DeviceBuffer> buffer = std::nullopt;
   /// Or other memory. Where it is that of a DeviceBuffer, whole, it is used as such. Else it is
-  /// used in place where no peer reaches the tensor and the memory has its alignment (64 bytes) and
-  /// its padding (none, unless ranks cut it unevenly); else it is copied in and out at every Run,
-  /// with one warning that says why.
+  /// used in place where no peer reaches the tensor and the memory is row-major and has its
+  /// alignment (64 bytes) and its padding (none, unless ranks cut it unevenly); else it is copied
+  /// in and out at every Run, with one warning that says why. Memory of a GPU is row-major; of a
+  /// tensor that a step writes, no two elements are at one address.
   ForeignTensor foreign = {};
   bool accepts_slice = false;
 

@@ -88,7 +88,7 @@ absl::Status CheckWhole(absl::string_view operation,
                       .shape = std::vector<int64_t>()};
   for (const Dim& dim : tensor.type.shape) wanted.shape->push_back(dim.size);
   RETURN_IF_ERROR(wanted.Check(memory));
-  return wanted.CheckStrides(memory);
+  return wanted.CheckRowMajor(memory);
 }
 
 /// Collective, with COCONET_DEBUG >= 2. Checks that Replicated inputs are equal on all ranks.
@@ -162,6 +162,7 @@ absl::Status ReportIndices(const BoundRep& rep) {
 
 absl::Status RunWithCopies(const BoundRep& rep) {
   for (const HostCopy& copy : rep.copies_in) {
+    if (copy.strided != nullptr) copy.strided->Pack(static_cast<char*>(copy.host));
     Memory& storage = rep.Storage(*copy.tensor);
     RETURN_IF_ERROR(ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor),
                                static_cast<char*>(copy.host),
@@ -179,6 +180,7 @@ absl::Status RunWithCopies(const BoundRep& rep) {
     RETURN_IF_ERROR(ForEachRun(
         *copy.tensor, rep.PartHere(*copy.tensor), static_cast<char*>(copy.host),
         [&](int64_t at, char* packed, int64_t bytes) { return storage.Read(at, bytes, packed); }));
+    if (copy.strided != nullptr) copy.strided->Unpack(static_cast<const char*>(copy.host));
   }
   return absl::OkStatus();
 }

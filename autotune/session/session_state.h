@@ -112,6 +112,14 @@ struct CompiledProgram {
 struct HostCopy {
   const PlacedTensor* tensor = nullptr;
   void* host = nullptr;
+  /// Memory with gaps, or in another order: packed to `host` before the copy, or unpacked after it.
+  const ForeignTensor* strided = nullptr;
+};
+
+/// The caller's memory that is not row-major, and room for its elements in that order.
+struct StridedCopy {
+  ForeignTensor tensor;
+  std::vector<char> packed;
 };
 
 struct BoundRep {
@@ -122,6 +130,7 @@ struct BoundRep {
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
   std::unique_ptr<BoundPlan> plan;  // destroyed before its memory; null when the session is closed
   std::vector<HostCopy> copies_in, copies_out;
+  std::vector<std::unique_ptr<StridedCopy>> strided;  // of them
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
       scalars;                    // set by users, where the host does not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2

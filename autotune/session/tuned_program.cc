@@ -96,17 +96,25 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
   for (const PlacedTensor& tensor : compiled_->tensors) {
     const Backing& b = backing[tensor.buffer];
     if (b.binding == nullptr || b.in_place) continue;
-    void* const host = b.binding->foreign.data;
-    if (tensor.role != BufferRole::kOutput) rep->copies_in.push_back({&tensor, host});
-    if (tensor.role == BufferRole::kOutput || tensor.updated)
-      rep->copies_out.push_back({&tensor, host});
+    const ForeignTensor& foreign = b.binding->foreign;
+    HostCopy copy{.tensor = &tensor, .host = foreign.data};
+    if (!foreign.row_major()) {
+      StridedCopy& strided = *rep->strided.emplace_back(std::make_unique<StridedCopy>());
+      strided.tensor = foreign;
+      strided.tensor.element_bytes = SizeOf(tensor.type.dtype);
+      strided.packed.resize(ElementsOf(foreign.shape) * strided.tensor.element_bytes);
+      copy.host = strided.packed.data();
+      copy.strided = &strided.tensor;
+    }
+    if (tensor.role != BufferRole::kOutput) rep->copies_in.push_back(copy);
+    if (tensor.role == BufferRole::kOutput || tensor.updated) rep->copies_out.push_back(copy);
   }
   for (const PlacedTensor& tensor : compiled_->tensors) {
     const bool set_by_users = tensor.role == BufferRole::kInput && tensor.type.shape.empty() &&
                               backing[tensor.buffer].binding == nullptr;
     if (!set_by_users || rep->memory[tensor.buffer]->space() == nullptr) continue;
     auto& word = rep->scalars[&tensor] = std::make_unique<int64_t>(0);
-    rep->copies_in.push_back({&tensor, word.get()});
+    rep->copies_in.push_back({.tensor = &tensor, .host = word.get()});
   }
   rep->compare_replicas = GetEnv().debug >= 2;
   if (rep->compare_replicas) {

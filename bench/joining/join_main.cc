@@ -71,7 +71,8 @@ absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& optio
   const std::shared_ptr<Region> table = Gatherer::TableMemory();
   std::vector<double> ours, theirs;
   for (int round = 0; round < absl::GetFlag(FLAGS_rounds) + 1; ++round) {
-    ASSIGN_OR_RETURN(const double joined, TimeUs([&] { return Join(ranks, table, options, body); }));
+    ASSIGN_OR_RETURN(const double joined,
+                     TimeUs([&] { return Join(ranks, table, options, body); }));
     ASSIGN_OR_RETURN(const double run, TimeUs([&] { return RunRanks(ranks, body, options); }));
     if (round == 0) continue;  // tunes
     ours.push_back(joined);

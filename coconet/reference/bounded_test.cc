@@ -220,6 +220,11 @@ TEST(BoundedPointwise, IntegersAreExact) {
   EXPECT_GE(Binary(Pw::kMul, Near(10, 1), Near(3, 0), DType::kI64).error[0], 3);
   // Doubles do not hold such products.
   EXPECT_EQ(Binary(Pw::kMul, Near(1e10, 0), Near(1e10, 0), DType::kI64).error[0], kInfinity);
+  // 2^53 + 1 and 3 * 3002399751580331, which is the same, become 2^53.
+  EXPECT_EQ(Binary(Pw::kAdd, Near(0x1p53, 0), Near(1, 0), DType::kI64).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kMul, Near(3, 0), Near(3002399751580331, 0), DType::kI64).error[0],
+            kInfinity);
+  EXPECT_EQ(Binary(Pw::kAdd, Near(0x1p53 - 2, 0), Near(1, 0), DType::kI64).error[0], 0);
 }
 
 TEST(BoundedScalar, CarriesTheRoundingOfTheConstant) {

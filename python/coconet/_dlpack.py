@@ -81,6 +81,10 @@ _NEW, _USED = b"dltensor", b"used_dltensor"  # capsules keep the address of thei
 _DELETER = ctypes.CFUNCTYPE(None, c_void_p)
 
 
+#: What `view` raises.
+NO_VIEW = (TypeError, ValueError, BufferError, RuntimeError)
+
+
 class View:
     """A DLTensor of an array that somebody owns; keeps the array alive."""
 

@@ -7,7 +7,7 @@ import os
 import pathlib
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64,
                     c_size_t, c_uint8, c_uint16, c_uint64, c_void_p)
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, NoReturn, Optional, Sequence
 
 from coconet._errors import Unavailable, error_of
 
@@ -178,3 +178,10 @@ def check(status: int) -> None:
 def call(name: str, *arguments: Any) -> None:
     """Calls coconet_`name`, which returns a status."""
     check(getattr(library(), "coconet_" + name)(*arguments))
+
+
+def refuse(failure: Exception, name: str, *arguments: Any) -> NoReturn:
+    """Raises `failure`, after the collective call coconet_`name` with arguments that are an error
+    (NULL): so it is one on the other ranks, too, which have none of their own."""
+    getattr(library(), "coconet_" + name)(*arguments)
+    raise failure

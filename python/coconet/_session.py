@@ -16,8 +16,8 @@ from coconet import _groups
 from coconet._array import Array
 from coconet._dlpack import dl_dtype, dtype_name, int64s
 from coconet._errors import FailedPrecondition, Unavailable, error_of
-from coconet._library import (INTERRUPTED, LINE, DLManagedTensor, Options, Size, call, check,
-                              last_error, library)
+from coconet._library import (INTERRUPTED, LINE, DLDataType, DLManagedTensor, Options, Size, call,
+                              check, last_error, library, refuse)
 from coconet._tuned import Ended, TunedProgram
 from coconet.program import Program
 
@@ -200,18 +200,14 @@ class Session:
         is a number, or a list of numbers for a program over a list of tensors:
         `session.compile("adam.coco", N=1 << 24)`, `session.compile(text, N=[1024, 4096])`.
         """
-        text = _text_of(program)
-        every = {**(sizes or {}), **named_sizes}
-        lists = [(symbol, list(value) if isinstance(value, Sequence) else [value])
-                 for symbol, value in every.items()]
-        array = (Size * max(1, len(lists)))()
-        for size, (symbol, values) in zip(array, lists):
-            if isinstance(every[symbol], str) or not all(hasattr(x, "__index__") for x in values):
-                raise TypeError(f"size {symbol}={every[symbol]!r}: want an integer, or a list of "
-                                "integers")
-            size.symbol, size.values, size.count = symbol.encode(), int64s(values), len(values)
         handle = c_void_p()
-        status = library().coconet_compile(self._open_handle(), text.encode(), array, len(lists),
+        try:
+            text = _text_of(program)
+            every = {**(sizes or {}), **named_sizes}
+            array = _sizes_of(every)
+        except (TypeError, ValueError, OSError) as failure:
+            refuse(failure, "compile", self._open_handle(), None, None, 0, byref(handle))
+        status = library().coconet_compile(self._open_handle(), text.encode(), array, len(every),
                                            byref(handle))
         if status:
             self._interrupt = self._interrupt or error_of(
@@ -225,10 +221,14 @@ class Session:
 
         `dtype` is a name of the language ("f32"), or a dtype of NumPy or PyTorch.
         """
-        dims = [shape] if isinstance(shape, int) else list(shape)
         managed = POINTER(DLManagedTensor)()
-        call("allocate", self._open_handle(), dl_dtype(dtype_name(dtype)), len(dims), int64s(dims),
-             byref(managed))
+        try:
+            element = dl_dtype(dtype_name(dtype))
+            dims = [shape] if isinstance(shape, int) else list(shape)
+            extents = int64s(dims)
+        except (TypeError, ValueError) as failure:
+            refuse(failure, "allocate", self._open_handle(), DLDataType(), 0, None, byref(managed))
+        call("allocate", self._open_handle(), element, len(dims), extents, byref(managed))
         return Array(managed)
 
     def write_trace(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -259,6 +259,17 @@ class Session:
         if self._handle is None:
             return "coconet.Session(closed)"
         return f"coconet.Session(rank {self.rank} of {self.ranks})"
+
+
+def _sizes_of(sizes: Sizes) -> Any:
+    """An array of C's, with one element where there are none."""
+    array = (Size * max(1, len(sizes)))()
+    for size, (symbol, value) in zip(array, sizes.items()):
+        values = list(value) if isinstance(value, Sequence) else [value]
+        if isinstance(value, str) or not all(hasattr(x, "__index__") for x in values):
+            raise TypeError(f"size {symbol}={value!r}: want an integer, or a list of integers")
+        size.symbol, size.values, size.count = symbol.encode(), int64s(values), len(values)
+    return array
 
 
 def _text_of(program: Any) -> str:

@@ -10,9 +10,9 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTupl
                     Tuple, Union)
 
 from coconet._array import Array, numpy_dtype
-from coconet._dlpack import View, dl_dtype, make_tensor, name_of_dl_dtype, view
+from coconet._dlpack import NO_VIEW, View, dl_dtype, make_tensor, name_of_dl_dtype, view
 from coconet._errors import FailedPrecondition, NotFound
-from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library)
+from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library, refuse)
 
 if TYPE_CHECKING:
     from coconet._session import Session
@@ -105,15 +105,21 @@ class TunedProgram:
             else:
                 every[name] = value
         views: List[View] = []
-        for name, array in every.items():
+        refusal: Optional[TypeError] = None
+        names = (c_char_p * max(1, len(every)))(*(name.encode() for name in every))
+        tensors = (POINTER(DLTensor) * max(1, len(every)))()
+        for i, (name, array) in enumerate(every.items()):
             try:
                 views.append(view(array))
-            except (TypeError, ValueError, BufferError, RuntimeError) as failure:
-                raise TypeError(f"bind({name}): {failure}") from failure
-        names = (c_char_p * max(1, len(every)))(*(name.encode() for name in every))
-        tensors = (POINTER(DLTensor) * max(1, len(views)))(*(each.pointer for each in views))
+                tensors[i] = views[-1].pointer
+            except NO_VIEW as failure:
+                refusal = TypeError(f"bind({name}): {failure}")
+                refusal.__cause__ = failure
         handle = c_void_p()
-        call("bind", self._handle, names, tensors, len(views), byref(handle))
+        arguments = self._handle, names, tensors, len(every), byref(handle)
+        if refusal is not None:
+            refuse(refusal, "bind", *arguments)
+        call("bind", *arguments)
         return Binding(self, handle.value or 0, views)
 
     def explain(self) -> str:
@@ -227,7 +233,7 @@ class Binding:
         layout; of a local one, this rank's. Collective. Returns `into`, an array in the memory of
         the host, or else a new NumPy array (of bf16: of ml_dtypes', or uint16 with its bits)."""
         if into is not None:
-            call("read", self._open_handle(), name.encode(), view(into).pointer)
+            self._copy("read", name, into)
             return into
         tensor = self.program.tensor(name)
         new = _new_numpy(tensor)
@@ -242,7 +248,15 @@ class Binding:
             like = _new_numpy(self.program.tensor(name))
             like[...] = source
             source = like
-        call("write", self._open_handle(), name.encode(), view(source).pointer)
+        self._copy("write", name, source)
+
+    def _copy(self, call_name: str, name: str, array: Any) -> None:
+        handle = self._open_handle()
+        try:
+            memory = view(array)
+        except NO_VIEW as failure:
+            refuse(failure, call_name, handle, name.encode(), None)
+        call(call_name, handle, name.encode(), memory.pointer)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes all states to one file, for any schedule and number of ranks. Collective."""

@@ -80,7 +80,7 @@ absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, in
 }  // namespace
 
 absl::StatusOr<std::vector<std::shared_ptr<Region>>> ProcessSharing::Share(int64_t bytes,
-                                                                              int64_t present) {
+                                                                           int64_t present) {
   const absl::StatusOr<Shared> own = MakeOwn(bytes, present);
   Offer offer{};
   if (own.ok()) {

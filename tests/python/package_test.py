@@ -168,18 +168,34 @@ class ArrayTest(unittest.TestCase):
         del g, p
         gc.collect()
 
+    def test_arrays_with_gaps_are_copied_with_a_warning(self):
+        tuned = self.session.compile(MOMENTUM, N=6)
+        table = np.full((6, 3), 7, np.float32)
+        with self.assertWarnsRegex(RuntimeWarning, r"^coconet: p: .*copied.*\(not row-major\)"):
+            bound = tuned.bind(g=np.ones(6, np.float32), p=table[::-1, 1])
+        with bound:
+            bound.set(lr=2)
+            bound.run()
+            bound.run()
+        np.testing.assert_array_equal(table, [[7, 2, 7]] * 6)
+
     def test_bad_arrays_are_errors_in_words(self):
         tuned = self.session.compile(MOMENTUM, N=6)
         good = np.zeros(6, np.float32)
         for words, array in [
                 ("f32", np.zeros(6)), ("5|6", np.zeros(5, np.float32)),
-                ("stride|row-major|contiguous", np.zeros(12, np.float32)[::2]),
                 ("want an array", "text"), ("other order", np.zeros(6, ">f4")),
                 ("complex", np.zeros(6, np.complex64))]:
             with self.assertRaisesRegex((coconet.InvalidArgument, TypeError), words):
                 tuned.bind(g=array, p=good)
         with self.assertRaisesRegex(coconet.Error, "nothing"):
             tuned.bind(nothing=good)
+        same = np.lib.stride_tricks.as_strided(good, strides=(0,))
+        with self.assertRaisesRegex(coconet.InvalidArgument, r"two elements at one .*have \[0\]"):
+            tuned.bind(p=same)
+        with self.assertRaisesRegex(coconet.InvalidArgument, "row-major"):
+            with tuned.bind() as bound:
+                bound.read("p", np.zeros(12, np.float32)[::2])
 
     def test_bad_calls_are_errors_in_words(self):
         with self.assertRaisesRegex(ValueError, "line 3"):
