@@ -88,8 +88,10 @@ NO_VIEW = (TypeError, ValueError, BufferError, RuntimeError)
 class View:
     """A DLTensor of an array that somebody owns; keeps the array alive."""
 
-    def __init__(self, tensor: DLTensor, owner: Any, deleter: int = 0, managed: int = 0):
+    def __init__(self, tensor: DLTensor, owner: Any, deleter: int = 0, managed: int = 0,
+                 is_read_only: bool = False):
         self.tensor = tensor
+        self.is_read_only = is_read_only
         self._owner = owner  # what the tensor points into
         self._deleter, self._managed = deleter, managed
 
@@ -115,11 +117,20 @@ def make_tensor(data: int, dtype: DLDataType, shape: Sequence[int],
     return tensor, kept
 
 
-def view(array: Any) -> View:
+def view(array: Any, is_written: bool = False) -> View:
     """The memory of an array: one of this package, NumPy, PyTorch, JAX, or with `__dlpack__`.
 
-    Nothing is copied. TypeError for what has no memory that DLPack describes.
+    Nothing is copied. TypeError for what has no memory that DLPack describes, ValueError for a
+    read-only array where it `is_written`.
     """
+    found = _view_of(array)
+    if is_written and found.is_read_only:
+        raise ValueError(f"want an array that can be written, have a read-only one "
+                         f"({type(array).__module__}.{type(array).__name__})")
+    return found
+
+
+def _view_of(array: Any) -> View:
     own = getattr(array, "_coconet_view", None)
     if own is not None:
         return own()
@@ -153,7 +164,7 @@ def _view_of_interface(array: Any) -> View:
         strides = [stride // (bits // 8) for stride in strides]
     tensor, kept = make_tensor(interface["data"][0], DLDataType(code, bits, 1),
                                interface["shape"], strides)
-    return View(tensor, (array, kept))
+    return View(tensor, (array, kept), is_read_only=interface["data"][1])
 
 
 def dtype_name_or_none(dtype: Any) -> Optional[str]:
@@ -178,7 +189,9 @@ def _view_of_dlpack(array: Any) -> View:
     ctypes.memmove(byref(tensor), byref(struct.dl_tensor), ctypes.sizeof(DLTensor))
     if is_bool:
         tensor.dtype = dl_dtype("bool")
-    return View(tensor, (array, struct), struct.deleter or 0, managed)
+    jax = sys.modules.get("jax")
+    is_read_only = jax is not None and isinstance(array, jax.Array)
+    return View(tensor, (array, struct), struct.deleter or 0, managed, is_read_only)
 
 
 class _Export:

@@ -7,7 +7,7 @@ import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_void_p
 from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional,
-                    Tuple, Union)
+                    Set, Tuple, Union)
 
 from coconet._array import Array, numpy_dtype
 from coconet._dlpack import NO_VIEW, View, dl_dtype, make_tensor, name_of_dl_dtype, view
@@ -77,6 +77,11 @@ class TunedProgram:
             self._tensors = found
         return self._tensors
 
+    @property
+    def _inputs(self) -> Set[str]:
+        """The tensors that no step writes."""
+        return {tensor.name for tensor in self.tensors.values() if tensor.role == "input"}
+
     def tensor(self, name: str) -> Tensor:
         """NotFound where the program has no such tensor."""
         if name not in self.tensors:
@@ -110,7 +115,7 @@ class TunedProgram:
         tensors = (POINTER(DLTensor) * max(1, len(every)))()
         for i, (name, array) in enumerate(every.items()):
             try:
-                views.append(view(array))
+                views.append(view(array, name not in self._inputs))
                 tensors[i] = views[-1].pointer
             except NO_VIEW as failure:
                 refusal = TypeError(f"bind({name}): {failure}")
@@ -232,39 +237,54 @@ class Binding:
         """A tensor's elements, in canonical form: all of the whole tensor, row-major, whatever its
         layout; of a local one, this rank's. Collective. Returns `into`, an array in the memory of
         the host, or else a new NumPy array (of bf16: of ml_dtypes', or uint16 with its bits)."""
-        if into is not None:
-            self._copy("read", name, into)
-            return into
-        tensor = self.program.tensor(name)
-        new = _new_numpy(tensor)
-        to, kept = make_tensor(new.ctypes.data, dl_dtype(tensor.dtype), tensor.shape)
-        call("read", self._open_handle(), name.encode(), byref(to))
-        del kept
-        return new
+        results = [into]
+
+        def memory() -> View:
+            if into is not None:
+                return view(into, is_written=True)
+            tensor = self.program.tensor(name)
+            new = results[0] = _new_numpy(tensor)
+            to, kept = make_tensor(new.ctypes.data, dl_dtype(tensor.dtype), tensor.shape)
+            return View(to, (new, kept))
+
+        self._copy("read", name, memory)
+        return results[0]
 
     def write(self, name: str, source: Any) -> None:
         """Sets a tensor's elements, in canonical form. Collective."""
-        if isinstance(source, (int, float, bool, list, tuple)):
+
+        def memory() -> View:
+            if not isinstance(source, (int, float, bool, list, tuple)):
+                return view(source)
             like = _new_numpy(self.program.tensor(name))
             like[...] = source
-            source = like
-        self._copy("write", name, source)
+            return view(like)
 
-    def _copy(self, call_name: str, name: str, array: Any) -> None:
+        self._copy("write", name, memory)
+
+    def _copy(self, call_name: str, name: str, memory: Callable[[], View]) -> None:
         handle = self._open_handle()
         try:
-            memory = view(array)
-        except NO_VIEW as failure:
+            copied = memory()
+        except (*NO_VIEW, NotFound) as failure:
             refuse(failure, call_name, handle, name.encode(), None)
-        call(call_name, handle, name.encode(), memory.pointer)
+        call(call_name, handle, name.encode(), copied.pointer)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes all states to one file, for any schedule and number of ranks. Collective."""
-        call("save", self._open_handle(), os.fsencode(path))
+        self._with_file("save", path)
 
     def load(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Reads states from a file. Collective."""
-        call("load", self._open_handle(), os.fsencode(path))
+        self._with_file("load", path)
+
+    def _with_file(self, call_name: str, path: Any) -> None:
+        handle = self._open_handle()
+        try:
+            encoded = os.fsencode(path)
+        except TypeError as failure:
+            refuse(failure, call_name, handle, None)
+        call(call_name, handle, encoded)
 
     def close(self) -> None:
         """Frees the binding. Collective on GPUs. Twice is harmless."""

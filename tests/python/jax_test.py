@@ -42,6 +42,12 @@ class JaxTest(unittest.TestCase):
                 copied = jnp.array(jax.dlpack.from_dlpack(s))
             self.assertTrue((copied == want).all())
 
+    def test_refuses_to_write_what_is_immutable(self):
+        with coconet.Session(**FAST) as session:
+            tuned = session.compile(SCALED, R=5, C=7)
+            with self.assertRaisesRegex(TypeError, "read-only"):
+                tuned.bind(s=jnp.zeros((5, 7), dtype=jnp.float32))
+
     def test_refuses_other_dtypes_and_shapes(self):
         with coconet.Session(**FAST) as session:
             tuned = session.compile(SCALED, R=5, C=7)

@@ -190,6 +190,12 @@ class ArrayTest(unittest.TestCase):
                 tuned.bind(g=array, p=good)
         with self.assertRaisesRegex(coconet.Error, "nothing"):
             tuned.bind(nothing=good)
+        fixed = np.zeros(6, np.float32)
+        fixed.setflags(write=False)
+        with tuned.bind(g=fixed) as bound:
+            for call in (lambda: tuned.bind(p=fixed), lambda: bound.read("p", fixed)):
+                with self.assertRaisesRegex((TypeError, ValueError), "read-only.*numpy.ndarray"):
+                    call()
         same = np.lib.stride_tricks.as_strided(good, strides=(0,))
         with self.assertRaisesRegex(coconet.InvalidArgument, r"two elements at one .*have \[0\]"):
             tuned.bind(p=same)
@@ -218,6 +224,41 @@ class ArrayTest(unittest.TestCase):
                 session.compile(MOMENTUM, N=12)
         with self.assertRaisesRegex(coconet.FailedPrecondition, "closed"):
             session.compile(MOMENTUM, N=12)
+
+    def test_what_python_refuses_on_one_rank_is_an_error_on_all(self):
+        def body(group):
+            is_bad, failures = group.rank == 1, []
+
+            def fails(run):
+                try:
+                    run()
+                except (coconet.Error, TypeError, ValueError, OSError) as failure:
+                    failures.append(f"{type(failure).__name__}: {failure}")
+
+            with coconet.Session(group, timeout=10, **FAST) as session:
+                fails(lambda: session.compile("missing.coco" if is_bad else MOMENTUM, N=4))
+                fails(lambda: session.compile(MOMENTUM, N="four" if is_bad else 4))
+                fails(lambda: session.allocate("f33" if is_bad else "f32", 4))
+                tuned = session.compile(MOMENTUM, N=4)
+                fails(lambda: tuned.bind(p=None if is_bad else np.zeros(4, np.float32)))
+                with tuned.bind() as bound:
+                    fails(lambda: bound.write("g", [1, 2] if is_bad else [1, 2, 3, 4]))
+                    fails(lambda: bound.read("p", "text" if is_bad else np.zeros(4, np.float32)))
+                    fails(lambda: bound.read("q" if is_bad else "p"))
+                    bound.write("g", np.full(4, 3, np.float32))
+                    bound.set(lr=1)
+                    bound.run()
+                    return failures, list(bound["p"])
+
+        (good, p), (bad, _) = run_threads(2, body)
+        self.assertEqual(p, [-3] * 4)
+        self.assertEqual([text.partition(":")[0] for text in bad],
+                         ["FileNotFoundError", "TypeError", "ValueError", "TypeError",
+                          "ValueError", "TypeError", "NotFound"])
+        for text, words in zip(good, ["compile: text", "compile: text", "allocate: want a dtype",
+                                      "Bind p: want a tensor", "Write g: want a tensor",
+                                      "Read p: want a tensor", "Read q: no such tensor"]):
+            self.assertRegex(text, f"(InvalidArgument|NotFound): rank 1: .*{words}")
 
     def test_a_type_error_names_the_line_of_python(self):
         p = coconet.Program("wrong")
