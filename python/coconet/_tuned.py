@@ -105,7 +105,9 @@ class TunedProgram:
         """
         every: Dict[str, Any] = {}
         for name, value in {**(arrays or {}), **named}.items():
-            if isinstance(value, (list, tuple)):
+            if isinstance(value, (list, tuple)) and len(value) == 1 and name in self.tensors:
+                every[name] = value[0]  # one size is no list
+            elif isinstance(value, (list, tuple)):
                 every.update((f"{name}.{i}", array) for i, array in enumerate(value))
             else:
                 every[name] = value

@@ -86,6 +86,14 @@ class SessionTest(unittest.TestCase):
         for array, gradient in zip(arrays, gradients):
             np.testing.assert_array_equal(array, -gradient)
 
+    def test_lists_of_one_tensor_bind_lists_of_one_array(self):
+        array = np.zeros(3, np.float32)
+        with coconet.Session(**FAST) as session:
+            with session.compile(MOMENTUM, N=[3]).bind(p=[array], g=[np.ones(3, np.float32)]) as b:
+                b.set(lr=1)
+                b.run()
+        np.testing.assert_array_equal(array, -1)
+
     def test_states_are_saved_and_loaded(self):
         with tempfile.TemporaryDirectory() as folder, coconet.Session(**FAST) as session:
             bound, g, p = momentum(session, 64)
