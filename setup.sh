@@ -12,7 +12,7 @@
 #                               include, bin, files for pkg-config and CMake (docs/embedding.md)
 #   ./setup.sh --wheel=DIR      also builds the Python package (docs/python.md) as a wheel in the folder DIR
 #   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
-#   ./setup.sh --torch          also installs PyTorch and mpi4py, for the tests of the Python package (//tests/python)
+#   ./setup.sh --torch          also installs PyTorch, mpi4py and mypy, for the tests of the Python package (//tests/python)
 #   ./setup.sh --pypi           also installs PyPI's current PyTorch, JAX and mpi4py into a folder of their own, for the
 #                               long test of the Python package (a download of 2.5 GB)
 #   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
@@ -29,7 +29,7 @@ readonly PACKAGES=(
 )
 # What only tests use: nothing is compiled against it.
 readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy python3-pip python3-venv)
-readonly TORCH_PACKAGES=(python3-torch python3-mpi4py)
+readonly TORCH_PACKAGES=(python3-torch python3-mpi4py mypy)
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"

@@ -12,7 +12,7 @@ def main() -> int:
         print("usage: python -m coconet sweep|cache ARGUMENTS...  (sweep --help)", file=sys.stderr)
         return 0 if arguments in (["--help"], ["-h"]) else 2
     argv = (ctypes.c_char_p * (len(arguments) + 1))(*(each.encode() for each in arguments), None)
-    return library().coconet_command(len(arguments), argv)
+    return int(library().coconet_command(len(arguments), argv))
 
 
 if __name__ == "__main__":

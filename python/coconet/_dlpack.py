@@ -133,7 +133,8 @@ def view(array: Any, is_written: bool = False) -> View:
 def _view_of(array: Any) -> View:
     own = getattr(array, "_coconet_view", None)
     if own is not None:
-        return own()
+        viewed: View = own()
+        return viewed
     if hasattr(array, "__array_interface__"):
         return _view_of_interface(array)
     if hasattr(array, "__dlpack__"):
@@ -205,12 +206,12 @@ class _Export:
         self.address = ctypes.addressof(self.struct)
 
 
-@_DELETER
+@_DELETER  # type: ignore[untyped-decorator, misc]
 def _delete(address: int) -> None:
     _Export.live.pop(address, None)
 
 
-@ctypes.PYFUNCTYPE(None, c_void_p)
+@ctypes.PYFUNCTYPE(None, c_void_p)  # type: ignore[untyped-decorator, misc]
 def _capsule_destructor(capsule: int) -> None:
     """Frees what nobody took out of the capsule."""
     is_new = _is_valid(capsule, _NEW)

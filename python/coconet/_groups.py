@@ -117,7 +117,8 @@ def _torch_exchange(group: Any) -> Exchange:
     elif group is c10d._get_default_group():
         ranks = tuple(range(dist.get_world_size(group)))
     else:
-        ranks = tuple(sorted(c10d._pg_group_ranks[group], key=c10d._pg_group_ranks[group].get))
+        places = c10d._pg_group_ranks[group]
+        ranks = tuple(sorted(places, key=lambda rank: int(places[rank])))
     store = c10d._get_default_store()
     if store is not None:
         return _StoreExchange(rank, ranks, store)

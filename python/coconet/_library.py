@@ -165,7 +165,7 @@ def _declare(loaded: ctypes.CDLL, name: str, result: Any, arguments: Sequence[An
 
 def last_error() -> str:
     """The calling thread's last failure."""
-    text = library().coconet_last_error()
+    text: Optional[bytes] = library().coconet_last_error()
     return text.decode(errors="replace") if text else ""
 
 

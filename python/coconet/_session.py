@@ -10,7 +10,7 @@ import sys
 import warnings
 import weakref
 from ctypes import POINTER, byref, c_void_p
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Set, Union
 
 from coconet import _groups
 from coconet._array import Array
@@ -144,7 +144,7 @@ class Session:
         generator resumes inside of its try."""
         this = weakref.ref(self)
 
-        def poll() -> Any:
+        def poll() -> Generator[int, Any, None]:
             answer = 0
             while True:
                 try:
@@ -175,21 +175,21 @@ class Session:
     @property
     def rank(self) -> int:
         """This rank's number, from 0."""
-        return library().coconet_session_rank(self._open_handle())
+        return int(library().coconet_session_rank(self._open_handle()))
 
     @property
     def ranks(self) -> int:
         """Number of ranks, of all stages."""
-        return library().coconet_session_ranks(self._open_handle())
+        return int(library().coconet_session_ranks(self._open_handle()))
 
     @property
     def stage(self) -> int:
         """The pipeline stage that this rank is in, from 0."""
-        return library().coconet_session_stage(self._open_handle())
+        return int(library().coconet_session_stage(self._open_handle()))
 
     @property
     def stages(self) -> int:
-        return library().coconet_session_stages(self._open_handle())
+        return int(library().coconet_session_stages(self._open_handle()))
 
     def compile(self, program: Union[str, "os.PathLike[str]", Program],
                 sizes: Optional[Sizes] = None, /,

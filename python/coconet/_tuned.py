@@ -35,7 +35,7 @@ class Tensor(NamedTuple):
     #: This rank's elements as the schedule keeps them, in canonical order: the first (-1: more than
     #: one run), and how many.
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides that of tuples
 
 
 class TunedProgram:

@@ -37,7 +37,8 @@ import math
 import os
 import re
 import sys
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from types import FrameType
+from typing import Any, List, Optional, Sequence, Set, Tuple, Union
 
 from coconet._dlpack import dtype_name
 
@@ -51,7 +52,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.,+*/() -]*\Z")
 
 def _place() -> str:
     """The line of Python, outside of this package, that is being run."""
-    frame = sys._getframe(1)
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -231,7 +232,7 @@ class Program:
         self.name = name
         self._lines = ["coconet 1", f"program {name}"]
         self._places = ["", ""]  # the line of Python that wrote each line
-        self._names: set = set()
+        self._names: Set[str] = set()
 
     @staticmethod
     def _check_name(name: str) -> None:

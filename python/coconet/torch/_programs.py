@@ -7,7 +7,7 @@ written out (names end with "_0", "_1").
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import coconet
 from coconet.program import Value
@@ -63,7 +63,7 @@ class _Tensor:
     """The declarations of a tensor (or of all tensors of a list), and its step."""
 
     def __init__(self, form: Form, program: coconet.Program, suffix: str, dtype: str,
-                 shared: Any):
+                 shared: Dict[str, Value]):
         self.form, self.program, self.suffix, self.dtype = form, program, suffix, dtype
         self.math = "f64" if dtype == "f64" else "f32"
         self.shared = shared
@@ -147,7 +147,7 @@ class _Tensor:
 def program_of(form: Form) -> coconet.Program:
     """The program of a step; outputs "norm" (of clipped ones) and "bad" (of checked ones)."""
     program = coconet.Program("fused_" + form.kind)
-    shared: dict = {}
+    shared: Dict[str, Value] = {}
     if form.is_written_out:
         tensors = [_Tensor(form, program, f"_{i}", dtype, shared)
                    for i, dtype in enumerate(form.dtypes)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 import torch.distributed as dist
@@ -35,7 +35,7 @@ def check_equal(group: Any, session: coconet.Session, what: str, value: Any) -> 
     if not is_torch_group(group):
         return  # compiling compares programs and sizes
     digest = hashlib.sha256(json.dumps(value).encode()).hexdigest()
-    everyone = [None] * session.ranks
+    everyone: List[Any] = [None] * session.ranks
     dist.all_gather_object(everyone, digest, group=group)
     for rank, other in enumerate(everyone):
         if other != everyone[0]:
@@ -67,4 +67,4 @@ def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> Non
 
 def _global_rank(group: Any) -> int:
     get = getattr(dist, "get_global_rank", None)
-    return get(group, 0) if get is not None else dist.distributed_c10d.get_global_rank(group, 0)
+    return int((get or dist.distributed_c10d.get_global_rank)(group, 0))
