@@ -24,6 +24,11 @@ WaitTerms GraceOf(const WaitTerms& terms) {
   return {.spins = 0, .timeout_ns = terms.timeout_ns / kGrace};
 }
 
+/// For messages of ranks that have all sent theirs, one of which may have died since.
+WaitTerms LastCall(const WaitTerms& terms) {
+  return {.spins = 0, .timeout_ns = std::min(terms.timeout_ns / kGrace, int64_t{1000000000})};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> MpiExchange::AllGather(absl::string_view mine) {
@@ -113,8 +118,11 @@ absl::Status MpiExchange::Await(Round& round) {
     end = WaitUntil(GraceOf(terms_), ready, in_vain);
     if (end == WaitEnd::kReady) hearsay_.note(-1);
   }
+  // A rank may leave because of what this exchange told it, before MPI has told others.
+  if (end == WaitEnd::kInVain && node_.size == size_ && AbsentHere() < 0)
+    end = WaitUntil(LastCall(terms_), ready, [] { return false; });
   if (end == WaitEnd::kReady) return status;
-  if (end == WaitEnd::kInVain) return board_->Left();
+  if (board_.has_value() && !board_->Left().ok()) return board_->Left();
   const int absent = AbsentHere() >= 0 ? AbsentHere() : AbsentElsewhere();
   if (absent >= 0)
     return absl::DeadlineExceededError(

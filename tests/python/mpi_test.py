@@ -41,7 +41,7 @@ def of_rank():
     from mpi4py import MPI  # initialises MPI
     world = MPI.COMM_WORLD
     check_sums(world)
-    # The last rank alone; the others in the opposite order. Twice: a left world can be joined again.
+    # The last rank alone; the others in the opposite order. Twice: a world can be joined again.
     is_last = world.Get_rank() == world.Get_size() - 1
     part = world.Split(int(is_last), -world.Get_rank())
     check_sums(part)
