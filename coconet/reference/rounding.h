@@ -11,7 +11,7 @@ namespace coconet {
 // What rounding does to the bounds of the interpreter's values (bounded.h).
 
 inline constexpr double kUndetermined = std::numeric_limits<double>::infinity();
-/// Doubles hold every integer up to here, and round none that they do not hold to one of these.
+/// Doubles hold every integer up to here; none above rounds to one of these.
 inline constexpr double kExactIntegers = 9007199254740991.0;  // 2^53 - 1
 
 /// What storing or computing in a type adds to a bound.

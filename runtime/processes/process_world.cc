@@ -43,7 +43,8 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
       TermsFor(place.local_size, static_cast<int>(place.cores.size()), request.timeout_s);
 
   // Memory that all of a board group share: the board, which is in that of its lowest rank, then
-  // what the transport wants, then the libraries' staging buffers.
+  // what the transport wants, then the libraries' staging buffers, which their owners populate when
+  // they first use them.
   const Members board_group = transport_->BoardGroup(mesh), group = SharingMemory(mesh, rank);
   const int64_t transport_begin = RoundUp(Board::Bytes(size), kPage),
                 present = transport_begin + RoundUp(transport_->SharedBytes(mesh), kPage),

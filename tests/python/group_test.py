@@ -8,39 +8,17 @@ import tempfile
 import time
 import unittest
 
-import numpy as np
-
 import coconet
 from meeting import FolderGroup, run_ranks, start_ranks
-
-PROGRAM = """coconet 1
-program sum_and_keep
-input x : f64[N] local
-state s : f64[N]
-output y = update(s, s + all_reduce(sum, x))
-"""
-
-
-def session_of(folder, rank, size, **options):
-    return coconet.Session(FolderGroup(folder, rank, size), cache_file=":none:", effort="fast",
-                           budget=1, **options)
+from sums import PROGRAM, check_sums, session_of
 
 
 def sums(folder, rank, size):
-    with session_of(folder, rank, size) as session:
-        assert (session.rank, session.ranks) == (rank, size)
-        x, y = session.allocate("f64", 1000), np.zeros(1000)
-        with session.compile(PROGRAM, N=1000).bind(x=x, y=y) as bound:
-            for step in range(1, 4):
-                x.numpy()[:] = step * (rank + 1) + np.arange(1000)
-                bound.run()
-            assert (bound.read("s") == y).all()
-    total = sum(step * sum(range(1, size + 1)) + size * np.arange(1000) for step in range(1, 4))
-    assert (y == total).all(), (y, total)
+    check_sums(FolderGroup(folder, rank, size), rank, size)
 
 
 def differ(folder, rank, size):
-    with session_of(folder, rank, size, timeout=5) as session:
+    with session_of(FolderGroup(folder, rank, size), timeout=5) as session:
         try:
             session.compile(PROGRAM, N=10 + rank)
         except coconet.Error as failure:
@@ -48,7 +26,7 @@ def differ(folder, rank, size):
 
 
 def dies(folder, rank, size):
-    session = session_of(folder, rank, size, timeout=5)
+    session = session_of(FolderGroup(folder, rank, size), timeout=5)
     bound = session.compile(PROGRAM, N=100).bind()
     bound.run()
     if rank == 1:
