@@ -106,6 +106,10 @@ absl::Status Communicator::AllGather(const void* in, void* out, int64_t count, D
       in, out);
 }
 
+absl::Status Rank::CheckOnGpu(const void* /*address*/) const {
+  return absl::InvalidArgumentError("want memory of the host, have memory of a GPU");
+}
+
 absl::Status BoundPlan::RunSteps(int64_t steps) {
   for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Advance());
   return Wait();

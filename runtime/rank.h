@@ -194,6 +194,15 @@ class Rank {
     return Allocate(bytes, /*symmetric=*/false);
   }
 
+  /// `bytes` bytes of the caller's, at `address`: in memory of the rank's GPU, or of the host where
+  /// it has none. The caller keeps them until no rank has the result. Collective when `symmetric`:
+  /// then ranks that share memory can address each other's, whose sizes may differ; on all ranks
+  /// Unimplemented where one cannot let its peers address it.
+  virtual absl::StatusOr<std::unique_ptr<Memory>> Adopt(void* address, int64_t bytes,
+                                                        bool symmetric) = 0;
+  /// OK if the rank's GPU has the byte at `address`; else InvalidArgument that says who does.
+  virtual absl::Status CheckOnGpu(const void* address) const;
+
   /// Name and version of a matrix library that was opened at run time: "cublaslt 13.0.2"; "" if it
   /// is part of this build or missing.
   virtual std::string Products() { return ""; }

@@ -17,6 +17,7 @@ constexpr int64_t kBytes = 100;
 /// A device's memory: bytes at address kFar.
 class Faraway final : public FarSpace {
  public:
+  int gpu() const override { return 0; }
   absl::Status Copy(const void* from, int64_t bytes, void* to) const override {
     if (fails) return absl::InternalError("no way there");
     ++copies;

@@ -203,9 +203,9 @@ COCONET_API int coconet_program_allocate(coconet_program* program, const char* n
 /* Collective. Binds tensors of the program to memory: dtype, elements and, unless `shape` has one
  * dimension, shape must be those of the tensor; of a sliced tensor, this rank's part (one
  * dimension). All ranks bind the same names. Memory of coconet_allocate is used in place, as is
- * other row-major memory that no peer needs to reach; else copied at every step, with a warning.
- * Unbound tensors are the session's, and start as zeros. Memory must outlive the binding; of
- * coconet_allocate it does. COCONET_INVALID_ARGUMENT for a wrong name, device, dtype or shape, a
+ * other row-major memory that no peer reaches or that is cudaMalloc's; else copied at every step,
+ * with a warning. Unbound tensors are the session's, and start as zeros. Other memory must outlive
+ * the binding on all ranks. COCONET_INVALID_ARGUMENT for a wrong name, device, dtype or shape, a
  * GPU's memory that is not row-major, or two elements of what a step writes at one address. */
 COCONET_API int coconet_bind(coconet_program* program, const char* const* names,
                              const DLTensor* const* tensors, size_t count,

@@ -100,7 +100,7 @@ DLManagedTensor* ToDlpack(const DeviceBuffer& buffer, DLDataType dtype, std::vec
   shared->strides = std::move(strides);
   DLTensor& tensor = shared->managed.dl_tensor;
   tensor.data = buffer.data();
-  tensor.device = {buffer.on_host() ? kDLCPU : kDLCUDA, 0};
+  tensor.device = {buffer.on_host() ? kDLCPU : kDLCUDA, buffer.gpu()};
   tensor.ndim = static_cast<int>(shared->shape.size());
   tensor.dtype = dtype;
   tensor.shape = shared->shape.data();

@@ -18,22 +18,6 @@ namespace {
 
 constexpr int64_t kMemoryAlignment = 64;  // of all memory of ranks (memory.h): kernels rely on it
 
-/// Memory of the caller's, which it keeps.
-class ForeignMemory final : public Memory {
- public:
-  ForeignMemory(const Rank& rank, void* address, int64_t bytes,
-                std::shared_ptr<const FarSpace> space)
-      : Memory(rank.rank(), bytes, /*symmetric=*/false, AddressesOf(rank, address),
-               std::move(space)) {}
-
- private:
-  static std::vector<void*> AddressesOf(const Rank& rank, void* address) {
-    std::vector<void*> peers(rank.size());
-    peers[rank.rank()] = address;
-    return peers;
-  }
-};
-
 std::vector<int64_t> NumbersOf(const Shape& shape) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : shape) numbers.push_back(dim.size);
@@ -154,7 +138,13 @@ class BindingMatcher {
     const auto buffer = program_.session->BufferAt(foreign.data);
     if (buffer.has_value() && IsAllOf(*buffer, foreign)) return Place(tensor, *buffer, place);
     const int64_t bytes = wanted.elements * static_cast<int64_t>(SizeOf(wanted.dtype));
-    if (foreign.on_gpu) RETURN_IF_ERROR(wanted.CheckRowMajor(foreign));
+    if (foreign.on_gpu) {
+      RETURN_IF_ERROR(wanted.CheckRowMajor(foreign));
+      if (bytes > 0) {
+        RETURN_IF_ERROR(
+            WithContext(rank_.CheckOnGpu(foreign.data), absl::StrCat("Bind ", tensor.name)));
+      }
+    }
     if (tensor.role == BufferRole::kOutput || tensor.updated)
       RETURN_IF_ERROR(wanted.CheckDistinct(foreign));
     if (foreign.row_major()) RETURN_IF_ERROR(CheckRange(tensor, foreign.data, bytes));
@@ -173,7 +163,8 @@ class BindingMatcher {
            foreign.strides == std::vector<int64_t>{part.storage_stride, 1};
   }
 
-  /// Why memory with the tensor's elements cannot back its buffer; "" if it can.
+  /// Why memory with the tensor's elements cannot back its buffer; "" if it can, or may where peers
+  /// reach it.
   std::string WhyCopied(const PlacedTensor& tensor, const ForeignTensor& foreign,
                         int64_t bytes) const {
     const Buffer& buffer = BufferOf(tensor);
@@ -182,7 +173,7 @@ class BindingMatcher {
         scalar ? static_cast<int64_t>(SizeOf(tensor.type.dtype)) : kMemoryAlignment;
     if (!foreign.row_major()) return "not row-major";
     if (HasGpu(rank_) && !foreign.on_gpu) return "the host's memory";
-    if (buffer.symmetric) return "peers reach it";
+    if (buffer.symmetric && !foreign.on_gpu) return "peers reach it";
     if (bytes < BytesOn(rank_, buffer)) return "without padding";
     if (reinterpret_cast<uintptr_t>(foreign.data) % align != 0)
       return absl::StrCat("not aligned to ", align, " bytes");
@@ -230,6 +221,33 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> ScalarsFor(
   return scalars;
 }
 
+/// Collective. Makes Memory of what is used in place; of `copied`, by name what is not and why,
+/// nothing. Adds to it what peers reach and cannot be shared with them.
+absl::Status AdoptAll(const CompiledProgram& program, std::map<std::string, std::string>& copied,
+                      std::vector<Backing>& backing) {
+  Rank& rank = program.session->rank;
+  for (size_t i = 0; i < backing.size(); ++i) {
+    Backing& b = backing[i];
+    if (!b.in_place || b.memory != nullptr) continue;
+    const std::string& name = b.binding->name;
+    b.in_place = !copied.contains(name);
+    if (!b.in_place) continue;
+    const Buffer& buffer = program.lowered->plan.buffers[i];
+    absl::StatusOr<std::unique_ptr<Memory>> memory =
+        rank.Adopt(b.binding->foreign.data, BytesOn(rank, buffer), buffer.symmetric);
+    const absl::Status& status = memory.status();
+    if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status) || absl::IsDataLoss(status))
+      return WithContext(status, absl::StrCat("Bind ", name));
+    b.in_place = status.ok();
+    if (b.in_place) {
+      b.memory = *std::move(memory);
+    } else {
+      copied.emplace(name, status.message());
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& program,
@@ -239,17 +257,23 @@ absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& prog
   Packer message;
   PackStatus(message, mine.status());
   std::string buffers;
+  std::vector<std::string> shared;  // the caller's memory that peers are to reach, by name
   for (size_t i = 0; mine.ok() && i < mine->size(); ++i) {
     const Backing& b = (*mine)[i];
     if (b.serial > 0) absl::StrAppend(&buffers, " ", b.binding->name, "=#", b.serial);
+    if (b.in_place && b.serial == 0 && program.lowered->plan.buffers[i].symmetric)
+      shared.push_back(b.binding->name);
   }
   message.Text(buffers).Int(static_cast<int64_t>(matcher.copied().size()));
   for (const auto& [name, why] : matcher.copied()) message.Text(name).Text(why);
+  message.Int(static_cast<int64_t>(shared.size()));
+  for (const std::string& name : shared) message.Text(name);
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    program.session->rank.exchange().AllGather(message.bytes()));
   RETURN_IF_ERROR(mine.status());
   std::string first;
   std::map<std::string, std::string> copied;
+  std::map<std::string, size_t> sharers;
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);
     RETURN_IF_ERROR(WithContext(UnpackStatus(in), absl::StrCat("rank ", r)));
@@ -259,6 +283,7 @@ absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& prog
       const std::string theirs_why = in.Text();
       if (why.empty()) why = theirs_why;
     }
+    for (int64_t left = in.Int(); left > 0; --left) ++sharers[in.Text()];
     RETURN_IF_ERROR(in.Done());
     if (r == 0) first = theirs;
     if (theirs == first) continue;
@@ -266,7 +291,11 @@ absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& prog
         "Bind: want the same tensors in buffers that the ranks allocated together; rank 0 has",
         first.empty() ? " none" : first, ", rank ", r, " has", theirs.empty() ? " none" : theirs));
   }
-  for (Backing& b : *mine) b.in_place = b.in_place && !copied.contains(b.binding->name);
+  for (const auto& [name, ranks] : sharers) {
+    if (ranks < all.size())
+      copied.emplace(name, "peers reach it, and not all ranks bind it to memory of a GPU");
+  }
+  RETURN_IF_ERROR(AdoptAll(program, copied, *mine));
   WarnOfCopies(*program.session, copied);
   return mine;
 }
@@ -283,31 +312,15 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     memory.push_back(backing[i].in_place ? backing[i].memory : scalars[i]);
     const BufferRole role = plan.buffers[i].role;
-    if (backing[i].in_place || memory[i] != nullptr || role == BufferRole::kSync ||
-        role == BufferRole::kTemp)
-      continue;
+    if (memory[i] != nullptr || role == BufferRole::kSync || role == BufferRole::kTemp) continue;
     needs.push_back(NeedOf(plan.buffers[i]));
     missing.push_back(i);
-  }
-  const bool foreign =
-      absl::c_any_of(backing, [](const Backing& b) { return b.in_place && b.serial == 0; });
-  if (foreign) {  // one more, of the same space as the caller's
-    needs.push_back({kMemoryAlignment, false});
-    missing.push_back(plan.buffers.size());
-    memory.emplace_back();
   }
   for (const MemoryNeed& area : AreasOf(plan)) {
     if (area.bytes > 0) needs.push_back(area);
   }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> parts, AllocateTogether(rank, needs));
   for (size_t k = 0; k < missing.size(); ++k) memory[missing[k]] = std::move(parts[k]);
-  for (size_t i = 0; i < backing.size(); ++i) {
-    if (!backing[i].in_place || backing[i].serial > 0) continue;
-    memory[i] =
-        std::make_shared<ForeignMemory>(rank, backing[i].binding->foreign.data,
-                                        BytesOn(rank, plan.buffers[i]), memory.back()->space());
-  }
-  memory.resize(plan.buffers.size());
   std::array<std::shared_ptr<Memory>, 2> areas;
   for (size_t k = missing.size(); k < parts.size(); ++k) areas[needs[k].symmetric] = parts[k];
   const std::vector<std::shared_ptr<Memory>> temporaries = TemporariesIn(rank, plan, areas);

@@ -16,8 +16,8 @@ namespace coconet {
 struct Backing {
   const Binding* binding = nullptr;
   bool in_place = false;           // the caller's memory itself; else it is copied
-  std::shared_ptr<Memory> memory;  // of a DeviceBuffer
-  int64_t serial = 0;              // its number; 0: other memory
+  std::shared_ptr<Memory> memory;  // where in_place
+  int64_t serial = 0;              // of a DeviceBuffer; 0: other memory
 };
 
 /// Collective. What backs each buffer of the program's plan. InvalidArgument, on all ranks, when a

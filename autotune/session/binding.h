@@ -97,10 +97,12 @@ struct Binding {
   /// Memory of Session::Allocate or TunedProgram::Allocate, used in place. The binding shares it.
   std::optional<DeviceBuffer> buffer = std::nullopt;
   /// Or other memory. Where it is that of a DeviceBuffer, whole, it is used as such. Else it is
-  /// used in place where no peer reaches the tensor and the memory is row-major and has its
-  /// alignment (64 bytes) and its padding (none, unless ranks cut it unevenly); else it is copied
-  /// in and out at every Run, with one warning that says why. Memory of a GPU is row-major; of a
-  /// tensor that a step writes, no two elements are at one address.
+  /// used in place where no peer reaches the tensor, or where peers can map it (memory of
+  /// cudaMalloc, on all ranks), and the memory is row-major and has its alignment (64 bytes) and
+  /// its padding (none, unless ranks cut it unevenly); else it is copied in and out at every Run,
+  /// with one warning that says why. It must outlive the bindings of all ranks. Memory of a GPU is
+  /// row-major and of the rank's GPU; of a tensor that a step writes, no two elements are at one
+  /// address.
   ForeignTensor foreign = {};
   bool accepts_slice = false;
 

@@ -42,6 +42,9 @@ class DeviceBuffer {
   void Release();
   /// Whether the host addresses `data`.
   bool on_host() const { return memory_->space() == nullptr; }
+  /// The number of the GPU whose memory it is, as CUDA counts those that the process sees; 0 where
+  /// the host addresses it.
+  int gpu() const { return on_host() ? 0 : memory_->space()->gpu(); }
 
  private:
   friend struct SessionState;

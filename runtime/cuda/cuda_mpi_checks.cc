@@ -60,6 +60,51 @@ absl::Status FailToShare(Rank& rank) {
   return rank.Allocate(100, true).status();
 }
 
+/// Memory of a GPU that the driver has allocated for a caller.
+class Block {
+ public:
+  explicit Block(size_t bytes) { HostDriver().MemAlloc(&base_, bytes); }
+  ~Block() { HostDriver().MemFree(base_); }
+  char* At(int64_t offset) const { return reinterpret_cast<char*>(base_) + offset; }
+
+ private:
+  CUdeviceptr base_ = 0;
+};
+
+/// Peers read and write memory that a caller has, inside a block; where one rank's cannot be
+/// shared, no rank's is.
+absl::Status CheckAdopted(Rank& rank) {
+  constexpr int64_t kBlock = int64_t{2} << 20;
+  const int64_t offset = 64 * (1 + rank.rank()), bytes = 1000 + rank.rank();
+  const Block block(2 * kBlock), small(4096);
+  const Members node = SharingMemory(rank.mesh(), rank.rank());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory,
+                   rank.Adopt(block.At(offset), bytes, /*symmetric=*/true));
+  if (memory->own() != block.At(offset) || memory->bytes() != bytes || !memory->symmetric())
+    return absl::InternalError("not the caller's memory");
+  block.At(offset)[0] = static_cast<char>('a' + rank.rank());
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  for (int i = 0; i < node.size; ++i) {
+    auto* theirs = static_cast<char*>(memory->peer(node.Rank(i)));
+    if (theirs[0] != 'a' + node.Rank(i))
+      return absl::InternalError(absl::StrCat("not the memory of rank ", node.Rank(i)));
+    theirs[1 + rank.rank()] = static_cast<char>('A' + rank.rank());
+  }
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  for (int i = 0; i < node.size; ++i) {
+    if (block.At(offset)[1 + node.Rank(i)] != 'A' + node.Rank(i))
+      return absl::InternalError(absl::StrCat("rank ", node.Rank(i), " did not write"));
+  }
+  if (rank.size() == 1) return absl::OkStatus();
+  const absl::Status none =
+      rank.Adopt(IsLast(rank) ? small.At(0) : block.At(0), 64, /*symmetric=*/true).status();
+  if (!absl::IsUnimplemented(none) ||
+      !absl::StrContains(none.message(),
+                         absl::StrCat("rank ", rank.size() - 1, ": peers reach it")))
+    return absl::InternalError(absl::StrCat("want Unimplemented, have ", none.ToString()));
+  return absl::OkStatus();
+}
+
 absl::Status CheckAllWithMulticast(Rank& rank) {
   if (!rank.topology().multicast)
     return absl::NotFoundError(absl::StrCat("no multicast; ", rank.topology().note));
@@ -110,6 +155,7 @@ constexpr struct {
 } kChecks[] = {{"all", CheckAll},
                {"leave-step", LeaveStep},
                {"die-step", DieInStep},
+               {"adopted", CheckAdopted},
                {"place", SayPlace},
                {"multicast", CheckAllWithMulticast},
                {"fail-multicast", FailMulticast},

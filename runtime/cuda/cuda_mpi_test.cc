@@ -1,5 +1,6 @@
 // GPU worlds whose ranks are MPI processes, over a fake driver: each test starts mpirun.
 
+#include <array>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,6 +44,14 @@ TEST_P(CudaMpi, DoesWhatEveryWorldMust) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.lines, SizeIs(2 * c.ranks)) << outcome.output;
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
+TEST(CudaMpi, PeersReachMemoryThatACallerHas) {
+  for (const auto& [ranks, gpus, nodes] : {std::array{3, 1, 0}, {2, 8, 0}, {4, 2, 2}}) {
+    const MpiOutcome outcome = RunCheck("adopted", ranks, gpus, /*stages=*/1, nodes);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_THAT(outcome.lines, SizeIs(2 * ranks)) << outcome.output;
+  }
 }
 
 TEST(CudaMpi, ProcessesTakeTheGpusInTurns) {

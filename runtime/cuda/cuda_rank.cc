@@ -205,6 +205,26 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool s
   return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
 }
 
+absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Adopt(void* address, int64_t bytes,
+                                                        bool symmetric) {
+  std::vector<std::shared_ptr<Allocation>> all(size());
+  if (symmetric) {
+    const absl::StatusOr<InContext> in = parts_.device->Enter();
+    ASSIGN_OR_RETURN(all, parts_.sharing->Register(parts_.device, address, bytes));
+  } else {
+    all[rank()] = Allocation::Kept(parts_.device, address);
+  }
+  return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
+}
+
+absl::Status CudaRank::CheckOnGpu(const void* address) const {
+  ASSIGN_OR_RETURN(const MemoryBlock block, parts_.device->BlockAround(address));
+  if (block.managed || block.ordinal == parts_.device->ordinal()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("want memory of GPU ", parts_.device->ordinal(),
+                                                 ", the rank's, have memory of GPU ",
+                                                 block.ordinal));
+}
+
 absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Share(int64_t bytes, bool multicast) {
   RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
   if (multicast && multicast_ != nullptr && bytes > 0) {

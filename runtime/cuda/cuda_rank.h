@@ -61,6 +61,9 @@ class CudaRank final : public Rank {
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<Memory>> Adopt(void* address, int64_t bytes,
+                                                bool symmetric) override;
+  absl::Status CheckOnGpu(const void* address) const override;
   std::string Products() override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,

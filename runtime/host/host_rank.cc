@@ -18,6 +18,15 @@
 namespace coconet {
 namespace {
 
+/// Memory of the host that a caller keeps.
+class AdoptedMemory final : public Memory {
+ public:
+  AdoptedMemory(int rank, int ranks, void* address, int64_t bytes)
+      : Memory(rank, bytes, /*symmetric=*/false, std::vector<void*>(ranks)) {
+    peers_[rank] = address;
+  }
+};
+
 /// Addresses of the plan's buffers, in any kind of memory.
 struct Addresses {
   const Executor::Parts& parts;
@@ -207,6 +216,12 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t byte
   RETURN_IF_ERROR(exchange().Agree(CheckFits(place_.machine_ranks, bytes)));
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, place_.sharing->Share(bytes));
   return std::make_unique<HostMemory>(place_.rank, bytes, true, std::move(regions));
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> HostRank::Adopt(void* address, int64_t bytes,
+                                                        bool symmetric) {
+  if (symmetric) return absl::UnimplementedError("peers reach it");
+  return std::make_unique<AdoptedMemory>(place_.rank, size(), address, bytes);
 }
 
 absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) {

@@ -30,6 +30,8 @@ class HostRank final : public Rank {
   }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
+  absl::StatusOr<std::unique_ptr<Memory>> Adopt(void* address, int64_t bytes,
+                                                bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                   absl::Span<Memory* const> buffers,

@@ -176,6 +176,7 @@ void FillMemory(DriverApi& driver) {
     return Answer(address, reinterpret_cast<CUdeviceptr>(made->base()));
   };
   driver.MemFree = [](CUdeviceptr address) { return FreeAt(At(address)); };
+  driver.PointerGetAttribute = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.IpcGetMemHandle = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.IpcOpenMemHandle = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.IpcCloseMemHandle = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };

@@ -146,6 +146,31 @@ absl::StatusOr<std::map<std::string, std::string>> Device::Links() const {
   return links;
 }
 
+absl::StatusOr<MemoryBlock> Device::BlockAround(const void* address) const {
+  MemoryBlock block;
+  int managed = 0, exportable = 0;
+  const std::pair<CUpointer_attribute, void*> wanted[] = {
+      {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, &block.base},
+      {CU_POINTER_ATTRIBUTE_RANGE_SIZE, &block.bytes},
+      {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &block.ordinal},
+      {CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed},
+      {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, &exportable}};
+  for (const auto& [attribute, value] : wanted) {
+    const CUresult result =
+        driver_.PointerGetAttribute(value, attribute, reinterpret_cast<CUdeviceptr>(address));
+    if (result == CUDA_ERROR_INVALID_VALUE) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("want memory of GPU ", ordinal_, ", have address 0x",
+                       absl::Hex(reinterpret_cast<uintptr_t>(address)),
+                       ", which is not, or no more, memory of a GPU"));
+    }
+    RETURN_IF_ERROR(ToStatus(driver_, result, "cuPointerGetAttribute"));
+  }
+  block.managed = managed != 0;
+  block.exportable = exportable != 0;
+  return block;
+}
+
 absl::Status Device::Reach(const Device& other) const {
   if (device_ == other.device_) return absl::OkStatus();
   int can = 0;

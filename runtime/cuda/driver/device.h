@@ -34,6 +34,15 @@ struct DeviceFacts {
   bool copies_in_bulk() const { return major >= 9; }
 };
 
+/// Memory that one call of the driver has allocated.
+struct MemoryBlock {
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  int ordinal = 0;          // of its GPU
+  bool managed = false;     // moves between the GPUs and the host
+  bool exportable = false;  // by cuIpcGetMemHandle; peers cannot address other memory
+};
+
 /// While it lives, a context is current for the thread that made it and must destroy it; after
 /// that what was current before. Costs one call of the driver where the context is current already.
 class InContext {
@@ -75,6 +84,10 @@ class Device {
   /// calling rank: when all ranks have reached the same place of their programs, or know that the
   /// calling rank gives up.
   void FreeRetired() const;
+
+  /// The block that has the byte at `address`, of any GPU. InvalidArgument where the driver knows
+  /// none. Thread-safe.
+  absl::StatusOr<MemoryBlock> BlockAround(const void* address) const;
 
   /// Lets kernels on this device address memory of `other`; Unimplemented where they cannot.
   absl::Status Reach(const Device& other) const;

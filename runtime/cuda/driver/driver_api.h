@@ -21,8 +21,8 @@ inline constexpr int kLeastDriver = 12040;
   X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem) \
   X(DeviceCanAccessPeer) X(DeviceGetP2PAttribute) X(DevicePrimaryCtxRetain) \
   X(DevicePrimaryCtxRelease) X(CtxGetCurrent) X(CtxPushCurrent) X(CtxPopCurrent) \
-  X(CtxEnablePeerAccess) X(MemAlloc) X(MemFree) X(IpcGetMemHandle) X(IpcOpenMemHandle) \
-  X(IpcCloseMemHandle) X(MemCreate) X(MemRelease) X(MemAddressReserve) X(MemAddressFree) \
+  X(CtxEnablePeerAccess) X(PointerGetAttribute) X(MemAlloc) X(MemFree) X(IpcGetMemHandle) \
+  X(IpcOpenMemHandle) X(IpcCloseMemHandle) X(MemCreate) X(MemRelease) X(MemAddressReserve) X(MemAddressFree) \
   X(MemMap) X(MemUnmap) X(MemSetAccess) X(MemGetAllocationGranularity) \
   X(MemExportToShareableHandle) X(MemImportFromShareableHandle) X(MulticastCreate) \
   X(MulticastAddDevice) X(MulticastBindMem) X(MulticastUnbind) X(MulticastGetGranularity) \

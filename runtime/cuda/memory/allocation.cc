@@ -47,14 +47,15 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Dev
 }
 
 absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Import(std::shared_ptr<Device> device,
-                                                               const CUipcMemHandle& handle) {
+                                                               const CUipcMemHandle& handle,
+                                                               int64_t offset) {
   ASSIGN_OR_RETURN(const InContext in, device->Enter());
-  CUdeviceptr address = 0;
-  RETURN_IF_CU(device->driver(), IpcOpenMemHandle, &address, handle,
+  CUdeviceptr base = 0;
+  RETURN_IF_CU(device->driver(), IpcOpenMemHandle, &base, handle,
                CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   const DriverApi& driver = device->driver();
-  return std::make_shared<Allocation>(std::move(device), address,
-                                      [&driver, address] { driver.IpcCloseMemHandle(address); });
+  return std::make_shared<Allocation>(std::move(device), base + static_cast<CUdeviceptr>(offset),
+                                      [&driver, base] { driver.IpcCloseMemHandle(base); });
 }
 
 absl::Status Allocation::Clear(size_t bytes) const {

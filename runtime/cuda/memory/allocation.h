@@ -19,9 +19,16 @@ class Allocation {
   /// Zero-filled. ResourceExhausted where the GPU has too little memory.
   static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device,
                                                           int64_t bytes);
-  /// Maps memory that another process has exported, for `device`; unmapped by its last owner.
+  /// Maps memory that another process has exported, for `device`; unmapped by its last owner. Its
+  /// address is that of the byte at `offset`.
   static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device,
-                                                            const CUipcMemHandle& handle);
+                                                            const CUipcMemHandle& handle,
+                                                            int64_t offset);
+  /// Memory that a caller keeps.
+  static std::shared_ptr<Allocation> Kept(std::shared_ptr<Device> device, void* address) {
+    return std::make_shared<Allocation>(std::move(device), reinterpret_cast<CUdeviceptr>(address),
+                                        [] {});
+  }
   /// Memory from another source, which `free` frees; cannot be exported.
   Allocation(std::shared_ptr<Device> device, CUdeviceptr address, std::function<void()> free)
       : device_(std::move(device)), address_(address), free_(std::move(free)) {}
@@ -65,6 +72,7 @@ class PinnedMemory {
 class CudaSpace final : public FarSpace {
  public:
   explicit CudaSpace(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  int gpu() const override { return device_->ordinal(); }
   absl::Status Copy(const void* from, int64_t bytes, void* to) const override;
 
  private:

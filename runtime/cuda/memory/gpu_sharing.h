@@ -29,6 +29,11 @@ class GpuSharing {
   /// others.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) = 0;
+  /// Collective; `device` must be current. As Share, but of memory on `device` that the caller
+  /// keeps, `bytes` at `address`; the sizes may differ between ranks. Unimplemented, on all ranks,
+  /// where peers cannot address that of one.
+  virtual absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Register(
+      const std::shared_ptr<Device>& device, void* address, int64_t bytes) = 0;
 };
 
 /// Between threads of one process, which hand around addresses: these are valid on all GPUs.
@@ -38,6 +43,8 @@ class ThreadGpuSharing final : public GpuSharing {
   absl::Status Reach(const std::shared_ptr<Device>& device) override;
   absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) override;
+  absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Register(
+      const std::shared_ptr<Device>& device, void* address, int64_t bytes) override;
 
  private:
   Exchange& exchange_;
@@ -46,7 +53,8 @@ class ThreadGpuSharing final : public GpuSharing {
 
 /// Between processes of one machine, by the driver's handles; also where ranks share a GPU. A
 /// rank's own memory is freed when all peers have unmapped it: at the next call of Share, of this
-/// world or of the process's next one.
+/// world or of the process's next one. Peers unmap registered memory at a collective call after
+/// they have dropped it; the driver keeps it until then.
 class ProcessGpuSharing final : public GpuSharing {
  public:
   ProcessGpuSharing(Exchange& exchange, int rank, const Members& group)
@@ -54,8 +62,21 @@ class ProcessGpuSharing final : public GpuSharing {
   absl::Status Reach(const std::shared_ptr<Device>& device) override;
   absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) override;
+  absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Register(
+      const std::shared_ptr<Device>& device, void* address, int64_t bytes) override;
 
  private:
+  /// What peers need to map memory: a handle of its block, and where it begins there.
+  struct Offer {
+    CUipcMemHandle handle;
+    int64_t offset;
+  };
+  static absl::StatusOr<Offer> OfferOf(const Allocation& block, int64_t offset);
+  /// Collective. Passes the offers of all ranks; `own` is this rank's memory.
+  absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Pass(
+      const std::shared_ptr<Device>& device, const absl::StatusOr<Offer>& offer,
+      std::shared_ptr<Allocation> own);
+
   Exchange& exchange_;
   int rank_;
   Members group_;
@@ -72,6 +93,11 @@ class WindowGpuSharing final : public GpuSharing {
   }
   absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) override;
+  absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Register(
+      const std::shared_ptr<Device>& /*device*/, void* /*address*/, int64_t /*bytes*/) override {
+    return absl::UnimplementedError(
+        "peers reach it by windows of a library, which has its own memory");
+  }
 
  private:
   using Closing = std::vector<std::function<void()>>;

@@ -94,6 +94,32 @@ CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
   return CUDA_SUCCESS;
 }
 
+CUresult PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  COCONET_MAY_FAIL("cuPointerGetAttribute");
+  HostBlock block;
+  if (const CUresult found = HostHeap::Find(address, &block); found != CUDA_SUCCESS) return found;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(value) = block.base;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<size_t*>(value) = block.bytes;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(value) = static_cast<int>(reinterpret_cast<uintptr_t>(block.context)) - 1;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<bool*>(value) = false;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      *static_cast<bool*>(value) = block.exportable;
+      break;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
 // ---- Streams and events (host_stream.h)
 
 HostStream* Of(CUstream stream) { return reinterpret_cast<HostStream*>(stream); }
@@ -135,6 +161,7 @@ void FillMemory(DriverApi& driver) {
     AwaitHostKernels();
     return HostHeap::Free(address);
   };
+  driver.PointerGetAttribute = PointerAttribute;
   driver.IpcGetMemHandle = [](CUipcMemHandle* handle, CUdeviceptr address) {
     COCONET_MAY_FAIL_IN("cuIpcGetMemHandle");
     return HostHeap::Export(handle, address);

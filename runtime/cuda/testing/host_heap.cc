@@ -74,6 +74,18 @@ CUresult HostHeap::Allocate(CUdeviceptr* address, size_t size, CUcontext context
   return Keep(address, context, bytes, file);
 }
 
+CUresult HostHeap::Find(CUdeviceptr address, HostBlock* block) {
+  Heap& heap = TheHeap();
+  const std::lock_guard<std::mutex> lock(heap.mutex);
+  auto found = heap.blocks.upper_bound(address);
+  if (found == heap.blocks.begin()) return CUDA_ERROR_INVALID_VALUE;
+  const auto& [base, of] = *--found;
+  const auto bytes = static_cast<size_t>(of.memory->bytes());
+  if (address - base >= bytes) return CUDA_ERROR_INVALID_VALUE;
+  *block = {base, bytes, of.context, of.file >= 0};
+  return CUDA_SUCCESS;
+}
+
 CUresult HostHeap::Export(CUipcMemHandle* handle, CUdeviceptr address) {
   Heap& heap = TheHeap();
   const std::lock_guard<std::mutex> lock(heap.mutex);
