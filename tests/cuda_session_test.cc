@@ -386,7 +386,9 @@ TEST_F(CudaSessionForeign, GpuMemoryThatCannotBeSharedIsCopied) {
         const std::vector<float> ten(kElements, 10);
         RETURN_IF_ERROR(bound.Write("p", ten.data(), kElements));
         RETURN_IF_ERROR(bound.Run());
-        if (session.rank() == 0) EXPECT_THAT(absl::MakeSpan(p.data(), kElements), Each(7.f));
+        if (session.rank() == 0) {
+          EXPECT_THAT(absl::MakeSpan(p.data(), kElements), Each(7.f));
+        }
         return absl::OkStatus();
       });
   EXPECT_EQ(status, absl::OkStatus());

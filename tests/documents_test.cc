@@ -57,7 +57,7 @@ std::vector<std::string> Matches(const std::string& text, const std::string& pat
 std::vector<std::string> PathsIn(const std::string& text) {
   std::vector<std::string> paths =
       Matches(text,
-              "(?:^|[^A-Za-z0-9_./-])((?:autotune|bench|coconet|docs|examples|jit|runtime|tests|"
+              "(?:^|[^A-Za-z0-9_./@-])((?:autotune|bench|coconet|docs|examples|jit|runtime|tests|"
               "third_party)/[A-Za-z0-9_./-]*[A-Za-z0-9_])");
   std::erase(paths, "coconet/kernel.h");
   return paths;

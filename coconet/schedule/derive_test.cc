@@ -421,7 +421,9 @@ TEST(Derive, SlicesTheStatesOfALargeProgram) {
   EXPECT_FALSE(IsCommunicationUnfused(last));
   for (NodeId id = 0; id < last.graph().size(); ++id) {
     const auto* state = As<State>(last.graph(), id);
-    if (state != nullptr && state->name[0] == 'm') EXPECT_TRUE(state->type.layout.sliced());
+    if (state != nullptr && state->name[0] == 'm') {
+      EXPECT_TRUE(state->type.layout.sliced());
+    }
   }
 }
 

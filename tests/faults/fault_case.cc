@@ -310,7 +310,7 @@ class CaseRun {
                                Shortened(ended.err)));
     if (!lines.complete) return;
     JobSetting setting = Usual();
-    setting.environment["COCONET_ASSERT_CACHED"] = "1";
+    setting.environment["COCONET_ASSERT_CACHED"] = std::string("1");
     const Ended again = scene_->Start(setting)->command().Wait(kUsualLimit);
     CheckOutput(again, "the job after the next");
     if (again.code != 0)

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "absl/strings/match.h"
@@ -85,7 +86,7 @@ class Starving final : public InjectedFault {
       const pid_t pid = fork();
       if (pid == 0) {
         alarm(300);  // ends it, whatever becomes of this process
-        for (volatile uint64_t x = 0;; x = x + 1) {
+        for (std::atomic<uint64_t> x = 0;; ++x) {
         }
       }
       if (pid > 0) pids_.push_back(pid);

@@ -102,6 +102,52 @@ def train_beside_ddp(folder, rank, dtype, eps, limit):
     assert far < limit, far
 
 
+class Normalized(torch.nn.Module):
+    """Has running means, a count, and a buffer that no forward pass changes."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.layers = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.BatchNorm1d(5),
+                                          torch.nn.Linear(5, 1), torch.nn.BatchNorm1d(1))
+        self.register_buffer("shift", torch.full((2, 3), 0.25, dtype=torch.float64))
+        self.double()
+
+    def forward(self, x):
+        return (self.layers(x + self.shift.reshape(-1)) ** 2).mean()
+
+
+def modules(folder, rank, size):
+    """Buffers of modules are those of DDP, also those that ranks begin with."""
+    model, expected = Normalized(), Normalized()
+    for net in (model, expected):
+        net.shift.mul_(1 + rank)  # only rank 0's count
+    replica = torch.nn.parallel.DistributedDataParallel(expected)
+    with session(folder + "/cache.db") as mine:
+        ours = fused.FusedSGD(model.parameters(), lr=0.1, session=mine)
+        hook = fused.sync_buffers(model, session=mine)
+        theirs = torch.optim.SGD(expected.parameters(), lr=0.1)
+        for step in range(6):
+            x = torch.randn(8, 6, dtype=torch.float64,
+                            generator=torch.Generator().manual_seed(10 * step + rank))
+            for net, optimizer in ((model, ours), (replica, theirs)):
+                optimizer.zero_grad()
+                net(x).backward()
+                optimizer.step()
+        assert difference(model, expected) < 1e-12
+        for (name, mine_now), (_, theirs_now) in zip(model.named_buffers(),
+                                                     expected.named_buffers()):
+            assert torch.allclose(mine_now, theirs_now, rtol=0, atol=1e-12), name
+        assert model.layers[1].num_batches_tracked == 6
+        model.eval()
+        if rank == 0:
+            model(x)  # is not collective
+        hook.remove()
+        model.train()
+        if rank == 0:
+            model(x)  # no more
+
+
 def groups(folder, rank, size):
     """Groups with hyperparameters of their own, schedulers, freezing, groups added later."""
     def split(model):

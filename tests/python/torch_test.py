@@ -34,6 +34,9 @@ class TorchTest(unittest.TestCase):
     def test_optimizers(self):
         self.run_case("optimizers")
 
+    def test_modules(self):
+        self.run_case("modules")
+
     def test_ddp_on_two(self):
         self.run_case("ddp")
 

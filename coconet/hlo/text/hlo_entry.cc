@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
@@ -111,7 +112,7 @@ std::string NameFrom(absl::string_view text) {
   }
   while (!name.empty() && name.back() == '.') name.pop_back();
   if (name.empty() || !(absl::ascii_isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_'))
-    name.insert(0, "p");
+    return absl::StrCat("p", name);
   return name;
 }
 

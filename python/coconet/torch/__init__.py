@@ -23,10 +23,12 @@ Making an optimizer is collective: weights become views of memory that peers rea
 values. So are `step`, `add_param_group`, `state_dict` and `load_state_dict`, whose layout is that
 of torch's own optimizers. Convert or move a model before. `param.grad` holds this rank's gradient,
 before and after a step; gradients of several backward passes accumulate.
-Parameters lie on the CPU; gradients are dense.
+Parameters lie on the CPU; gradients are dense. Buffers of a module (running means) are not the
+optimizer's: `coconet.torch.sync_buffers(module)` keeps them equal on all ranks.
 """
 
+from coconet.torch._modules import sync_buffers
 from coconet.torch._optimizer import FusedOptimizer
 from coconet.torch._optimizers import FusedAdam, FusedAdamW, FusedLAMB, FusedSGD
 
-__all__ = ["FusedAdam", "FusedAdamW", "FusedLAMB", "FusedOptimizer", "FusedSGD"]
+__all__ = ["FusedAdam", "FusedAdamW", "FusedLAMB", "FusedOptimizer", "FusedSGD", "sync_buffers"]

@@ -1,0 +1,45 @@
+"""Buffers of modules: what DistributedDataParallel does for them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import torch
+
+import coconet
+from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
+
+
+def sync_buffers(module: torch.nn.Module, group: Any = None,
+                 session: Optional[coconet.Session] = None) -> Any:
+    """Gives all ranks rank 0's buffers of `module` (running means), now and before each forward pass
+    in training, as DistributedDataParallel does with `broadcast_buffers=True`.
+
+    Collective, as are those forward passes. `group` and `session`: as of the optimizers. Returns a
+    handle, whose `remove()` ends it. ValueError where the ranks' buffers differ in dtype or shape.
+    """
+    group = group_of(group)
+    ranks = session if session is not None else session_of(group)
+    if ranks.ranks > 1:
+        check_equal(group, ranks, "the module's buffers",
+                    [(name, str(b.dtype), list(b.shape)) for name, b in module.named_buffers()])
+        _broadcast_buffers(module, group, ranks)
+
+    def before_forward(hooked: torch.nn.Module, _: Any) -> None:
+        if hooked.training and ranks.ranks > 1:
+            _broadcast_buffers(hooked, group, ranks)
+
+    return module.register_forward_pre_hook(before_forward)
+
+
+def _broadcast_buffers(module: torch.nn.Module, group: Any, session: coconet.Session) -> None:
+    """One message for all buffers of a dtype."""
+    of_dtype: Dict[torch.dtype, List[torch.Tensor]] = {}
+    for buffer in module.buffers():
+        of_dtype.setdefault(buffer.dtype, []).append(buffer)
+    with torch.no_grad():
+        for buffers in of_dtype.values():
+            values = torch.cat([buffer.reshape(-1) for buffer in buffers])
+            broadcast(group, session, values)
+            for buffer, part in zip(buffers, values.split([b.numel() for b in buffers])):
+                buffer.copy_(part.view(buffer.shape))
