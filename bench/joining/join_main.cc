@@ -1,5 +1,6 @@
-// Prints how long four ranks take to join a world out of band, against RunRanks of as many threads,
-// and both with a program from the tuning cache and its first step.
+// Prints how long four ranks take to join a world out of band, as threads, against RunRanks of as
+// many, and as processes; and both of threads with a program from the tuning cache and its first
+// step.
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +24,7 @@
 #include "runtime/testing/gatherer.h"
 
 ABSL_FLAG(int, ranks, 4, "ranks, as threads of this process; at most 8");
+ABSL_FLAG(std::string, case, "", "join or step (default: both)");
 ABSL_FLAG(int, rounds, 21, "how often each side is timed, in turns");
 ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
 
@@ -34,20 +36,17 @@ constexpr int64_t kN = 1024;
 
 using Body = std::function<absl::Status(Session&)>;
 
-/// `table`: by which the ranks gather, as a launcher would let them.
+/// The ranks gather as a launcher would let them.
 absl::Status Join(int ranks, const std::shared_ptr<Region>& table, const SessionOptions& options,
                   const Body& body) {
-  std::vector<absl::Status> statuses(ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Gatherer gatherer(table, rank, ranks);
-      const absl::StatusOr<std::unique_ptr<Session>> session =
-          Session::Join({.out_of_band = gatherer.way()}, options);
-      statuses[rank] = session.ok() ? body(**session) : session.status();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const std::vector<absl::Status> statuses = GatherOnThreads(
+      ranks,
+      [&](Gatherer& gatherer, int /*rank*/) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                         Session::Join({.out_of_band = gatherer.way()}, options));
+        return body(*session);
+      },
+      table);
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
@@ -63,6 +62,45 @@ absl::StatusOr<double> TimeUs(const std::function<absl::Status()>& run) {
 double Quantile(std::vector<double> times, double at) {
   std::sort(times.begin(), times.end());
   return times[static_cast<size_t>(at * static_cast<double>(times.size() - 1))];
+}
+
+/// Waits until all ranks have come.
+void Meet(const OutOfBand& way) {
+  const char mine = 0;
+  std::vector<char> all(way.ranks);
+  void* request = nullptr;
+  CC_CHECK(way.all_gather(way.context, &mine, all.data(), 1, &request) == 0);
+  while (way.test(way.context, request) == 1) std::this_thread::yield();
+}
+
+/// How long processes take, from when all of them are there until the last one has joined and left,
+/// over `baseline_us` of threads. Has no bar.
+absl::StatusOr<Row> MeasureProcesses(const SessionOptions& options, double baseline_us) {
+  const int ranks = absl::GetFlag(FLAGS_ranks), rounds = absl::GetFlag(FLAGS_rounds) + 1;
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
+  auto* took = static_cast<double*>(memory->base());  // by round and rank
+  if (static_cast<int64_t>(rounds) * ranks * static_cast<int64_t>(sizeof *took) > memory->bytes())
+    return absl::InvalidArgumentError("--rounds: want fewer");
+  const auto body = [&](Gatherer& gatherer, int rank) -> absl::Status {
+    for (int round = 0; round < rounds; ++round) {
+      Meet(gatherer.way());
+      ASSIGN_OR_RETURN(took[round * ranks + rank], TimeUs([&] {
+                         return Session::Join({.out_of_band = gatherer.way()}, options).status();
+                       }));
+    }
+    return absl::OkStatus();
+  };
+  for (const std::string& status : GatherOnProcesses(ranks, body)) {
+    if (status != "OK") return absl::InternalError(status);
+  }
+  std::vector<double> times;
+  for (int round = 1; round < rounds; ++round)
+    times.push_back(*std::max_element(took + round * ranks, took + (round + 1) * ranks));
+  Row row;
+  row.Set("case", std::string("join, processes")).Set("ranks", static_cast<int64_t>(ranks));
+  row.Set("ours_us", Quantile(times, 0.5)).Set("baseline_us", baseline_us);
+  row.Set("ours_p10_us", Quantile(times, 0.1)).Set("ours_p90_us", Quantile(times, 0.9));
+  return row.Set("over", Quantile(times, 0.5) / baseline_us).Set("bar", std::string());
 }
 
 absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& options,
@@ -108,14 +146,24 @@ absl::Status RunAll() {
   options.optimize = Optimize::kFast;
   ASSIGN_OR_RETURN(const Graph adam, MakeWorkload("adam"));
   std::vector<Row> rows;
-  ASSIGN_OR_RETURN(rows.emplace_back(),
-                   Measure("join", options, [](Session&) { return absl::OkStatus(); }));
-  ASSIGN_OR_RETURN(rows.emplace_back(),
-                   Measure("join, first step", options, [&](Session& session) -> absl::Status {
-                     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(adam, {{"N", kN}}));
-                     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
-                     return bound.Run();
-                   }));
+  const std::string chosen = absl::GetFlag(FLAGS_case);
+  if (!chosen.empty() && chosen != "join" && chosen != "step")
+    return absl::InvalidArgumentError("--case: want join or step");
+  if (chosen != "step") {
+    ASSIGN_OR_RETURN(rows.emplace_back(),
+                     Measure("join", options, [](Session&) { return absl::OkStatus(); }));
+    ASSIGN_OR_RETURN(rows.emplace_back(),
+                     MeasureProcesses(options, rows.front().Number("baseline_us")));
+  }
+  if (chosen != "join") {
+    ASSIGN_OR_RETURN(rows.emplace_back(),
+                     Measure("join, first step", options, [&](Session& session) -> absl::Status {
+                       ASSIGN_OR_RETURN(const TunedProgram tuned,
+                                        session.Compile(adam, {{"N", kN}}));
+                       ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+                       return bound.Run();
+                     }));
+  }
   absl::PrintF("%s", Table(rows, Columns()));
   const std::string json = absl::GetFlag(FLAGS_json);
   return json.empty() ? absl::OkStatus() : WriteFile(json, Json(rows));
@@ -126,7 +174,8 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "measures joining a world; see bench/README.md\n\n  joining [--ranks=4] [--json=FILE]");
+      "measures joining a world; see bench/README.md\n\n  joining [--case=join|step] [--ranks=4] "
+      "[--json=FILE]");
   absl::ParseCommandLine(argc, argv);
   const absl::Status status = coconet::bench::RunAll();
   if (!status.ok()) absl::FPrintF(stderr, "joining: %s\n", status.message());

@@ -46,7 +46,7 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
           .bulk_copies = facts.copies_in_bulk() && !on_host,
           .multiprocessors = facts.multiprocessors,
           .own_multiprocessors = parts.part.own == nullptr ? 0 : parts.part.own->multiprocessors(),
-          .memory_bytes = MemoryLimitBytes(),
+          .memory_bytes = MemoryLimitHere(),
           .gpu_memory_bytes = facts.memory_bytes};
 }
 

@@ -13,9 +13,10 @@ namespace coconet {
 /// GPU.
 absl::Status RunCudaWorld(const WorldRequest& request, const RankBody& body);
 
-/// Makes the rank of a process. The GPUs that the processes of a machine see are dealt to them in
-/// turns; this one's is current for the calling thread from then on. The ranks fail together:
-/// Unavailable, saying what to do, where one has no driver or no GPU.
+/// Makes the rank of a process, or of a thread where RankPlace::of_threads. The GPUs that the ranks
+/// of a machine see are dealt to them in turns; this one's is current for the calling thread from
+/// then on. The ranks fail together: Unavailable, saying what to do, where one has no driver or no
+/// GPU.
 MakeRank CudaRanksOfProcesses();
 
 }  // namespace coconet

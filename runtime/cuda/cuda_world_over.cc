@@ -20,6 +20,21 @@ absl::StatusOr<std::shared_ptr<Device>> OpenInTurn(const DriverApi& driver, int 
   return Device::Open(driver, count == 0 ? 0 : machine_rank % count);
 }
 
+/// A rank that is one of several threads of this process.
+absl::StatusOr<std::unique_ptr<Rank>> MakeOfThread(const CudaLibraries& libraries, RankPlace place,
+                                                   std::shared_ptr<Device> device, GpuPart part) {
+  auto sharing =
+      std::make_unique<ThreadGpuSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
+  place.exchange = std::make_unique<FreeingExchange>(std::move(place.exchange), device);
+  auto passing = std::make_shared<ThreadHandlePassing>(*place.exchange);
+  return CudaRank::Make({.libraries = libraries,
+                         .place = std::move(place),
+                         .device = std::move(device),
+                         .sharing = std::move(sharing),
+                         .part = std::move(part),
+                         .passings = {std::move(passing)}});
+}
+
 }  // namespace
 
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
@@ -35,17 +50,8 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest
         SplitAmong(devices[i], (ranks - i + used - 1) / used, libraries.green_contexts));
   }
   const auto make = [&](RankPlace place) {
-    auto sharing =
-        std::make_unique<ThreadGpuSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
     const int on = place.rank % used, number = place.rank / used;
-    place.exchange = std::make_unique<FreeingExchange>(std::move(place.exchange), devices[on]);
-    auto passing = std::make_shared<ThreadHandlePassing>(*place.exchange);
-    return CudaRank::Make({.libraries = libraries,
-                           .place = std::move(place),
-                           .device = devices[on],
-                           .sharing = std::move(sharing),
-                           .part = parts[on][number],
-                           .passings = {std::move(passing)}});
+    return MakeOfThread(libraries, std::move(place), devices[on], parts[on][number]);
   };
   return RunOnThreads(request, make, body);
 }
@@ -55,6 +61,10 @@ MakeRank CudaRanksOfProcessesOver(const CudaLibraries& libraries) {
     absl::StatusOr<std::shared_ptr<Device>> device =
         OpenInTurn(libraries.driver, place.machine_rank);
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
+    if (place.of_threads) {
+      return MakeOfThread(libraries, std::move(place), *std::move(device),
+                          {.why_none = "they joined one by one"});
+    }
     auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank,
                                                        SharingMemory(place.mesh, place.rank));
     // Half of the time, because a rank that fails then waits for the others in the exchange, which

@@ -192,7 +192,7 @@ HostRank::HostRank(RankPlace place)
                 .ranks_per_node = place_.mesh.ranks,
                 .cores = static_cast<int>(place_.cores.size()),
                 .vector_bytes = ThisCpu().vector_bytes,
-                .memory_bytes = MemoryLimitBytes()},
+                .memory_bytes = MemoryLimitHere()},
       cores_(place_.pin ? CoresOfBlocks(place_.cores, place_.machine_rank, place_.machine_ranks)
                         : std::vector<int>()),
       teams_{Team(cores_), Team(cores_)} {}

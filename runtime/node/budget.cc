@@ -119,6 +119,11 @@ int64_t MemoryLimitBytes(const MemoryFiles& files) {
   return least == kUnlimited ? 0 : least;
 }
 
+int64_t MemoryLimitHere() {
+  static const int64_t limit = MemoryLimitBytes();
+  return limit;
+}
+
 int64_t AvailableBytes(const MemoryFiles& files) {
   const std::string meminfo = Read(absl::StrCat(files.proc, "/meminfo"));
   const std::optional<int64_t> available_kib = Field(meminfo, "MemAvailable");

@@ -21,6 +21,9 @@ int64_t AvailableBytes(const MemoryFiles& files = {});
 /// is less; 0 when neither is stated. Does not change while others use memory.
 int64_t MemoryLimitBytes(const MemoryFiles& files = {});
 
+/// MemoryLimitBytes, as it was when this process first asked.
+int64_t MemoryLimitHere();
+
 /// OK when `ranks` x `bytes` fit; else ResourceExhausted, with the sizes. Small allocations are
 /// checked together. Thread-safe.
 absl::Status CheckFits(int ranks, int64_t bytes);

@@ -37,6 +37,7 @@ struct RankPlace {
   std::string library;  // name and version of `libraries`
   LibraryThreads library_threads = LibraryThreads::kAny;
   std::unique_ptr<Sharing> sharing;  // of host memory
+  bool of_threads = false;           // the ranks are threads of one process
 };
 
 /// Makes a rank's endpoint; called on the rank's own thread.

@@ -39,44 +39,13 @@ absl::Status JoinAndRun(Gatherer& gatherer, WorldOptions world, const RankBody& 
 
 /// Joins `ranks` threads, each of which runs `body`; by rank.
 std::vector<absl::Status> OnThreads(int ranks, const WorldOptions& world, const RankBody& body) {
-  const std::shared_ptr<Region> memory = Gatherer::TableMemory();
-  std::vector<absl::Status> statuses(ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Gatherer gatherer(memory, rank, ranks);
-      statuses[rank] = JoinAndRun(gatherer, world, body);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return statuses;
+  return GatherOnThreads(
+      ranks, [&](Gatherer& gatherer, int /*rank*/) { return JoinAndRun(gatherer, world, body); });
 }
 
-/// Calls `rank` in forked processes; statuses as text.
-std::vector<std::string> OnProcesses(
-    int ranks, const std::function<absl::Status(Gatherer& gatherer, int rank)>& run) {
-  const std::shared_ptr<Region> memory = Gatherer::TableMemory(), words = Gatherer::TableMemory();
-  auto& said = *static_cast<Gatherer::Table*>(words->base());
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
-    children.push_back(fork());
-    if (children.back() != 0) continue;
-    Gatherer gatherer(memory, rank, ranks);
-    const std::string text = run(gatherer, rank).ToString();
-    std::strncpy(said.rows[rank].bytes[0], text.c_str(), Gatherer::kMostBytes - 1);
-    _exit(0);
-  }
-  std::vector<std::string> statuses;
-  for (int rank = 0; rank < ranks; ++rank) {
-    int status = 0;
-    CC_CHECK(waitpid(children[rank], &status, 0) == children[rank]);
-    statuses.push_back(WIFEXITED(status) ? said.rows[rank].bytes[0] : "killed");
-  }
-  return statuses;
-}
-
+/// The same for processes.
 std::vector<std::string> OnProcesses(int ranks, const WorldOptions& world, const RankBody& body) {
-  return OnProcesses(
+  return GatherOnProcesses(
       ranks, [&](Gatherer& gatherer, int /*rank*/) { return JoinAndRun(gatherer, world, body); });
 }
 
@@ -104,7 +73,7 @@ const std::pair<const char*, Check> kChecks[] = {
 /// Joins ranks on `machines` machines, whose names are made up, as forked processes.
 std::vector<std::string> OnMachines(int ranks, int machines, const WorldRequest& request,
                                     const RankBody& body) {
-  return OnProcesses(ranks, [&](Gatherer& gatherer, int rank) -> absl::Status {
+  return GatherOnProcesses(ranks, [&](Gatherer& gatherer, int rank) -> absl::Status {
     ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                      OutOfBandTransport::Over(gatherer.way(),
                                               absl::StrCat("machine", rank / (ranks / machines))));
@@ -139,19 +108,18 @@ TEST_P(JoinedWorld, OfThreadsDoes) {
     EXPECT_EQ(status, absl::OkStatus());
 }
 
+TEST_P(JoinedWorld, OfProcessesDoes) {
+  const Case& c = GetParam();
+  const WorldOptions world{.stages = c.shape.stages, .nodes = c.shape.nodes, .pin = false};
+  for (const std::string& status : OnProcesses(c.ranks, world, c.check)) EXPECT_EQ(status, "OK");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, JoinedWorld, testing::ValuesIn(Cases()),
                          [](const testing::TestParamInfo<Case>& info) {
                            return absl::StrCat(info.param.name, "_", info.param.ranks, "x",
                                                info.param.shape.stages, "x",
                                                info.param.shape.nodes);
                          });
-
-TEST(Processes, JoinOutOfBand) {
-  for (const auto& [name, check] : kChecks) {
-    for (const std::string& status : OnProcesses(3, {.pin = false}, check))
-      EXPECT_EQ(status, "OK") << name;
-  }
-}
 
 TEST(Machines, AreConnectedByTcp) {
   for (const auto& [name, check] : kChecks) {

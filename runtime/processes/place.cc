@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <string>
@@ -31,22 +32,26 @@ std::vector<int> ParseNumbers(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<Place> FindPlace(const std::string& machine, Exchange& exchange, int rank) {
+  static std::atomic<int64_t> meetings = 0;
   Place place;
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange.AllGather(absl::StrCat(machine, ":", getpid(), ":",
+                   exchange.AllGather(absl::StrCat(machine, ":", getpid(), ":", ++meetings, ":",
                                                    absl::StrJoin(AllowedCores(), ","))));
+  place.in_one_process = true;
   std::vector<std::vector<int>> masks;
   std::map<std::string, int> lowest;  // rank on each machine
   for (size_t peer = 0; peer < all.size(); ++peer) {
     const std::vector<std::string> fields = absl::StrSplit(all[peer], ':');
-    CC_CHECK(fields.size() == 3);
+    CC_CHECK(fields.size() == 4);
     const std::vector<int> pid = ParseNumbers(fields[1]);
     const bool here = fields[0] == machine;
+    if (peer == 0) CC_CHECK(absl::SimpleAtoi(fields[2], &place.meeting));
+    place.in_one_process = place.in_one_process && here && pid[0] == getpid();
     place.machines.push_back(lowest.try_emplace(fields[0], peer).first->second);
     place.pids.push_back(here && pid[0] != getpid() ? pid[0] : 0);
     if (!here) continue;
     if (static_cast<int>(peer) == rank) place.local_rank = static_cast<int>(masks.size());
-    masks.push_back(ParseNumbers(fields[2]));
+    masks.push_back(ParseNumbers(fields[3]));
   }
   place.local_size = static_cast<int>(masks.size());
   const std::vector<int> own = OwnCores(masks);

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct Place {
   std::vector<pid_t> pids = {};    // by rank: its process; 0 for other machines and for this rank
   /// Cores that the ranks of this machine may run on; the ranks' own cores come first.
   std::vector<int> cores = {};
-  int core = 0;  // this rank's own
+  int core = 0;                 // this rank's own
+  bool in_one_process = false;  // all ranks are
+  int64_t meeting = 0;          // equal on all ranks; of no two calls in rank 0's process
 };
 
 /// Collective. `machine` names the machine that this rank is on, for all ranks on it alike.

@@ -39,6 +39,14 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
   ASSIGN_OR_RETURN(const Place place, FindPlace(machine, *exchange, rank));
   transport_->SetMachines(place.machines);
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, place.machines));
+  if (place.in_one_process && transport_->LeavesThreadsAlone()) {
+    ASSIGN_OR_RETURN(threads_,
+                     ThreadWorld::Meet(place.meeting, mesh, place.cores, request.timeout_s));
+    board_ = threads_->board();
+    if (request.pin) Pin(place);
+    ASSIGN_OR_RETURN(endpoint_, make(threads_->PlaceOf(rank, request.pin)));
+    return absl::OkStatus();
+  }
   const WaitTerms terms =
       TermsFor(place.local_size, static_cast<int>(place.cores.size()), request.timeout_s);
 

@@ -14,6 +14,7 @@
 #include "runtime/processes/death_watch.h"
 #include "runtime/processes/place.h"
 #include "runtime/processes/transport.h"
+#include "runtime/threads/thread_world.h"
 
 namespace coconet {
 
@@ -40,6 +41,7 @@ class ProcessWorld final : public Membership {
 
   std::unique_ptr<Transport> transport_;
   std::vector<std::shared_ptr<Region>> regions_;  // of the board group
+  std::shared_ptr<const ThreadWorld> threads_;    // instead, where all ranks are threads
   std::optional<Board> board_;
   std::optional<DeathWatch> watch_;
   std::unique_ptr<Rank> endpoint_;

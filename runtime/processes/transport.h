@@ -33,6 +33,8 @@ class Transport {
   virtual absl::StatusOr<std::string> Machine() = 0;
   /// Says where all ranks are (Place::machines).
   virtual void SetMachines(const std::vector<int>& /*machines*/) {}
+  /// Whether ranks that are threads of one process need no transport once they have met.
+  virtual bool LeavesThreadsAlone() const { return false; }
   /// The ranks that have one board.
   virtual Members BoardGroup(const Mesh& mesh) const = 0;
 

@@ -1,9 +1,11 @@
 #include "runtime/testing/gatherer.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 
 #include "coconet/base/status.h"
 
@@ -67,6 +69,41 @@ int Gatherer::Absent() const {
     if (static_cast<int>(table_.rows[peer].rounds.load() - round) < 0) return peer;
   }
   return -1;
+}
+
+std::vector<absl::Status> GatherOnThreads(int ranks, const GathererBody& body,
+                                          const std::shared_ptr<Region>& table) {
+  std::vector<absl::Status> statuses(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Gatherer gatherer(table, rank, ranks);
+      statuses[rank] = body(gatherer, rank);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+std::vector<std::string> GatherOnProcesses(int ranks, const GathererBody& body) {
+  const std::shared_ptr<Region> memory = Gatherer::TableMemory(), words = Gatherer::TableMemory();
+  auto& said = *static_cast<Gatherer::Table*>(words->base());
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    Gatherer gatherer(memory, rank, ranks);
+    const std::string text = body(gatherer, rank).ToString();
+    std::strncpy(said.rows[rank].bytes[0], text.c_str(), Gatherer::kMostBytes - 1);
+    _exit(0);
+  }
+  std::vector<std::string> statuses;
+  for (int rank = 0; rank < ranks; ++rank) {
+    int status = 0;
+    CC_CHECK(waitpid(children[rank], &status, 0) == children[rank]);
+    statuses.push_back(WIFEXITED(status) ? said.rows[rank].bytes[0] : "killed");
+  }
+  return statuses;
 }
 
 }  // namespace coconet

@@ -2,8 +2,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/node/memory.h"
 #include "runtime/processes/out_of_band.h"
 
@@ -47,5 +51,15 @@ class Gatherer {
   char* all_ = nullptr;
   size_t bytes_ = 0;
 };
+
+/// What one rank of a world does that gathers by `gatherer`.
+using GathererBody = std::function<absl::Status(Gatherer& gatherer, int rank)>;
+
+/// Calls `body` for each rank, each on a thread of its own, with gatherers of `table`. By rank.
+std::vector<absl::Status> GatherOnThreads(
+    int ranks, const GathererBody& body,
+    const std::shared_ptr<Region>& table = Gatherer::TableMemory());
+/// The same in forked processes: statuses as text; "killed" for a process that ended otherwise.
+std::vector<std::string> GatherOnProcesses(int ranks, const GathererBody& body);
 
 }  // namespace coconet

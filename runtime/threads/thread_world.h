@@ -1,11 +1,53 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/mesh.h"
+#include "runtime/node/board.h"
+#include "runtime/node/memory.h"
 #include "runtime/node/rank_place.h"
+#include "runtime/node/wait.h"
 #include "runtime/rank.h"
+#include "runtime/threads/thread_communicator.h"
+#include "runtime/threads/thread_exchange.h"
 
 namespace coconet {
+
+/// What the threads share that are the ranks of one world. It outlives the ranks.
+class ThreadWorld {
+ public:
+  /// `cores`: that the ranks may run on.
+  static absl::StatusOr<std::shared_ptr<const ThreadWorld>> Make(const Mesh& mesh,
+                                                                 std::vector<int> cores,
+                                                                 double timeout_s);
+  /// The same for mesh.size() calls with one `meeting`, by threads of this process: the first makes
+  /// the world that all get.
+  static absl::StatusOr<std::shared_ptr<const ThreadWorld>> Meet(int64_t meeting, const Mesh& mesh,
+                                                                 std::vector<int> cores,
+                                                                 double timeout_s);
+  const std::vector<int>& cores() const { return cores_; }
+  Board board() const { return board_; }
+  /// Where a rank is. Does not pin its thread.
+  RankPlace PlaceOf(int rank, bool pin) const;
+
+ private:
+  ThreadWorld(const Mesh& mesh, std::vector<int> cores, double timeout_s,
+              std::shared_ptr<Region> board_memory);
+
+  Mesh mesh_;
+  std::vector<int> cores_;
+  WaitTerms terms_;
+  double timeout_s_;
+  std::shared_ptr<Region> board_memory_;
+  Board board_;
+  std::shared_ptr<Mailboxes> mailboxes_;
+  std::array<std::array<std::shared_ptr<Desks>, kGroups>, kLanes> desks_;  // by lane and group
+};
 
 /// Runs `body` on threads of this process, one per rank; see RunWorld.
 absl::Status RunThreadWorld(const WorldRequest& request, const RankBody& body);
