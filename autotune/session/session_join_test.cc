@@ -1,9 +1,11 @@
 // Sessions of ranks that RunRanks did not start.
 
-#include <algorithm>
-#include <thread>
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "autotune/session/session.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
@@ -18,35 +20,41 @@ using ::testing::HasSubstr;
 
 class SessionJoinTest : public SessionTest {
  protected:
-  /// Threads that join a world, each with a session; their statuses by rank.
-  std::vector<absl::Status> Joined(int ranks, const std::function<absl::Status(Session&)>& body) {
-    const std::shared_ptr<Region> table = Gatherer::TableMemory();
-    std::vector<absl::Status> statuses(ranks);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] {
-        Gatherer gatherer(table, rank, ranks);
-        const absl::StatusOr<std::unique_ptr<Session>> session =
-            Session::Join({.out_of_band = gatherer.way()}, Options());
-        statuses[rank] = session.ok() ? body(**session) : session.status();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return statuses;
+  using Body = std::function<absl::Status(Session&)>;
+  /// Threads, or processes, that join a world, each with a session; their statuses by rank.
+  std::vector<absl::Status> Joined(int ranks, const Body& body) {
+    return GatherOnThreads(ranks, JoinsAndDoes(body));
+  }
+  std::vector<std::string> JoinedProcesses(int ranks, const Body& body) {
+    return GatherOnProcesses(ranks, JoinsAndDoes(body));
+  }
+
+ private:
+  GathererBody JoinsAndDoes(const Body& body) {
+    return [&, body](Gatherer& gatherer, int /*rank*/) -> absl::Status {
+      ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                       Session::Join({.out_of_band = gatherer.way()}, Options()));
+      return body(*session);
+    };
   }
 };
 
 TEST_F(SessionJoinTest, TunesAndRunsAsARankOfRunRanksDoes) {
-  const uint64_t seed = 7;
   for (const bool from_cache : {false, true}) {
-    const std::vector<absl::Status> statuses = Joined(3, [&](Session& session) -> absl::Status {
-      EXPECT_EQ(session.world(), 3);
-      EXPECT_EQ(session.library(), "shm");
-      ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1001}}));
-      EXPECT_EQ(tuned.from_cache(), from_cache);
-      return StepAndCheck(tuned, session, seed);
-    });
-    for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
+    const auto body = [&](absl::string_view library) {
+      return [this, from_cache, library](Session& session) -> absl::Status {
+        ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1001}}));
+        if (session.world() != 3 || session.library() != library ||
+            tuned.from_cache() != from_cache) {
+          return absl::InternalError(absl::StrCat(session.world(), " ranks, ", session.library(),
+                                                  ", from cache: ", tuned.from_cache()));
+        }
+        return StepAndCheck(tuned, session, 7);
+      };
+    };
+    for (const std::string& status : JoinedProcesses(3, body("shm"))) EXPECT_EQ(status, "OK");
+    for (const absl::Status& status : Joined(3, body("thread")))
+      EXPECT_EQ(status, absl::OkStatus());
   }
 }
 
