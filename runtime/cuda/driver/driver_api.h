@@ -22,8 +22,8 @@ inline constexpr int kLeastDriver = 12040;
   X(DeviceCanAccessPeer) X(DeviceGetP2PAttribute) X(DevicePrimaryCtxRetain) \
   X(DevicePrimaryCtxRelease) X(CtxGetCurrent) X(CtxPushCurrent) X(CtxPopCurrent) \
   X(CtxEnablePeerAccess) X(PointerGetAttribute) X(MemAlloc) X(MemFree) X(IpcGetMemHandle) \
-  X(IpcOpenMemHandle) X(IpcCloseMemHandle) X(MemCreate) X(MemRelease) X(MemAddressReserve) X(MemAddressFree) \
-  X(MemMap) X(MemUnmap) X(MemSetAccess) X(MemGetAllocationGranularity) \
+  X(IpcOpenMemHandle) X(IpcCloseMemHandle) X(MemCreate) X(MemRelease) X(MemAddressReserve) \
+  X(MemAddressFree) X(MemMap) X(MemUnmap) X(MemSetAccess) X(MemGetAllocationGranularity) \
   X(MemExportToShareableHandle) X(MemImportFromShareableHandle) X(MulticastCreate) \
   X(MulticastAddDevice) X(MulticastBindMem) X(MulticastUnbind) X(MulticastGetGranularity) \
   X(MemHostAlloc) X(MemFreeHost) X(MemHostRegister) X(MemHostUnregister) \

@@ -19,7 +19,7 @@ struct PlaceInBlock {
   void* block;
   int64_t offset;
 };
-absl::StatusOr<PlaceInBlock> FindPlace(const Device& device, const void* address, int64_t bytes) {
+absl::StatusOr<PlaceInBlock> FindInBlock(const Device& device, const void* address, int64_t bytes) {
   ASSIGN_OR_RETURN(const MemoryBlock block, device.BlockAround(address));
   const auto offset = static_cast<int64_t>(reinterpret_cast<CUdeviceptr>(address) - block.base);
   if (block.exportable && bytes <= static_cast<int64_t>(block.bytes) - offset)
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ThreadGpuSharing::Share
 
 absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ThreadGpuSharing::Register(
     const std::shared_ptr<Device>& device, void* address, int64_t bytes) {
-  const absl::StatusOr<PlaceInBlock> place = FindPlace(*device, address, bytes);
+  const absl::StatusOr<PlaceInBlock> place = FindInBlock(*device, address, bytes);
   if (!place.ok()) return HandAround<Allocation>(exchange_, group_, place.status());
   return HandAround<Allocation>(exchange_, group_, Allocation::Kept(device, address));
 }
@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Shar
 
 absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Register(
     const std::shared_ptr<Device>& device, void* address, int64_t bytes) {
-  const absl::StatusOr<PlaceInBlock> place = FindPlace(*device, address, bytes);
+  const absl::StatusOr<PlaceInBlock> place = FindInBlock(*device, address, bytes);
   if (!place.ok()) return Pass(device, place.status(), nullptr);
   return Pass(device, OfferOf(*Allocation::Kept(device, place->block), place->offset),
               Allocation::Kept(device, address));

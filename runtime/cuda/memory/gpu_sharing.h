@@ -53,8 +53,8 @@ class ThreadGpuSharing final : public GpuSharing {
 
 /// Between processes of one machine, by the driver's handles; also where ranks share a GPU. A
 /// rank's own memory is freed when all peers have unmapped it: at the next call of Share, of this
-/// world or of the process's next one. Peers unmap registered memory at a collective call after
-/// they have dropped it; the driver keeps it until then.
+/// world or of the process's next one. Peers unmap registered memory when they drop it; the caller
+/// frees it after that.
 class ProcessGpuSharing final : public GpuSharing {
  public:
   ProcessGpuSharing(Exchange& exchange, int rank, const Members& group)
