@@ -1,5 +1,6 @@
 """Cases of torch_test.py, each on ranks of its own: torch_cases.py RANK SIZE CASE FOLDER [...]."""
 
+import copy
 import os
 import pathlib
 import signal
@@ -351,6 +352,39 @@ def narrow(folder, rank, size):
     far = difference(model, expected)
     assert far < 0.01, far
     assert model.norm.weight.dtype == torch.bfloat16
+    narrow_states(forward, folder)
+
+
+def narrow_states(forward, folder):
+    """States of bf16 weights are bf16, as torch's are, and go to other optimizers unrounded."""
+    models = [Gpt(), Gpt(), Gpt()]  # the first goes on, the others take over its state
+    for each in models:
+        each.norm.to(torch.bfloat16)
+    with session(folder + "/cache.db") as mine:
+        first = fused.FusedAdamW(models[0].parameters(), lr=1e-2, session=mine)
+        for step in range(3):
+            first.zero_grad()
+            forward(models[0], step)
+            first.step()
+        state = copy.deepcopy(first.state_dict())
+        dtypes = {each["exp_avg"].dtype for each in state["state"].values()}
+        assert dtypes == {torch.float32, torch.bfloat16}, dtypes
+        for each in models[1:]:
+            each.load_state_dict(models[0].state_dict())
+        second = fused.FusedAdamW(models[1].parameters(), lr=1e-2, session=mine)
+        theirs = torch.optim.AdamW(models[2].parameters(), lr=1e-2)
+        for each in (second, theirs):
+            each.load_state_dict(state)
+        for each, optimizer in zip(models, (first, second, theirs)):
+            optimizer.zero_grad()
+            forward(each, 3)
+            if optimizer is theirs:
+                average_gradients(each)
+            optimizer.step()
+        assert difference(models[0], models[1]) == 0
+        for ours, torchs in zip(models[0].parameters(), models[2].parameters()):
+            limit = 1e-5 if ours.dtype == torch.float32 else 2 ** -7  # the last bit of 1 in bf16
+            assert (ours.float() - torchs.float()).abs().max() <= limit
 
 
 def late(folder, rank, size):
