@@ -45,7 +45,9 @@ absl::StatusOr<Place> FindPlace(const std::string& machine, Exchange& exchange, 
     CC_CHECK(fields.size() == 4);
     const std::vector<int> pid = ParseNumbers(fields[1]);
     const bool here = fields[0] == machine;
-    if (peer == 0) CC_CHECK(absl::SimpleAtoi(fields[2], &place.meeting));
+    if (peer == 0) {
+      CC_CHECK(absl::SimpleAtoi(fields[2], &place.meeting));
+    }
     place.in_one_process = place.in_one_process && here && pid[0] == getpid();
     place.machines.push_back(lowest.try_emplace(fields[0], peer).first->second);
     place.pids.push_back(here && pid[0] != getpid() ? pid[0] : 0);
