@@ -119,34 +119,39 @@ class Normalized(torch.nn.Module):
 
 
 def modules(folder, rank, size):
-    """Buffers of modules are those of DDP, also those that ranks begin with."""
+    """Buffers of modules are those of DDP, also those that ranks begin with; by the session, and by
+    torch's group."""
+    with session(folder + "/cache.db") as mine:
+        for group in (None, dist.group.WORLD):
+            train_with_buffers(rank, mine, group)
+
+
+def train_with_buffers(rank, mine, group):
     model, expected = Normalized(), Normalized()
     for net in (model, expected):
         net.shift.mul_(1 + rank)  # only rank 0's count
     replica = torch.nn.parallel.DistributedDataParallel(expected)
-    with session(folder + "/cache.db") as mine:
-        ours = fused.FusedSGD(model.parameters(), lr=0.1, session=mine)
-        hook = fused.sync_buffers(model, session=mine)
-        theirs = torch.optim.SGD(expected.parameters(), lr=0.1)
-        for step in range(6):
-            x = torch.randn(8, 6, dtype=torch.float64,
-                            generator=torch.Generator().manual_seed(10 * step + rank))
-            for net, optimizer in ((model, ours), (replica, theirs)):
-                optimizer.zero_grad()
-                net(x).backward()
-                optimizer.step()
-        assert difference(model, expected) < 1e-12
-        for (name, mine_now), (_, theirs_now) in zip(model.named_buffers(),
-                                                     expected.named_buffers()):
-            assert torch.allclose(mine_now, theirs_now, rtol=0, atol=1e-12), name
-        assert model.layers[1].num_batches_tracked == 6
-        model.eval()
-        if rank == 0:
-            model(x)  # is not collective
-        hook.remove()
-        model.train()
-        if rank == 0:
-            model(x)  # no more
+    ours = fused.FusedSGD(model.parameters(), lr=0.1, session=mine)
+    hook = fused.sync_buffers(model, group, session=mine)
+    theirs = torch.optim.SGD(expected.parameters(), lr=0.1)
+    for step in range(6):
+        x = torch.randn(8, 6, dtype=torch.float64,
+                        generator=torch.Generator().manual_seed(10 * step + rank))
+        for net, optimizer in ((model, ours), (replica, theirs)):
+            optimizer.zero_grad()
+            net(x).backward()
+            optimizer.step()
+    assert difference(model, expected) < 1e-12
+    for (name, mine_now), (_, theirs_now) in zip(model.named_buffers(), expected.named_buffers()):
+        assert torch.allclose(mine_now, theirs_now, rtol=0, atol=1e-12), name
+    assert model.layers[1].num_batches_tracked == 6
+    model.eval()
+    if rank == 0:
+        model(x)  # is not collective
+    hook.remove()
+    model.train()
+    if rank == 0:
+        model(x)  # no more
 
 
 def groups(folder, rank, size):

@@ -16,18 +16,19 @@ def sync_buffers(module: torch.nn.Module, group: Any = None,
     in training, as DistributedDataParallel does with `broadcast_buffers=True`.
 
     Collective, as are those forward passes. `group` and `session`: as of the optimizers. Returns a
-    handle, whose `remove()` ends it. ValueError where the ranks' buffers differ in dtype or shape.
+    handle, whose `remove()` ends it. An error where the ranks' buffers differ in dtype or shape.
     """
-    group = group_of(group)
-    ranks = session if session is not None else session_of(group)
-    if ranks.ranks > 1:
-        check_equal(group, ranks, "the module's buffers",
+    if session is None:
+        group = group_of(group)
+    world = session if session is not None else session_of(group)
+    if world.ranks > 1:
+        check_equal(group, world, "the module's buffers",
                     [(name, str(b.dtype), list(b.shape)) for name, b in module.named_buffers()])
-        _broadcast_buffers(module, group, ranks)
+        _broadcast_buffers(module, group, world)
 
     def before_forward(hooked: torch.nn.Module, _: Any) -> None:
-        if hooked.training and ranks.ranks > 1:
-            _broadcast_buffers(hooked, group, ranks)
+        if hooked.training and world.ranks > 1:
+            _broadcast_buffers(hooked, group, world)
 
     return module.register_forward_pre_hook(before_forward)
 
