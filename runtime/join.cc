@@ -19,7 +19,7 @@ absl::StatusOr<MakeRank> RanksOf(Backend backend) {
     case Backend::kHost:
       return MakeRank(MakeHostRank);
     case Backend::kCuda:
-      return CudaRanksOfProcesses();
+      return LaunchedCudaRanks();
     case Backend::kSimt:
       return absl::UnimplementedError(
           "Join: simulated GPUs are of one process; run their ranks by RunWorld");

@@ -14,7 +14,7 @@ namespace coconet {
 class FarSpace {
  public:
   virtual ~FarSpace() = default;
-  /// The number of the GPU that has it, as CUDA counts those that the process sees.
+  /// The CUDA device ordinal of its GPU.
   virtual int gpu() const = 0;
   /// Copies between this memory and the host's, in either direction; done when it returns.
   virtual absl::Status Copy(const void* from, int64_t bytes, void* to) const = 0;

@@ -52,7 +52,7 @@ absl::Status RunWorld(const WorldOptions& options, const RankBody& body) {
     case Backend::kHost:
       return UnderMpi() ? RunMpiWorld(request, body) : RunThreadWorld(request, body);
     case Backend::kCuda:
-      return UnderMpi() ? RunOnMpi(request, CudaRanksOfProcesses(), body)
+      return UnderMpi() ? RunOnMpi(request, LaunchedCudaRanks(), body)
                         : RunCudaWorld(request, body);
     case Backend::kSimt: {
       if (UnderMpi())

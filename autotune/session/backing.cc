@@ -163,8 +163,8 @@ class BindingMatcher {
            foreign.strides == std::vector<int64_t>{part.storage_stride, 1};
   }
 
-  /// Why memory with the tensor's elements cannot back its buffer; "" if it can, or may where peers
-  /// reach it.
+  /// Why memory with the tensor's elements cannot back its buffer; "" if it can. Whether peers can
+  /// map a GPU's memory is found out later (AdoptAll).
   std::string WhyCopied(const PlacedTensor& tensor, const ForeignTensor& foreign,
                         int64_t bytes) const {
     const Buffer& buffer = BufferOf(tensor);
@@ -221,8 +221,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> ScalarsFor(
   return scalars;
 }
 
-/// Collective. Makes Memory of what is used in place; of `copied`, by name what is not and why,
-/// nothing. Adds to it what peers reach and cannot be shared with them.
+/// Collective. Sets Backing::memory of foreign tensors that are used in place. `copied` has the
+/// tensors that are copied, by name, with the reason; those whose memory peers cannot map are
+/// added.
 absl::Status AdoptAll(const CompiledProgram& program, std::map<std::string, std::string>& copied,
                       std::vector<Backing>& backing) {
   Rank& rank = program.session->rank;

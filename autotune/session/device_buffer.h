@@ -42,8 +42,7 @@ class DeviceBuffer {
   void Release();
   /// Whether the host addresses `data`.
   bool on_host() const { return memory_->space() == nullptr; }
-  /// The number of the GPU whose memory it is, as CUDA counts those that the process sees; 0 where
-  /// the host addresses it.
+  /// The CUDA device ordinal of its GPU; 0 for memory of the host.
   int gpu() const { return on_host() ? 0 : memory_->space()->gpu(); }
 
  private:

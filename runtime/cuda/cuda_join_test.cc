@@ -28,9 +28,9 @@ constexpr std::pair<const char*, Check> kChecks[] = {{"Exchange", CheckExchange}
                                                      {"BindErrors", CheckBindErrors}};
 
 absl::Status JoinAndRun(Gatherer& gatherer, const WorldShape& shape, Check check) {
-  const MakeRank make = CudaRanksOfProcessesOver({.driver = HostDriver(),
-                                                  .open_cublaslt = OpenHostCublasLt,
-                                                  .control = ControlOfHostKernels()});
+  const MakeRank make = LaunchedCudaRanksOver({.driver = HostDriver(),
+                                               .open_cublaslt = OpenHostCublasLt,
+                                               .control = ControlOfHostKernels()});
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, OutOfBandTransport::Over(gatherer.way()));
   const WorldRequest request{.shape = shape, .timeout_s = 60, .pin = false};
   ASSIGN_OR_RETURN(const std::unique_ptr<ProcessWorld> world,

@@ -167,7 +167,7 @@ absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };
   return RunOnMpi(
       {.shape = shape},
-      CudaRanksOfProcessesOver({.driver = HostDriver(), .control = ControlOfHostKernels()}), body);
+      LaunchedCudaRanksOver({.driver = HostDriver(), .control = ControlOfHostKernels()}), body);
 }
 
 /// `switched`: how the GPUs are connected. "no": without a switch. Else with one, where memory

@@ -17,7 +17,7 @@ absl::Status RunCudaWorld(const WorldRequest& request, const RankBody& body) {
                           request, body);
 }
 
-MakeRank CudaRanksOfProcesses() {
+MakeRank LaunchedCudaRanks() {
   const absl::StatusOr<const DriverApi*> driver = OpenDriver();
   if (!driver.ok()) {
     return
@@ -25,7 +25,7 @@ MakeRank CudaRanksOfProcesses() {
           return place.exchange->Agree(why);
         };
   }
-  return CudaRanksOfProcessesOver(
+  return LaunchedCudaRanksOver(
       {.driver = **driver, .open_libraries = OpenNcclLibraries, .multicast = GetEnv().multicast});
 }
 

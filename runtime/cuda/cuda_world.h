@@ -17,6 +17,6 @@ absl::Status RunCudaWorld(const WorldRequest& request, const RankBody& body);
 /// of a machine see are dealt to them in turns; this one's is current for the calling thread from
 /// then on. The ranks fail together: Unavailable, saying what to do, where one has no driver or no
 /// GPU.
-MakeRank CudaRanksOfProcesses();
+MakeRank LaunchedCudaRanks();
 
 }  // namespace coconet

@@ -56,7 +56,7 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest
   return RunOnThreads(request, make, body);
 }
 
-MakeRank CudaRanksOfProcessesOver(const CudaLibraries& libraries) {
+MakeRank LaunchedCudaRanksOver(const CudaLibraries& libraries) {
   return [libraries](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
     absl::StatusOr<std::shared_ptr<Device>> device =
         OpenInTurn(libraries.driver, place.machine_rank);

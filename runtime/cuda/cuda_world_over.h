@@ -12,7 +12,7 @@ namespace coconet {
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
                               const RankBody& body);
 
-/// CudaRanksOfProcesses over given libraries.
-MakeRank CudaRanksOfProcessesOver(const CudaLibraries& libraries);
+/// LaunchedCudaRanks over given libraries.
+MakeRank LaunchedCudaRanksOver(const CudaLibraries& libraries);
 
 }  // namespace coconet

@@ -12,7 +12,7 @@ absl::Status NotInThisBuild() {
 }  // namespace
 
 absl::Status RunCudaWorld(const WorldRequest&, const RankBody&) { return NotInThisBuild(); }
-MakeRank CudaRanksOfProcesses() {
+MakeRank LaunchedCudaRanks() {
   return [](const RankPlace& place) -> absl::StatusOr<std::unique_ptr<Rank>> {
     return place.exchange->Agree(NotInThisBuild());
   };

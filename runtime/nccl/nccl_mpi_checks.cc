@@ -99,7 +99,7 @@ int Run(const char* name, const WorldShape& shape, const std::string& folder) {
     const auto body = [&](Rank& rank) { return SayOutcome(rank, check.body(rank)); };
     const absl::Status status = RunOnMpi(
         {.shape = shape},
-        CudaRanksOfProcessesOver(
+        LaunchedCudaRanksOver(
             {.driver = HostDriver(), .open_libraries = open, .control = ControlOfHostKernels()}),
         body);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());

@@ -31,7 +31,7 @@ class OutOfBandTransport final : public Transport {
   absl::StatusOr<std::string> Machine() override { return machine_; }
   void SetMachines(const std::vector<int>& machines) override;
   /// All ranks of one machine, also those of several nodes on it.
-  bool LeavesThreadsAlone() const override { return way_.ranks > 1; }
+  bool AdmitsThreadWorld() const override { return way_.ranks > 1; }
   Members BoardGroup(const Mesh& mesh) const override;
   int64_t SharedBytes(const Mesh& mesh) const override;
   absl::StatusOr<Settled> Settle(std::unique_ptr<Exchange> met, const Site& site) override;

@@ -20,8 +20,8 @@ struct Place {
   /// Cores that the ranks of this machine may run on; the ranks' own cores come first.
   std::vector<int> cores = {};
   int core = 0;                 // this rank's own
-  bool in_one_process = false;  // all ranks are
-  int64_t meeting = 0;          // equal on all ranks; of no two calls in rank 0's process
+  bool in_one_process = false;  // all ranks are threads of this process
+  int64_t meeting = 0;          // number of this FindPlace in rank 0's process; equal on all ranks
 };
 
 /// Collective. `machine` names the machine that this rank is on, for all ranks on it alike.

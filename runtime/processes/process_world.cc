@@ -39,7 +39,7 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
   ASSIGN_OR_RETURN(const Place place, FindPlace(machine, *exchange, rank));
   transport_->SetMachines(place.machines);
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, place.machines));
-  if (place.in_one_process && transport_->LeavesThreadsAlone()) {
+  if (place.in_one_process && transport_->AdmitsThreadWorld()) {
     ASSIGN_OR_RETURN(threads_,
                      ThreadWorld::Meet(place.meeting, mesh, place.cores, request.timeout_s));
     board_ = threads_->board();

@@ -41,7 +41,7 @@ class ProcessWorld final : public Membership {
 
   std::unique_ptr<Transport> transport_;
   std::vector<std::shared_ptr<Region>> regions_;  // of the board group
-  std::shared_ptr<const ThreadWorld> threads_;    // instead, where all ranks are threads
+  std::shared_ptr<const ThreadWorld> threads_;    // of all ranks; null: the transport connects them
   std::optional<Board> board_;
   std::optional<DeathWatch> watch_;
   std::unique_ptr<Rank> endpoint_;

@@ -33,8 +33,9 @@ class Transport {
   virtual absl::StatusOr<std::string> Machine() = 0;
   /// Says where all ranks are (Place::machines).
   virtual void SetMachines(const std::vector<int>& /*machines*/) {}
-  /// Whether ranks that are threads of one process need no transport once they have met.
-  virtual bool LeavesThreadsAlone() const { return false; }
+  /// Whether ranks that are all threads of one process use a ThreadWorld instead of this transport
+  /// once they have met.
+  virtual bool AdmitsThreadWorld() const { return false; }
   /// The ranks that have one board.
   virtual Members BoardGroup(const Mesh& mesh) const = 0;
 

@@ -52,7 +52,7 @@ class Gatherer {
   size_t bytes_ = 0;
 };
 
-/// What one rank of a world does that gathers by `gatherer`.
+/// What one rank does; `gatherer` is its out-of-band all-gather.
 using GathererBody = std::function<absl::Status(Gatherer& gatherer, int rank)>;
 
 /// Calls `body` for each rank, each on a thread of its own, with gatherers of `table`. By rank.

@@ -18,15 +18,15 @@
 
 namespace coconet {
 
-/// What the threads share that are the ranks of one world. It outlives the ranks.
+/// What the ranks of one world share, which are threads of one process. It outlives the ranks.
 class ThreadWorld {
  public:
   /// `cores`: that the ranks may run on.
   static absl::StatusOr<std::shared_ptr<const ThreadWorld>> Make(const Mesh& mesh,
                                                                  std::vector<int> cores,
                                                                  double timeout_s);
-  /// The same for mesh.size() calls with one `meeting`, by threads of this process: the first makes
-  /// the world that all get.
+  /// One world for mesh.size() callers that pass the same `meeting`, one call per rank. The first
+  /// call makes it.
   static absl::StatusOr<std::shared_ptr<const ThreadWorld>> Meet(int64_t meeting, const Mesh& mesh,
                                                                  std::vector<int> cores,
                                                                  double timeout_s);

@@ -38,7 +38,7 @@ struct DeviceFacts {
 struct MemoryBlock {
   CUdeviceptr base = 0;
   size_t bytes = 0;
-  int ordinal = 0;          // of its GPU
+  int ordinal = 0;          // the CUDA device ordinal of its GPU
   bool managed = false;     // moves between the GPUs and the host
   bool exportable = false;  // by cuIpcGetMemHandle; peers cannot address other memory
 };
