@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int ran
   gemm->counts_ = counts;
   const GemmProblem whole = ProblemOf(step, rank);
   for (const GemmProblem& problem :
-       counts == nullptr ? Cut(whole, step.threads) : CutColumns(whole, step.threads)) {
+       counts == nullptr ? CutEvenly(whole, step.threads) : CutColumns(whole, step.threads)) {
     Part part{problem, nullptr};
     if (counts != nullptr && problem.m > 0 && problem.k > 0) {
       ASSIGN_OR_RETURN(part.of_rows, RowsMatmul::Create(ShapeOf(problem, step.dtype), MakeBest));

@@ -205,7 +205,7 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
   return p;
 }
 
-std::vector<GemmProblem> Cut(const GemmProblem& whole, int parts) {
+std::vector<GemmProblem> CutEvenly(const GemmProblem& whole, int parts) {
   return CutBy(whole, BestGrid(whole, parts));
 }
 

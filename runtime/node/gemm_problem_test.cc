@@ -159,7 +159,7 @@ TEST(Cut, LosesNothing) {
                             .b = {5, 7000000, 1, 9},
                             .c = {0, 10000 * m, 10000, 1}};
     for (int parts : {1, 2, 3, 4, 6, 8, 13}) {
-      const std::vector<GemmProblem> cut = Cut(whole, parts);
+      const std::vector<GemmProblem> cut = CutEvenly(whole, parts);
       EXPECT_EQ(static_cast<int>(cut.size()), parts);
       EXPECT_EQ(ElementsOf(cut), ElementsOf({whole}))
           << batch << " x " << m << " x " << n << " in " << parts;
@@ -170,7 +170,7 @@ TEST(Cut, LosesNothing) {
 TEST(Cut, SharesTheWork) {
   const auto most = [](const GemmProblem& whole, int parts) {
     int64_t work = 0;
-    for (const GemmProblem& p : Cut(whole, parts)) work = std::max(work, p.batch * p.m * p.n);
+    for (const GemmProblem& p : CutEvenly(whole, parts)) work = std::max(work, p.batch * p.m * p.n);
     return work;
   };
   EXPECT_EQ(most({.batch = 1, .m = 512, .n = 512, .k = 8, .a = {}, .b = {}, .c = {}}, 4),
