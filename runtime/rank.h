@@ -119,7 +119,8 @@ class BoundPlan {
   /// streams of their own: in a common stream each would wait for the next. Unimplemented without
   /// streams; FailedPrecondition where a step goes by way of the host.
   virtual absl::Status Enqueue(void* stream);
-  /// Waits for all runs given to Enqueue and Advance. The caller must wait for graphs of its own;
+  /// Waits for all runs given to Enqueue and Advance; where some were given to Rank::stream, for
+  /// all that it holds. The caller must wait for graphs of its own;
   /// Wait then reports the errors of the runs in them.
   virtual absl::Status Wait();
   /// GPUs: `steps` runs as one graph. Each Run or Enqueue of the result launches all of them by one
@@ -206,6 +207,11 @@ class Rank {
   /// Name and version of a matrix library that was opened at run time: "cublaslt 13.0.2"; "" if it
   /// is part of this build or missing.
   virtual std::string Products() { return ""; }
+
+  /// The rank's own stream (a CUstream), in which Run runs steps; null on hosts. Callers may put
+  /// work of their own there, as long as the rank lives: Enqueue in it takes the fewest calls of
+  /// the driver.
+  virtual void* stream() const { return nullptr; }
 
   /// Loads a binary compiled for this backend. On the host `path` names a shared object.
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;

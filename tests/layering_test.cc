@@ -405,7 +405,9 @@ TEST(Layering, FilesAreShort) {
   for (const std::string& file : Sources()) {
     // The device headers are the bodies of kernels.
     const bool body = absl::EndsWith(file, ".cc") || absl::StartsWith(file, "jit/device/");
-    const int64_t lines = Lines(Root() / file), most = body ? 600 : 250;
+    // The C interface is one header, which other languages' programs read.
+    const bool is_c = file == "autotune/c/coconet.h";
+    const int64_t lines = Lines(Root() / file), most = body ? 600 : is_c ? 300 : 250;
     if (lines > most)
       absl::StrAppend(&long_files, file, ": ", lines, " lines, want at most ", most, "\n");
   }

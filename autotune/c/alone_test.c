@@ -229,6 +229,7 @@ int main(void) {
   CHECK_OK(coconet_session_open(&options, &session));
   CHECK(coconet_session_rank(session) == 0 && coconet_session_ranks(session) == 1);
   CHECK(coconet_session_stage(session) == 0 && coconet_session_stages(session) == 1);
+  CHECK(coconet_session_stream(session) == NULL);
   coconet_program* program = CompileMomentum(session, kN);
   Describes(program);
   RunsInAnyMemory(program);

@@ -30,7 +30,7 @@
 #include "dlpack/dlpack.h"
 
 #define COCONET_VERSION_MAJOR 1
-#define COCONET_VERSION_MINOR 0
+#define COCONET_VERSION_MINOR 1
 
 #define COCONET_API __attribute__((visibility("default")))
 
@@ -146,6 +146,9 @@ COCONET_API int coconet_session_rank(const coconet_session* session);
 COCONET_API int coconet_session_ranks(const coconet_session* session);
 COCONET_API int coconet_session_stage(const coconet_session* session);
 COCONET_API int coconet_session_stages(const coconet_session* session);
+/* GPUs: the rank's own CUstream, valid until the session is closed; NULL on hosts, and for NULL.
+ * A caller who does its work there enqueues steps with the fewest calls of the driver. */
+COCONET_API void* coconet_session_stream(const coconet_session* session);
 
 /* The size of a symbol ("N") of a program: one number, or for a list of tensors one for each. */
 typedef struct coconet_size {

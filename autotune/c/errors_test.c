@@ -52,6 +52,7 @@ static void OfOptions(void) {
   CHECK_OK(coconet_session_close(NULL));
   CHECK(coconet_session_rank(NULL) == -1 && coconet_session_ranks(NULL) == -1);
   CHECK(coconet_session_stage(NULL) == -1 && coconet_session_stages(NULL) == -1);
+  CHECK(coconet_session_stream(NULL) == NULL);
 }
 
 static void OfPrograms(coconet_session* session) {

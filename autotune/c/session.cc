@@ -71,6 +71,9 @@ int coconet_session_stage(const coconet_session* session) {
 int coconet_session_stages(const coconet_session* session) {
   return session == nullptr ? -1 : session->session->stages();
 }
+void* coconet_session_stream(const coconet_session* session) {
+  return session == nullptr ? nullptr : session->session->stream();
+}
 
 int coconet_allocate(coconet_session* session, DLDataType dtype, int ndim, const int64_t* shape,
                      DLManagedTensor** tensor) {

@@ -74,7 +74,8 @@ class BoundProgram {
   absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step in `stream` (a CUstream or cudaStream_t) and returns; in a stream that
   /// is being captured, the step becomes part of the graph. Allocates nothing, looks nothing up,
-  /// takes no lock. Wait, and every later call, return the step's error. Scalars are read when the
+  /// takes no lock; in Session::stream with the fewest calls of the driver. Wait, and every later
+  /// call, return the step's error. Scalars are read when the
   /// step runs. Ranks that share a GPU use different streams. Unimplemented on the host;
   /// FailedPrecondition where tensors are copied at every step, or a collective passes through the
   /// host.

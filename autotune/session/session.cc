@@ -165,6 +165,7 @@ absl::Status Session::Agree(const absl::Status& mine) {
 int Session::rank() const { return state_->rank.rank(); }
 int Session::world() const { return state_->rank.size(); }
 int Session::stage() const { return state_->rank.stage(); }
+void* Session::stream() const { return state_->rank.stream(); }
 int Session::stages() const { return state_->rank.mesh().stages; }
 int Session::nodes() const { return state_->rank.mesh().nodes; }
 absl::string_view Session::library() const { return state_->rank.library().name(); }

@@ -112,6 +112,9 @@ class Session {
   int stage() const;  // pipeline stage that this rank is in
   int stages() const;
   int nodes() const;  // per stage
+  /// GPUs: the rank's own CUstream; null on hosts. A caller who does its work there, as long as the
+  /// session lives, dispatches steps (BoundProgram::Enqueue) with the fewest calls of the driver.
+  void* stream() const;
   /// Name of the library that runs collectives here, as tables show it: "thread", "shm", "mpi".
   absl::string_view library() const;
   /// On rank 0, after the first Compile: the file that keeps records; "" when none does.

@@ -101,6 +101,7 @@ _OTHERS: Dict[str, Any] = {  # name: (result, arguments)
     "session_ranks": (c_int, (c_void_p,)),
     "session_stage": (c_int, (c_void_p,)),
     "session_stages": (c_int, (c_void_p,)),
+    "session_stream": (c_void_p, (c_void_p,)),
     "program_free": (None, (c_void_p,)),
     "program_tensors": (c_size_t, (c_void_p,)),
     "program_from_cache": (c_int, (c_void_p,)),

@@ -191,6 +191,15 @@ class Session:
     def stages(self) -> int:
         return int(library().coconet_session_stages(self._open_handle()))
 
+    @property
+    def stream(self) -> Optional[int]:
+        """The address of the rank's own CUDA stream, valid until the session is closed (None on
+        hosts). A program that works there, as in `with torch.cuda.stream(
+        torch.cuda.ExternalStream(session.stream))`, enqueues steps with the fewest calls of the
+        driver."""
+        stream: Optional[int] = library().coconet_session_stream(self._open_handle())
+        return stream
+
     def compile(self, program: Union[str, "os.PathLike[str]", Program],
                 sizes: Optional[Sizes] = None, /,
                 **named_sizes: Union[int, Sequence[int]]) -> TunedProgram:

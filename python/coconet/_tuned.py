@@ -224,7 +224,8 @@ class Binding:
         call("run_steps", self._open_handle(), steps)
 
     def enqueue(self, stream: Any = 0) -> None:
-        """Enqueues one step in a CUDA stream (torch.cuda.Stream, or its address) and returns."""
+        """Enqueues one step in a CUDA stream (torch.cuda.Stream, or its address) and returns; in
+        `Session.stream` with the fewest calls of the driver."""
         call("enqueue", self._open_handle(), getattr(stream, "cuda_stream", stream))
 
     def wait(self) -> None:

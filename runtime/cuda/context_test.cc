@@ -114,13 +114,7 @@ TEST_P(Context, OfTheCallingThreadDoesNotMatterToAnyCall) {
 
 /// The driver's calls during `body`.
 std::map<std::string, int> CallsOf(const std::function<absl::Status()>& body) {
-  const std::map<std::string, int> before = HostCalls();
-  EXPECT_EQ(body(), absl::OkStatus());
-  std::map<std::string, int> calls = HostCalls();
-  for (const auto& [call, count] : before) {
-    if ((calls[call] -= count) == 0) calls.erase(call);
-  }
-  return calls;
+  return HostCallsOf([&] { EXPECT_EQ(body(), absl::OkStatus()); });
 }
 
 TEST(ContextOfARun, CostsOneCallWhereItIsCurrentAndThreeElsewhere) {

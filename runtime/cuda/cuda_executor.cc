@@ -58,7 +58,7 @@ CudaExecutor::CudaExecutor(Parts parts)
 
 CudaExecutor::~CudaExecutor() {
   // After an error, kernels that still run use memory that is freed now.
-  if (in_flight_) Wait().IgnoreError();
+  if (in_flight_ || own_in_flight_) Wait().IgnoreError();
   const absl::StatusOr<InContext> in = parts_.device->Enter();
   if (!in.ok()) return;
   for (CUstream stream : parts_.streams) driver().StreamSynchronize(stream);
@@ -94,11 +94,15 @@ absl::StatusOr<InContext> CudaExecutor::Enter() {
 }
 
 absl::Status CudaExecutor::RunSteps(int64_t steps) {
-  if (!first_error_.ok()) return first_error_;
+  return RunOwn(steps, [this] { return EnqueueOwn(); });
+}
+
+absl::Status CudaExecutor::RunOwn(int64_t times, const std::function<absl::Status()>& launch) {
+  RETURN_IF_ERROR(first_error_);
   ASSIGN_OR_RETURN(const InContext in, Enter());
   absl::Status status;
-  for (int64_t i = 0; i < steps && status.ok(); ++i) status = EnqueueOwn();
-  if (status.ok() && steps > 0) status = AwaitAll();
+  for (int64_t i = 0; i < times && status.ok(); ++i) status = launch();
+  if (status.ok() && times > 0) status = AwaitAll();
   return Settled(status);
 }
 
@@ -106,7 +110,7 @@ absl::Status CudaExecutor::EnqueueOwn() {
   if (!marks_.empty()) return EnqueueStep(stream());
   constexpr int64_t kDirectRuns = 8;    // a plan that runs seldom needs no graph
   constexpr size_t kReplayedCalls = 3;  // fewer take less of the host than the launch of a graph
-  if (direct_runs_ == kDirectRuns && parts_.calls.size() >= kReplayedCalls &&
+  if (replay_ == nullptr && direct_runs_ == kDirectRuns && parts_.calls.size() >= kReplayedCalls &&
       CheckStreamsDoAll(/*captured=*/true).ok()) {
     // Where the driver makes no graph, calls go on one by one, and tell of what is wrong.
     absl::StatusOr<std::unique_ptr<CudaGraph>> graph = MakeGraph(1);
@@ -119,11 +123,20 @@ absl::Status CudaExecutor::EnqueueOwn() {
 
 absl::Status CudaExecutor::Enqueue(void* stream) {
   const auto at = static_cast<CUstream>(stream);
-  return EnqueueIn(at, [this, at] { return parts_.apart ? EnqueueApart(at) : EnqueueStep(at); });
+  if (!parts_.apart || at == this->stream())
+    return EnqueueIn(at, [this, at] { return EnqueueStep(at); });
+  return EnqueueChecked(at, [this, at](bool captured) { return EnqueueApart(at, captured); });
 }
 
-absl::Status CudaExecutor::EnqueueIn(CUstream stream,
-                                     const std::function<absl::Status()>& enqueue) {
+absl::Status CudaExecutor::EnqueueIn(CUstream stream, const std::function<absl::Status()>& launch) {
+  return EnqueueChecked(stream, [&](bool captured) -> absl::Status {
+    RETURN_IF_ERROR(launch());
+    return NoteEnd(stream, captured);
+  });
+}
+
+absl::Status CudaExecutor::EnqueueChecked(
+    CUstream stream, const std::function<absl::Status(bool captured)>& enqueue) {
   RETURN_IF_ERROR(first_error_);
   ASSIGN_OR_RETURN(const InContext in, Enter());
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -131,14 +144,18 @@ absl::Status CudaExecutor::EnqueueIn(CUstream stream,
       ToStatus(driver(), driver().StreamIsCapturing(stream, &capture), "cuStreamIsCapturing")));
   const bool captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
   RETURN_IF_ERROR(CheckStreamsDoAll(captured));
-  const auto all = [&]() -> absl::Status {
-    RETURN_IF_ERROR(enqueue());
-    if (captured) return absl::OkStatus();
-    RETURN_IF_CU(driver(), EventRecord, parts_.last->get(), stream);
-    in_flight_ = true;
+  return Settled(enqueue(captured));
+}
+
+absl::Status CudaExecutor::NoteEnd(CUstream stream, bool captured) {
+  if (captured) return absl::OkStatus();  // the caller waits for the graph
+  if (stream == this->stream()) {
+    own_in_flight_ = true;  // Wait asks the stream itself, which lives as long as the rank
     return absl::OkStatus();
-  };
-  return Settled(all());
+  }
+  RETURN_IF_CU(driver(), EventRecord, parts_.last->get(), stream);
+  in_flight_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::Wait() {
@@ -147,7 +164,8 @@ absl::Status CudaExecutor::Wait() {
   absl::Status status;
   if (in_flight_)
     status = Await("cuEventQuery", [this] { return driver().EventQuery(parts_.last->get()); });
-  in_flight_ = false;
+  if (status.ok() && own_in_flight_) status = Await(stream());
+  in_flight_ = own_in_flight_ = false;
   if (status.ok() && Stopped()) status = GaveUp(-1);
   return Settled(status);
 }
@@ -221,13 +239,16 @@ absl::Status CudaExecutor::MakeRoom(CUstream stream) {
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::EnqueueApart(CUstream stream) {
+absl::Status CudaExecutor::EnqueueApart(CUstream stream, bool captured) {
   const CUstream own = parts_.streams[0];
+  // An event that was recorded in a capture cannot be queried, so Wait has one of its own.
+  const Event& left = captured ? *parts_.left : *parts_.last;
   RETURN_IF_CU(driver(), EventRecord, parts_.entered->get(), stream);
   RETURN_IF_CU(driver(), StreamWaitEvent, own, parts_.entered->get(), 0);
   RETURN_IF_ERROR(EnqueueStep(own));
-  RETURN_IF_CU(driver(), EventRecord, parts_.left->get(), own);
-  RETURN_IF_CU(driver(), StreamWaitEvent, stream, parts_.left->get(), 0);
+  RETURN_IF_CU(driver(), EventRecord, left.get(), own);
+  in_flight_ = in_flight_ || !captured;
+  RETURN_IF_CU(driver(), StreamWaitEvent, stream, left.get(), 0);
   return absl::OkStatus();
 }
 
@@ -254,7 +275,7 @@ absl::Status CudaExecutor::StartCalls() {
 }
 
 absl::Status CudaExecutor::AwaitAll() {
-  RETURN_IF_ERROR(Await(0));  // lane 0 ends after lane 1
+  RETURN_IF_ERROR(Await(stream()));  // lane 0 ends after lane 1
   return Stopped() ? GaveUp(-1) : absl::OkStatus();
 }
 
@@ -287,9 +308,9 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StreamCollective& c
 }
 
 absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& collective) {
-  RETURN_IF_ERROR(Await(call.lane));
-  if (Stopped()) return absl::AbortedError("stopped");
   const CUstream stream = streams_[call.lane];
+  RETURN_IF_ERROR(Await(stream));
+  if (Stopped()) return absl::AbortedError("stopped");
   std::vector<char> in(collective.in_bytes), out(collective.out_bytes);
   RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.in, collective.in_bytes, in.data()));
   // Keeps what lies between the blocks of `out`.
@@ -327,8 +348,8 @@ std::string CudaExecutor::StepsName() const {
   return steps <= 1 ? last : absl::StrCat("one of ", steps, " steps up to ", last);
 }
 
-absl::Status CudaExecutor::Await(int lane) {
-  return Await("cuStreamQuery", [this, lane] { return driver().StreamQuery(streams_[lane]); });
+absl::Status CudaExecutor::Await(CUstream stream) {
+  return Await("cuStreamQuery", [this, stream] { return driver().StreamQuery(stream); });
 }
 
 void CudaExecutor::WatchOut() {
@@ -475,9 +496,7 @@ CudaGraph::~CudaGraph() {
 }
 
 absl::Status CudaGraph::RunSteps(int64_t steps) {
-  ASSIGN_OR_RETURN(const InContext in, executor_.device().Enter());
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Enqueue(executor_.stream()));
-  return Wait();
+  return executor_.RunOwn(steps, [this] { return Launch(executor_.stream()); });
 }
 
 absl::Status CudaGraph::Enqueue(void* stream) {

@@ -104,9 +104,11 @@ class CudaExecutor final : public BoundPlan {
     std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of matrix products, by lane
     /// Between lanes 0 and 1, at the begin and the end of a run; null if lane 1 has no steps.
     std::unique_ptr<Event> begun = nullptr, joined = nullptr;
-    /// If `apart`: between a caller's stream and lane 0, at the begin and the end of a run.
+    /// If `apart`: between a caller's stream and lane 0, at the begin and the end of a run. `left`
+    /// is of runs that are captured only; others record `last` there.
     std::unique_ptr<Event> entered = nullptr, left = nullptr;
-    std::unique_ptr<Event> last = nullptr;  // recorded after the last enqueued run
+    /// Recorded after the last run that Enqueue put in, or behind, a stream of the caller's.
+    std::unique_ptr<Event> last = nullptr;
     /// Recorded after a run with stream collectives; by run, modulo the most runs in flight.
     std::vector<std::unique_ptr<Event>> run_ends = {};
     std::vector<CudaCall> calls = {};  // one per step
@@ -129,14 +131,22 @@ class CudaExecutor final : public BoundPlan {
   const DriverApi& driver() const { return device().driver(); }
   /// The stream of lane 0.
   CUstream stream() const { return parts_.streams[0]; }
-  /// Calls `enqueue`, which enqueues runs of this plan in `stream`; Wait will wait for them.
-  absl::Status EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue);
+  /// Calls `launch`, which enqueues runs of this plan in `stream`, and records what Wait waits for.
+  absl::Status EnqueueIn(CUstream stream, const std::function<absl::Status()>& launch);
+  /// Calls `launch`, which enqueues runs of this plan in the rank's own streams, `times` times, and
+  /// waits for them.
+  absl::Status RunOwn(int64_t times, const std::function<absl::Status()>& launch);
 
  private:
   /// Enqueues one run, with `stream` as lane 0.
   absl::Status EnqueueStep(CUstream stream);
   /// The same in the rank's own streams, ordered after and before the caller's work in `stream`.
-  absl::Status EnqueueApart(CUstream stream);
+  absl::Status EnqueueApart(CUstream stream, bool captured);
+  /// Calls `enqueue` with whether `stream` is being captured.
+  absl::Status EnqueueChecked(CUstream stream,
+                              const std::function<absl::Status(bool captured)>& enqueue);
+  /// Notes for Wait that runs given to Enqueue end here in `stream`.
+  absl::Status NoteEnd(CUstream stream, bool captured);
   /// Enqueues one run in the rank's own streams: as a graph, once it has run some times.
   absl::Status EnqueueOwn();
   absl::StatusOr<std::unique_ptr<CudaGraph>> MakeGraph(int64_t steps);
@@ -162,7 +172,8 @@ class CudaExecutor final : public BoundPlan {
   /// Polls `query`, a driver call, until it no longer returns "not ready"; meanwhile makes sure
   /// that it will.
   absl::Status Await(absl::string_view call, const std::function<CUresult()>& query);
-  absl::Status Await(int lane);
+  /// Until `stream` has nothing left to do.
+  absl::Status Await(CUstream stream);
   /// Where a step of a run failed that is no longer being enqueued.
   std::string StepsName() const;
   /// Stops this rank when a rank has left the world, or when a library collective fails or exceeds
@@ -189,7 +200,8 @@ class CudaExecutor final : public BoundPlan {
     std::unique_ptr<Event> begun, ended;
   };
   std::vector<Marks> marks_;  // by step, while a run is traced
-  bool in_flight_ = false;    // Enqueue was called, Wait not yet
+  // Enqueue was called, Wait not yet: in streams of callers, and in the rank's own.
+  bool in_flight_ = false, own_in_flight_ = false;
   int64_t runs_ = 0;          // with stream collectives that were enqueued
   bool last_in_own_ = false;  // the last of them: lane 0 is the rank's own stream
   StreamWatch watch_;

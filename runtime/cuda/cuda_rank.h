@@ -65,6 +65,7 @@ class CudaRank final : public Rank {
                                                 bool symmetric) override;
   absl::Status CheckOnGpu(const void* address) const override;
   std::string Products() override;
+  void* stream() const override { return streams_[0]; }
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                   absl::Span<Memory* const> buffers,

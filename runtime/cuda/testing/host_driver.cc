@@ -320,7 +320,10 @@ void FillStreams(DriverApi& driver) {
   driver.EventQuery = [](CUevent event) {
     NeedContext("cuEventQuery", Of(event)->context());
     if (const CUresult end = EndOfContext(); end != CUDA_SUCCESS) return end;
-    return Of(event)->Idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (Of(event)->capture != nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+    if (!Of(event)->Idle()) return CUDA_ERROR_NOT_READY;
+    CountCall("cuEventQuery");
+    return CUDA_SUCCESS;
   };
 }
 
@@ -405,6 +408,16 @@ std::map<std::string, int> HostCalls() {
   Trap& trap = TheTrap();
   const std::lock_guard<std::mutex> lock(trap.mutex);
   return trap.calls;
+}
+
+std::map<std::string, int> HostCallsOf(const std::function<void()>& body) {
+  const std::map<std::string, int> before = HostCalls();
+  body();
+  std::map<std::string, int> calls = HostCalls();
+  for (const auto& [call, count] : before) {
+    if ((calls[call] -= count) == 0) calls.erase(call);
+  }
+  return calls;
 }
 
 std::string FailedCall() {

@@ -52,6 +52,8 @@ void EndContextAt(int call, CUresult result, int device, const std::string& only
 /// The number of calls so far of each function that NeedContext or FailCall concern, but those of
 /// queries that found work to be done, by name.
 std::map<std::string, int> HostCalls();
+/// The calls while `body` runs.
+std::map<std::string, int> HostCallsOf(const std::function<void()>& body);
 /// The name of the call that failed, "cuMemAlloc"; "" before it comes.
 std::string FailedCall();
 
