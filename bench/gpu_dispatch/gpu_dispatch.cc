@@ -1,0 +1,229 @@
+#include "bench/gpu_dispatch/gpu_dispatch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/measure/statistics.h"
+#include "autotune/session/session.h"
+#include "bench/gpu_dispatch/driver_recorder.h"
+#include "bench/user.h"
+#include "coconet/base/status.h"
+#include "coconet/language/language.h"
+#include "runtime/cuda/cuda_world_over.h"
+
+ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"1", "2", "4", "8"}),
+          "numbers of ranks, each a thread of this process; 1: the usual case, a rank a process");
+
+namespace coconet::bench {
+namespace {
+
+/// x <- x + 1, one element: counts its steps.
+absl::StatusOr<Graph> CountingProgram() {
+  Program program("count");
+  const Tensor x = program.State("x", DType::kF32, {1}, Layout::Replicated());
+  Update(x, x + 1);
+  return program.graph();
+}
+
+/// A stream of the caller's, of the GPU that is current.
+class CallersStream {
+ public:
+  static absl::StatusOr<CallersStream> Make(const DriverApi& driver) {
+    CallersStream made(driver);
+    RETURN_IF_CU(driver, StreamCreateWithPriority, &made.stream_, CU_STREAM_NON_BLOCKING, 0);
+    return made;
+  }
+  CallersStream(CallersStream&& other) noexcept
+      : driver_(other.driver_), stream_(std::exchange(other.stream_, nullptr)) {}
+  CallersStream& operator=(CallersStream&&) = delete;
+  ~CallersStream() {
+    if (stream_ != nullptr) driver_.StreamDestroy(stream_);
+  }
+  CUstream get() const { return stream_; }
+
+ private:
+  explicit CallersStream(const DriverApi& driver) : driver_(driver) {}
+  const DriverApi& driver_;
+  CUstream stream_ = nullptr;
+};
+
+/// A way to dispatch one step.
+struct Way {
+  const char* name;
+  std::function<absl::Status()> dispatch;
+};
+
+/// One rank's measurement of all ways.
+class DispatchMeter {
+ public:
+  DispatchMeter(Rank& rank, const DriverApi& driver, const DispatchTerms& terms)
+      : rank_(rank), driver_(driver), terms_(terms) {}
+
+  absl::StatusOr<std::vector<Row>> Measure() {
+    SessionOptions options;
+    options.cache_file = ":none:";
+    options.policy = Policy::kBaselineOnMiss;  // the program has one variant worth the name
+    Session session(rank_, options);
+    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(CountingProgram()));
+    ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+    ASSIGN_OR_RETURN(CapturedSteps graph, bound.Capture(1));
+    ASSIGN_OR_RETURN(const CallersStream callers, CallersStream::Make(driver_));
+    void *own = session.stream(), *other = callers.get();
+    streams_ = {static_cast<CUstream>(own), callers.get()};
+    const std::vector<Way> ways = {
+        {"Run", [&] { return bound.Run(); }},
+        {"Enqueue", [&] { return bound.Enqueue(other); }},
+        {"Enqueue in the rank's stream", [&] { return bound.Enqueue(own); }},
+        {"graph: Run", [&] { return graph.Run(); }},
+        {"graph: Enqueue", [&] { return graph.Enqueue(other); }},
+        {"graph: Enqueue in the rank's stream", [&] { return graph.Enqueue(own); }}};
+    std::vector<Row> rows;
+    for (const Way& way : ways) {
+      ASSIGN_OR_RETURN(rows.emplace_back(), MeasureWay(way));
+    }
+    RETURN_IF_ERROR(bound.Wait());
+    float counted = 0;
+    RETURN_IF_ERROR(bound.Read("x", &counted, 1));
+    if (counted != static_cast<float>(dispatched_))
+      return absl::InternalError(
+          absl::StrCat("want ", dispatched_, " steps, of both sides, have ", counted));
+    return rows;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Until the GPU has done what was dispatched.
+  absl::Status Settle() {
+    for (CUstream stream : streams_) RETURN_IF_CU(driver_, StreamSynchronize, stream);
+    return absl::OkStatus();
+  }
+
+  /// Microseconds of one of `terms_.dispatches` dispatches; all ranks begin together.
+  absl::StatusOr<double> Sample(const std::function<absl::Status()>& dispatch) {
+    RETURN_IF_ERROR(rank_.exchange().Barrier());
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < terms_.dispatches; ++i) RETURN_IF_ERROR(dispatch());
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+    dispatched_ += terms_.dispatches;
+    RETURN_IF_ERROR(Settle());
+    return took.count() / terms_.dispatches;
+  }
+
+  absl::StatusOr<Row> MeasureWay(const Way& way) {
+    ASSIGN_OR_RETURN(const std::vector<DriverCall> calls, Record(way.dispatch));
+    dispatched_ += 1;
+    RETURN_IF_ERROR(Settle());
+    const std::function<absl::Status()> floor = [&] { return Repeat(driver_, calls); };
+    RETURN_IF_ERROR(Sample(way.dispatch).status());  // warms up
+    RETURN_IF_ERROR(Sample(floor).status());
+    std::vector<double> ours_us, floor_us;
+    for (int round = 0; round < terms_.rounds; ++round) {
+      for (const bool ours : {round % 2 == 0, round % 2 != 0}) {
+        ASSIGN_OR_RETURN(const double us, Sample(ours ? way.dispatch : floor));
+        (ours ? ours_us : floor_us).push_back(us);
+      }
+    }
+    ASSIGN_OR_RETURN(const double ours, rank_.exchange().Max(Median(std::move(ours_us))));
+    ASSIGN_OR_RETURN(const double alone, rank_.exchange().Max(Median(std::move(floor_us))));
+    Row row;
+    row.Set("case", "dispatch")
+        .Set("ranks", int64_t{rank_.size()})
+        .Set("way", way.name)
+        .Set("calls", static_cast<int64_t>(calls.size()))
+        .Set("ours_us", ours)
+        .Set("floor_us", alone)
+        .Set("over_floor", ours / alone)
+        .Set("rounds", int64_t{terms_.rounds})
+        .Set("sequence", Words(calls))
+        .Set("device", rank_.topology().device);
+    return row;
+  }
+
+  Rank& rank_;
+  const DriverApi& driver_;
+  const DispatchTerms terms_;
+  std::vector<CUstream> streams_;
+  int64_t dispatched_ = 0;
+};
+
+std::vector<Column> Columns() {
+  return {{"dispatch by", [](const Row& row) { return TextOrError(row, "way"); }},
+          {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
+          {"calls", [](const Row& row) { return absl::StrCat(row.Number("calls")); }},
+          {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
+          {"driver alone", [](const Row& row) { return TimeText(row.Number("floor_us")); }},
+          {"over it", [](const Row& row) { return RatioOf(row, "over_floor"); }},
+          {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
+          {"met", MetOf},
+          {"the driver's calls", [](const Row& row) { return TextOf(row, "sequence"); }}};
+}
+
+absl::StatusOr<std::vector<int>> WantedRanks() {
+  std::vector<int> all;
+  for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
+    if (!absl::SimpleAtoi(text, &all.emplace_back()) || all.back() < 1)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--ranks: want numbers from 1, as in 1,2,4,8, have '", text, "'"));
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& libraries, int ranks,
+                                                    const DispatchTerms& terms) {
+  const CudaLibraries recorded{.driver = Recorded(libraries.driver),
+                               .open_cublaslt = libraries.open_cublaslt,
+                               .open_libraries = libraries.open_libraries,
+                               .green_contexts = libraries.green_contexts,
+                               .multicast = libraries.multicast,
+                               .control = libraries.control};
+  std::vector<Row> rows;
+  RETURN_IF_ERROR(RunCudaWorldOver(recorded, {.ranks = ranks}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<Row> mine,
+                     DispatchMeter(rank, libraries.driver, terms).Measure());
+    if (rank.rank() == 0) rows = std::move(mine);
+    return absl::OkStatus();
+  }));
+  return rows;
+}
+
+absl::Status RunGpuDispatch(const CudaLibraries& libraries, bool judged) {
+  ASSIGN_OR_RETURN(const std::vector<int> wanted, WantedRanks());
+  const DispatchTerms terms = {.rounds = IsQuick() ? 11 : 101};
+  std::vector<Row> rows;
+  for (int ranks : wanted) {
+    absl::StatusOr<std::vector<Row>> of_ranks = MeasureGpuDispatch(libraries, ranks, terms);
+    if (absl::IsUnavailable(of_ranks.status())) return of_ranks.status();
+    if (!of_ranks.ok()) {
+      const std::string error(of_ranks.status().message());
+      of_ranks = {Row().Set("case", "dispatch").Set("ranks", int64_t{ranks}).Set("error", error)};
+    }
+    for (Row& row : *of_ranks) {
+      row.Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
+      std::vector<Bar> bars;
+      if (judged && ranks == 1) {
+        bars.push_back({"over_floor", Bar::Side::kAtMost, 1.3});
+        if (TextOf(row, "way").find("Run") == std::string::npos)  // which awaits the GPU
+          bars.push_back({"ours_us", Bar::Side::kAtMost, 5});
+      }
+      row.SetBars(bars);
+      rows.push_back(std::move(row));
+    }
+    RETURN_IF_ERROR(Save(rows, Columns()));  // what follows may be cut off
+  }
+  return Show(rows, Columns());
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,27 @@
+// What a dispatch costs the host on this machine's GPU, beside the driver alone.
+
+#include "bench/gpu_dispatch/gpu_dispatch.h"
+#include "bench/user.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+#include "runtime/cuda/driver/driver_api.h"
+
+namespace coconet::bench {
+namespace {
+
+absl::Status RunOnGpu() {
+  ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
+  return RunGpuDispatch({.driver = *driver, .green_contexts = GetEnv().green_contexts},
+                        /*judged=*/!IsQuick());
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  using namespace coconet::bench;  // NOLINT: main
+  return Main("gpu_dispatch",
+              "measures what a dispatch costs the host; see bench/README.md\n\n  gpu_dispatch "
+              "[--ranks=1,2,4,8] [--quick] [--json=FILE] [--markdown=FILE]",
+              RunOnGpu, argc, argv);
+}
