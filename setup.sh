@@ -8,6 +8,8 @@
 #     wheels  CUDA's wheels from PyPI, pinned, in a private prefix that no other program sees
 #     none    a build without CUDA
 #
+#   Beside a toolkit without nvdisasm, which reads the machine code of kernels in tests, comes that of PyPI.
+#
 #   ./setup.sh --install=PREFIX also builds the library for other programs, and lays it out in the folder PREFIX: lib,
 #                               include, bin, files for pkg-config and CMake (docs/embedding.md)
 #   ./setup.sh --wheel=DIR      also builds the Python package (docs/python.md) as a wheel in the folder DIR
@@ -33,6 +35,8 @@ readonly TORCH_PACKAGES=(python3-torch python3-mpi4py mypy)
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
+readonly DISASSEMBLER_PINS=third_party/cuda/nvdisasm.txt
+readonly DISASSEMBLER="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/nvdisasm"
 readonly ABSL_SOURCE="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/abseil"
 readonly ABSL_FILES=(
   absl/base/internal/sysinfo.cc absl/container/internal/raw_hash_set.cc absl/strings/cord.cc
@@ -124,6 +128,21 @@ install_wheels() {
     rm -rf "$PREFIX" && mv "$staging/cuda" "$PREFIX"
 }
 
+# Installs the pinned nvdisasm into DISASSEMBLER, unless the toolkit `cuda` has one or the pinned version is there.
+install_disassembler() {
+  [[ ! -x "$cuda/bin/nvdisasm" ]] || return 0
+  cmp -s "$DISASSEMBLER_PINS" "$DISASSEMBLER/requirements.txt" && return
+  local python
+  python="$(python_with_pip)" || return 1
+  say "installing nvdisasm into $DISASSEMBLER"
+  mkdir -p "$(dirname "$DISASSEMBLER")" && staging="$(mktemp -d "$DISASSEMBLER.XXXXXX")" || return 1
+  "$python" -m pip install -qq --disable-pip-version-check --root-user-action=ignore --no-deps --no-cache-dir \
+    --only-binary=:all: --require-hashes --target "$staging/wheels" -r "$DISASSEMBLER_PINS" &&
+    chmod -R a+rX "$staging/wheels/nvidia/cu13" &&
+    cp "$DISASSEMBLER_PINS" "$staging/wheels/nvidia/cu13/requirements.txt" &&
+    rm -rf "$DISASSEMBLER" && mv "$staging/wheels/nvidia/cu13" "$DISASSEMBLER" && rm -rf "$staging"
+}
+
 # Installs the pinned clang-format into FORMATTER, unless it holds the pinned version.
 install_formatter() {
   cmp -s "$FORMATTER_PINS" "$FORMATTER/requirements.txt" && return
@@ -201,6 +220,7 @@ write_bazelrc() {
   text="$(
     echo "# Written by setup.sh"
     [[ -n "$cuda" ]] && echo "common '--repo_env=CUDA_HOME=$cuda'" || echo "common --repo_env=COCONET_CUDA=none"
+    [[ ! -x "$DISASSEMBLER/bin/nvdisasm" ]] || echo "common '--repo_env=COCONET_NVDISASM=$DISASSEMBLER/bin/nvdisasm'"
     [[ -z "$absl_source" ]] || echo "common '--repo_env=COCONET_ABSL_SOURCE=$absl_source'"
     echo "common --repo_env=COCONET_SETUP=$stamp"
     echo "build --action_env=COCONET_SETUP=$stamp"
@@ -257,6 +277,7 @@ install_packages "${PACKAGES[@]}" "${TEST_PACKAGES[@]}" || exit 1
 [[ "$(command -v bazel)" -ef /usr/bin/bazel ]] ||
   say "note: bazel is $(command -v bazel) here; the build is made for Debian's, /usr/bin/bazel"
 find_cuda "$mode"
+[[ -z "$cuda" ]] || install_disassembler || say "no nvdisasm: tests that read machine code will be skipped"
 absl_source="$(unpack_absl_source)" ||
   say "no source of Abseil: apt-get source abseil failed; building without libcoconet.so"
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"

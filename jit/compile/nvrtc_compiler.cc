@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,44 +17,10 @@
 #include "coconet/base/status.h"
 #include "jit/compile/binary_cache.h"
 #include "jit/compile/caching_compiler.h"
-#include "jit/compile/process.h"
-#include "jit/compile/temp_dir.h"
-#include "third_party/cuda/paths.h"
+#include "jit/compile/disassembler.h"
 
 namespace coconet {
 namespace {
-
-/// The command that disassembles `file`; empty if there is no disassembler.
-std::vector<std::string> FindDisassembler(const std::string& file) {
-  std::vector<std::string> folders = {""};  // PATH
-  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr)
-    folders.push_back(absl::StrCat(home, "/bin/"));
-  if (*kCudaIncludeHint != '\0') folders.push_back(absl::StrCat(kCudaIncludeHint, "/../bin/"));
-  for (const std::string& folder : folders) {
-    if (std::string tool = FindProgram(folder + "nvdisasm"); !tool.empty()) return {tool, file};
-    if (std::string tool = FindProgram(folder + "cuobjdump"); !tool.empty())
-      return {tool, "-sass", file};
-  }
-  return {};
-}
-
-/// The SASS of a cubin, by nvdisasm or cuobjdump: on PATH, under CUDA_HOME, or where the build
-/// found the toolkit. NotFound if there is neither.
-absl::StatusOr<std::string> Disassemble(absl::string_view cubin) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
-  const std::string file = scratch->path() + "/kernel.cubin";
-  ProcessCommand command;
-  command.argv = FindDisassembler(file);
-  command.output_limit = 64 << 20;
-  if (command.argv.empty())
-    return absl::NotFoundError("disassemble: have neither nvdisasm nor cuobjdump");
-  std::ofstream(file, std::ios::binary)
-      .write(cubin.data(), static_cast<std::streamsize>(cubin.size()));
-  ASSIGN_OR_RETURN(Finished finished, RunProcess(command));
-  if (finished.how != Finished::How::kExited || finished.code != 0)
-    return absl::InternalError(absl::StrCat(command.argv[0], ": ", finished.output));
-  return std::move(finished.output);
-}
 
 absl::Status ToStatus(const NvrtcApi& nvrtc, int result, absl::string_view call) {
   if (result == 0) return absl::OkStatus();
@@ -82,7 +46,8 @@ struct Version {
   auto operator<=>(const Version&) const = default;
 };
 
-std::vector<std::string> Options(Version version, absl::string_view arch, Optimize optimize) {
+std::vector<std::string> Options(Version version, absl::string_view arch, Optimize optimize,
+                                 Lines lines) {
   std::vector<std::string> options = {
       absl::StrCat("--gpu-architecture=", arch),
       "--std=c++20",
@@ -93,6 +58,7 @@ std::vector<std::string> Options(Version version, absl::string_view arch, Optimi
   if (version >= Version{12, 4})
     options.emplace_back("--minimal");  // without the runtime's declarations, half the time
   if (version >= Version{12, 9}) options.emplace_back("--no-cache");  // we have a cache of our own
+  if (lines == Lines::kKept) options.emplace_back("--generate-line-info");
   switch (optimize) {
     case Optimize::kFast:
       options.emplace_back("--ptxas-options=-O1");
@@ -132,12 +98,12 @@ int IsOver(void* payload, void*) {
 class NvrtcTranslator : public Translator {
  public:
   NvrtcTranslator(const NvrtcApi& nvrtc, Version version, absl::string_view arch,
-                  const CompilerOptions& options)
+                  const CompilerOptions& options, Lines lines)
       : nvrtc_(nvrtc),
         arch_(arch),
         time_limit_(options.time_limit_s),
         stop_(options.stop),
-        flags_(Options(version, arch, options.optimize)) {
+        flags_(Options(version, arch, options.optimize, lines)) {
     identity_ =
         absl::StrCat("nvrtc ", version.major, ".", version.minor, " ", nvrtc.build_id, "; flags ",
                      absl::StrJoin(flags_, " "), "; headers ", HeadersFingerprint(Dialect::kCuda));
@@ -242,14 +208,16 @@ absl::Status CheckDriver(Version version, int driver) {
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc,
                                                                 absl::string_view arch,
-                                                                const CompilerOptions& options) {
+                                                                const CompilerOptions& options,
+                                                                Lines lines) {
   Version version;
   RETURN_IF_NVRTC(nvrtc, Version, &version.major, &version.minor);
   RETURN_IF_ERROR(CheckDriver(version, options.driver));
   RETURN_IF_ERROR(CheckArch(nvrtc, version, arch));
   ASSIGN_OR_RETURN(std::unique_ptr<BinaryCache> cache, BinaryCache::Open(options.cache_dir));
-  return MakeCachingCompiler(std::make_unique<NvrtcTranslator>(nvrtc, version, arch, options),
-                             std::move(cache), options.part_kernels);
+  return MakeCachingCompiler(
+      std::make_unique<NvrtcTranslator>(nvrtc, version, arch, options, lines), std::move(cache),
+      options.part_kernels);
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch,

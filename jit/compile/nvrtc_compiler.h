@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -9,9 +10,13 @@
 
 namespace coconet {
 
+/// Whether a cubin says which line of the source each instruction is of. Its code is the same.
+enum class Lines : uint8_t { kDropped, kKept };
+
 /// MakeNvrtcCompiler over a given NVRTC, which must outlive the result.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc,
                                                                 absl::string_view arch,
-                                                                const CompilerOptions& options);
+                                                                const CompilerOptions& options,
+                                                                Lines lines = Lines::kDropped);
 
 }  // namespace coconet

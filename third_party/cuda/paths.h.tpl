@@ -6,6 +6,7 @@
 namespace coconet {
 
 inline constexpr char kCudaIncludeHint[] = "{include}";  // cuda_fp16.h and others, for NVRTC.
+inline constexpr char kNvdisasmHint[] = "{nvdisasm}";
 inline constexpr char kNvrtcHint[] = "{nvrtc}";
 // NVRTC opens this one by its plain name, which finds it outside the linker's path only if it is open by then: open it
 // before kNvrtcHint. Else every compile ends in NVRTC_ERROR_BUILTIN_OPERATION_FAILURE.

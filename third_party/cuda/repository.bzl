@@ -12,6 +12,13 @@ def _root(ctx):
             return root
     return None
 
+def _disassembler(ctx, root):
+    """Returns the path of nvdisasm, or "": of the toolkit, else the one that setup.sh installed beside it."""
+    for path in [(root or "") + "/bin/nvdisasm", ctx.os.environ.get("COCONET_NVDISASM", "")]:
+        if root and path.startswith("/") and ctx.path(path).exists:
+            return path
+    return ""
+
 def _library(ctx, root, name):
     """Returns the path of a shared library, or "": lib<name>.so, else lib<name>.so.N (as in wheels)."""
     for folder in ["lib64", "lib"]:
@@ -31,6 +38,7 @@ def _cuda_impl(ctx):
     ctx.file("found.bzl", "FOUND = %s\nFOUND_NCCL = %s\n" % (root != None, has_nccl))
     ctx.template("third_party/cuda/paths.h", ctx.attr._paths, {
         "{include}": root + "/include" if root else "",
+        "{nvdisasm}": _disassembler(ctx, root),
         "{nvrtc}": _library(ctx, root, "nvrtc"),
         "{nvrtc_builtins}": _library(ctx, root, "nvrtc-builtins"),
         "{nccl}": _library(ctx, root, "nccl"),
@@ -67,6 +75,6 @@ cuda_repository = repository_rule(
     implementation = _cuda_impl,
     attrs = {"_paths": attr.label(default = "//third_party/cuda:paths.h.tpl")},
     # COCONET_SETUP changes whenever setup.sh finds something else than before.
-    environ = ["COCONET_CUDA", "COCONET_SETUP", "CUDA_HOME", "HOME", "XDG_DATA_HOME"],
+    environ = ["COCONET_CUDA", "COCONET_NVDISASM", "COCONET_SETUP", "CUDA_HOME", "HOME", "XDG_DATA_HOME"],
     local = True,
 )

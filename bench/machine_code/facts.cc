@@ -1,0 +1,231 @@
+#include "bench/machine_code/facts.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace coconet::bench {
+namespace {
+
+constexpr absl::string_view kKernelFile = "kernel.cc";
+
+/// The number N of "constexpr int NAME = N" in `text`; 0 if there is none.
+int ConstantIn(absl::string_view text, absl::string_view name) {
+  const std::string begin = absl::StrCat("constexpr int ", name, " = ");
+  const size_t at = text.find(begin);
+  if (at == absl::string_view::npos) return 0;
+  absl::string_view digits = text.substr(at + begin.size());
+  digits = digits.substr(0, digits.find_first_not_of("0123456789"));
+  int number = 0;
+  return absl::SimpleAtoi(digits, &number) ? number : 0;
+}
+
+bool IsPackLine(absl::string_view line) {
+  const size_t at = line.find("Lanes<");
+  return at != absl::string_view::npos && at + 6 < line.size() &&
+         absl::ascii_isupper(line[at + 6]) && absl::StrContains(line, "{}");
+}
+bool IsSingleLine(absl::string_view line) { return absl::StrContains(line, "Lanes<1>{}"); }
+
+LoopKind KindOf(const Instruction& i, const SourceTexts& texts) {
+  LoopKind kind = LoopKind::kOther;
+  for (const SourceLine& line : i.source) {
+    if (IsPackLine(texts.At(line))) return LoopKind::kPacks;
+    if (IsSingleLine(texts.At(line))) kind = LoopKind::kSingle;
+  }
+  return kind;
+}
+
+/// The kernel's line that the instruction comes from: `whole`, that which the loop over packs is
+/// in, else the innermost.
+SourceLine KernelLine(const Instruction& i, const SourceTexts& texts, bool whole) {
+  bool within = !whole || KindOf(i, texts) == LoopKind::kOther;
+  for (const SourceLine& line : i.source) {
+    const absl::string_view text = texts.At(line);
+    within = within || IsPackLine(text) || IsSingleLine(text);
+    if (within && line.file == kKernelFile) return line;
+  }
+  return {};
+}
+
+/// The functions that the instruction comes through, up to the kernel.
+std::string PlaceOf(const Instruction& i, const SourceTexts& texts) {
+  std::string place;
+  for (const SourceLine& line : i.source) {
+    if (line.file == kKernelFile) break;
+    absl::StrAppend(&place, place.empty() ? "" : " < ", texts.FunctionAt(line));
+  }
+  return absl::StrCat(place, ": ", texts.At(KernelLine(i, texts, /*whole=*/false)));
+}
+
+/// A pointer that a line of the kernel's text accesses: bytes of an element, and how many ranks'
+/// memories. 0 bytes: not told.
+struct Pointed {
+  int bytes = 0, ranks = 1;
+};
+int BytesOf(absl::string_view type) {
+  constexpr std::pair<absl::string_view, int> kTypes[] = {
+      {"boolean", 1}, {"i8", 1},  {"u8", 1},  {"f16", 2}, {"bf16", 2}, {"i16", 2}, {"u16", 2},
+      {"f32", 4},     {"i32", 4}, {"u32", 4}, {"f64", 8}, {"i64", 8},  {"u64", 8}};
+  for (const auto& [name, bytes] : kTypes) {
+    if (name == type) return bytes;
+  }
+  return 0;
+}
+/// Of "own2" or "b1", whose declaration "bf16* b1[kRanks];" the kernel's text has.
+Pointed PointedBy(absl::string_view name, absl::string_view kernel) {
+  for (absl::string_view star : {"* const ", "* "}) {
+    const std::string declared = absl::StrCat(star, name);
+    for (size_t at = kernel.find(declared); at != absl::string_view::npos;
+         at = kernel.find(declared, at + 1)) {
+      const absl::string_view rest = kernel.substr(at + declared.size());
+      if (rest.empty() || absl::ascii_isalnum(rest[0])) continue;
+      const absl::string_view before = kernel.substr(0, at);
+      const int bytes = BytesOf(before.substr(before.find_last_of(" \n(") + 1));
+      if (bytes > 0)
+        return {bytes, absl::StartsWith(rest, "[kRanks]") ? ConstantIn(kernel, "kRanks") : 1};
+    }
+  }
+  return {};
+}
+/// The only pointer that a line names; 0 bytes for none or several.
+Pointed OnlyPointer(absl::string_view line, absl::string_view kernel) {
+  std::optional<Pointed> only;
+  for (absl::string_view prefix : {"own", "p.b"}) {
+    for (size_t at = line.find(prefix); at != absl::string_view::npos;
+         at = line.find(prefix, at + 1)) {
+      const absl::string_view name = line.substr(prefix == "own" ? at : at + 2);
+      const size_t digits = name.find_first_of("0123456789");
+      if (digits != (prefix == "own" ? 3 : 1)) continue;
+      if (only.has_value()) return {};
+      only = PointedBy(name.substr(0, name.find_first_not_of("0123456789", digits)), kernel);
+    }
+  }
+  return only.value_or(Pointed{});
+}
+
+/// The bytes that the lines store for an element; 0 where one does not tell.
+int StoredPerElement(const std::vector<std::string>& lines, absl::string_view kernel) {
+  int stored = 0;
+  for (const std::string& line : lines) {
+    if (!absl::StrContains(line, "Store")) continue;
+    const Pointed pointed = OnlyPointer(line, kernel);
+    if (pointed.bytes == 0) return 0;
+    stored += pointed.bytes * std::max(pointed.ranks, 1);
+  }
+  return stored;
+}
+
+/// How many elements a turn handles: kV or a multiple, as the main path stores so many bytes; the
+/// compiler may have unrolled the loop. By the kernel's constants where its text does not tell what
+/// an element's stores are.
+int ElementsOf(const MachineFunction& function, const std::vector<int>& path,
+               const SourceTexts& texts, absl::string_view kernel) {
+  const int pack = ConstantIn(kernel, "kV");
+  int stored = 0, of_element = 0;
+  for (int index : path) {
+    const Instruction& i = function.instructions[index];
+    const Access access = AccessOf(i);
+    if (access.space != Space::kGlobal || !access.stores) continue;
+    stored += access.bytes;
+    if (of_element == 0)
+      of_element = StoredPerElement(texts.BodyOf(KernelLine(i, texts, /*whole=*/true)), kernel);
+  }
+  if (of_element == 0 || pack == 0) return pack * std::max(ConstantIn(kernel, "kU"), 1);
+  const int packs = (stored + of_element * pack / 2) / (of_element * pack);
+  return pack * std::max(packs, 1);
+}
+
+void AddNarrow(const Instruction& i, const SourceTexts& texts, std::vector<PlacedAccess>& narrow) {
+  PlacedAccess access{i.opcode, PlaceOf(i, texts), 1};
+  for (PlacedAccess& known : narrow) {
+    if (known.opcode != access.opcode || known.where != access.where) continue;
+    ++known.count;
+    return;
+  }
+  narrow.push_back(std::move(access));
+}
+
+/// `kind` of the loop is the least of its accesses: one with packs goes over packs.
+void Count(const Instruction& i, const SourceTexts& texts, LoopFacts& facts) {
+  ++facts.instructions;
+  facts.calls += i.name() == "CALL";
+  facts.branches += i.target >= 0 && !i.guard.empty();
+  facts.special += i.name() == "MUFU" || i.name() == "FCHK";
+  facts.drains += IsDrain(i);
+  facts.publishes += IsPublish(i);
+  const Access access = AccessOf(i);
+  facts.local += access.space == Space::kLocal;
+  if (access.space != Space::kGlobal) return;
+  ++facts.accesses[i.opcode];
+  const LoopKind kind = KindOf(i, texts);
+  if (facts.source.empty() || kind < facts.kind) {
+    facts.kind = std::min(facts.kind, kind);
+    facts.source = std::string(texts.At(KernelLine(i, texts, /*whole=*/true)));
+  }
+  if (access.bytes > 0 && access.bytes < kNarrowBytes) AddNarrow(i, texts, facts.narrow);
+}
+
+void NoteBulkCopy(const Instruction& i, LoopFacts& facts) {
+  if (i.name() != "UBLKCP") return;
+  facts.copies_in_bulk = true;
+  facts.loads_in_bulk = facts.loads_in_bulk || AccessOf(i).loads;
+}
+
+}  // namespace
+
+absl::string_view Name(LoopKind kind) {
+  switch (kind) {
+    case LoopKind::kPacks:
+      return "packs";
+    case LoopKind::kSingle:
+      return "single";
+    case LoopKind::kOther:
+      return "other";
+  }
+  return "";
+}
+
+int LoopFacts::CountNarrow() const {
+  int count = 0;
+  for (const PlacedAccess& access : narrow) count += access.count;
+  return count;
+}
+
+std::vector<LoopFacts> FactsOf(const MachineFunction& function, const SourceTexts& texts,
+                               absl::string_view kernel) {
+  const FlowGraph flow = FlowOf(function);
+  std::vector<LoopFacts> all;
+  for (size_t k = 0; k < flow.loops.size(); ++k) {
+    const int loop = static_cast<int>(k);
+    LoopFacts facts;
+    facts.has_inner = flow.loops[k].has_inner;
+    facts.address = function.instructions[flow.blocks[flow.loops[k].head].begin].address;
+    for (int block : flow.loops[k].blocks) {
+      for (int i = flow.blocks[block].begin; i < flow.blocks[block].end; ++i)
+        NoteBulkCopy(function.instructions[i], facts);
+      if (flow.blocks[block].loop != loop) continue;
+      for (int i = flow.blocks[block].begin; i < flow.blocks[block].end; ++i)
+        Count(function.instructions[i], texts, facts);
+    }
+    if (facts.accesses.empty() && facts.local == 0 && facts.drains == 0) continue;
+    const std::vector<int> path = MainPath(function, flow, loop);
+    facts.main = static_cast<int>(path.size());
+    facts.in_flight = LoadedBeforeUse(function, path);
+    if (facts.kind == LoopKind::kPacks) facts.elements = ElementsOf(function, path, texts, kernel);
+    all.push_back(std::move(facts));
+  }
+  absl::c_stable_sort(all,
+                      [](const LoopFacts& a, const LoopFacts& b) { return a.address < b.address; });
+  return all;
+}
+
+}  // namespace coconet::bench

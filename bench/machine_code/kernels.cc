@@ -1,0 +1,230 @@
+#include "bench/machine_code/kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "bench/machine_code/listing.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule/derivation/derive.h"
+#include "coconet/schedule/describe.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/compile/disassembler.h"
+#include "jit/compile/embedded_headers.h"
+#include "jit/compile/nvrtc_compiler.h"
+#include "jit/config/config.h"
+#include "jit/lower/lower.h"
+
+namespace coconet::bench {
+namespace {
+
+constexpr DType kTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
+constexpr int kRanks[] = {2, 8};
+constexpr int64_t kElements = 1 << 28;  // of an optimizer's vector
+constexpr int kMultiprocessors = 132;
+constexpr size_t kKernelsOfUnit = 6;
+
+/// What schedules of optimizers that have won begin with, the plainest last.
+constexpr absl::string_view kWinners[] = {"fuse(RS, C, AG)", "fuse(RS, C); AG", "fuse(AR, C)",
+                                          "AR; fuse(C)"};
+
+size_t LargestKernel(const Schedule& s) {
+  size_t most = 0;
+  for (const std::vector<NodeId>& kernel : s.kernels()) most = std::max(most, kernel.size());
+  return most;
+}
+
+std::vector<Schedule> Chosen(const WorkloadInfo& info, const std::vector<Schedule>& all,
+                             bool every) {
+  if (every) return all;
+  std::map<absl::string_view, const Schedule*> by_words;  // the last, whose states are sliced
+  const Schedule* fullest = nullptr;
+  for (const Schedule& s : all) {
+    if (!s.overlaps().empty()) continue;
+    if (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest)) fullest = &s;
+    for (absl::string_view words : kWinners) {
+      if (info.varies.empty() && absl::StartsWith(Describe(s), words)) by_words[words] = &s;
+    }
+  }
+  std::set<const Schedule*> chosen;
+  if (fullest != nullptr) chosen.insert(fullest);
+  for (const auto& [words, s] : by_words) chosen.insert(s);
+  std::vector<Schedule> copies;
+  for (const Schedule* s : chosen) copies.push_back(*s);
+  return copies;
+}
+
+/// What of a config decides about a kernel's text.
+Config TextOnly(Config config) {
+  config.chunk = config.vec;
+  config.blocks = config.threads = 1;
+  return config;
+}
+/// One that differs from the plainest in the sizes of its packs only, or copies in bulk.
+bool IsPlain(const Config& config) {
+  return config.streaming == Streaming::kNone && config.one_shot == OneShot::kPull &&
+         !config.multicast && !config.ring && config.batch == 0 && config.beside == 0 &&
+         config.tiles == 0 && config.gemm == 0 && !config.remote_first && !config.concurrent;
+}
+
+std::vector<Config> ConfigsOf(const Schedule& s, int ranks, bool every) {
+  const ConfigSpace space = {.ranks = ranks,
+                             .multiprocessors = kMultiprocessors,
+                             .library = false,
+                             .multicast = true,
+                             .bulk = true,
+                             .ring = true};
+  std::set<std::string> known;
+  std::vector<Config> configs;
+  for (const Config& config : Configs(s, space)) {
+    if ((every || IsPlain(config)) && known.insert(Text(TextOnly(config))).second)
+      configs.push_back(config);
+  }
+  return configs;
+}
+
+/// "vec=4", and "bulk=1" and others that are not as in the plainest.
+std::string ShortText(const Config& config) {
+  const Config plain = TextOnly(Config{.vec = config.vec});
+  const std::vector<std::string> usual = absl::StrSplit(Text(plain), ' ');
+  std::vector<std::string> words = {absl::StrCat("vec=", config.vec)};
+  for (absl::string_view word : absl::StrSplit(Text(TextOnly(config)), ' ')) {
+    const bool said = word == "generated" || absl::StartsWith(word, "vec=");
+    if (!said && !absl::c_linear_search(usual, word)) words.emplace_back(word);
+  }
+  return absl::StrJoin(words, " ");
+}
+
+absl::Status AddSchedule(const Schedule& schedule, const KernelOrigin& of, bool every,
+                         CollectedKernels& all) {
+  const Target target(of.ranks, /*nodes=*/1, /*stages=*/2);
+  for (const Config& config : ConfigsOf(schedule, of.ranks, every)) {
+    ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, target));
+    all.set.Add(lowered);
+    std::set<std::string> once;
+    for (const Step& step : lowered.plan.steps) {
+      const auto* kernel = std::get_if<KernelStep>(&step);
+      if (kernel == nullptr || !once.insert(kernel->symbol).second) continue;
+      KernelOrigin origin = of;
+      origin.symbol = kernel->symbol;
+      origin.schedule = Describe(schedule);
+      origin.label = kernel->label;
+      origin.config = ShortText(config);
+      origin.vec = config.vec;
+      origin.threads = kernel->threads;
+      origin.bulk = config.bulk;
+      all.origins.push_back(std::move(origin));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The definition of a kernel in the listing of its unit, with what the listing calls its lines.
+class Unit {
+ public:
+  explicit Unit(const std::string& text) {
+    for (const DeviceHeader& header : DeviceHeaders(Dialect::kCuda))
+      texts_.Add(header.name, header.text);
+    texts_.Add("kernel.cc", text);
+  }
+  absl::Status Read(const std::string& cubin, const KernelSet& kernels,
+                    std::map<std::string, KernelFacts>& facts) const {
+    ASSIGN_OR_RETURN(const std::string listing, DisassembleWithLines(cubin));
+    ASSIGN_OR_RETURN(const std::vector<MachineFunction> functions, ReadListing(listing));
+    ASSIGN_OR_RETURN(std::vector<KernelResources> resources, ResourcesOf(cubin));
+    for (KernelResources& kernel : resources) {
+      const auto function = absl::c_find_if(
+          functions, [&](const MachineFunction& f) { return f.name == kernel.kernel; });
+      const auto text = kernels.kernels().find(kernel.kernel);
+      if (function == functions.end() || text == kernels.kernels().end())
+        return absl::InternalError(
+            absl::StrCat("machine code: want the listing of ", kernel.kernel, ", found none"));
+      const std::string symbol = kernel.kernel;
+      facts[symbol] = {std::move(kernel), FactsOf(*function, texts_, text->second)};
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  SourceTexts texts_;
+};
+
+absl::StatusOr<std::map<std::string, KernelFacts>> ReadUnit(Compiler& compiler,
+                                                            const KernelSet& kernels,
+                                                            const std::string& unit) {
+  ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(unit));
+  std::ifstream file(binary.path, std::ios::binary);
+  const std::string cubin(std::istreambuf_iterator<char>(file), {});
+  std::map<std::string, KernelFacts> facts;
+  RETURN_IF_ERROR(Unit(unit).Read(cubin, kernels, facts));
+  return facts;
+}
+
+}  // namespace
+
+absl::StatusOr<CollectedKernels> CollectKernels(const Selection& selection) {
+  const auto wants = [](const auto& list, const auto& one) {
+    return list.empty() || absl::c_linear_search(list, one);
+  };
+  for (const std::string& name : selection.workloads) RETURN_IF_ERROR(MakeWorkload(name).status());
+  CollectedKernels all;
+  for (const WorkloadInfo& info : Workloads()) {
+    if (!wants(selection.workloads, info.name)) continue;
+    for (DType dtype : kTypes) {
+      if (!wants(selection.dtypes, dtype)) continue;
+      ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(info.name, {.dtype = dtype}));
+      const Sizes sizes = info.optimizer ? Sizes{{"N", kElements}} : info.presets[0].sizes;
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+      for (const Schedule& s : Chosen(info, schedules, selection.every)) {
+        for (int ranks : kRanks) {
+          if (!wants(selection.ranks, ranks)) continue;
+          const KernelOrigin of = {
+              .workload = std::string(info.name), .dtype = dtype, .ranks = ranks};
+          RETURN_IF_ERROR(AddSchedule(s, of, selection.every, all));
+        }
+      }
+    }
+  }
+  return all;
+}
+
+absl::StatusOr<std::map<std::string, KernelFacts>> ReadMachineCode(const KernelSet& kernels,
+                                                                   absl::string_view architecture,
+                                                                   const std::string& cache_dir) {
+  ASSIGN_OR_RETURN(const NvrtcApi* nvrtc, OpenNvrtc());
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Compiler> compiler,
+      MakeNvrtcCompilerOver(*nvrtc, architecture, {.cache_dir = cache_dir}, Lines::kKept));
+  const std::vector<std::string> units = kernels.Units(kKernelsOfUnit);
+  std::vector<absl::StatusOr<std::map<std::string, KernelFacts>>> read(units.size());
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back([&] {
+      for (size_t unit = next++; unit < units.size(); unit = next++)
+        read[unit] = ReadUnit(*compiler, kernels, units[unit]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::map<std::string, KernelFacts> facts;
+  for (absl::StatusOr<std::map<std::string, KernelFacts>>& of_unit : read) {
+    RETURN_IF_ERROR(of_unit.status());
+    facts.merge(*of_unit);
+  }
+  return facts;
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/machine_code/facts.h"
+#include "coconet/base/dtype.h"
+#include "jit/compile/testing/cubin.h"
+#include "tests/kernel_set.h"
+
+namespace coconet::bench {
+
+/// A kernel that a workload's variant launches.
+struct KernelOrigin {
+  std::string symbol;
+  std::string workload;
+  DType dtype{};
+  int ranks = 0;
+  std::string schedule;  // Describe
+  std::string label;     // of the kernel in it: "fuse(RS, C)"
+  std::string config;    // what decides about the text
+  int vec = 0, threads = 0;
+  bool bulk = false;
+};
+
+/// What to collect. Empty lists: all of them.
+struct Selection {
+  std::vector<std::string> workloads;
+  std::vector<DType> dtypes;
+  std::vector<int> ranks;
+  /// All schedules of every workload and all configs that differ in their text; else those
+  /// schedules that win, and of their configs those that load packs of different sizes.
+  bool every = false;
+};
+
+/// The kernels of all that is selected, and where each comes from.
+struct CollectedKernels {
+  KernelSet set;
+  std::vector<KernelOrigin> origins;
+};
+absl::StatusOr<CollectedKernels> CollectKernels(const Selection& selection);
+
+/// A kernel's machine code for an architecture.
+struct KernelFacts {
+  KernelResources resources;
+  std::vector<LoopFacts> loops;
+};
+
+/// Compiles the kernels for `architecture`, on all cores, and reads their machine code; by symbol.
+/// Unavailable, saying what to do, where there is no NVRTC or no nvdisasm.
+absl::StatusOr<std::map<std::string, KernelFacts>> ReadMachineCode(const KernelSet& kernels,
+                                                                   absl::string_view architecture,
+                                                                   const std::string& cache_dir);
+
+}  // namespace coconet::bench

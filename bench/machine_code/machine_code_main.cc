@@ -1,0 +1,90 @@
+// Counts machine code of generated GPU kernels, without a GPU: instructions, accesses by width and
+// bytes in flight of their loops.
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "bench/machine_code/report.h"
+#include "bench/row.h"
+#include "coconet/base/dtype.h"
+#include "coconet/base/status.h"
+#include "jit/compile/temp_dir.h"
+
+ABSL_FLAG(std::vector<std::string>, only, {}, "workloads, comma-separated; default: all");
+ABSL_FLAG(std::vector<std::string>, dtypes, {}, "of bf16, f16, f32; default: all");
+ABSL_FLAG(std::vector<std::string>, ranks, {}, "of 2, 8; default: both");
+ABSL_FLAG(std::vector<std::string>, arch, std::vector<std::string>({"sm_80", "sm_90a", "sm_100"}),
+          "architectures");
+ABSL_FLAG(bool, every, false, "all schedules and configs; takes hours");
+ABSL_FLAG(bool, table, true, "a line for each kernel");
+ABSL_FLAG(std::string, json, "", "write bars, kernels and their loops to this file");
+ABSL_FLAG(std::string, cache, "", "folder that keeps compiled kernels for the next run");
+
+namespace coconet::bench {
+namespace {
+
+absl::StatusOr<Selection> SelectionOfFlags() {
+  Selection selection = {.workloads = absl::GetFlag(FLAGS_only),
+                         .every = absl::GetFlag(FLAGS_every)};
+  for (const std::string& name : absl::GetFlag(FLAGS_dtypes)) {
+    const std::optional<DType> dtype = ParseDType(name);
+    if (!dtype.has_value() ||
+        (*dtype != DType::kBF16 && *dtype != DType::kF16 && *dtype != DType::kF32))
+      return absl::InvalidArgumentError(absl::StrCat("--dtypes=", name, ": want bf16, f16 or f32"));
+    selection.dtypes.push_back(*dtype);
+  }
+  for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
+    if (text != "2" && text != "8")
+      return absl::InvalidArgumentError(absl::StrCat("--ranks=", text, ": want 2 or 8"));
+    selection.ranks.push_back(text == "2" ? 2 : 8);
+  }
+  return selection;
+}
+
+}  // namespace
+
+absl::Status Run() {
+  ASSIGN_OR_RETURN(const Selection selection, SelectionOfFlags());
+  ASSIGN_OR_RETURN(const CollectedKernels collected, CollectKernels(selection));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  const std::string given = absl::GetFlag(FLAGS_cache),
+                    cache = given.empty() ? scratch->path() : given;
+  std::vector<CountedKernel> kernels;
+  for (const std::string& architecture : absl::GetFlag(FLAGS_arch)) {
+    std::cerr << architecture << ": " << collected.set.size() << " kernels" << std::endl;
+    ASSIGN_OR_RETURN(const auto facts, ReadMachineCode(collected.set, architecture, cache));
+    for (const KernelOrigin& origin : collected.origins)
+      kernels.push_back({origin, architecture, facts.at(origin.symbol)});
+  }
+  const std::vector<CountBar> bars = BarsOf(kernels);
+  std::cout << BarsText(bars) << "\n" << NarrowText(kernels);
+  if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << KernelsText(kernels);
+  const std::string json = absl::GetFlag(FLAGS_json);
+  return json.empty() ? absl::OkStatus() : WriteFile(json, Json(RowsOf(bars, kernels)));
+}
+
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("Counts machine code of generated GPU kernels, without a GPU.");
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    std::cerr << "machine_code: unknown argument " << rest[1] << " (see --help)\n";
+    return 2;
+  }
+  // Relative paths are meant from where the user stands, not from the folder of bazel run.
+  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY"); folder != nullptr)
+    std::filesystem::current_path(folder);
+  const absl::Status status = coconet::bench::Run();
+  if (!status.ok()) std::cerr << "machine_code: " << status.message() << "\n";
+  return status.ok() ? 0 : absl::IsInvalidArgument(status) ? 2 : 1;
+}
