@@ -86,11 +86,11 @@ CUresult QueryEvent(CUevent event) {
 
 DriverApi Wrapped(const DriverApi& driver) {
   DriverApi wrapped = driver;
-#define COCONET_WRAP(function)                                                \
-  {                                                                           \
+#define COCONET_WRAP(function)                                                 \
+  {                                                                            \
     using Wrap = Unknown<&DriverApi::function, decltype(DriverApi::function)>; \
-    Wrap::name = "cu" #function;                                              \
-    if (driver.function != nullptr) wrapped.function = Wrap::Call;            \
+    Wrap::name = "cu" #function;                                               \
+    if (driver.function != nullptr) wrapped.function = Wrap::Call;             \
   }
   COCONET_DRIVER_FUNCTIONS(COCONET_WRAP)
   COCONET_DRIVER_OPTIONAL(COCONET_WRAP)

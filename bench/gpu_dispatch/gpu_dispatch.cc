@@ -191,8 +191,7 @@ absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& librari
                                .control = libraries.control};
   std::vector<Row> rows;
   RETURN_IF_ERROR(RunCudaWorldOver(recorded, {.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(std::vector<Row> mine,
-                     DispatchMeter(rank, libraries.driver, terms).Measure());
+    ASSIGN_OR_RETURN(std::vector<Row> mine, DispatchMeter(rank, libraries.driver, terms).Measure());
     if (rank.rank() == 0) rows = std::move(mine);
     return absl::OkStatus();
   }));

@@ -30,11 +30,10 @@ TEST(GpuDispatch, BothSidesMakeTheCallsThatADispatchNeedsAndDoItsSteps) {
       EXPECT_GT(row.Number("over_floor"), 0);
       calls.emplace_back(TextOf(row, "way"), static_cast<int>(row.Number("calls")));
     }
-    EXPECT_THAT(calls,
-                ElementsAre(Pair("Run", 3), Pair("Enqueue", ranks == 1 ? 4 : 7),
-                            Pair("Enqueue in the rank's stream", 3), Pair("graph: Run", 3),
-                            Pair("graph: Enqueue", 4),
-                            Pair("graph: Enqueue in the rank's stream", 3)));
+    EXPECT_THAT(calls, ElementsAre(Pair("Run", 3), Pair("Enqueue", ranks == 1 ? 4 : 7),
+                                   Pair("Enqueue in the rank's stream", 3), Pair("graph: Run", 3),
+                                   Pair("graph: Enqueue", 4),
+                                   Pair("graph: Enqueue in the rank's stream", 3)));
     EXPECT_EQ(TextOf(rows->front(), "sequence"),
               "cuCtxGetCurrent, cuLaunchKernelEx, cuStreamQuery");
   }
@@ -64,9 +63,9 @@ TEST(GpuDispatch, TheFloorMakesTheRecordedCalls) {
 TEST(GpuDispatch, ACallThatTheFloorCannotMakeIsNamed) {
   const DriverApi& driver = Recorded(HostDriver());
   int count = 0;
-  EXPECT_EQ(Record([&] { return driver.DeviceGetCount(&count), absl::OkStatus(); }).status(),
-            absl::UnimplementedError(
-                "a dispatch called cuDeviceGetCount, which Repeat does not know"));
+  EXPECT_EQ(
+      Record([&] { return driver.DeviceGetCount(&count), absl::OkStatus(); }).status(),
+      absl::UnimplementedError("a dispatch called cuDeviceGetCount, which Repeat does not know"));
   EXPECT_EQ(count, 1);
 }
 

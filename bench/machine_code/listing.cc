@@ -65,7 +65,7 @@ class Reader {
     }
     in_source_ = false;
     absl::string_view rest = absl::StripAsciiWhitespace(line);
-    if (absl::ConsumePrefix(&rest, ".section")) return Section(absl::StripAsciiWhitespace(rest));
+    if (absl::ConsumePrefix(&rest, ".section\t")) return Section(absl::StripAsciiWhitespace(rest));
     if (!in_code_ || rest.empty()) return absl::OkStatus();
     if (absl::EndsWith(rest, ":")) return Label(std::string(absl::StripSuffix(rest, ":")));
     if (absl::ConsumePrefix(&rest, "/*")) return Code(Until(rest, "*/"), rest);

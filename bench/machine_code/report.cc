@@ -40,7 +40,7 @@ CountBar NarrowBar(const std::vector<CountedKernel>& kernels) {
   }
   return {"loops over packs: accesses under 4 bytes", absl::StrCat(kBarNarrow),
           absl::StrCat(narrow, " in ", with, " of ", kernels.size(), " kernels"),
-          narrow <= kBarNarrow};
+          narrow <= kBarNarrow, kAssertsNarrow};
 }
 
 /// The kernel of those that `is` admits that comes nearest: the most bars met, then the fewest
@@ -86,9 +86,10 @@ void AddAdam(const std::vector<CountedKernel>& kernels, absl::string_view archit
   bars.push_back({absl::StrCat(where, ": bytes loaded before the first use / registers"),
                   absl::StrCat(">= ", kBarBytesInFlight, " / <= ", kBarRegisters),
                   absl::StrCat(loop.in_flight.bytes, " / ", adam->facts.resources.registers),
-                  in_flight(*adam)});
+                  in_flight(*adam), kAssertsInFlight});
   bars.push_back({absl::StrCat(where, ": instructions an element"), absl::StrCat("<= ", kBarAdam),
-                  absl::StrFormat("%.1f", InstructionsPerElement(loop)), short_enough(*adam)});
+                  absl::StrFormat("%.1f", InstructionsPerElement(loop)), short_enough(*adam),
+                  kAssertsAdam});
 }
 
 void AddAllReduce(const std::vector<CountedKernel>& kernels, absl::string_view architecture,
@@ -104,7 +105,7 @@ void AddAllReduce(const std::vector<CountedKernel>& kernels, absl::string_view a
   bars.push_back({absl::StrCat("AllReduce bf16, ", nearest->origin.config, " ", architecture,
                                ": instructions an element"),
                   absl::StrCat("<= ", kBarAllReduce), absl::StrFormat("%.1f", per_element),
-                  per_element <= kBarAllReduce});
+                  per_element <= kBarAllReduce, kAssertsAllReduce});
 }
 
 /// Drains where nothing is published, and the bytes that a block has in flight.
@@ -133,7 +134,7 @@ void AddBulk(const std::vector<CountedKernel>& kernels, absl::string_view archit
   bars.push_back({absl::StrCat("AllGather in bulk, ", architecture,
                                ": drains in loops that publish nothing / bytes in flight a block"),
                   absl::StrCat("0 / >= ", kBarBulkBytes), absl::StrCat(drains, " / ", least),
-                  drains == 0 && least >= kBarBulkBytes});
+                  drains == 0 && least >= kBarBulkBytes, kAssertsBulk});
 }
 
 std::string NameOf(const KernelOrigin& o) {

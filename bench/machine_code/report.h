@@ -24,7 +24,11 @@ double InstructionsPerElement(const LoopFacts& loop);
 struct CountBar {
   std::string what, wanted, found;
   bool met = false;
+  bool asserted = false;  // by machine_code_test
 };
+// The bars, and which of them machine_code_test asserts: those that the kernels have reached.
+inline constexpr bool kAssertsNarrow = false, kAssertsInFlight = false, kAssertsAdam = false,
+                      kAssertsAllReduce = false, kAssertsBulk = false;
 inline constexpr int kBarNarrow = 0;
 inline constexpr int kBarBytesInFlight = 128;  // a thread
 inline constexpr int kBarRegisters = 96;
