@@ -35,8 +35,7 @@ std::string ReadTestData(const std::string& name) {
 }
 
 MachineFunction FunctionOf(const std::string& listing, const std::string& name) {
-  const absl::StatusOr<std::vector<MachineFunction>> functions =
-      ReadListing(ReadTestData(listing));
+  const absl::StatusOr<std::vector<MachineFunction>> functions = ReadListing(ReadTestData(listing));
   EXPECT_TRUE(functions.ok()) << functions.status();
   if (!functions.ok()) return {};
   const auto found =
@@ -56,15 +55,14 @@ std::vector<LoopFacts> LoopsOf(const std::string& listing, const std::string& na
 TEST(Listing, HasInstructionsWithGuardsBranchesAndSource) {
   const MachineFunction scale = FunctionOf("kernels.sm_90a.sass", "scale");
   ASSERT_EQ(scale.instructions.size(), 191u);
-  const auto load = absl::c_find_if(
-      scale.instructions, [](const Instruction& i) { return i.opcode == "LDG.E.U16"; });
+  const auto load = absl::c_find_if(scale.instructions,
+                                    [](const Instruction& i) { return i.opcode == "LDG.E.U16"; });
   ASSERT_NE(load, scale.instructions.end());
   EXPECT_EQ(load->address, 0xe0u);
   EXPECT_EQ(load->guard, "");
   EXPECT_EQ(load->operands, "R0, desc[UR4][R2.64]");
-  EXPECT_THAT(load->source,
-              ElementsAre(SourceLine{"device.h", 8}, SourceLine{"kernel.cc", 12},
-                          SourceLine{"device.h", 17}, SourceLine{"kernel.cc", 9}));
+  EXPECT_THAT(load->source, ElementsAre(SourceLine{"device.h", 8}, SourceLine{"kernel.cc", 12},
+                                        SourceLine{"device.h", 17}, SourceLine{"kernel.cc", 9}));
   const Instruction& branch = scale.instructions[9];
   EXPECT_EQ(branch.opcode, "BRA");
   EXPECT_EQ(branch.guard, "P0");
@@ -109,8 +107,7 @@ TEST(Loops, OverPacksAndSingleElementsAreToldApart) {
     EXPECT_EQ(loops[0].in_flight.bytes, 8);
     ASSERT_EQ(loops[0].narrow.size(), 1u);
     EXPECT_EQ(loops[0].narrow[0].count, 8);
-    EXPECT_EQ(loops[0].narrow[0].where,
-              "LoadLanes: LoadLanes<V>(x, p.b0 + i);");
+    EXPECT_EQ(loops[0].narrow[0].where, "LoadLanes: LoadLanes<V>(x, p.b0 + i);");
   }
 }
 

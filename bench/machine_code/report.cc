@@ -117,9 +117,9 @@ void AddBulk(const std::vector<CountedKernel>& kernels, absl::string_view archit
     if (!k.origin.bulk || k.architecture != architecture || absl::c_none_of(k.facts.loops, copies))
       continue;
     bool in_bulk = false;
-    int of_thread = 0;
+    int of_thread = 0, of_kernel = 0;
     for (const LoopFacts& loop : k.facts.loops) {
-      drains += loop.publishes == 0 ? loop.drains : 0;
+      of_kernel += loop.publishes == 0 ? loop.drains : 0;
       in_bulk = in_bulk || loop.loads_in_bulk;
       if (loop.kind != LoopKind::kOther || loop.accesses.empty()) continue;
       if (loop.accesses.begin()->first == "LDG.E.128")
@@ -127,6 +127,7 @@ void AddBulk(const std::vector<CountedKernel>& kernels, absl::string_view archit
     }
     const int bytes =
         in_bulk ? static_cast<int>(k.facts.resources.shared_bytes) : of_thread * k.origin.threads;
+    drains = std::max(drains, of_kernel);
     least = count == 0 ? bytes : std::min(least, bytes);
     ++count;
   }
