@@ -43,8 +43,18 @@ struct SimtCalls {
   void (*copy_bulk)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_bulk_group)(void* machine);
   void (*await_bulk)(void* machine, int open, bool stores);
-  /// Makes the thread's earlier writes visible to bulk copies.
+  /// Makes what the thread has done, and what it knows of, visible to bulk copies.
   void (*fence_bulk)(void* machine);
+  /// An mbarrier of so many arrivals in each phase, and the fence behind such.
+  void (*init_barrier)(void* machine, unsigned long long* barrier, int arrivals, const void* at);
+  void (*fence_barriers)(void* machine);
+  /// One arrival, which expects so many bytes.
+  void (*arrive)(void* machine, unsigned long long* barrier, int bytes, const void* at);
+  /// Whether the barrier's last phase of that parity is over. May return false when it is.
+  bool (*try_wait)(void* machine, unsigned long long* barrier, unsigned parity, const void* at);
+  /// An asynchronous bulk copy to shared memory, which completes as bytes of the barrier.
+  void (*load_bulk)(void* machine, void* to, const void* from, int bytes,
+                    unsigned long long* barrier, const void* at);
   /// Asynchronous copies of at most 16 bytes to shared memory, zero-filled to 16.
   void (*copy_async)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_async_group)(void* machine);

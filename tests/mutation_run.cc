@@ -21,8 +21,8 @@ constexpr uint64_t kData = 1;  // seed of the operands
 constexpr FindingKind kKinds[] = {
     FindingKind::kRace,         FindingKind::kOutOfBounds,     FindingKind::kMisaligned,
     FindingKind::kNeverWritten, FindingKind::kUnwrittenOutput, FindingKind::kDivergentBarrier,
-    FindingKind::kBadShuffle,   FindingKind::kUnfinishedCopy,  FindingKind::kDeadlock,
-    FindingKind::kNoRoom};
+    FindingKind::kBadShuffle,   FindingKind::kUnfinishedCopy,  FindingKind::kBadBarrier,
+    FindingKind::kDeadlock,     FindingKind::kNoRoom};
 
 /// The outcome of a world that a mistake in a kernel ended.
 absl::StatusOr<MutationOutcome> OutcomeOf(const absl::Status& status) {

@@ -2,17 +2,12 @@
 // nothing in those without.
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "jit/compile/compiler.h"
 #include "runtime/simt/testing/simt_lab.h"
+#include "tests/simt_image.h"
 
 namespace coconet {
 namespace {
@@ -97,45 +92,6 @@ CC_KERNEL(last_block_lets_go) {
   if (grid.BlockId() + 1 == grid.GridSize()) StoreRelease(p.flag, 1);
   else WaitFlag(p.control, p.flag, 1, 0, 0, 0);
 }
-enum Fences { kNever, kEarly, kByWriters, kByCopier };
-template <bool kAwaitsReads, bool kAwaitsStores, int kFences>
-CC_DEVICE void Copies(const Params& p, const Grid& grid) {
-  CC_SHARED(uint4, part, 2);
-  if (kFences == kEarly) FenceForBulkCopies();
-  if (grid.ThreadId() < 2) Store16(part + grid.ThreadId(), uint4{7, 7, 7, 7});
-  if (kFences == kByWriters) FenceForBulkCopies();
-  grid.Sync();
-  if (grid.ThreadId() == 0) {
-    if (kFences == kByCopier) FenceForBulkCopies();
-    CopyBulk(p.a, part, 32);
-    CloseBulkGroup();
-    if (kAwaitsReads) AwaitBulkReads<0>();
-  }
-  grid.Sync();
-  if (grid.ThreadId() == 1) Store16(part, uint4{8, 8, 8, 8});
-  if (kAwaitsStores && grid.ThreadId() == 0) AwaitBulkStores();
-  grid.Sync();
-  if (kAwaitsStores && grid.ThreadId() == 1) p.a[8] = p.a[0];
-}
-CC_KERNEL(copies) { Copies<true, true, kByWriters>(p, grid); }
-CC_KERNEL(copies_behind_a_fence) { Copies<true, true, kByCopier>(p, grid); }
-CC_KERNEL(copies_without_fence) { Copies<true, true, kNever>(p, grid); }
-CC_KERNEL(copies_with_an_early_fence) { Copies<true, true, kEarly>(p, grid); }
-CC_KERNEL(copies_what_changes) { Copies<false, true, kByWriters>(p, grid); }
-CC_KERNEL(leaves_copies) { Copies<true, false, kByWriters>(p, grid); }
-template <bool kWaits>
-CC_DEVICE void Brings(const Params& p, const Grid& grid) {
-  CC_SHARED(uint4, parts, 8);
-  CopyAsync16(parts + grid.ThreadId(), p.a + 4 * grid.ThreadId(), 12);
-  CommitCopies();
-  if (kWaits) WaitCopies<0>();
-  grid.Sync();
-  const uint4 part = Load16(parts + (grid.ThreadId() + 1) % 8);
-  grid.Sync();
-  p.a[4 * grid.ThreadId() + 3] = part.x + part.w;
-}
-CC_KERNEL(brings) { Brings<true>(p, grid); }
-CC_KERNEL(brings_and_does_not_wait) { Brings<false>(p, grid); }
 CC_KERNEL(stores_two_words) { StoreRelaxed(p.words, 1), StoreRelaxed(p.words + 1, 1); }
 CC_KERNEL(loads_two_words) {
   u64 second, first;
@@ -145,15 +101,6 @@ CC_KERNEL(loads_two_words) {
 }
 )";
 
-std::string Image() {
-  const auto compiler = MakeSimtCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
-  CC_CHECK(compiler.ok());
-  const absl::StatusOr<Binary> binary = (*compiler)->Compile(kKernels);
-  EXPECT_EQ(binary.status(), absl::OkStatus());
-  std::ifstream file(binary.ok() ? binary->path : "", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// With these kernels.
 class Lab : public SimtLab {
  public:
@@ -161,19 +108,13 @@ class Lab : public SimtLab {
 
  private:
   static const std::string& TheImage() {
-    static const auto* image = new std::string(Image());
+    static const auto* image = new std::string(SimtImage(kKernels));
     return *image;
   }
 };
 
-std::vector<SimtOptions> Interleavings() {
-  std::vector<SimtOptions> all;
-  for (uint64_t seed = 0; seed < 3 * kSimtOrders; ++seed) all.push_back(SimtOptions::Of(seed));
-  return all;
-}
-
 TEST(SimtChecks, KernelsWithoutMistakesRun) {
-  for (const SimtOptions& options : Interleavings()) {
+  for (const SimtOptions& options : SimtInterleavings()) {
     Lab bench(options);
     EXPECT_EQ(bench.Run("fills", 3, 40), "");
     for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(bench.params().a[i], i);
@@ -191,7 +132,7 @@ TEST(SimtChecks, KernelsWithoutMistakesRun) {
 }
 
 TEST(SimtChecks, FindsRacesBetweenThreadsOfABlock) {
-  for (const SimtOptions& options : Interleavings()) {
+  for (const SimtOptions& options : SimtInterleavings()) {
     EXPECT_THAT(
         Lab(options).Run("all_write_one", 1, 2),
         AllOf(
@@ -208,7 +149,7 @@ TEST(SimtChecks, FindsRacesBetweenThreadsOfABlock) {
 TEST(SimtChecks, FindsRacesBetweenRanks) {
   for (const char* sender : {"sends_flag_first", "sends_without_barrier"}) {
     bool found = false;
-    for (const SimtOptions& options : Interleavings()) {
+    for (const SimtOptions& options : SimtInterleavings()) {
       Lab bench(options);
       bench.Launch("receives", 1, 1, 8);
       bench.Launch(sender, 0, 1, 2);
@@ -261,7 +202,7 @@ TEST(SimtChecks, FindsReadsOfWhatNobodyWrote) {
 }
 
 TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
-  for (const SimtOptions& options : Interleavings()) {
+  for (const SimtOptions& options : SimtInterleavings()) {
     EXPECT_THAT(Lab(options).Run("half_come_to_barrier", 1, 32),
                 HasSubstr("divergent barrier: half_come_to_barrier"));
     EXPECT_THAT(Lab(options).Run("two_kinds_of_barriers", 1, 32),
@@ -281,7 +222,7 @@ TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
 }
 
 TEST(SimtChecks, NamesWhoWaitsForWhatNobodySets) {
-  for (const SimtOptions& options : Interleavings()) {
+  for (const SimtOptions& options : SimtInterleavings()) {
     EXPECT_THAT(Lab(options).Run("receives", 1, 32),
                 AllOf(HasSubstr("deadlock: receives"),
                       HasSubstr("thread 0 waits for bytes [0, 4) of a buffer of 8 bytes on rank 0 "
@@ -290,7 +231,7 @@ TEST(SimtChecks, NamesWhoWaitsForWhatNobodySets) {
 }
 
 TEST(SimtChecks, BlocksThatWaitForOthersMustBeThereTogether) {
-  for (SimtOptions options : Interleavings()) {
+  for (SimtOptions options : SimtInterleavings()) {
     EXPECT_EQ(Lab(options).Run("last_block_lets_go", 4, 1), "");
     options.resident_blocks = 3;
     EXPECT_THAT(Lab(options).Run("last_block_lets_go", 4, 1),
@@ -300,7 +241,7 @@ TEST(SimtChecks, BlocksThatWaitForOthersMustBeThereTogether) {
 }
 
 TEST(SimtChecks, FindsOutputsThatNobodyWrote) {
-  for (const SimtOptions& options : Interleavings()) {
+  for (const SimtOptions& options : SimtInterleavings()) {
     Lab lab(options);
     unsigned* output = lab.Fresh(64);
     lab.params().a = output;
@@ -316,42 +257,6 @@ TEST(SimtChecks, FindsOutputsThatNobodyWrote) {
                               "buffer of 256 bytes on rank 0; "
                               "rank 0 block 0 of fills thread 0 .*wrote bytes .0, 1. of a buffer "
                               "of 256 bytes on rank 0$"));
-  }
-}
-
-TEST(SimtChecks, BulkCopiesGoOnUntilSomebodyWaits) {
-  for (const SimtOptions& options : Interleavings()) {
-    Lab lab(options);
-    EXPECT_EQ(lab.Run("copies", 1, 32), "");
-    EXPECT_EQ(lab.params().a[8], 7u);
-    EXPECT_THAT(Lab(options).Run("copies_what_changes", 1, 32),
-                ContainsRegex("data race: copies_what_changes .* thread 1 writes .*; (a copy, not "
-                              "awaited yet, of )?rank 0 block 0 of copies_what_changes "
-                              "thread 0 .* read byte 0 before"));
-    EXPECT_THAT(Lab(options).Run("leaves_copies", 1, 32),
-                HasSubstr("unfinished copy: leaves_copies"));
-  }
-}
-
-TEST(SimtChecks, BulkCopiesSeeWhatAFenceIsBehind) {
-  for (const SimtOptions& options : Interleavings()) {
-    EXPECT_EQ(Lab(options).Run("copies_behind_a_fence", 1, 32), "");
-    for (const char* kernel : {"copies_without_fence", "copies_with_an_early_fence"}) {
-      EXPECT_THAT(Lab(options).Run(kernel, 1, 32),
-                  AllOf(HasSubstr(absl::StrCat("data race: ", kernel)), HasSubstr("in bulk"),
-                        HasSubstr("wrote there before, and no fence of proxies is between")));
-    }
-  }
-}
-
-TEST(SimtChecks, WhatIsBroughtIsThereWhenSomebodyHasWaited) {
-  for (const SimtOptions& options : Interleavings()) {
-    Lab lab(options);
-    for (unsigned i = 0; i < 32; ++i) lab.params().a[i] = 100 + i;
-    EXPECT_EQ(lab.Run("brings", 1, 8), "");
-    EXPECT_EQ(lab.params().a[3], 104u);  // and a zero, to which 12 bytes are filled up
-    EXPECT_THAT(Lab(options).Run("brings_and_does_not_wait", 1, 8),
-                ContainsRegex("data race: brings_and_does_not_wait .* a copy, not awaited yet"));
   }
 }
 

@@ -1,8 +1,13 @@
 #pragma once
 
-// Bulk copies by the asynchronous proxy, from sm_90 on. Part of ptx.h.
+// Bulk copies by the asynchronous proxy, and barriers that count their bytes, from sm_90 on. Part
+// of ptx.h.
 
 namespace coconet {
+
+CC_DEVICE unsigned SharedAddress(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
 
 #if __CUDA_ARCH__ >= 900
 constexpr bool kCopiesInBulk = true;
@@ -11,7 +16,7 @@ constexpr bool kCopiesInBulk = true;
 CC_DEVICE void CopyBulk(void* to, const void* shared, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
                    __cvta_generic_to_global(to)),
-               "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))), "r"(bytes)
+               "r"(SharedAddress(shared)), "r"(bytes)
                : "memory");
 }
 CC_DEVICE void CloseBulkGroup() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
@@ -26,8 +31,48 @@ CC_DEVICE void AwaitBulkStores() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   asm volatile("fence.proxy.async;" ::: "memory");
 }
-/// Makes this thread's stores to shared memory visible to bulk copies after the next barrier.
-CC_DEVICE void FenceForBulkCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Orders what this thread has done, and what it has acquired, before bulk copies that it begins
+/// later, or others do after the next barrier.
+CC_DEVICE void FenceForBulkCopies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+/// Initialises a barrier in shared memory: each phase has so many arrivals.
+CC_DEVICE void InitBarrier(unsigned long long* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+/// Lets bulk copies see the barriers that this thread has initialised.
+CC_DEVICE void FenceBarriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+/// Arrives; the phase then lasts until `bytes` more have been copied as well.
+CC_DEVICE void ArriveAndExpect(unsigned long long* barrier, int bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(SharedAddress(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+/// Whether the phase of that parity, the current one or its predecessor, is over; waits a while.
+/// May return false when it is.
+CC_DEVICE bool IsOver(unsigned long long* barrier, unsigned parity) {
+  unsigned over;
+  asm volatile(
+      "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; "
+      "}"
+      : "=r"(over)
+      : "r"(SharedAddress(barrier)), "r"(parity)
+      : "memory");
+  return over != 0;
+}
+/// Copies `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned; they count
+/// as copied for the barrier's phase.
+CC_DEVICE void LoadBulk(void* shared, const void* from, int bytes, unsigned long long* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(SharedAddress(shared)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(SharedAddress(barrier))
+      : "memory");
+}
 #else
 constexpr bool kCopiesInBulk = false;
 CC_DEVICE void CopyBulk(void*, const void*, int) {}
@@ -36,6 +81,11 @@ template <int kOpen>
 CC_DEVICE void AwaitBulkReads() {}
 CC_DEVICE void AwaitBulkStores() {}
 CC_DEVICE void FenceForBulkCopies() {}
+CC_DEVICE void InitBarrier(unsigned long long*, int) {}
+CC_DEVICE void FenceBarriers() {}
+CC_DEVICE void ArriveAndExpect(unsigned long long*, int) {}
+CC_DEVICE bool IsOver(unsigned long long*, unsigned) { return true; }
+CC_DEVICE void LoadBulk(void*, const void*, int, unsigned long long*) {}
 #endif
 
 }  // namespace coconet

@@ -7,10 +7,6 @@
 
 namespace coconet {
 
-CC_DEVICE unsigned SharedAddress(const void* shared) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
-}
-
 /// Copies `bytes`, at most 16, from global to shared memory, both 16-byte aligned, and fills up to
 /// 16 bytes with zeros. Asynchronous; see WaitCopies.
 CC_DEVICE void CopyAsync16(void* to, const void* from, int bytes) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Bulk copies, which the simulated machine performs at any time before they are awaited.
-// Part of ptx.h.
+// Bulk copies, which the simulated machine performs at any time before they are awaited, and
+// barriers that count their bytes. Part of ptx.h.
 
 namespace coconet {
 
@@ -28,10 +28,40 @@ CC_DEVICE void AwaitBulkReads() {
 /// Waits until all of this thread's groups are stored. The thread's later releases are ordered
 /// after these stores.
 CC_DEVICE void AwaitBulkStores() { AwaitBulk(0, true); }
-/// Makes this thread's stores to shared memory visible to bulk copies after the next barrier.
+/// Orders what this thread has done, and what it has acquired, before bulk copies that it begins
+/// later, or others do after the next barrier.
 static CC_ASKS void FenceForBulkCopies() {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->fence_bulk(calls->machine);
+}
+
+/// Initialises a barrier in shared memory: each phase has so many arrivals.
+static CC_ASKS void InitBarrier(unsigned long long* barrier, int arrivals) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->init_barrier(calls->machine, barrier, arrivals, __builtin_return_address(0));
+}
+/// Lets bulk copies see the barriers that this thread has initialised.
+static CC_ASKS void FenceBarriers() {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->fence_barriers(calls->machine);
+}
+/// Arrives; the phase then lasts until `bytes` more have been copied as well.
+static CC_ASKS void ArriveAndExpect(unsigned long long* barrier, int bytes) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->arrive(calls->machine, barrier, bytes, __builtin_return_address(0));
+}
+/// Whether the phase of that parity, the current one or its predecessor, is over; waits a while.
+/// May return false when it is.
+static CC_ASKS bool IsOver(unsigned long long* barrier, unsigned parity) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  return calls->try_wait(calls->machine, barrier, parity, __builtin_return_address(0));
+}
+/// Copies `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned; they count
+/// as copied for the barrier's phase.
+static CC_ASKS void LoadBulk(void* shared, const void* from, int bytes,
+                             unsigned long long* barrier) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->load_bulk(calls->machine, shared, from, bytes, barrier, __builtin_return_address(0));
 }
 
 }  // namespace coconet

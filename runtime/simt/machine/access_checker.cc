@@ -8,23 +8,37 @@
 namespace coconet {
 namespace {
 
-// A fence lies between a write and a bulk copy if the writer fenced after the write, or if another
-// thread fenced after a barrier behind the write and a barrier follows, or the copying thread
-// itself did (PTX ISA, memory consistency model, proxies).
-bool IsFenced(const SimtThread& thread, Epoch write) {
-  const SimtBlock& block = *thread.block;
-  if (write.slot() != block.slot || write.generation() < block.first) return true;
-  const auto covers = [&](const SimtThread& other) {
-    if (!other.fenced.exists()) return false;
-    if (other.place.thread == write.thread()) return other.fenced.when() >= write.when();
-    return other.fenced.generation() > write.generation() &&
-           (&other == &thread || other.fenced.generation() < block.generation);
-  };
-  if (covers(*block.threads[write.thread()])) return true;
-  return absl::c_any_of(block.threads, [&](const SimtThread* other) { return covers(*other); });
+/// Whether `fences(other)` holds for a thread whose last fence is before what the thread does now:
+/// its own, or one before a barrier.
+template <class F>
+bool AnyFence(const SimtThread& thread, F&& fences) {
+  return absl::c_any_of(thread.block->threads, [&](const SimtThread* other) {
+    return other->fenced.exists() &&
+           (other == &thread || other->fenced.generation() < thread.block->generation) &&
+           fences(*other);
+  });
 }
 
 }  // namespace
+
+// PTX ISA, memory consistency model, proxies. Within a block, a fence lies between a write and a
+// bulk copy if the writer fenced after the write, or if another thread fenced after a barrier
+// behind the write and a barrier follows, or the copying thread itself did. What another block did,
+// and this one learned of by an acquire, must be known at the fence.
+bool AccessChecker::IsFenced(const SimtThread& thread, Epoch access) {
+  const SimtBlock& block = *thread.block;
+  if (access.slot() != block.slot || access.generation() < block.first) {
+    return access.slot() == Agent::kInitialSlot || block.launch->start->Knows(access) ||
+           AnyFence(thread,
+                    [&](const SimtThread& other) { return other.fenced_clock->Knows(access); });
+  }
+  if (access.async_proxy()) return true;  // one proxy, one block
+  const Epoch fence = block.threads[access.thread()]->fenced;
+  if (fence.exists() && fence.when() >= access.when()) return true;
+  return AnyFence(thread, [&](const SimtThread& other) {
+    return other.place.thread != access.thread() && other.fenced.generation() > access.generation();
+  });
+}
 
 SimtBuffer* AccessChecker::CheckOutside(SimtThread& thread, KernelAccess access) {
   constexpr size_t kNear = size_t{1} << 20;
@@ -57,19 +71,19 @@ void AccessChecker::FailShadow(SimtThread& thread, KernelAccess access, const Si
   thread.Abandon();
 }
 
-void AccessChecker::CheckFences(SimtThread& thread, const char* from, size_t bytes,
-                                const void* at) {
-  SimtBuffer* buffer = memory_.Find(from);
-  if (buffer == nullptr) return;
-  const size_t offset = buffer->OffsetOf(from);
-  const Shadow::Access write =
-      buffer->shadow().FindWrite(offset, bytes, [&](Epoch e) { return !IsFenced(thread, e); });
-  if (!write.epoch.exists()) return;
+void AccessChecker::CheckFences(SimtThread& thread, KernelAccess access) {
+  SimtBuffer* buffer = memory_.Find(access.p);
+  if (buffer == nullptr || !buffer->Holds(access.p, access.bytes) || given_up_) return;
+  const size_t offset = buffer->OffsetOf(access.p);
+  const Shadow::Access before = buffer->shadow().FindAccess(
+      offset, access.bytes, /*reads=*/access.writes, [&](Epoch e) { return !IsFenced(thread, e); });
+  if (!before.epoch.exists()) return;
   reporter_.ReportAndAbandon(
       thread, FindingKind::kRace,
-      absl::StrCat(reporter_.NameOf(thread, at), " copies ", buffer->Name(offset, bytes),
-                   " in bulk; ", reporter_.NameOf(write.epoch, write.at),
-                   " wrote there before, and no fence of proxies is between"));
+      absl::StrCat(reporter_.NameOf(thread, access.at), " copies ", access.writes ? "to " : "",
+                   buffer->Name(offset, access.bytes), " in bulk; ",
+                   reporter_.NameOf(before.epoch, before.at), access.writes ? " was" : " wrote",
+                   " there before, and no fence of proxies is between"));
 }
 
 void AccessChecker::CheckHost(const Agent& agent, void* p, size_t bytes, bool writes) {

@@ -44,9 +44,12 @@ class AccessChecker {
   SimtBuffer* Check(SimtThread& thread, KernelAccess access) {
     return Check(thread, access, thread.agent);
   }
-  /// Checks that a proxy fence is between the last writes of these bytes and a bulk copy from
-  /// them that the thread begins now.
-  void CheckFences(SimtThread& thread, const char* from, size_t bytes, const void* at);
+  /// Checks that a proxy fence is between a bulk copy that the thread begins now, which makes this
+  /// access, and what other proxies did there before: the last writes, and for a write the reads
+  /// since then. What is before a launch needs no fence.
+  void CheckFences(SimtThread& thread, KernelAccess access);
+  /// Whether a fence lets a bulk copy that the thread begins now see the access.
+  static bool IsFenced(const SimtThread& thread, Epoch access);
   /// An access by the host or by a copy in a stream: it may race, and may read anything.
   void CheckHost(const Agent& agent, void* p, size_t bytes, bool writes);
   /// Reports the first uninitialised byte. Memory of the host counts as initialised.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 namespace coconet {
 
 struct SimtBlock;
+struct SimtThread;
 
 /// A store of the memory model that only its thread sees yet.
 struct PendingStore {
@@ -25,6 +27,29 @@ struct PendingStore {
   int bytes;
   bool releases;
   Released released;
+};
+
+/// An mbarrier in shared memory (PTX ISA, mbarrier). A phase is over when its arrivals have come
+/// and as many bytes have been copied as they expect.
+struct SimtBarrier {
+  static constexpr int64_t kMostBytes = (1 << 20) - 1;  // that may be missing, or copied too early
+
+  uint32_t arrivals = 0, pending = 0;  // of each phase; those that the current one still misses
+  int64_t bytes = 0;                   // that it still misses
+  uint64_t phase = 0;                  // number of the current one
+  Epoch initialized = {};
+  std::vector<Released> arrived = {};  // in the current phase
+  std::vector<Released> passed = {};   // what a wait for the last phase acquires
+
+  /// Ends the current phase, if nothing misses: returns whether it did.
+  bool Advance() {
+    if (pending > 0 || bytes != 0) return false;
+    pending = arrivals;
+    passed.swap(arrived);
+    arrived.clear();
+    ++phase;
+    return true;
+  }
 };
 
 /// An asynchronous copy from or to shared memory.
@@ -38,6 +63,16 @@ struct CopyInFlight {
   std::vector<char> data = {};  // what it has read; empty: nothing yet
   Epoch epoch = {};
   bool has_read = false;  // its thread has awaited the read
+};
+
+/// A part of a bulk copy to shared memory, which completes as bytes of a barrier.
+struct BulkLoad {
+  SimtThread* thread;
+  CopyInFlight copy;
+  const char* at;  // the barrier
+  SimtBarrier* barrier;
+  bool done = false;   // all is stored, and no wait has seen it
+  uint64_t phase = 0;  // of the barrier when it was done
 };
 
 /// Loads of a thread since its last write, barrier or shuffle. A thread that loads the same value
@@ -83,6 +118,8 @@ struct SimtThread {
   std::shared_ptr<Clock> learned;  // block->clock joined with what it acquired since the last
                                    // barrier; null: it acquired nothing
   Epoch fenced;                    // its last proxy fence: bulk copies see its writes until then
+  std::shared_ptr<const Clock> fenced_clock;  // what had happened before that fence
+  Epoch fenced_barriers;                      // its last fence for barriers that it had initialised
   Polls polls;
   std::vector<PendingStore> pending;
   struct Copies {
@@ -90,11 +127,13 @@ struct SimtThread {
     int closed = 0;  // groups
   };
   Copies bulk, async;
-  bool vote = false;                  // the result of its last barrier
-  uint64_t shuffled = 0;              // the result of its last shuffle
-  const void* at = nullptr;           // where in the code it waits
-  const unsigned* awaited = nullptr;  // the flag of its last note_wait
-  unsigned epoch = 0;                 // and the flag's epoch that it waits for
+  int loads = 0;                         // parts of bulk copies to shared memory
+  const SimtBarrier* barrier = nullptr;  // that it waits for
+  bool vote = false;                     // the result of its last barrier
+  uint64_t shuffled = 0;                 // the result of its last shuffle
+  const void* at = nullptr;              // where in the code it waits
+  const unsigned* awaited = nullptr;     // the flag of its last note_wait
+  unsigned epoch = 0;                    // and the flag's epoch that it waits for
 
   /// Other threads' turn. Called on the thread; returns when it is scheduled again.
   void Yield() { fiber.Stop(); }
@@ -143,6 +182,7 @@ struct SimtBlock {
   const SimtThread* first_there = nullptr;
   std::vector<SimtWarp> warps;
   std::vector<std::pair<const void*, SimtBuffer*>> shared;  // by place in the source
+  std::map<const char*, SimtBarrier> barriers;              // by address
 };
 
 }  // namespace coconet

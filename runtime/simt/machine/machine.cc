@@ -17,7 +17,11 @@ void AddSpinning(const SimtMemory& memory, const std::vector<SimtThread*>& spinn
   for (const SimtThread* thread : spinning) {
     std::string words = absl::StrCat(reporter.NameOf(*thread, thread->at), " waits for ");
     const SimtBuffer* buffer = memory.Find(thread->awaited);
-    if (buffer == nullptr) {
+    if (thread->barrier != nullptr) {
+      absl::StrAppend(&words, "phase ", thread->barrier->phase,
+                      " of a barrier to end, which misses ", thread->barrier->pending,
+                      " arrivals and ", thread->barrier->bytes, " bytes");
+    } else if (buffer == nullptr) {
       absl::StrAppend(&words, "a word to change");
     } else {
       absl::StrAppend(&words, buffer->Name(buffer->OffsetOf(thread->awaited), 4), " to reach ",
@@ -67,21 +71,24 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
       model_(options.weak, *memory_, scheduler_, checker_, stores_),
       meetings_(scheduler_, stores_, reporter_),
       copies_(*memory_, scheduler_, checker_, reporter_),
+      barriers_(*memory_, scheduler_, checker_, copies_, reporter_),
       blocks_(options.resident_blocks, ranks, *memory_, slots_, scheduler_, reporter_) {
   calls_.stack_bytes = StackPool::kBytes;
   calls_.machine = this;
   FillAccessCalls();
   FillMeetingCalls();
   FillCopyCalls();
+  FillBarrierCalls();
 }
 
 bool SimtMachine::Step() {
   if (finding().has_value()) return false;
   scheduler_.BeginStep();
   stores_.DrainSome();
+  copies_.LoadSome();
   SimtThread* next = scheduler_.Next(blocks_.live_threads());
   if (next == nullptr) {
-    if (!stores_.DrainAll()) return false;
+    if (!stores_.DrainAll() && !copies_.LoadOne()) return false;
     next = scheduler_.Next(blocks_.live_threads());
     if (next == nullptr) return true;
   }
@@ -100,7 +107,9 @@ void SimtMachine::EndThread(SimtThread& thread) {
   blocks_.EndThread(thread);
   copies_.CheckNone(thread);
   meetings_.CheckNoneWaits(thread);
-  if (block.live == 0) blocks_.EndBlock(block);
+  if (block.live > 0) return;
+  copies_.CheckNoLoads(block);
+  blocks_.EndBlock(block);
 }
 
 std::string SimtMachine::DescribeWaits() const {
@@ -191,6 +200,30 @@ void SimtMachine::FillCopyCalls() {
   calls_.await_async = [](void* machine, int open) {
     SimtMachine& m = Of(machine);
     m.copies_.Await(*m.running_, m.running_->async, open, /*stores=*/true);
+  };
+}
+
+void SimtMachine::FillBarrierCalls() {
+  calls_.init_barrier = [](void* machine, unsigned long long* barrier, int arrivals,
+                           const void* at) {
+    SimtMachine& m = Of(machine);
+    m.barriers_.Init(*m.running_, reinterpret_cast<const char*>(barrier), arrivals, at);
+  };
+  calls_.fence_barriers = [](void* machine) { Mbarriers::Fence(*Of(machine).running_); };
+  calls_.arrive = [](void* machine, unsigned long long* barrier, int bytes, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.barriers_.Arrive(*m.running_, reinterpret_cast<const char*>(barrier), bytes, at);
+  };
+  calls_.try_wait = [](void* machine, unsigned long long* barrier, unsigned parity,
+                       const void* at) {
+    SimtMachine& m = Of(machine);
+    return m.barriers_.TryWait(*m.running_, reinterpret_cast<const char*>(barrier), parity, at);
+  };
+  calls_.load_bulk = [](void* machine, void* to, const void* from, int bytes,
+                        unsigned long long* barrier, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.barriers_.Load(*m.running_, static_cast<char*>(to), static_cast<const char*>(from), bytes,
+                     reinterpret_cast<const char*>(barrier), at);
   };
 }
 

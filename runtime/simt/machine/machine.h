@@ -10,6 +10,7 @@
 #include "runtime/simt/machine/access_checker.h"
 #include "runtime/simt/machine/block.h"
 #include "runtime/simt/machine/copies_in_flight.h"
+#include "runtime/simt/machine/mbarriers.h"
 #include "runtime/simt/machine/meetings.h"
 #include "runtime/simt/machine/memory_model.h"
 #include "runtime/simt/machine/reporter.h"
@@ -49,7 +50,7 @@ class SimtMachine {
   void LookAgain() { scheduler_.WakeAll(); }
   /// Only the clock or the host can help.
   bool stuck() const {
-    return (!scheduler_.any_ready() && stores_.empty()) ||
+    return (!scheduler_.any_ready() && stores_.empty() && !copies_.any_loading()) ||
            scheduler_.is_quiet(blocks_.live_threads());
   }
   /// The last step that changed something other threads can see.
@@ -71,6 +72,7 @@ class SimtMachine {
   void FillAccessCalls();
   void FillMeetingCalls();
   void FillCopyCalls();
+  void FillBarrierCalls();
   void EndThread(SimtThread& thread);
 
   const SimtOptions options_;
@@ -84,6 +86,7 @@ class SimtMachine {
   MemoryModel model_;
   Meetings meetings_;
   CopiesInFlight copies_;
+  Mbarriers barriers_;
   ResidentBlocks blocks_;
   SimtThread* running_ = nullptr;
   uint64_t idle_ns_ = 0;

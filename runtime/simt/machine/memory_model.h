@@ -57,10 +57,12 @@ class MemoryModel {
   /// Returns the old value.
   unsigned Exchange(SimtThread& thread, unsigned* p, unsigned value, const void* at);
 
+  /// What the thread has done until now, for one that acquires it.
+  static Released Release(SimtThread& thread);
+  static void Acquire(SimtThread& thread, const Released& released);
+
  private:
   uint64_t LoadOne(SimtThread& thread, SimtBuffer* buffer, const char* p, int bytes, bool acquires);
-  void Acquire(SimtThread& thread, const Released& released);
-  Released Release(SimtThread& thread);
   /// Returns when one of the words that the thread polls changes, or it is told to look again.
   void Spin(SimtThread& thread, const void* at);
 

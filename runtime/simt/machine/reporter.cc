@@ -31,6 +31,8 @@ absl::string_view Name(FindingKind kind) {
       return "unwritten output";
     case FindingKind::kUnfinishedCopy:
       return "unfinished copy";
+    case FindingKind::kBadBarrier:
+      return "bad barrier";
     case FindingKind::kDeadlock:
       return "deadlock";
     case FindingKind::kNoRoom:

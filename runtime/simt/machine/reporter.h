@@ -21,6 +21,7 @@ enum class FindingKind : uint8_t {
   kBadShuffle,        // masks of a warp that differ, or that name absent threads
   kUnwrittenOutput,   // a step left part of its output uninitialised
   kUnfinishedCopy,    // a thread ended before it awaited its copies
+  kBadBarrier,        // an mbarrier that was not initialised, or counts that it cannot hold
   kDeadlock,          // all threads wait for flags that no thread will set
   kNoRoom,            // the host has no memory for more threads
 };

@@ -59,8 +59,10 @@ SimtThread& ResidentBlocks::TakeThread() {
   thread.looks = thread.polls.count = 0;
   thread.learned = nullptr;
   thread.awaited = nullptr;
-  thread.bulk.closed = thread.async.closed = 0;
-  thread.fenced = {};
+  thread.bulk.closed = thread.async.closed = thread.loads = 0;
+  thread.barrier = nullptr;
+  thread.fenced = thread.fenced_barriers = {};
+  thread.fenced_clock = nullptr;
   return thread;
 }
 

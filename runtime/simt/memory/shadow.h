@@ -19,10 +19,11 @@ struct Agent {
   uint32_t generation = 0;  // the current one: the block's earlier ones happened before it
   uint32_t tick = 0;
   const Clock* clock = nullptr;
-  bool in_flight = false;  // the agent is a copy of the thread's, in group `tick`
+  bool in_flight = false;    // the agent is a copy of the thread's, in group `tick`
+  bool async_proxy = false;  // it accesses memory by the asynchronous proxy
 
   Epoch Now(bool atomic = false) const {
-    return Epoch(slot, thread, generation, tick, atomic, in_flight);
+    return Epoch(slot, thread, generation, tick, atomic, in_flight, async_proxy);
   }
   /// Whether `e` happened before what the agent does now.
   bool Knows(Epoch e) const {
@@ -64,12 +65,17 @@ class Shadow {
              const void* at);
   /// Replaces the epoch of a copy that its thread has awaited by the thread's, `now`.
   void EndCopy(Epoch copy, Epoch now, size_t offset, size_t bytes);
-  /// Of the last writes of [offset, offset + bytes), the first for which matches(epoch); or none.
+  /// Of the last writes of [offset, offset + bytes), and where `reads` of the reads since then, the
+  /// first for which matches(epoch); or none.
   template <class F>
-  Access FindWrite(size_t offset, size_t bytes, F&& matches) const {
+  Access FindAccess(size_t offset, size_t bytes, bool reads, F&& matches) const {
     for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
-      if (cells_[i].writer.exists() && matches(cells_[i].writer))
-        return {cells_[i].writer, cells_[i].at[0]};
+      const Cell& cell = cells_[i];
+      if (cell.writer.exists() && matches(cell.writer)) return {cell.writer, cell.at[0]};
+      for (int k = 0; reads && k < kReaders; ++k) {
+        if (cell.readers[k].exists() && matches(cell.readers[k]))
+          return {cell.readers[k], cell.at[1 + k]};
+      }
     }
     return {};
   }
