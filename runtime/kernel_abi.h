@@ -25,7 +25,7 @@ struct WaitFailure {
   int peer;  // world rank whose flag was awaited
   int step;  // index of the step in the plan
   /// The flag's index in its row (FlagSlots) for a kernel without rounds; ~index for the flag of a
-  /// round; FlagSlots::Tile for a tile's flag.
+  /// round; FlagSlots::Tile for a tile's flag; FlagSlots::kBulkLoad.
   int slot;
   unsigned expected;  // epoch
   unsigned found;     // epoch
@@ -75,6 +75,8 @@ struct FlagSlots {
   /// rows. Requires tile < kMostTiles.
   static CC_ABI int Tile(long long tile) { return kInData + 1 + int(tile); }
   static constexpr int kMostTiles = 1 << 30;
+  /// WaitFailure::slot of a bulk copy of this rank's own memory (jit/device/gpu/bulk.h).
+  static constexpr int kBulkLoad = kInData + 1 + kMostTiles;
   static CC_ABI int Enter(int block) { return block; }
   static CC_ABI int Done(int blocks, int block) { return blocks + block; }
   static CC_ABI int Round(int blocks, int round, int block) { return (2 + round) * blocks + block; }

@@ -24,6 +24,11 @@ input g : f32[N] local
 state p : f32[N] replicated
 update(p, all_reduce(sum, g))
 )";
+constexpr char kGather[] = R"(coconet 1
+program gather
+input x : f32[N] sliced(0)
+output y = abs(all_gather(x))
+)";
 constexpr char kRows[] = R"(coconet 1
 program rows
 input x : f32[B, H] local
@@ -76,11 +81,17 @@ const std::vector<MutationCase>& MutationCases() {
          4},
         {"bulk",
          kSum,
-         {{"N", 20000}},
+         {{"N", 60000}},  // 30 parts, in a ring of 11 stages
          "RS; AG p",
          "generated vec=4 chunk=16384 blocks=1 stream=none one-shot=pull threads=96 bulk=1",
          2,
          1},
+        {"bulk-read",
+         kGather,
+         {{"N", 20000}},
+         "AG; C",
+         "generated vec=4 chunk=4096 blocks=2 stream=none one-shot=pull threads=96 bulk=1",
+         2},
         {"bulk-odd",
          kSum,
          {{"N", 37}},

@@ -51,7 +51,7 @@ static std::vector<Mutation> Joined(std::initializer_list<std::vector<Mutation>>
 const std::vector<Mutation>& Mutations() {
   static const auto& mutations =
       *new std::vector<Mutation>(Joined({FlagMutations(), OperandMutations(), ElementMutations(),
-                                         ProductMutations(), RowMutations()}));
+                                         BulkMutations(), ProductMutations(), RowMutations()}));
   return mutations;
 }
 

@@ -85,7 +85,8 @@ const std::vector<Mutation>& HostMutations();
 std::vector<Mutation> FlagMutations();     // sync.h, ring.h, kernel_abi.h, the flags of the prelude
 std::vector<Mutation> OperandMutations();  // operands.h, folds.h
 std::vector<Mutation> ElementMutations();  // elementwise.h, blocks.h, the text of generated kernels
-std::vector<Mutation> ProductMutations();  // bulk.h, tiles.h, tile_product.h
+std::vector<Mutation> BulkMutations();     // bulk.h
+std::vector<Mutation> ProductMutations();  // tiles.h, tile_product.h
 std::vector<Mutation> RowMutations();  // scatter.h, add_rows.h, few_rows.h, lookups.h, exchange.h
 // The same on CPUs.
 std::vector<Mutation> HostHeaderMutations();    // device headers, kernel_abi.h

@@ -6,78 +6,11 @@ namespace {
 constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
                       kOutOfBounds = FindingKind::kOutOfBounds,
                       kMisaligned = FindingKind::kMisaligned,
-                      kUnfinishedCopy = FindingKind::kUnfinishedCopy,
                       kNeverWritten = FindingKind::kNeverWritten;
 
-std::vector<Mutation> BulkMutations() {
-  return {
-      {"bulk-reads-not-awaited",
-       "Shared memory is filled again while a bulk copy may still read it.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "if (grid.ThreadId() == 0) AwaitBulkReads<kBulkBuffers - 1>();", ""}}},
-      {"one-bulk-copy-too-many",
-       "One more bulk copy than there are buffers may be in flight.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "AwaitBulkReads<kBulkBuffers - 1>", "AwaitBulkReads<kBulkBuffers>"}}},
-      {"one-buffer-for-all",
-       "All parts of a chunk go through the same buffer.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "buffer = (buffer + 1) % kBulkBuffers;", "buffer = buffer * 1;"}}},
-      {"bulk-reads-awaited-by-one",
-       "Only the thread that copies knows that a buffer has been read.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "AwaitBulkReads<kBulkBuffers - 1>(); grid.Sync();",
-         "AwaitBulkReads<kBulkBuffers - 1>();"}}},
-      {"bulk-copy-at-once",
-       "A bulk copy begins while threads still fill its buffer.",
-       "bulk",
-       TooEarly(),
-       {{"bulk.h", "FenceForBulkCopies(); grid.Sync();", "FenceForBulkCopies();"}}},
-      {"bulk-copy-without-fence",
-       "Nothing lets bulk copies see what threads have just stored in shared memory.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "FenceForBulkCopies();", ""}}},
-      {"fence-before-the-stores",
-       "The fence for bulk copies comes before the stores that they are to see.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "FenceForBulkCopies();", ""},
-        {"bulk.h", "uint4* const part =", "FenceForBulkCopies(); uint4* const part ="}}},
-      {"bulk-stores-not-awaited",
-       "A thread ends before its bulk copies.",
-       "bulk",
-       {kUnfinishedCopy},
-       {{"bulk.h", "if (grid.ThreadId() == 0) AwaitBulkStores();", ""}}},
-      {"bulk-reads-for-stores",
-       "Before it tells of a chunk a thread awaits only that its bulk copies have read it.",
-       "bulk",
-       {kUnfinishedCopy},
-       {{"bulk.h", "AwaitBulkStores();", "AwaitBulkReads<0>();"}}},
-      {"bulk-group-not-closed",
-       "Bulk copies belong to no group that could be awaited.",
-       "bulk",
-       {kRace},
-       {{"bulk.h", "CloseBulkGroup();", ""}}},
-      {"bulk-of-odd-slices",
-       "Slices that begin between words of 16 bytes are copied in bulk.",
-       "bulk-odd",
-       {kMisaligned},
-       {{"bulk.h", "!kCopiesInBulk || ends % 16 != 0", "!kCopiesInBulk"}}},
-      {"bulk-beyond-the-end",
-       "The words of a bulk copy are rounded up.",
-       "bulk",
-       {kOutOfBounds, kNeverWritten},
-       {{"bulk.h", "static_cast<Index>(sizeof(T)) / 16; char*",
-         "static_cast<Index>(sizeof(T)) / 16 + 8; char*"}}},
-  };
-}
+}  // namespace
 
-std::vector<Mutation> TileMutations() {
+std::vector<Mutation> ProductMutations() {
   return {
       {"tile-told-before-its-store",
        "A tile's flag is raised before the tile is made.",
@@ -184,14 +117,6 @@ std::vector<Mutation> TileMutations() {
        {{"tile_product.h", "left < 0 ? 0 : left < kPiece ? int(left) : kPiece;",
          "left <= 0 ? 0 : kPiece;"}}},
   };
-}
-
-}  // namespace
-
-std::vector<Mutation> ProductMutations() {
-  std::vector<Mutation> all = BulkMutations();
-  for (const Mutation& mutation : TileMutations()) all.push_back(mutation);
-  return all;
 }
 
 }  // namespace coconet

@@ -101,7 +101,8 @@ absl::StatusOr<std::string> Emitter::WorkOf(int number, std::string* of_launch) 
   RETURN_IF_ERROR(AddResults(planned, in_bulk, phase));
   ASSIGN_OR_RETURN(const std::vector<std::string> accumulators,
                    AddFolds(planned, phase, of_launch, &of_tensor));
-  const std::string loop = in_bulk ? BulkCopiesText(k_, planned, phase) : ElementsText(k_, phase);
+  const BulkText bulk = in_bulk ? BulkCopiesText(k_, planned, phase) : BulkText();
+  const std::string loop = in_bulk ? bulk.of_chunk : ElementsText(k_, phase);
   k_.bytes +=
       phase.bytes_per_element * ElementsOf(planned) / (k_.piece == nullptr ? 1 : k_.piece->of);
   if (loop.empty()) return "";
@@ -113,9 +114,10 @@ absl::StatusOr<std::string> Emitter::WorkOf(int number, std::string* of_launch) 
   RoundText round = rounds_.FoldsText(planned, accumulators);
   if (copies_.AreMessages())
     round.after = absl::StrCat("  if (!grid.SyncAnd(!lost)) return;\n", round.after);
+  round.after = absl::StrCat(bulk.after, round.after);
   const std::string chunks = ChunksText(k_, rings_, phase, loop);
-  if (!k_.over_tensors) return absl::StrCat(chunks, round.after);
-  return absl::StrCat(round.before,
+  if (!k_.over_tensors) return absl::StrCat(bulk.before, chunks, round.after);
+  return absl::StrCat(bulk.before, round.before,
                       OverTensorsText(k_, phase, of_tensor, absl::StrCat(chunks, round.inside)),
                       round.after);
 }

@@ -78,7 +78,7 @@ std::string PeerCopies::Text(const Rings& rings) {
 
 bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase) {
   if (!k.config.bulk || !k.Waits() || !phase.on_slices || phase.gathers.empty() ||
-      k.space.row_dims > 0)
+      k.space.row_dims > 0 || k.reads_gathered)
     return false;
   if (!phase.stores.empty() || !phase.folds.empty() || !phase.sends.empty()) return false;
   return absl::c_all_of(phase.gathers, [&](NodeId id) {
@@ -87,15 +87,17 @@ bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase) {
   });
 }
 
-std::string BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText& phase) {
-  std::string text;
+BulkText BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText& phase) {
+  BulkText text{.before = "  auto bulk = MakeBulkRing(grid, sync);\n",
+                .of_chunk = "",
+                .after = "  if (!DrainBulk(grid, bulk)) return;\n"};
   for (NodeId id : planned.gathers) {
     const DType dtype = k.type(id).dtype;
     const std::string own = k.args.Own(k.table.of[k.Operand(id)], dtype);
     for (int buffer : k.table.push_targets.at(id)) {
       phase.bytes_per_element +=
           (1 + k.target.ranks_per_node()) * static_cast<int64_t>(SizeOf(dtype));
-      absl::StrAppend(&text, "    CopyToAll<", k.StoreMode(buffer), ", kV>(grid, ",
+      absl::StrAppend(&text.of_chunk, "    CopyToAll<", k.StoreMode(buffer), ", kV>(grid, bulk, ",
                       k.args.Peers(buffer, dtype), ", ", own, ", c);\n");
     }
   }

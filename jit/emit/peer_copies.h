@@ -40,10 +40,15 @@ class PeerCopies {
 };
 
 /// The phase gathers slices that are in memory, and does nothing else: the GPU copies whole parts
-/// of them (Config::bulk).
+/// of them (Config::bulk). A kernel has one such phase at most: what it does not compute is ready
+/// before all phases. No flag tells of single chunks.
 bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase);
 
-/// What copies a chunk of each slice to all ranks of the node.
-std::string BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText& phase);
+/// What copies chunks to all ranks of the node: what comes before all chunks, what begins to copy a
+/// chunk of each slice, and what awaits all copies.
+struct BulkText {
+  std::string before{}, of_chunk{}, after{};
+};
+BulkText BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText& phase);
 
 }  // namespace coconet

@@ -101,6 +101,10 @@ absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board,
   const absl::Status left = board.Left();
   if (control.end == WaitEnd::kReady)
     return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
+  if (failure.slot == FlagSlots::kBulkLoad)
+    return absl::DeadlineExceededError(
+        absl::StrCat(where, ": waited ", static_cast<double>(control.timeout_ns) * 1e-9,
+                     " s for a bulk copy of the rank's own memory; its GPU has probably failed"));
   const std::string flag = absl::StrCat(", flag ", FlagName(plan, failure), ": want epoch ",
                                         failure.expected, ", found ", failure.found);
   if (control.end == WaitEnd::kInVain) {
