@@ -28,7 +28,7 @@ struct CountBar {
 };
 // The bars, and which of them machine_code_test asserts: those that the kernels have reached.
 inline constexpr bool kAssertsNarrow = false, kAssertsInFlight = false, kAssertsAdam = false,
-                      kAssertsAllReduce = false, kAssertsBulk = false;
+                      kAssertsAllReduce = false, kAssertsBulk = true;
 inline constexpr int kBarNarrow = 0;
 inline constexpr int kBarBytesInFlight = 128;  // a thread
 inline constexpr int kBarRegisters = 96;
