@@ -278,6 +278,7 @@ int RunSweep(const std::vector<std::string>& args) {
   options.retune = flags->retune;
   options.search = flags->search;
   options.memory_limit = flags->memory_limit;
+  options.choice = flags->choice;
   if (!flags->only.empty()) {
     options.admits = [&](const Schedule& schedule, const Config&) {
       return absl::c_any_of(flags->only, [&](const std::string& words) {

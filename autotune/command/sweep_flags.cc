@@ -39,9 +39,9 @@ constexpr size_t kShownSizes = 6;
 
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
-      "ranks",  "stages", "nodes",     "dtype",  "cache", "budget", "json", "backend",
-      "only",   "order",  "preset",    "list",   "help",  "N",      "all",  "retune",
-      "search", "memory", "plan-only", "device", "link",  "trace"};
+      "ranks",  "stages", "nodes",     "dtype",  "cache", "budget", "json",     "backend",
+      "only",   "order",  "preset",    "list",   "help",  "N",      "all",      "retune",
+      "search", "memory", "plan-only", "device", "link",  "trace",  "schedule", "config"};
   return flags;
 }
 
@@ -86,6 +86,12 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
         std::isfinite(flags.budget_s))
       return absl::OkStatus();
     return Bad(name, "seconds", value);
+  }
+  if (name == "schedule" || name == "config") {
+    std::string& text = name == "schedule" ? flags.choice.schedule : flags.choice.config;
+    if (value.empty()) return Bad(name, "a text, or * for all", value);
+    text = std::string(value);
+    return absl::OkStatus();
   }
   if (name == "order") {
     if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
@@ -304,6 +310,10 @@ std::string SweepHelp() {
   --budget=60     seconds
   --only=WORDS    only schedules with these words, as the table shows them: --only="fuse(RS"; may
                   be given several times; what wins among some is not kept
+  --schedule=TEXT only this schedule, by its words or its trace (cache show prints it), whether or
+                  not a search would try it; what wins is not kept
+  --config=TEXT   only this config, or those with these numbers ("vec=4 threads=512"), of which the
+                  others are the plainest; what wins is not kept
   --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
                   XDG_CACHE_HOME/coconet/tuning.db)
   --memory=SIZE   the most bytes of the program on a rank: what needs more is not tried; where all
@@ -324,6 +334,10 @@ std::string SweepHelp() {
 
 Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted (what was measured is kept).
 )";
+}
+
+bool IsSweepFlag(absl::string_view name) {
+  return name != "N" && absl::c_linear_search(KnownFlags(), name);
 }
 
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
@@ -361,6 +375,10 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
   if (flags.program.empty())
     return absl::InvalidArgumentError(
         "want a workload, or a .coco or .hlo file; see --list and --help");
+  if (!flags.choice.empty() && !flags.only.empty())
+    return absl::InvalidArgumentError("want --only, or --schedule and --config, not both");
+  if (flags.plan_only && !flags.choice.empty())
+    return absl::InvalidArgumentError("--schedule and --config: a plan has schedules of its own");
   if (flags.is_file && has_dtype)
     return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;

@@ -28,6 +28,7 @@ struct SweepFlags {
   std::string json;   // "": none
   double budget_s = 60;
   std::vector<std::string> only;  // texts, of which a schedule's words contain one; empty: any
+  Choice choice;                  // the variants to try; empty: all
   SumOrder sum_order = SumOrder::kAny;
   SearchKind search = SearchKind::kAuto;
   std::optional<int64_t> memory_limit;  // bytes a rank
@@ -46,6 +47,8 @@ struct SweepFlags {
 };
 
 std::string SweepHelp();
+/// Whether --NAME is a flag, of any value, and no size of a program's symbol.
+bool IsSweepFlag(absl::string_view name);
 
 /// Parses `args`, without the program's name. Relative paths are relative to `folder`, the user's
 /// working directory. InvalidArgument with a message of one line.

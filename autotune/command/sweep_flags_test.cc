@@ -196,5 +196,24 @@ TEST(LoadSweepProgram, UnknownWorkloadsAreNamed) {
               HasSubstr("did you mean 'adam'?"));
 }
 
+TEST(ParseSweepFlags, TakesOneScheduleAndConfig) {
+  const absl::StatusOr<SweepFlags> flags =
+      ParseSweepFlags({"adam", "--schedule=RS; fuse(C); AG p", "--config=vec=4 threads=512"}, "/");
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->choice.schedule, "RS; fuse(C); AG p");
+  EXPECT_EQ(flags->choice.config, "vec=4 threads=512");
+  EXPECT_EQ(Message({"adam", "--schedule="}), "--schedule: want a text, or * for all, have ''");
+  EXPECT_EQ(Message({"adam", "--schedule=AR", "--only=AR"}),
+            "want --only, or --schedule and --config, not both");
+  EXPECT_EQ(Message({"adam", "--config=vec=4", "--plan-only"}),
+            "--schedule and --config: a plan has schedules of its own");
+}
+
+TEST(IsSweepFlag, TellsFlagsFromSymbols) {
+  EXPECT_TRUE(IsSweepFlag("budget"));
+  EXPECT_FALSE(IsSweepFlag("N"));
+  EXPECT_FALSE(IsSweepFlag("K"));
+}
+
 }  // namespace
 }  // namespace coconet

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "autotune/session/load/program_loader.h"
@@ -67,6 +68,8 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "\nSessionOptions::memory_limit=",
       options.memory_limit.has_value() ? absl::StrCat(*options.memory_limit) : "unset",
       "\nSessionOptions::admits=", options.admits ? "set" : "unset",
+      "\nSessionOptions::choice.schedule=", absl::CEscape(options.choice.schedule),
+      "\nSessionOptions::choice.config=", absl::CEscape(options.choice.config),
       "\nCOCONET_VERIFY=", static_cast<int>(env.verify),
       "\nCOCONET_ASSERT_CACHED=", static_cast<int>(env.assert_cached),
       "\nCOCONET_DEBUG=", env.debug, "\nCOCONET_SEED=", optional(env.seed),

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/runner/typical_rows.h"
+#include "autotune/search/choice.h"
 #include "autotune/search/strategy.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/tuned_program.h"
@@ -54,6 +55,10 @@ struct SessionOptions {
   /// Where it is set, records are neither looked up nor kept, since the best of some variants need
   /// not be the program's best.
   Admits admits;
+  /// The variants to try, by their texts; empty: all. Unlike those that `admits` accepts they need
+  /// not be among those that a search tries. Records are neither looked up nor kept, and `admits`
+  /// is not asked.
+  Choice choice;
   /// The most bytes that a program may have on a rank (TunedProgram::memory): variants that need
   /// more are not tried. Where all do, some of their values are computed again instead of kept
   /// (Recompute); where that does not suffice, Compile returns ResourceExhausted, with the

@@ -45,4 +45,17 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& k
   return nearest == nullptr ? "" : absl::StrCat(" (did you mean '", *nearest, "'?)");
 }
 
+std::vector<size_t> NearestTo(absl::string_view text, const std::vector<std::string>& known,
+                              size_t most) {
+  constexpr size_t kCompared = 256;  // the distance takes quadratic time
+  std::vector<size_t> distances, order(known.size());
+  for (const std::string& name : known)
+    distances.push_back(EditDistance(text.substr(0, kCompared), name.substr(0, kCompared)));
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return distances[a] < distances[b]; });
+  order.resize(std::min(most, order.size()));
+  return order;
+}
+
 }  // namespace coconet

@@ -19,5 +19,14 @@ TEST(DidYouMean, IsSilentAboutWordsFarAway) {
   EXPECT_EQ(DidYouMean(std::string(100000, 'a'), {"a"}), "");
 }
 
+TEST(NearestTo, OrdersByDistanceThenByPlace) {
+  const std::vector<std::string> known = {"fuse(C)", "AR", "fuse(RS, C)", "fuse(AR)"};
+  EXPECT_EQ(NearestTo("fuse(AR)", known, 2), (std::vector<size_t>{3, 0}));
+  EXPECT_EQ(NearestTo("AR", {"RA", "R", "A"}, 9), (std::vector<size_t>{1, 2, 0}));
+  EXPECT_EQ(NearestTo("AR", {}, 3), std::vector<size_t>());
+  EXPECT_EQ(NearestTo(std::string(100000, 'a'), {std::string(100000, 'a'), "b"}, 1),
+            std::vector<size_t>{0});
+}
+
 }  // namespace
 }  // namespace coconet

@@ -96,6 +96,9 @@ LibraryDoes LeftToLibrary(Protocol protocol, int nodes);
 
 std::string Text(const Config& config);
 absl::StatusOr<Config> ParseConfig(absl::string_view text);
+/// The config that some words of such a text say, in any order, "threads=512 vec=4"; what they do
+/// not say is as `base` has it. Numbers that Text leaves out may be said, too: "bulk=0".
+absl::StatusOr<Config> ParseConfigOver(absl::string_view words, const Config& base);
 
 /// The machine and the numerics class: they bound the configs worth trying.
 struct ConfigSpace {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coconet/base/nearest.h"
 #include "jit/config/config.h"
 
 namespace coconet {
@@ -17,6 +19,14 @@ namespace {
 constexpr absl::string_view kProtocols[] = {"library", "generated"};
 constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
 constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
+/// The names of a text's numbers in order, of which the first kAlways are always there.
+constexpr absl::string_view kNames[] = {"vec",        "chunk",  "blocks",  "stream", "one-shot",
+                                        "pieces",     "batch",  "threads", "gemm",   "multicast",
+                                        "ring",       "bulk",   "beside",  "tiles",  "remote-first",
+                                        "concurrent", "bucket", "columns"};
+constexpr size_t kAlways = 5;
+/// What Text leaves out says this of the numbers with these names, and 0 of the others.
+constexpr absl::string_view kOneByDefault[] = {"pieces", "threads"};
 
 template <size_t N>
 int Find(const absl::string_view (&names)[N], absl::string_view name) {
@@ -56,11 +66,6 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {
-      "vec",    "chunk",   "blocks",       "stream",     "one-shot", "pieces",
-      "batch",  "threads", "gemm",         "multicast",  "ring",     "bulk",
-      "beside", "tiles",   "remote-first", "concurrent", "bucket",   "columns"};
-  constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
   for (size_t at = 0; at < std::size(kNames); ++at) {
@@ -109,6 +114,47 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[16].empty() && (!absl::SimpleAtoi(values[16], &c.bucket) || c.bucket < 1))
     return error("bucket is no number above 0");
   return c;
+}
+
+absl::StatusOr<Config> ParseConfigOver(absl::string_view words, const Config& base) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("config \"", words, "\": ", what));
+  };
+  const std::string text = Text(base);
+  absl::string_view protocol = absl::string_view(text).substr(0, text.find(' '));
+  std::map<absl::string_view, absl::string_view> values, said;
+  for (absl::string_view word : absl::StrSplit(text, ' ')) {
+    const size_t equals = word.find('=');
+    if (equals != absl::string_view::npos) values[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  for (absl::string_view word : absl::StrSplit(words, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
+    const size_t equals = word.find('=');
+    if (equals == absl::string_view::npos) {
+      if (Find(kProtocols, word) < 0 || !said.emplace("protocol", word).second)
+        return error(
+            absl::StrCat("want NAME=NUMBER, and library or generated once, have '", word, "'"));
+      protocol = word;
+      continue;
+    }
+    const absl::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
+    if (Find(kNames, name) < 0) {
+      return error(absl::StrCat(
+          "no number is called '", name, "'",
+          DidYouMean(name, std::vector<std::string>(std::begin(kNames), std::end(kNames)))));
+    }
+    if (value.empty() || !said.emplace(name, value).second)
+      return error(absl::StrCat("want one value of ", name));
+    values[name] = value;
+  }
+  std::string whole(protocol);
+  for (size_t at = 0; at < std::size(kNames); ++at) {
+    const absl::string_view name = kNames[at];
+    const auto value = values.find(name);
+    const absl::string_view usual = Find(kOneByDefault, name) < 0 ? "0" : "1";
+    if (value == values.end() || (at >= kAlways && value->second == usual)) continue;
+    absl::StrAppend(&whole, " ", name, "=", value->second);
+  }
+  return ParseConfig(whole);
 }
 
 }  // namespace coconet

@@ -118,5 +118,38 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
           .ok());
 }
 
+TEST(ConfigOver, TakesWhatIsNotSaidFromTheBase) {
+  const Config base{.protocol = Protocol::kGenerated, .vec = 4, .threads = 256, .bulk = true};
+  EXPECT_EQ(ParseConfigOver("", base).value(), base);
+  EXPECT_EQ(ParseConfigOver(Text(Config{}), base)->protocol, Protocol::kLibrary);
+  Config other = base;
+  other.threads = 512;
+  other.chunk = 64;
+  EXPECT_EQ(ParseConfigOver("threads=512  chunk=64", base).value(), other);
+  EXPECT_EQ(ParseConfigOver("chunk=64 threads=512", base).value(), other);
+  other.bulk = false;
+  other.threads = 1;
+  EXPECT_EQ(ParseConfigOver("chunk=64 bulk=0 threads=1", base).value(), other);
+  other.gemm = 3;
+  EXPECT_EQ(ParseConfigOver("chunk=64 bulk=0 threads=1 gemm=3", base).value(), other);
+}
+
+TEST(ConfigOver, SaysWhatIsWrong) {
+  const auto message = [](absl::string_view words) {
+    const absl::StatusOr<Config> config = ParseConfigOver(words, Config{});
+    EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << words;
+    return std::string(config.status().message());
+  };
+  EXPECT_EQ(message("vex=4"), "config \"vex=4\": no number is called 'vex' (did you mean 'vec'?)");
+  EXPECT_EQ(message("vec=4 vec=8"), "config \"vec=4 vec=8\": want one value of vec");
+  EXPECT_EQ(message("vec="), "config \"vec=\": want one value of vec");
+  EXPECT_EQ(message("fast"),
+            "config \"fast\": want NAME=NUMBER, and library or generated once, have 'fast'");
+  EXPECT_EQ(message("library generated"),
+            "config \"library generated\": want NAME=NUMBER, and library or generated once, have "
+            "'generated'");
+  EXPECT_NE(message("vec=many"), "");
+}
+
 }  // namespace
 }  // namespace coconet

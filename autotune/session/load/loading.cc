@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "autotune/search/choice.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
@@ -23,6 +24,13 @@ Loading::Loading(std::shared_ptr<SessionState> state, Graph program, double budg
 void Loading::UseKey(const std::string& text) {
   key_text = text;
   key = Fingerprint(text);
+}
+
+absl::StatusOr<VariantSet> Loading::Variants(const std::function<bool()>& go_on, bool few,
+                                             absl::Span<const Schedule> planned) const {
+  const SessionOptions& user = state->options;
+  if (!user.choice.empty()) return Chooser(program, space, go_on).All(user.choice);
+  return EnumerateVariants(program, space, user.admits, go_on, few, planned);
 }
 
 void Loading::Report(absl::string_view text) const {

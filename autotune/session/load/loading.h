@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "autotune/runner/typical_rows.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/preparation.h"
@@ -37,6 +39,13 @@ struct Loading {
   Rank& rank() const { return state->rank; }
   Exchange& exchange() const { return state->rank.exchange(); }
   void UseKey(const std::string& text);
+  /// Whether the user wants some of the variants only.
+  bool TriesSome() const {
+    return state->options.admits != nullptr || !state->options.choice.empty();
+  }
+  /// Not collective. The variants to try. `go_on`, `few` and `planned` as of EnumerateVariants.
+  absl::StatusOr<VariantSet> Variants(const std::function<bool()>& go_on, bool few = false,
+                                      absl::Span<const Schedule> planned = {}) const;
   bool first() const { return state->rank.rank() == 0; }
 
   /// Tells the user what is going on, and how much time is left for it.

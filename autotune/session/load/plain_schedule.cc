@@ -16,9 +16,7 @@ namespace {
 
 /// The baseline, lowered; it is in the set, however little is derived.
 absl::StatusOr<Winner> LowerBaseline(const Loading& loading) {
-  ASSIGN_OR_RETURN(VariantSet set,
-                   EnumerateVariants(loading.program, loading.space, loading.state->options.admits,
-                                     [] { return false; }));
+  ASSIGN_OR_RETURN(VariantSet set, loading.Variants([] { return false; }));
   Winner winner;
   winner.variant = std::move(set.variants[set.baseline]);
   ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(winner.variant, TargetOf(loading.rank())));

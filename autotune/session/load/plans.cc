@@ -144,8 +144,7 @@ std::vector<Schedule> Plans::OnlySchedules() const {
 absl::StatusOr<Plans> FindPlans(const Loading& loading, uint64_t seed) {
   Plans plans;
   const bool is_large = loading.program.size() > DeriveOptions::kLargeProgram;
-  if (!is_large || loading.state->options.admits || loading.rank().topology().simulated)
-    return plans;
+  if (!is_large || loading.TriesSome() || loading.rank().topology().simulated) return plans;
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(loading.program));
   ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(loading.rank()));
   const auto warn = [&](const absl::Status& why) {

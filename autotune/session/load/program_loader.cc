@@ -30,7 +30,7 @@ namespace coconet {
 namespace {
 
 std::string CacheFileOf(const SessionOptions& options) {
-  if (options.admits) return ":none:";
+  if (options.admits || !options.choice.empty()) return ":none:";
   if (!options.cache_file.empty()) return options.cache_file;
   return GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
 }

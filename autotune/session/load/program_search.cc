@@ -54,10 +54,8 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
 absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving,
                                      std::optional<Variant> apart,
                                      absl::Span<const Schedule> planned) {
-  absl::StatusOr<VariantSet> set = EnumerateVariants(
-      loading.program, loading.space, loading.state->options.admits,
-      [&] { return deriving.GoOn(); },
-      /*few=*/apart.has_value(), planned);
+  absl::StatusOr<VariantSet> set =
+      loading.Variants([&] { return deriving.GoOn(); }, /*few=*/apart.has_value(), planned);
   RETURN_IF_ERROR(deriving.status());
   if (set.ok() && apart.has_value()) {
     apart->group = set->variants.back().group + 1;
@@ -99,7 +97,7 @@ bool IsOfPart(const absl::Status& status) {
 /// budget's larger half, unless the cache has it. Those that are left when the budget ends are
 /// not tuned, and none are where only some schedules are admitted.
 absl::StatusOr<Apart> TuneParts(const Loading& loading) {
-  if (loading.state->options.admits) return Apart{};
+  if (loading.TriesSome()) return Apart{};
   const auto parts = std::make_shared<const Parts>(SplitIntoParts(loading.program));
   if (parts->parts.size() == 1) return Apart{};
   Combination combination{parts, {}};
@@ -209,7 +207,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   absl::StatusOr<std::unique_ptr<RankRunner>> runner =
       RunnerOf(loading, set, options.favourites, seed, lowering);
   const std::optional<int64_t> least = RankRunner::OverLimit(runner.status());
-  if (least.has_value()) {
+  if (least.has_value() && loading.state->options.choice.empty()) {
     loading.Report("no schedule fits the memory limit: computing values again");
     VariantSet smaller =
         WithinMemory(set, loading.space, TargetOf(loading.rank()),

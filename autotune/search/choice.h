@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "autotune/search/variants.h"
+#include "coconet/ir/graph.h"
+#include "jit/config/config.h"
+
+namespace coconet {
+
+/// Names variants of a program as records, tables and people write them.
+struct Choice {
+  /// A schedule's words ("RS; fuse(C); AG p"), its trace ("split(%4, 0); fuse(%2 %3)"), or the text
+  /// of a combination of parts; "" or "*": none is named.
+  std::string schedule;
+  /// A config's text, or some of its words ("vec=4 threads=512"); what these do not say is as the
+  /// plainest config of the schedule has it. "" or "*": none is named.
+  std::string config;
+  bool empty() const;
+};
+
+/// Finds the variants that choices name. What is named need not be among those that a search tries:
+/// a trace that replays, and a config that is legal, will do. Errors are InvalidArgument and say
+/// what was found and what is nearest to it.
+class Chooser {
+ public:
+  /// `program` is bound. `go_on` as of DeriveOptions; may be null.
+  Chooser(Graph program, const ConfigSpace& space, std::function<bool()> go_on = nullptr);
+
+  /// One variant: where no schedule is named the baseline's, where no config is the plainest.
+  absl::StatusOr<Variant> One(const Choice& choice);
+  /// Every variant that fits: of each schedule with the words, with each of its configs where none
+  /// is named. The first is the baseline.
+  absl::StatusOr<VariantSet> All(const Choice& choice);
+
+ private:
+  const std::vector<Schedule>& Derived();
+  /// Those that the text names; none is an error.
+  absl::StatusOr<std::vector<Schedule>> Named(absl::string_view text);
+  absl::Status NoneHas(absl::string_view text, absl::string_view why, bool by_trace);
+  absl::StatusOr<Schedule> Baseline();
+  absl::StatusOr<Config> ConfigNamed(const Schedule& schedule, absl::string_view text) const;
+  absl::StatusOr<Variant> Combined(const Choice& choice) const;
+
+  const Graph program_;
+  const ConfigSpace space_;
+  const std::function<bool()> go_on_;
+  std::optional<std::vector<Schedule>> derived_;
+  absl::Status deriving_;  // why there are none
+};
+
+}  // namespace coconet
