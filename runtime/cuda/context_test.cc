@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/driver/cuda_module.h"
 #include "runtime/cuda/testing/host_context.h"
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
@@ -80,6 +81,13 @@ absl::Status CallAll(Rank& rank,
       [&] { return keep(words, rank.AllocateWords(8)); },
       [&] { return keep(module, rank.Load(library.dli_fname)); },
       [&] { return module->Symbol("cos").status(); },
+      [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(const KernelFootprint footprint, FootprintOf(*module, "cos", 64, 100));
+        return footprint.registers == 32 && footprint.resident_blocks == 2 &&
+                       footprint.shared_bytes == 100
+                   ? absl::OkStatus()
+                   : Wrong("not what the driver of tests says of a kernel");
+      },
       [&] {
         Memory* const buffers[] = {in.get(), nullptr, out.get(), nullptr};
         return keep(plan, rank.Bind(OneShotSum(rank.mesh(), 10, 1), HandWritten(), buffers, 0));

@@ -269,6 +269,9 @@ void FillKernels(DriverApi& driver) {
     return Answer(function, reinterpret_cast<CUfunction>(kernel));
   };
   driver.FuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
+  driver.FuncGetAttribute = [](int*, CUfunction_attribute, CUfunction) {
+    return CUDA_ERROR_NOT_SUPPORTED;  // a simulated multiprocessor has no registers
+  };
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads,
                                                         size_t) {
     *blocks =

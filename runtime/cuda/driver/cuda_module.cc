@@ -61,6 +61,27 @@ class CudaModule final : public Module {
     return static_cast<void*>(function);
   }
 
+  absl::StatusOr<KernelFootprint> Footprint(absl::string_view name, int threads,
+                                            int64_t dynamic_bytes) const {
+    const DriverApi& driver = device_->driver();
+    if (device_->facts().simulated())
+      return absl::UnimplementedError("a simulated multiprocessor has no registers");
+    ASSIGN_OR_RETURN(void* symbol, Symbol(name));
+    ASSIGN_OR_RETURN(const InContext in, device_->Enter());
+    const auto function = static_cast<CUfunction>(symbol);
+    int stack = 0, shared = 0;
+    KernelFootprint footprint;
+    RETURN_IF_CU(driver, FuncGetAttribute, &footprint.registers, CU_FUNC_ATTRIBUTE_NUM_REGS,
+                 function);
+    RETURN_IF_CU(driver, FuncGetAttribute, &stack, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+    RETURN_IF_CU(driver, FuncGetAttribute, &shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    RETURN_IF_CU(driver, OccupancyMaxActiveBlocksPerMultiprocessor, &footprint.resident_blocks,
+                 function, threads, static_cast<size_t>(dynamic_bytes));
+    footprint.stack_bytes = stack;
+    footprint.shared_bytes = shared + dynamic_bytes;
+    return footprint;
+  }
+
  private:
   std::shared_ptr<Device> device_;
   std::string path_;
@@ -69,6 +90,13 @@ class CudaModule final : public Module {
 };
 
 }  // namespace
+
+absl::StatusOr<KernelFootprint> FootprintOf(const Module& module, absl::string_view kernel,
+                                            int threads, int64_t dynamic_bytes) {
+  const auto* cuda = dynamic_cast<const CudaModule*>(&module);
+  if (cuda == nullptr) return absl::UnimplementedError("footprint: the module is not a GPU's");
+  return cuda->Footprint(kernel, threads, dynamic_bytes);
+}
 
 absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
                                                        const std::string& path) {

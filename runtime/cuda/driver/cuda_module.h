@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/cuda/driver/device.h"
 #include "runtime/rank.h"
 
@@ -14,5 +16,17 @@ namespace coconet {
 /// launch could wait for kernels that spin until it runs.
 absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
                                                        const std::string& path);
+
+/// What a kernel takes of a multiprocessor.
+struct KernelFootprint {
+  int registers = 0;         // a thread
+  int64_t stack_bytes = 0;   // a thread: spills, and arrays that are not in registers
+  int64_t shared_bytes = 0;  // a block: what its text declares and `dynamic_bytes`
+  int resident_blocks = 0;   // that a multiprocessor holds at once
+};
+/// Of a kernel of a module that LoadCudaModule returned, launched with so many threads a block and
+/// bytes of dynamic shared memory. Unimplemented for other modules and for simulated GPUs.
+absl::StatusOr<KernelFootprint> FootprintOf(const Module& module, absl::string_view kernel,
+                                            int threads, int64_t dynamic_bytes = 0);
 
 }  // namespace coconet

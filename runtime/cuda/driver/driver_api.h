@@ -31,8 +31,9 @@ inline constexpr int kLeastDriver = 12040;
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) \
   X(StreamWaitEvent) X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery) \
   X(EventElapsedTime) X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) \
-  X(KernelGetFunction) X(FuncLoad) X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx) \
-  X(StreamIsCapturing) X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) \
+  X(KernelGetFunction) X(FuncLoad) X(FuncGetAttribute) \
+  X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx) X(StreamIsCapturing) \
+  X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) \
   X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)
 // clang-format on
 /// Green contexts have streams of their own since CUDA 12.5.

@@ -134,6 +134,11 @@ void FillKernels(DriverApi& driver) {
     COCONET_MAY_FAIL_IN("cuFuncLoad");
     return CUDA_SUCCESS;
   };
+  driver.FuncGetAttribute = [](int* value, CUfunction_attribute attribute, CUfunction) {
+    COCONET_MAY_FAIL_IN("cuFuncGetAttribute");
+    *value = attribute == CU_FUNC_ATTRIBUTE_NUM_REGS ? 32 : 0;
+    return CUDA_SUCCESS;
+  };
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
     COCONET_MAY_FAIL_IN("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     *blocks = 2;
