@@ -1,6 +1,6 @@
 #include "bench/gpu_adam.h"
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,28 +30,6 @@ std::vector<Side> Sides() {
            }}};
 }
 
-/// This rank's part of a copy by all ranks together.
-class CopyContender {
- public:
-  static absl::StatusOr<CopyContender> Make(Rank& rank, const GpuAdamCase& c) {
-    CopyContender made;
-    made.bytes_ = c.copied_bytes / rank.size();
-    made.copy_ = c.copy;
-    ASSIGN_OR_RETURN(made.from_, rank.Allocate(made.bytes_, false));
-    ASSIGN_OR_RETURN(made.to_, rank.Allocate(made.bytes_, false));
-    return made;
-  }
-  absl::Status Run(int64_t steps) {
-    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(copy_(from_->own(), bytes_, to_->own()));
-    return absl::OkStatus();
-  }
-
- private:
-  int64_t bytes_ = 0;
-  Copies copy_;
-  std::unique_ptr<Memory> from_, to_;
-};
-
 void SetTimes(Row& row, const std::string& side, const Timing& timing) {
   row.Set(side + "_us", timing.median_us)
       .Set(side + "_low_us", timing.low_us)
@@ -65,10 +43,12 @@ absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, const GpuAdamCase& c) {
   options.dtype = c.dtype;
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam", options));
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", c.n}}));
-  absl::StatusOr<CopyContender> copy = CopyContender::Make(rank, c);
+  absl::StatusOr<std::unique_ptr<CopyContender>> copy =
+      CopyContender::Make(rank, c.copied_bytes, c.copy);
   RETURN_IF_ERROR(rank.exchange().Agree(copy.status()));
   std::vector<std::unique_ptr<TunedContender>> tuned;
-  std::vector<Contender> contenders = {{"copy", [&](int64_t steps) { return copy->Run(steps); }}};
+  std::vector<Contender> contenders = {
+      {"copy", [&](int64_t steps) { return (*copy)->Run(steps); }}};
   for (const Side& side : Sides()) {
     SessionOptions session;
     session.cache_file = ":none:";

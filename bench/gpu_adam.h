@@ -1,19 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 
 #include "absl/status/statusor.h"
+#include "bench/gpu_copy.h"
 #include "bench/rounds.h"
 #include "bench/row.h"
 #include "coconet/base/dtype.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {
-
-/// Copies `bytes` between two places of this rank's memory; done when it returns.
-using Copies = std::function<absl::Status(const void* from, int64_t bytes, void* to)>;
 
 struct GpuAdamCase {
   int64_t n = 0;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -18,15 +19,15 @@ std::string VersionText(int version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-absl::StatusOr<std::shared_ptr<Device>> FirstGpu() {
+absl::StatusOr<std::shared_ptr<Device>> Gpu(int ordinal) {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
-  return Device::Open(*driver, 0);
+  return Device::Open(*driver, ordinal);
 }
 
 }  // namespace
 
-absl::StatusOr<Copies> CopiesOnGpu() {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, FirstGpu());
+absl::StatusOr<Copies> CopiesOnGpu(int ordinal) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, Gpu(ordinal));
   return Copies([device](const void* from, int64_t bytes, void* to) -> absl::Status {
     ASSIGN_OR_RETURN(const InContext in, device->Enter());
     return Copy(*device, /*stream=*/nullptr, from, bytes, to);
@@ -40,8 +41,23 @@ absl::StatusOr<Copies> CopiesOnHost() {
   });
 }
 
+absl::StatusOr<std::unique_ptr<CopyContender>> CopyContender::Make(Rank& rank, int64_t bytes,
+                                                                   Copies copy) {
+  auto made = std::make_unique<CopyContender>();
+  made->bytes_ = bytes / rank.size();
+  made->copy_ = std::move(copy);
+  ASSIGN_OR_RETURN(made->from_, rank.Allocate(made->bytes_, false));
+  ASSIGN_OR_RETURN(made->to_, rank.Allocate(made->bytes_, false));
+  return made;
+}
+
+absl::Status CopyContender::Run(int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(copy_(from_->own(), bytes_, to_->own()));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<GpuStream>> GpuStream::Make() {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, FirstGpu());
+  ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, Gpu(0));
   ASSIGN_OR_RETURN(const InContext in, device->Enter());
   CUstream stream = nullptr;
   RETURN_IF_CU(device->driver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
@@ -54,7 +70,7 @@ GpuStream::~GpuStream() {
 }
 
 void AddGpu(Row& row) {
-  const absl::StatusOr<std::shared_ptr<Device>> device = FirstGpu();
+  const absl::StatusOr<std::shared_ptr<Device>> device = Gpu(0);
   if (!device.ok()) return;
   const DeviceFacts& facts = (*device)->facts();
   int version = 0;

@@ -1,17 +1,36 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/gpu_adam.h"
 #include "bench/row.h"
+#include "runtime/rank.h"
 
 namespace coconet::bench {
 
-/// Copies by the driver, within the first GPU. Unavailable where there is none.
-absl::StatusOr<Copies> CopiesOnGpu();
+/// Copies `bytes` between two places of this rank's memory; done when it returns.
+using Copies = std::function<absl::Status(const void* from, int64_t bytes, void* to)>;
+/// Copies by the driver, within one GPU. Unavailable where there is none.
+absl::StatusOr<Copies> CopiesOnGpu(int ordinal = 0);
 /// Copies by one core.
 absl::StatusOr<Copies> CopiesOnHost();
+
+/// This rank's part of a copy by all ranks together.
+class CopyContender {
+ public:
+  /// `bytes`: of all ranks.
+  static absl::StatusOr<std::unique_ptr<CopyContender>> Make(Rank& rank, int64_t bytes,
+                                                             Copies copy);
+  absl::Status Run(int64_t steps);
+
+ private:
+  int64_t bytes_ = 0;
+  Copies copy_;
+  std::unique_ptr<Memory> from_, to_;
+};
 
 /// A stream of the first GPU, for one rank only: in a stream shared by ranks each step would wait
 /// for the next rank's.

@@ -9,73 +9,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/measure/statistics.h"
+#include "bench/gpu_product.h"
 #include "bench/rounds.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/config/config.h"
-#include "runtime/plan.h"
 
 namespace coconet::bench {
 namespace {
 
 constexpr int kTraces = 9, kCandidates = 4;
-
-class NoModule final : public Module {
- public:
-  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
-    return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
-  }
-};
-
-/// The product only, by one of the library's algorithms, on memory of its own; `beside`
-/// multiprocessors stay idle.
-class Product {
- public:
-  static absl::StatusOr<std::unique_ptr<Product>> Make(Rank& rank, const GpuOverlapCase& c,
-                                                       int candidate, int beside) {
-    GemmStep step{.dtype = c.dtype,
-                  .m = {c.rows},
-                  .n = {c.columns},
-                  .k = {c.inner},
-                  .candidate = candidate,
-                  .beside = beside,
-                  .label = "MM"};
-    step.a = {.buffer = 0, .ld = c.inner};
-    step.b = {.buffer = 1, .ld = c.columns};
-    step.c = {.buffer = 2, .ld = c.columns};
-    const Plan plan{.ranks = rank.size(),
-                    .buffers = {{"x", BufferRole::kInput, c.dtype, c.rows * c.inner, false},
-                                {"w", BufferRole::kInput, c.dtype, c.inner * c.columns, false},
-                                {"y", BufferRole::kOutput, c.dtype, c.rows * c.columns, false}},
-                    .steps = {step}};
-    auto made = std::make_unique<Product>();
-    std::vector<Memory*> buffers;
-    for (const Buffer& buffer : plan.buffers) {
-      ASSIGN_OR_RETURN(
-          made->memory_.emplace_back(),
-          rank.Allocate(buffer.elements * static_cast<int64_t>(SizeOf(c.dtype)), false));
-      buffers.push_back(made->memory_.back().get());
-      if (buffer.role == BufferRole::kInput)
-        RETURN_IF_ERROR(Fill(buffer, rank.rank(), *buffers.back()));
-    }
-    ASSIGN_OR_RETURN(made->plan_, rank.Bind(plan, NoModule(), buffers, 0));
-    return made;
-  }
-  absl::Status Run(int64_t steps) { return plan_->RunSteps(steps); }
-
- private:
-  static absl::Status Fill(const Buffer& buffer, int rank, Memory& memory) {
-    std::vector<char> values(static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype));
-    for (int64_t i = 0; i < buffer.elements; ++i)
-      StoreElement(buffer.dtype, values.data(), i, NumberAt(buffer.name, i, rank));
-    return memory.Write(0, static_cast<int64_t>(values.size()), values.data());
-  }
-
-  std::vector<std::unique_ptr<Memory>> memory_;
-  std::unique_ptr<BoundPlan> plan_;  // destroyed before its memory
-};
 
 absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverlapCase& c,
                                                      const Graph& program, bool overlaps) {
@@ -165,7 +110,12 @@ absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const GpuOverlapCase& c) {
   for (int candidate = 0; candidate < (gpu ? kCandidates : 1); ++candidate) {
     for (const bool same : {false, true}) {
       absl::StatusOr<std::unique_ptr<Product>> product =
-          Product::Make(rank, c, candidate, same ? beside : 0);
+          Product::Make(rank, {.rows = c.rows,
+                               .inner = c.inner,
+                               .columns = c.columns,
+                               .dtype = c.dtype,
+                               .candidate = candidate,
+                               .beside = same ? beside : 0});
       if (absl::IsOutOfRange(product.status())) continue;  // no further algorithm
       ASSIGN_OR_RETURN(products.emplace_back(), std::move(product));
       contenders.push_back(
