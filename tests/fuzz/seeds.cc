@@ -14,6 +14,7 @@
 #include "autotune/store/record.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/workloads/workloads.h"
 #include "tests/fuzz/fuzz.h"
@@ -91,7 +92,7 @@ ENTRY main_spmd { w = f32[4,8] parameter(0), sharding={replicated}
 
 void WriteModules(Folder folder) { folder.Add(kModule); }
 
-void WriteTracesAndConfigs(Folder traces, Folder configs) {
+void WriteTracesAndConfigs(Folder traces, Folder configs, Folder probes) {
   for (size_t p = 0; p < FuzzedPrograms().size(); ++p) {
     for (uint64_t w : {0, 1, 4}) {
       const FuzzedWorld& world = WorldAt(w);
@@ -101,6 +102,10 @@ void WriteTracesAndConfigs(Folder traces, Folder configs) {
         traces.Add(
             absl::StrCat(std::string(1, static_cast<char>(p)), TraceText(schedules[i].trace())));
         const std::vector<Config> all = Configs(schedules[i], world.space);
+        probes.Add(absl::StrCat(std::string(1, static_cast<char>(p)),
+                                "# lines\nx | N=4Ki ranks=2 | ", Describe(schedules[i]), " | ",
+                                all.empty() ? "*" : Text(all.back()), "\nx | | ",
+                                TraceText(schedules[i].trace()), " | threads=64 vec=4\n"));
         for (size_t c = 0; c < all.size(); c += 1 + all.size() / 2)
           configs.Add(absl::StrCat(std::string(1, static_cast<char>(i)), Text(all[c])));
       }
@@ -156,7 +161,8 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   WritePrograms(Folder(folder / "program"));
-  WriteTracesAndConfigs(Folder(folder / "trace"), Folder(folder / "config"));
+  WriteTracesAndConfigs(Folder(folder / "trace"), Folder(folder / "config"),
+                        Folder(folder / "probe"));
   WriteRows(Folder(folder / "row"));
   WriteModules(Folder(folder / "hlo"));
   return 0;
