@@ -2,7 +2,7 @@
 # Runs lines on host ranks and on simulated GPUs, wrong ones between right ones.
 set -euo pipefail
 
-probe=$PWD/bench/probe/gpu_probe
+probe=$PWD/bench/probe/gpu_probe agenda=$PWD/bench/probe/lines
 cd "$TEST_TMPDIR"
 export COCONET_CACHE_DIR=$TEST_TMPDIR/cache HOME=$TEST_TMPDIR
 fail() {
@@ -99,6 +99,10 @@ code=0
 if grep -q 'line 2: compiled' err.txt; then
   ls carried/*.sm_90a.cubin >/dev/null || fail "no cubins"
   grep -q 'line 3: FAILED: schedule' err.txt || fail "a wrong line was compiled"
+  # The lines for the next run on a GPU name what there is.
+  for lines in "$agenda"/*.probe; do
+    [[ $lines == */quick.probe ]] || run 0 "$lines" --compile-for=sm_90a --cubins=carried
+  done
 else
   grep -qi 'nvrtc' err.txt || fail "no word of NVRTC"
 fi
