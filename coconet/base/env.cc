@@ -103,6 +103,7 @@ Env ReadEnv() {
   }
   env.green_contexts = Flag("COCONET_GREEN_CONTEXTS", /*otherwise=*/true);
   env.multicast = Flag("COCONET_MULTICAST", /*otherwise=*/true);
+  env.nccl_shared_gpu = Flag("COCONET_NCCL_SHARED_GPU");
   env.simt_seed = Var("COCONET_SIMT_SEED");
   env.cxx = HostCompiler();
   env.host_arch = HostArch();

@@ -24,6 +24,8 @@ struct Env {
   /// COCONET_GREEN_CONTEXTS=0: ranks that share a GPU also share its multiprocessors.
   bool green_contexts = true;
   bool multicast = true;  // COCONET_MULTICAST=0: memory has no multicast addresses
+  /// COCONET_NCCL_SHARED_GPU=1: NCCL also between processes that share a GPU, for tests.
+  bool nccl_shared_gpu = false;
   /// COCONET_SIMT_SEED: the interleaving of simulated GPUs (SimtOptions::Of). Kept as text; opening
   /// a simulated world fails unless it is a number.
   std::string simt_seed;

@@ -65,6 +65,7 @@ TEST_F(EnvTest, DefaultsWhenNothingIsSet) {
   EXPECT_EQ(env.timeout_s, 60);
   EXPECT_TRUE(env.green_contexts);
   EXPECT_TRUE(env.multicast);
+  EXPECT_FALSE(env.nccl_shared_gpu);
   EXPECT_EQ(env.simt_seed, "");
   EXPECT_EQ(env.cxx, "");
   EXPECT_EQ(env.host_arch, "native");
@@ -91,6 +92,7 @@ TEST_F(EnvTest, ReadsEachVariable) {
   EXPECT_EQ(With("COCONET_TIMEOUT", "0.5").timeout_s, 0.5);
   EXPECT_FALSE(With("COCONET_GREEN_CONTEXTS", "0").green_contexts);
   EXPECT_FALSE(With("COCONET_MULTICAST", "0").multicast);
+  EXPECT_TRUE(With("COCONET_NCCL_SHARED_GPU", "1").nccl_shared_gpu);
   EXPECT_EQ(With("COCONET_SIMT_SEED", "7").simt_seed, "7");
   EXPECT_EQ(With("COCONET_CXX", "clang++-16").cxx, "clang++-16");
 }

@@ -102,7 +102,8 @@ absl::Status CudaRank::Named(const absl::Status& status) const {
 }
 
 absl::Status CudaRank::OpenLibraries() {
-  const bool shares = topology_.ranks_per_gpu > 1;
+  const bool shares =
+      topology_.ranks_per_gpu > 1 && (!parts_.libraries.on_shared_gpus || parts_.place.of_threads);
   std::string why =
       shares ? absl::StrCat(topology_.ranks_per_gpu, " ranks share GPU ", parts_.device->ordinal())
              : "";

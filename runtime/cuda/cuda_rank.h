@@ -27,7 +27,8 @@ struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
   OpenStreamLibraries open_libraries = {};  // if set, called where each rank has a GPU of its own
-  NamesBuffer name_buffer = nullptr;        // if set, is told the names of the plans' buffers
+  bool on_shared_gpus = false;        // and where ranks that are processes share one: for tests
+  NamesBuffer name_buffer = nullptr;  // if set, is told the names of the plans' buffers
   /// Threads that share a GPU get multiprocessors of their own, where its driver supports that.
   bool green_contexts = true;
   bool multicast = true;  // use multicast addresses where the GPUs have them

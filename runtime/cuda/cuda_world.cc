@@ -25,8 +25,10 @@ MakeRank LaunchedCudaRanks() {
           return place.exchange->Agree(why);
         };
   }
-  return LaunchedCudaRanksOver(
-      {.driver = **driver, .open_libraries = OpenNcclLibraries, .multicast = GetEnv().multicast});
+  return LaunchedCudaRanksOver({.driver = **driver,
+                                .open_libraries = OpenNcclLibraries,
+                                .on_shared_gpus = GetEnv().nccl_shared_gpu,
+                                .multicast = GetEnv().multicast});
 }
 
 }  // namespace coconet
