@@ -1,0 +1,66 @@
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "autotune/measure/arena.h"
+#include "autotune/runner/rank_runner.h"
+#include "autotune/search/choice.h"
+#include "autotune/session/key.h"
+#include "bench/one_gpu/checks.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/compile/compiler.h"
+
+namespace coconet::bench {
+namespace {
+
+constexpr int64_t kElements = 1003;
+
+absl::StatusOr<Variant> VariantNamed(Rank& rank, const Choice& choice) {
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam"));
+  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", kElements}}));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   rank.exchange().AllGather(Encode(rank.topology())));
+  std::vector<Topology> topologies;
+  for (const std::string& theirs : all) {
+    ASSIGN_OR_RETURN(topologies.emplace_back(), DecodeTopology(theirs));
+  }
+  return Chooser(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny)).One(choice);
+}
+
+/// The kernels of a source. Each rank compiles, or finds what another has put into the cache.
+absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const std::string& source) {
+  const Topology& here = rank.topology();
+  const absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+      MakeCompilerFor(here.arch, here.simulated,
+                      {.cache_dir = GetEnv().cache_dir, .driver = here.driver});
+  const absl::StatusOr<Binary> binary = compiler.ok() ? (*compiler)->Compile(source)
+                                                      : absl::StatusOr<Binary>(compiler.status());
+  RETURN_IF_ERROR(rank.exchange().Agree(binary.status()));
+  absl::StatusOr<std::unique_ptr<Module>> module = rank.Load(binary->path);
+  RETURN_IF_ERROR(rank.exchange().Agree(module.status()));
+  return module;
+}
+
+}  // namespace
+
+absl::StatusOr<BoundVariant> BindAdam(
+    Rank& rank, const Choice& choice, double timeout_s,
+    const std::function<void(std::vector<std::unique_ptr<Memory>>& memory)>& replaced) {
+  ASSIGN_OR_RETURN(const Variant variant, VariantNamed(rank, choice));
+  ASSIGN_OR_RETURN(const Lowered lowered, LowerVariant(variant, TargetOf(rank)));
+  BoundVariant bound;
+  ASSIGN_OR_RETURN(bound.module, ModuleOf(rank, lowered.source));
+  for (const Buffer& buffer : lowered.plan.buffers) {
+    ASSIGN_OR_RETURN(bound.memory.emplace_back(),
+                     rank.Allocate(BytesOf(buffer), buffer.symmetric));
+  }
+  if (replaced) replaced(bound.memory);
+  std::vector<Memory*> buffers;
+  for (const std::unique_ptr<Memory>& memory : bound.memory) buffers.push_back(memory.get());
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(lowered.plan, *bound.module, buffers, timeout_s));
+  return bound;
+}
+
+}  // namespace coconet::bench
