@@ -153,8 +153,9 @@ absl::StatusOr<Variant> Chooser::Combined(const Choice& choice) const {
                      "\": want none, since the parts of the schedule have their own"));
   }
   const auto parts = std::make_shared<const Parts>(SplitIntoParts(program_));
-  ASSIGN_OR_RETURN(Combination apart, ParseCombination(choice.schedule, parts, space_));
-  return VariantOf(std::move(apart));
+  absl::StatusOr<Combination> apart = ParseCombination(choice.schedule, parts, space_);
+  if (!apart.ok()) return WithContext(apart.status(), absl::StrCat("schedule of ", program_.name));
+  return VariantOf(*std::move(apart));
 }
 
 absl::StatusOr<Variant> Chooser::One(const Choice& choice) {
