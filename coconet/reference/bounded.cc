@@ -273,12 +273,33 @@ Bounded BoundedBitCast(DType from, DType to, const Bounded& a) {
   return Finished(std::move(result));
 }
 
-Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks) {
-  const size_t size = CommonSize(ranks);
-  const double additions = static_cast<double>(ranks.size()) - 1;
+namespace {
+
+/// The bound of a sum over so many ranks, of finite numbers.
+double ErrorOfSum(DType dtype, size_t ranks, double value, double magnitude, double spread,
+                  const ReduceTerms& terms) {
+  const double additions = static_cast<double>(ranks) - 1;
   Rounding rounding = RoundingOf(dtype, 1);
-  rounding.relative *= additions;
-  rounding.absolute *= additions;
+  const bool narrow = IsFloat(dtype) && UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
+  const bool once = terms.numerics.sum_rounding == SumRounding::kOnce && !terms.crosses_nodes;
+  if (narrow && once && additions > 0) {
+    const double accumulated =
+        additions * magnitude * (UnitRoundoff(DType::kF32) + UnitRoundoff(DType::kF64));
+    if (additions > 1) rounding.relative *= 2;  // a switch need not round to nearest
+    return ErrorOf(value, spread + accumulated, std::fabs(value), rounding);
+  }
+  // An addition's rounding is relative to a partial sum, which has those of the additions before.
+  rounding.relative = std::expm1(additions * std::log1p(rounding.relative));
+  rounding.absolute *= additions * (1 + rounding.relative);
+  return ErrorOf(value, spread, magnitude, rounding);
+}
+
+}  // namespace
+
+Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks,
+                      const ReduceTerms& terms) {
+  const size_t size = CommonSize(ranks);
+  const double most = RoundingOf(dtype, 1).limit;
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
     double& value = result.value[i];
@@ -288,7 +309,8 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
       for (const Bounded* rank : ranks) fold.Add(Operand(*rank).value(i), Operand(*rank).error(i));
       const BoundedValue extreme = fold.Finish(static_cast<int64_t>(ranks.size()));
       value = extreme.value;
-      error = extreme.error;
+      error =
+          std::isnan(value) && terms.numerics.nans == Nans::kNone ? kUndetermined : extreme.error;
       continue;
     }
     double magnitude = 0, spread = 0;
@@ -301,9 +323,9 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
       spread += e;
     }
     // Whether a partial sum overflows depends on the order, so the magnitudes count.
-    error = !(magnitude <= rounding.limit) ? kUndetermined
-            : special                      ? 0
-                                           : ErrorOf(value, spread, magnitude, rounding);
+    error = !(magnitude <= most) ? kUndetermined
+            : special            ? 0
+                                 : ErrorOfSum(dtype, ranks.size(), value, magnitude, spread, terms);
   }
   return Finished(std::move(result));
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "coconet/base/numerics.h"
 #include "coconet/ir/op_table.h"
 
 namespace coconet {
@@ -32,8 +33,18 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a);
 /// Determined where a is exact.
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a);
 
-/// Reduction of one value per rank, in any order, every partial result rounded to `dtype`.
-Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks);
+/// How an implementation may reduce over ranks.
+struct ReduceTerms {
+  Numerics numerics = {};
+  /// The ranks are of several nodes: sums are rounded before they cross nodes, too.
+  bool crosses_nodes = false;
+};
+/// Reduction of one value per rank, in any order. Sums of f16 and bf16 with SumRounding::kOnce are
+/// accumulated in f32 and rounded once, not necessarily to nearest (a switch between GPUs does
+/// not); where they cross nodes, and with kEach, each addition rounds to `dtype`, as it does for
+/// other types. With Nans::kNone minima and maxima of a NaN are not determined.
+Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks,
+                      const ReduceTerms& terms = {});
 
 /// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.
 Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -270,6 +271,141 @@ TEST(BoundedReduce, AddsARoundingOfTheMagnitudesForEachAddition) {
   EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF16, {&most, &most, &least}).error[0],
             kInfinity)
       << "a partial sum overflows in some orders";
+}
+
+/// x as `dtype` has it.
+double Held(DType dtype, double x) {
+  alignas(8) char held[8] = {};
+  StoreElement(dtype, held, 0, x);
+  return LoadElement(dtype, held, 0);
+}
+
+/// x with `bits` bits less than `dtype` has, towards 0.
+double Coarse(DType dtype, double x, int bits) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);
+  const double unit = std::ldexp(UnitRoundoff(dtype), bits);
+  return std::ldexp(std::trunc(fraction / unit) * unit, exponent);
+}
+
+/// Random operands of a sum over ranks, and what may be made of them.
+class SumOverRanks {
+ public:
+  SumOverRanks(DType dtype, int ranks, std::mt19937_64& random) : dtype_(dtype), random_(random) {
+    std::uniform_real_distribution<double> magnitude(0.5, 2);
+    const bool one_sign = random() % 2 == 0;  // where errors may add up
+    for (int rank = 0; rank < ranks; ++rank) {
+      const double x = Held(dtype, magnitude(random));
+      operands_.push_back(Near(one_sign || random() % 2 == 0 ? x : -x, 0));
+    }
+  }
+  Bounded Bound(const ReduceTerms& terms) const {
+    std::vector<const Bounded*> ranks;
+    for (const Bounded& operand : operands_) ranks.push_back(&operand);
+    return BoundedReduce(ReduceKind::kSum, dtype_, ranks, terms);
+  }
+  /// Two by two in a random order, as rings and trees add up; `add` makes each sum.
+  double InAnyOrder(const std::function<double(double)>& add, size_t left_out = 0) {
+    std::vector<double> left;
+    for (size_t i = left_out; i < operands_.size(); ++i) left.push_back(operands_[i].value[0]);
+    const auto take = [&] {
+      std::swap(left[random_() % left.size()], left.back());
+      const double taken = left.back();
+      left.pop_back();
+      return taken;
+    };
+    while (left.size() > 1) {
+      const double a = take(), b = take();
+      left.push_back(add(a + b));
+    }
+    return left[0];
+  }
+
+ private:
+  DType dtype_;
+  std::mt19937_64& random_;
+  std::vector<Bounded> operands_;
+};
+
+constexpr ReduceTerms kOnce = {}, kEach = {.numerics = {.sum_rounding = SumRounding::kEach}};
+
+TEST(BoundedReduce, AdmitsWhatEachWayOfRoundingMakesInAnyOrder) {
+  std::mt19937_64 random(22);
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    for (const int ranks : {2, 3, 4, 8, 64, 1000}) {
+      for (int i = 0; i < 200; ++i) {
+        SumOverRanks sum(dtype, ranks, random);
+        const Bounded each = sum.Bound(kEach), once = sum.Bound(kOnce);
+        const double rounded = sum.InAnyOrder([&](double x) { return Held(dtype, x); });
+        ASSERT_LE(std::fabs(rounded - each.value[0]), each.error[0]) << Name(dtype) << " " << ranks;
+        const double in_f32 =
+            Held(dtype, sum.InAnyOrder([](double x) { return static_cast<float>(x); }));
+        ASSERT_LE(std::fabs(in_f32 - once.value[0]), once.error[0]) << Name(dtype) << " " << ranks;
+      }
+    }
+  }
+}
+
+/// Whether a sum lies outside of the bound for some of many operands.
+bool IsFound(DType dtype, int ranks, const ReduceTerms& terms,
+             const std::function<double(SumOverRanks&)>& make) {
+  std::mt19937_64 random(23);
+  for (int i = 0; i < 3000; ++i) {
+    SumOverRanks sum(dtype, ranks, random);
+    const Bounded want = sum.Bound(terms);
+    if (std::fabs(make(sum) - want.value[0]) > want.error[0]) return true;
+  }
+  return false;
+}
+
+TEST(BoundedReduce, FindsWhatRoundsMoreThanIsAdmitted) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    for (const int ranks : {3, 4, 8, 16}) {
+      const auto rounds_each = [&](SumOverRanks& sum) {
+        return sum.InAnyOrder([&](double x) { return Held(dtype, x); });
+      };
+      EXPECT_TRUE(IsFound(dtype, ranks, kOnce, rounds_each)) << Name(dtype) << ranks;
+      EXPECT_FALSE(IsFound(dtype, ranks, kEach, rounds_each));
+      const auto is_coarse = [&](SumOverRanks& sum) {
+        return sum.InAnyOrder([&](double x) { return Coarse(dtype, x, 3); });
+      };
+      EXPECT_TRUE(IsFound(dtype, ranks, kEach, is_coarse)) << Name(dtype) << ranks;
+      const auto lacks_one = [&](SumOverRanks& sum) {
+        return sum.InAnyOrder([&](double x) { return Held(dtype, x); }, 1);
+      };
+      EXPECT_TRUE(IsFound(dtype, ranks, kEach, lacks_one)) << Name(dtype) << ranks;
+      EXPECT_TRUE(IsFound(dtype, ranks, kOnce, lacks_one)) << Name(dtype) << ranks;
+    }
+  }
+}
+
+TEST(BoundedReduce, RoundingMattersToNarrowTypesWithinANodeOnly) {
+  const Bounded a = Near(256, 0), b = Near(1, 0);
+  const auto error = [&](DType dtype, const ReduceTerms& terms) {
+    return BoundedReduce(ReduceKind::kSum, dtype, {&a, &b, &b, &b}, terms).error[0];
+  };
+  EXPECT_EQ(error(DType::kF32, kOnce), error(DType::kF32, kEach));
+  EXPECT_EQ(error(DType::kF64, kOnce), error(DType::kF64, kEach));
+  EXPECT_EQ(error(DType::kI32, kEach), 0);
+  EXPECT_EQ(error(DType::kBF16, {.crosses_nodes = true}), error(DType::kBF16, kEach));
+  // Where each addition rounds, the sum may be 256.
+  EXPECT_LT(error(DType::kBF16, kOnce), 3);
+  EXPECT_GE(error(DType::kBF16, kEach), 3);
+  // Errors of errors count where there are many additions.
+  const std::vector<const Bounded*> many(2000, &b);
+  EXPECT_GT(BoundedReduce(ReduceKind::kSum, DType::kBF16, many, kEach).error[0],
+            2 * 2000 * 1999 * UnitRoundoff(DType::kBF16));
+}
+
+TEST(BoundedReduce, WhereTheCallerExcludesNaNsExtremesOfOneAreNotDetermined) {
+  const Bounded one = Near(1, 0), nan = Near(std::nan(""), 0);
+  const ReduceTerms none = {.numerics = {.nans = Nans::kNone}};
+  for (const ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&one, &nan}).error[0], 0);
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&one, &nan}, none).error[0], kInfinity);
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&one, &one}, none).error[0], 0);
+  }
+  EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF32, {&one, &nan}, none).error[0], 0);
 }
 
 TEST(BoundedReduce, MaxAndMinAreExact) {

@@ -318,7 +318,8 @@ Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId reduction, const Part& p
   const NodeId operand = e_.program.graph().nodes[reduction].inputs[0];
   for (int rank : Contributors(e_.program.graph().nodes[reduction].op, part.second))
     parts.push_back(&Get(operand, part.first, rank));
-  return BoundedReduce(kind, type(operand).dtype, parts);
+  return BoundedReduce(kind, type(operand).dtype, parts,
+                       {.numerics = e_.numerics, .crosses_nodes = e_.nodes > 1});
 }
 
 std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t stream) {

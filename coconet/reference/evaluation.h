@@ -22,6 +22,7 @@ struct Evaluated {
   int nodes;  // of a pipeline stage
   int stages;
   const ElementSource& source;
+  Numerics numerics = {};
 
   const TensorType& type(NodeId id) const { return program.type(id); }
   NodeId input(NodeId id, size_t i) const { return program.graph().nodes[id].inputs[i]; }

@@ -59,7 +59,8 @@ void EvaluationCache::DropLines(const Graph& g) {
   line_elements = 0;
 }
 
-absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int stages, int nodes) {
+absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int stages, int nodes,
+                                                const Numerics& numerics) {
   if (ranks < 1)
     return absl::InvalidArgumentError(
         absl::StrCat("interpret: want 1 or more ranks, have ", ranks));
@@ -77,6 +78,7 @@ absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int st
   interpreter.ranks_ = ranks;
   interpreter.stages_ = stages;
   interpreter.nodes_ = nodes;
+  interpreter.numerics_ = numerics;
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!IsBound(interpreter.program_.type(id).shape)) {
       return absl::InvalidArgumentError(absl::StrCat("interpret ", NodeText(graph, id), ": shape ",
@@ -134,7 +136,7 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
           absl::StrCat("evaluate ", result, ": want an index below ", elements, ", have ", index));
     }
   }
-  const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_};
+  const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_, in.numerics_};
   Expected expected{std::vector<double>(indices.size()), std::vector<double>(indices.size())};
   const std::vector<size_t> order =
       OrderOf(in.program_.graph(), in.program_.type(node->second).shape, indices);

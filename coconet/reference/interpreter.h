@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "coconet/base/numerics.h"
 #include "coconet/ir/typed_graph.h"
 
 namespace coconet {
@@ -66,18 +67,19 @@ struct EvaluationCache;
 ///
 /// `error` is a running first-order bound: every operation of dtype T adds its rounding
 /// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a
-/// sum over ranks in any order adds (ranks-1) roundings of the sum of magnitudes, and operand
-/// errors are carried through by evaluating the function at the operands' bounds. Sums over
-/// elements are accumulated in double precision (those to a scalar by each rank over a part of its
-/// own, which it may round to single precision), matrix products in single precision in any order.
-/// So ill-conditioned elements get an honest tolerance, the others a tight one, and nothing has to
-/// be tuned by hand.
+/// sum over ranks in any order adds (ranks-1) roundings of the sum of magnitudes (of f16 and bf16
+/// in f32, and one of the sum, unless Numerics admit more: BoundedReduce), and operand errors are
+/// carried through by evaluating the function at the operands' bounds. Sums over elements are
+/// accumulated in double precision (those to a scalar by each rank over a part of its own, which it
+/// may round to single precision), matrix products in single precision in any order. So
+/// ill-conditioned elements get an honest tolerance, the others a tight one, and nothing has to be
+/// tuned by hand.
 class Interpreter {
  public:
   /// Fails with InvalidArgument when the graph does not infer or is not bound, it names a rank that
   /// is not there, or the ranks do not make so many equal nodes.
-  static absl::StatusOr<Interpreter> Create(Graph program, int ranks, int stages = 1,
-                                            int nodes = 1);
+  static absl::StatusOr<Interpreter> Create(Graph program, int ranks, int stages = 1, int nodes = 1,
+                                            const Numerics& numerics = {});
 
   /// Result names: every updated state and every output, in graph order.
   const std::vector<std::string>& results() const { return results_; }
@@ -93,6 +95,7 @@ class Interpreter {
   Interpreter() = default;
   TypedGraph program_;
   int ranks_ = 1, nodes_ = 1, stages_ = 1;
+  Numerics numerics_;
   std::vector<std::string> results_;
   std::map<std::string, NodeId> result_node_;
 };
