@@ -67,7 +67,8 @@ std::string Words(const CollectiveStep& s) {
   using Kind = CollectiveStep::Kind;
   std::string words(NamesOf(s.kind).in_text);
   if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce)
-    absl::StrAppend(&words, " ", Name(s.reduce));
+    absl::StrAppend(&words, " ", Name(s.reduce), s.rounds_each ? " rounds=each" : "",
+                    s.no_nans ? " nans=none" : "");
   if (s.group != Group::kStage) absl::StrAppend(&words, " group=", Name(s.group));
   if (s.kind == Kind::kBroadcast || s.kind == Kind::kReduce)
     absl::StrAppend(&words, " root=", s.root);

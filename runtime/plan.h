@@ -45,10 +45,8 @@ struct Arg {
   enum class Kind : uint8_t {
     /// `ranks / nodes` words: the buffer's address on each rank of the node, as this rank sees it.
     kPeers,
-    /// Two words: the buffer's address on the neighbours in the previous and the next pipeline
-    /// stage; null where there is none.
-    kBeside,
-    kOwn,  // the buffer's address on this rank
+    kBeside,  // two words: its address in the previous and the next stage; null where none is
+    kOwn,     // the buffer's address on this rank
     /// The buffer's multicast address: the switch adds up loads from it and repeats stores to it on
     /// all ranks of the node; null where there is none.
     kMulticast,
@@ -150,6 +148,8 @@ struct CollectiveStep {
   Rows rows = {};
   int lane = 0;
   std::vector<int> after = {};
+  bool rounds_each = false;  // sums of f16 and bf16: each addition may round, else the sum only
+  bool no_nans = false;      // minima and maxima: no operand is NaN, else those of a NaN are
   int64_t Stride() const { return stride == 0 ? count : stride; }
   /// As errors name the operation: "AllReduce".
   absl::string_view Call() const;

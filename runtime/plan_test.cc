@@ -85,6 +85,18 @@ TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
             "5: kernel k blocks=1 (node_rank) \"C\"\n");
 }
 
+TEST(Plan, PrintsWhatReductionsAdmit) {
+  CollectiveStep sum{CollectiveStep::Kind::kAllReduce, ReduceKind::kSum, DType::kF16, 0, 1, 5, "x"};
+  sum.rounds_each = true;
+  CollectiveStep most{CollectiveStep::Kind::kReduce, ReduceKind::kMax, DType::kF32, 0, 1, 5, "y"};
+  most.no_nans = true;
+  const Plan plan{.ranks = 2, .buffers = {}, .steps = {sum, most}, .bytes_per_rank = 8};
+  EXPECT_EQ(Print(plan),
+            "plan ranks=2 bytes=8\n"
+            "0: all_reduce sum rounds=each f16[5] %0 -> %1 \"x\"\n"
+            "1: reduce max nans=none root=0 f32[5] %0 -> %1 \"y\"\n");
+}
+
 TEST(Plan, KnowsTheSizesOfItsGroups) {
   const Plan plan{
       .ranks = 6, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 0};

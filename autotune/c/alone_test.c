@@ -214,6 +214,10 @@ static void AdmitsOtherHeaders(void) {
   newer.options.size = sizeof newer;
   CHECK_OK(coconet_session_open(&newer.options, &session));
   CHECK_OK(coconet_session_close(session));
+  newer.options.sum_rounding = COCONET_ROUND_EACH;
+  newer.options.nans = COCONET_NANS_NONE;
+  CHECK_OK(coconet_session_open(&newer.options, &session));
+  CHECK_OK(coconet_session_close(session));
   newer.more = 1;
   CHECK_FAILS(coconet_session_open(&newer.options, &session), COCONET_INVALID_ARGUMENT,
               "which this version of the library does not know");

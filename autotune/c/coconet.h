@@ -78,6 +78,11 @@ enum {
 enum { COCONET_HOST = 0, COCONET_CUDA = 1, COCONET_SIMT = 2 };
 /* Sums over ranks: any order, or 0 + 1 + ... + (n-1). */
 enum { COCONET_SUM_ANY = 0, COCONET_SUM_RANK = 1 };
+/* Sums of f16 and bf16 over ranks: rounded once, at the end, or by each addition, as NCCL does. */
+enum { COCONET_ROUND_ONCE = 0, COCONET_ROUND_EACH = 1 };
+/* Whether operands of minima and maxima over ranks may be NaN; what a NaN gives with
+ * COCONET_NANS_NONE is not defined. */
+enum { COCONET_NANS_POSSIBLE = 0, COCONET_NANS_NONE = 1 };
 /* How thoroughly kernels are compiled and timed; COCONET_FAST is for tests, where only answers
  * matter. Part of the tuning cache's key. */
 enum { COCONET_FULL = 0, COCONET_FAST = 1 };
@@ -103,6 +108,9 @@ typedef struct coconet_options {
   /* Not 0 ends tuning, which keeps what it measured; from any thread. */
   int (*interrupted)(void* context);
   void* context; /* of the three callbacks */
+  /* Since version 1.1. */
+  int sum_rounding; /* COCONET_ROUND_ONCE, ... */
+  int nans;         /* COCONET_NANS_POSSIBLE, ... */
 } coconet_options;
 
 /* An all-gather of bytes by which ranks meet: what any launcher can give (a socket, a store,

@@ -23,6 +23,9 @@ static void OfOptions(void) {
   REFUSED(size, SIZE_MAX, "coconet_options.size");
   REFUSED(policy, 7, "policy: want COCONET_TUNE (0) or COCONET_CACHE_ONLY (1) or");
   REFUSED(backend, -1, "backend: want COCONET_HOST (0) or");
+  REFUSED(sum_rounding, 2,
+          "sum_rounding: want COCONET_ROUND_ONCE (0) or COCONET_ROUND_EACH (1), have 2");
+  REFUSED(nans, -1, "nans: want COCONET_NANS_POSSIBLE (0) or COCONET_NANS_NONE (1), have -1");
   REFUSED(sum_order, 2, "sum_order: want COCONET_SUM_ANY (0) or COCONET_SUM_RANK (1), have 2");
   REFUSED(effort, 2, "effort: want");
   REFUSED(budget_s, -1, "budget_s: want 0 or more, have -1");

@@ -49,6 +49,12 @@ absl::Status CheckOptions(const coconet_options& o) {
   RETURN_IF_ERROR(
       CheckValue("sum_order", o.sum_order,
                  {{COCONET_SUM_ANY, "COCONET_SUM_ANY"}, {COCONET_SUM_RANK, "COCONET_SUM_RANK"}}));
+  RETURN_IF_ERROR(CheckValue(
+      "sum_rounding", o.sum_rounding,
+      {{COCONET_ROUND_ONCE, "COCONET_ROUND_ONCE"}, {COCONET_ROUND_EACH, "COCONET_ROUND_EACH"}}));
+  RETURN_IF_ERROR(CheckValue("nans", o.nans,
+                             {{COCONET_NANS_POSSIBLE, "COCONET_NANS_POSSIBLE"},
+                              {COCONET_NANS_NONE, "COCONET_NANS_NONE"}}));
   RETURN_IF_ERROR(CheckValue("effort", o.effort,
                              {{COCONET_FULL, "COCONET_FULL"}, {COCONET_FAST, "COCONET_FAST"}}));
   RETURN_IF_ERROR(CheckNotNegative("budget_s", o.budget_s));
@@ -81,6 +87,8 @@ absl::StatusOr<OptionsOfC> ReadOptions(const coconet_options* options) {
   session.cache_file = o.cache_file == nullptr ? "" : o.cache_file;
   session.policy = static_cast<Policy>(o.policy);
   session.sum_order = static_cast<SumOrder>(o.sum_order);
+  session.sum_rounding = static_cast<SumRounding>(o.sum_rounding);
+  session.nans = static_cast<Nans>(o.nans);
   session.optimize = o.effort == COCONET_FAST ? Optimize::kFast : Optimize::kFull;
   if (o.budget_s > 0) session.budget_s = o.budget_s;
   if (o.memory_limit > 0) session.memory_limit = o.memory_limit;

@@ -279,6 +279,8 @@ int PrintWhyHere(const CacheFlags& flags) {
   options.cache_file = sweep->cache;
   options.policy = Policy::kCacheOnly;
   options.sum_order = sweep->sum_order;
+  options.sum_rounding = sweep->sum_rounding;
+  options.nans = sweep->nans;
   options.memory_limit = sweep->memory_limit;
   options.warn = [](absl::string_view text) { Complain(text); };
   const absl::Status status = RunRanks(

@@ -110,7 +110,9 @@ std::string Title(const SweepFlags& flags, const Session& session) {
       session.nodes() > 1
           ? absl::StrCat(", ", session.nodes(), session.stages() > 1 ? " nodes a stage" : " nodes")
           : "",
-      flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
+      flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "",
+      flags.sum_rounding == SumRounding::kEach ? ", each addition may round" : "",
+      flags.nans == Nans::kNone ? ", no NaNs" : "");
 }
 
 /// Median time of a step of the tuned program on zeros, in microseconds.
@@ -274,6 +276,8 @@ int RunSweep(const std::vector<std::string>& args) {
   SessionOptions options;
   options.cache_file = flags->cache;
   options.sum_order = flags->sum_order;
+  options.sum_rounding = flags->sum_rounding;
+  options.nans = flags->nans;
   options.budget_s = flags->budget_s;
   options.retune = flags->retune;
   options.search = flags->search;

@@ -39,9 +39,10 @@ constexpr size_t kShownSizes = 6;
 
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
-      "ranks",  "stages", "nodes",     "dtype",  "cache", "budget", "json",     "backend",
-      "only",   "order",  "preset",    "list",   "help",  "N",      "all",      "retune",
-      "search", "memory", "plan-only", "device", "link",  "trace",  "schedule", "config"};
+      "ranks",  "stages",  "nodes",     "dtype",        "cache", "budget", "json",
+      "only",   "order",   "preset",    "list",         "help",  "N",      "all",
+      "search", "memory",  "plan-only", "device",       "link",  "trace",  "schedule",
+      "config", "backend", "retune",    "sum-rounding", "nans"};
   return flags;
 }
 
@@ -96,6 +97,16 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   if (name == "order") {
     if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
     flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "sum-rounding") {
+    if (value != "once" && value != "each") return Bad(name, "once or each", value);
+    flags.sum_rounding = value == "once" ? SumRounding::kOnce : SumRounding::kEach;
+    return absl::OkStatus();
+  }
+  if (name == "nans") {
+    if (value != "possible" && value != "none") return Bad(name, "possible or none", value);
+    flags.nans = value == "possible" ? Nans::kPossible : Nans::kNone;
     return absl::OkStatus();
   }
   if (name == "memory") {
@@ -307,6 +318,10 @@ std::string SweepHelp() {
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library
                   collectives
+  --sum-rounding=once  of sums of f16 and bf16 over ranks: once, at the end, or each addition, as
+                  NCCL rounds, which is then used for more than two ranks, too
+  --nans=possible  none: no operand of a minimum or maximum over ranks is NaN, so that NCCL is used
+                  for those of floats
   --budget=60     seconds
   --only=WORDS    only schedules with these words, as the table shows them: --only="fuse(RS"; may
                   be given several times; what wins among some is not kept

@@ -30,6 +30,8 @@ struct SweepFlags {
   std::vector<std::string> only;  // texts, of which a schedule's words contain one; empty: any
   Choice choice;                  // the variants to try; empty: all
   SumOrder sum_order = SumOrder::kAny;
+  SumRounding sum_rounding = SumRounding::kOnce;
+  Nans nans = Nans::kPossible;
   SearchKind search = SearchKind::kAuto;
   std::optional<int64_t> memory_limit;  // bytes a rank
   bool all = false;                     // shows every variant

@@ -64,10 +64,11 @@ TEST(SizesText, IsShort) {
 }
 
 TEST(ParseSweepFlags, ReadsThemAll) {
-  const absl::StatusOr<SweepFlags> flags = ParseSweepFlags(
-      {"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db", "--json=/tmp/x.json",
-       "--budget=2.5", "--memory=1.5Mi", "--order=rank", "--B=3"},
-      "/home/me");
+  const absl::StatusOr<SweepFlags> flags =
+      ParseSweepFlags({"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db",
+                       "--json=/tmp/x.json", "--budget=2.5", "--memory=1.5Mi", "--order=rank",
+                       "--B=3", "--sum-rounding=each", "--nans=none"},
+                      "/home/me");
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->program, "adam");
   EXPECT_FALSE(flags->is_file);
@@ -79,6 +80,8 @@ TEST(ParseSweepFlags, ReadsThemAll) {
   EXPECT_EQ(flags->budget_s, 2.5);
   EXPECT_EQ(flags->memory_limit, 3 << 19);
   EXPECT_EQ(flags->sum_order, SumOrder::kRank);
+  EXPECT_EQ(flags->sum_rounding, SumRounding::kEach);
+  EXPECT_EQ(flags->nans, Nans::kNone);
 }
 
 TEST(ParseSweepFlags, FilesAreWhereTheUserStands) {
@@ -97,6 +100,9 @@ TEST(ParseSweepFlags, RefusesWithWords) {
   EXPECT_EQ(Message({"adam", "--ranks=two"}), "--ranks: want 1 to 1024, have 'two'");
   EXPECT_EQ(Message({"adam", "--N=big"}), "--N: want a size such as 4096, 16Mi or 1G, have 'big'");
   EXPECT_EQ(Message({"adam", "--N=-3"}), "--N: want a size such as 4096, 16Mi or 1G, have '-3'");
+  EXPECT_EQ(Message({"adam", "--sum-rounding=twice"}),
+            "--sum-rounding: want once or each, have 'twice'");
+  EXPECT_EQ(Message({"adam", "--nans=some"}), "--nans: want possible or none, have 'some'");
   EXPECT_EQ(Message({"adam", "--dtype=f99"}), "--dtype: want f32, f16 or bf16, have 'f99'");
   EXPECT_EQ(Message({"adam", "--order=up"}), "--order: want any or rank, have 'up'");
   EXPECT_EQ(Message({"adam", "--budget=-1"}), "--budget: want seconds, have '-1'");

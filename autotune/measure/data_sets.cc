@@ -55,7 +55,8 @@ void Add(const Coverages& more, Reference::Coverage& sum) {
 }  // namespace
 
 absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed,
-                                       const std::function<bool()>& stop) {
+                                       const std::function<bool()>& stop,
+                                       const Numerics& numerics) {
   struct Kind {
     DataKind kind;
     int seed;  // counted from `seed`
@@ -67,8 +68,9 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
   };
   DataSets sets;
   for (const auto& [kind, number] : kKinds) {
+    if (kind == DataKind::kLoneNaN && numerics.nans == Nans::kNone) continue;
     absl::StatusOr<Reference> reference =
-        Reference::Create(program, rank.mesh(), rank.rank(), seed + number, kind);
+        Reference::Create(program, rank.mesh(), rank.rank(), seed + number, kind, numerics);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
     reference->StopWhen(stop);
     ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
@@ -93,13 +95,14 @@ absl::Status CheckDetermined(const Graph& program, const DataSets& sets) {
 }
 
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
-                                     Checked checked, const std::function<bool()>& stop) {
+                                     Checked checked, const std::function<bool()>& stop,
+                                     const Numerics& numerics) {
   const Graph expanded = Expand(program);
   std::optional<DataSets> best;
   double best_share = -1;
   for (const DataKind kind : {DataKind::kOrdinary, DataKind::kSmall}) {
     absl::StatusOr<Reference> reference =
-        Reference::Create(expanded, rank.mesh(), rank.rank(), seed, kind);
+        Reference::Create(expanded, rank.mesh(), rank.rank(), seed, kind, numerics);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
     reference->StopWhen(stop);
     const std::vector<std::string>& results = reference->results();

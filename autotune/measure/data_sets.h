@@ -23,9 +23,11 @@ struct DataSets {
 
 /// Collective. Data of all kinds, for sizes at which the interpreter computes all elements. `seed`
 /// is equal on all ranks. `stop`, for Reference::StopWhen, is asked on every rank; Cancelled on all
-/// where it returns true on one.
+/// where it returns true on one. `numerics` are what results are held against; Nans::kNone leaves
+/// out data with NaNs.
 absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed,
-                                       const std::function<bool()>& stop = nullptr);
+                                       const std::function<bool()>& stop = nullptr,
+                                       const Numerics& numerics = {});
 
 /// FailedPrecondition names a result of which most elements have no bound on data of any kind, so
 /// that nothing would be verified.
@@ -42,6 +44,7 @@ enum class Checked : uint8_t {
 /// NotSpotChecked names are skipped. Without values, ordinary data. `stop` as above.
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
                                      Checked checked = Checked::kAll,
-                                     const std::function<bool()>& stop = nullptr);
+                                     const std::function<bool()>& stop = nullptr,
+                                     const Numerics& numerics = {});
 
 }  // namespace coconet

@@ -78,11 +78,13 @@ double Excess(double have, double want, double error) {
 }
 
 absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& mesh, int rank,
-                                            uint64_t seed, DataKind kind) {
-  ASSIGN_OR_RETURN(Interpreter interpreter,
-                   Interpreter::Create(program, mesh.stage_size(), mesh.stages, mesh.nodes));
-  return Reference(std::move(interpreter), TestData(program, seed, mesh.stage_size(), kind), mesh,
-                   rank, seed);
+                                            uint64_t seed, DataKind kind,
+                                            const Numerics& numerics) {
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(),
+                                                                mesh.stages, mesh.nodes, numerics));
+  return Reference(std::move(interpreter),
+                   TestData(program, seed, mesh.stage_size(), kind, numerics.nans), mesh, rank,
+                   seed);
 }
 
 Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank,

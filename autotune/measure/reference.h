@@ -34,7 +34,8 @@ class Reference {
 
   /// `program` is bound, and as the user wrote it.
   static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank,
-                                          uint64_t seed, DataKind kind = DataKind::kOrdinary);
+                                          uint64_t seed, DataKind kind = DataKind::kOrdinary,
+                                          const Numerics& numerics = {});
 
   /// What computes or compares elements asks `stop` from now on, and is Cancelled where it returns
   /// true. May be empty.

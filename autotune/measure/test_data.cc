@@ -166,14 +166,15 @@ double Wide(DType dtype, double ordinary, uint64_t tensor, uint64_t random) {
   return is_narrow ? ordinary : std::ldexp(ordinary, static_cast<int>(random % 12));
 }
 
-double Special(DType dtype, bool is_signed, uint64_t random) {
+double Special(DType dtype, bool is_signed, Nans nans, uint64_t random) {
   const double sign = is_signed && random % 2 == 0 ? -1 : 1;
   random /= 2;
   if (IsFloat(dtype)) {
     const double kinds[] = {std::numeric_limits<double>::quiet_NaN(),
                             std::numeric_limits<double>::infinity(), 0, MinSubnormal(dtype),
                             MaxFinite(dtype)};
-    return std::copysign(kinds[random % std::size(kinds)], sign);
+    const size_t first = nans == Nans::kNone ? 1 : 0;
+    return std::copysign(kinds[first + random % (std::size(kinds) - first)], sign);
   }
   if (dtype == DType::kBool || random % 2 == 0) return 0;
   // Doubles do not hold the greatest i64.
@@ -205,8 +206,9 @@ absl::string_view Name(DataKind kind) {
   CC_CHECK(false);
 }
 
-TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind kind)
-    : stage_size_(stage_size), kind_(kind) {
+TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind kind, Nans nans)
+    : stage_size_(stage_size), kind_(kind), nans_(nans) {
+  CC_CHECK(nans == Nans::kPossible || kind != DataKind::kLoneNaN);
   for (const Node& node : program.nodes) {
     if (DeclaredType(node.op) == nullptr) continue;
     const bool is_input = std::holds_alternative<Input>(node.op);
@@ -380,7 +382,7 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
     case DataKind::kSpecial:
       return each([&](double x, int64_t i) {
         const uint64_t draw = random(i);
-        return s.scalar || draw % 16 != 0 ? x : Special(s.dtype, s.is_signed, draw / 16);
+        return s.scalar || draw % 16 != 0 ? x : Special(s.dtype, s.is_signed, nans_, draw / 16);
       });
     case DataKind::kLoneInfinity:
       if (has_lone)

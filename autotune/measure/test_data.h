@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/measure/tensors.h"
+#include "coconet/base/numerics.h"
 #include "coconet/ir/graph.h"
 #include "coconet/ir/types.h"
 
@@ -54,9 +55,9 @@ absl::string_view Name(DataKind kind);
 class TestData {
  public:
   /// Data of the inputs and states of `program`, which is bound. Each pipeline stage, of
-  /// `stage_size` ranks, has values of its own.
-  TestData(const Graph& program, uint64_t seed, int stage_size,
-           DataKind kind = DataKind::kOrdinary);
+  /// `stage_size` ranks, has values of its own. Nans::kNone: no value is NaN.
+  TestData(const Graph& program, uint64_t seed, int stage_size, DataKind kind = DataKind::kOrdinary,
+           Nans nans = Nans::kPossible);
 
   DataKind kind() const { return kind_; }
 
@@ -113,6 +114,7 @@ class TestData {
 
   const int stage_size_;
   const DataKind kind_;
+  const Nans nans_;
   absl::flat_hash_map<std::string, Stream> streams_;
   std::vector<uint32_t> table_;  // random words, of which each block of elements makes its own
 };

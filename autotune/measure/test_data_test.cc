@@ -213,6 +213,19 @@ TEST(TestData, KindsAreWhatTheySay) {
   }
 }
 
+TEST(TestData, HasNoNaNsWhereTheCallerExcludesThem) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
+    const TestData data(ProgramOf(dtype), 7, 4, DataKind::kSpecial, Nans::kNone);
+    int nans = 0, infinities = 0;
+    for (int64_t i = 0; i < kN; ++i) {
+      nans += std::isnan(data.At("g", 1, i)) ? 1 : 0;
+      infinities += std::isinf(data.At("g", 1, i)) ? 1 : 0;
+    }
+    EXPECT_EQ(nans, 0) << Name(dtype);
+    EXPECT_GT(infinities, kN / 200) << Name(dtype);
+  }
+}
+
 TEST(TestData, EachTensorIsZeroInOneOfTwo) {
   int both = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {

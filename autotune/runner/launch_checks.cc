@@ -287,7 +287,7 @@ absl::StatusOr<std::optional<Failure>> LaunchChecks::Check(const LaunchProgram& 
                                                            absl::Span<Memory* const> buffers) {
   const Mesh& mesh = rank_.mesh();
   absl::StatusOr<Interpreter> interpreter =
-      Interpreter::Create(launch.program, mesh.stage_size(), mesh.stages, mesh.nodes);
+      Interpreter::Create(launch.program, mesh.stage_size(), mesh.stages, mesh.nodes, numerics_);
   RETURN_IF_ERROR(rank_.exchange().Agree(interpreter.status()));
   kinds_.insert(launch.kind);
   for (const int64_t count : {kSamples, kFewSamples}) {

@@ -25,8 +25,9 @@ class LaunchChecks {
  public:
   /// `data` is what inputs and states had before the step; all ranks pass one seed. `stop` as of
   /// Reference::StopWhen. All must outlive this.
-  LaunchChecks(Rank& rank, const TestData& data, uint64_t seed, std::function<bool()> stop)
-      : rank_(rank), data_(data), seed_(seed), stop_(std::move(stop)) {}
+  LaunchChecks(Rank& rank, const TestData& data, uint64_t seed, std::function<bool()> stop,
+               const Numerics& numerics = {})
+      : rank_(rank), data_(data), seed_(seed), stop_(std::move(stop)), numerics_(numerics) {}
 
   /// The launches whose kinds were not checked yet, one of each, ascending; which of those of one
   /// kind, the seed says.
@@ -49,6 +50,7 @@ class LaunchChecks {
   const TestData& data_;
   const uint64_t seed_;
   const std::function<bool()> stop_;
+  const Numerics numerics_;
   std::set<std::string> kinds_;  // those that were met
   Reference::Coverage coverage_;
   int skipped_ = 0;

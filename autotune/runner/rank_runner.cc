@@ -33,8 +33,10 @@ constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
 }  // namespace
 
-Target TargetOf(const Rank& rank) {
-  return {rank.stage_size(), rank.mesh().nodes, rank.mesh().stages, rank.mesh().stages_apart};
+Target TargetOf(const Rank& rank, const Numerics& numerics) {
+  Target target(rank.stage_size(), rank.mesh().nodes, rank.mesh().stages, rank.mesh().stages_apart);
+  target.numerics = numerics;
+  return target;
 }
 
 absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const Graph& program,
@@ -54,8 +56,9 @@ RankRunner::~RankRunner() = default;
 
 absl::Status RankRunner::LowerOnce(int variant) {
   if (work_[variant].plans != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(work_[variant].plans, PlansOf(variants_[variant], TargetOf(rank_),
-                                                 shrinks_ ? small_ : std::vector<CheckedSize>()));
+  ASSIGN_OR_RETURN(work_[variant].plans,
+                   PlansOf(variants_[variant], TargetOf(rank_, options_.numerics),
+                           shrinks_ ? small_ : std::vector<CheckedSize>()));
   return absl::OkStatus();
 }
 
@@ -135,8 +138,8 @@ absl::Status RankRunner::NoneIsWithin() const {
   std::vector<PlacedLaunch> launches;
   absl::StatusOr<Lowered> lowered =
       variant.apart != nullptr
-          ? LowerVariant(variant, TargetOf(rank_))
-          : Lower(variant.schedule, variant.config, TargetOf(rank_), &launches);
+          ? LowerVariant(variant, TargetOf(rank_, options_.numerics))
+          : Lower(variant.schedule, variant.config, TargetOf(rank_, options_.numerics), &launches);
   RETURN_IF_ERROR(lowered.status());
   const int peak = PlaceTemporaries(lowered->plan, 0).peak_step;
   std::string at;

@@ -26,7 +26,7 @@
 namespace coconet {
 
 /// The target that plans for the rank's world are lowered for.
-Target TargetOf(const Rank& rank);
+Target TargetOf(const Rank& rank, const Numerics& numerics = {});
 
 /// Runs variants of one program on the real ranks.
 class RankRunner final : public VariantRunner {
@@ -43,6 +43,7 @@ class RankRunner final : public VariantRunner {
     std::function<absl::StatusOr<bool>()> go_on = {};
     /// Bytes of a variant on a rank: those that need more are not tried.
     std::optional<int64_t> memory_limit = {};
+    Numerics numerics = {};  // that variants are lowered for and verified against
     /// Asked on every rank while data are made and results checked: where it returns true on one,
     /// the call fails as Cancelled on all. May be empty.
     std::function<bool()> interrupted = {};

@@ -57,11 +57,12 @@ absl::Status RankRunner::MakeData(const Graph& program) {
       TensorCount(program) == 0 &&
       absl::c_all_of(variants_, [](const Variant& variant) { return variant.apart == nullptr; });
   const bool by_launch = has_launches && ProductsOf(program) > options_.interpreted;
-  ASSIGN_OR_RETURN(
-      full_, FullDataSet(program, rank_, options_.seed,
-                         by_launch ? Checked::kButValues : Checked::kAll, options_.interrupted));
+  ASSIGN_OR_RETURN(full_, FullDataSet(program, rank_, options_.seed,
+                                      by_launch ? Checked::kButValues : Checked::kAll,
+                                      options_.interrupted, options_.numerics));
   if (by_launch)
-    launch_checks_.emplace(rank_, full_.references[0].data(), options_.seed, options_.interrupted);
+    launch_checks_.emplace(rank_, full_.references[0].data(), options_.seed, options_.interrupted,
+                           options_.numerics);
   timing_inputs_.emplace(Expand(program), options_.seed, rank_.stage_size(), options_.typical_rows);
   plain_.emplace(SlicedResults(), rank_.topology().ranks_per_node);
   for (size_t at = 0; at < small_.size(); ++at) {
@@ -71,8 +72,8 @@ absl::Status RankRunner::MakeData(const Graph& program) {
     const bool tiny = small_[at].tiny;
     if (tiny ? !shrinks_ : !absl::c_any_of(work_, checked_here)) continue;
     const Graph small = Expand(shrinks_ ? Shrink(program, small_[at].size) : program);
-    ASSIGN_OR_RETURN(small_data_[at],
-                     SmallDataSets(small, rank_, options_.seed, options_.interrupted));
+    ASSIGN_OR_RETURN(small_data_[at], SmallDataSets(small, rank_, options_.seed,
+                                                    options_.interrupted, options_.numerics));
     if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_data_[at]));
   }
   return absl::OkStatus();
@@ -194,7 +195,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifyLaunches(int variant) {
   const Plan& plan = work.plans->full->plan;
   std::vector<PlacedLaunch> launches;
   const absl::StatusOr<Lowered> lowered =
-      Lower(variants_[variant].schedule, variants_[variant].config, TargetOf(rank_), &launches);
+      Lower(variants_[variant].schedule, variants_[variant].config,
+            TargetOf(rank_, options_.numerics), &launches);
   RETURN_IF_ERROR(rank_.exchange().Agree(lowered.status()));
   const std::vector<LaunchProgram> programs =
       LaunchPrograms(variants_[variant].schedule.program(), plan, launches);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "autotune/measure/statistics.h"
+#include "autotune/session/key.h"
 #include "coconet/base/table.h"
 
 namespace coconet {
@@ -82,10 +83,12 @@ std::string OnlyIn(const std::string& value, const std::string& other) {
 
 /// "cores (4 there, 2 here)"
 std::string Difference(absl::string_view field, const std::string* there, const std::string* here) {
-  static const std::string& none = *new std::string;
-  const std::string &a = there == nullptr ? none : *there, &b = here == nullptr ? none : *here;
-  return absl::StrCat(field, " (", there == nullptr ? "none" : OnlyIn(a, b), " there, ",
-                      here == nullptr ? "none" : OnlyIn(b, a), " here)");
+  const auto value_of = [&](const std::string* value) {
+    return value == nullptr ? std::string(DefaultInKeys(field)) : *value;
+  };
+  const std::string a = value_of(there), b = value_of(here);
+  return absl::StrCat(field, " (", a.empty() ? "none" : OnlyIn(a, b), " there, ",
+                      b.empty() ? "none" : OnlyIn(b, a), " here)");
 }
 
 /// The program with each number replaced, so that programs which differ in sizes only are equal.

@@ -57,6 +57,13 @@ absl::string_view Name(SumOrder order) {
   return "";
 }
 
+constexpr absl::string_view kSumRounding = "sum rounding", kNans = "nans";
+
+/// "\nfield: value", or "" for the default.
+std::string LineUnlessDefault(absl::string_view field, absl::string_view value) {
+  return value == DefaultInKeys(field) ? "" : absl::StrCat("\n", field, ": ", value);
+}
+
 /// `wire` is a Packer or an Unpacker.
 template <class Wire, class T>
 void PassFields(Wire& wire, T& t) {
@@ -67,6 +74,12 @@ void PassFields(Wire& wire, T& t) {
 
 }  // namespace
 
+absl::string_view DefaultInKeys(absl::string_view field) {
+  if (field == kSumRounding) return Name(Numerics().sum_rounding);
+  if (field == kNans) return Name(Numerics().nans);
+  return "";
+}
+
 std::string KeyText(const KeyInputs& inputs) {
   const Topology& first = inputs.topologies.front();
   std::string text = absl::StrCat(
@@ -74,6 +87,8 @@ std::string KeyText(const KeyInputs& inputs) {
       "\nmeasurement: ", kMeasurementPolicy,
       "\ncompiler: ", OneLine(inputs.compilers.front().second),
       "\nsum order: ", Name(inputs.sum_order),
+      LineUnlessDefault(kSumRounding, Name(inputs.numerics.sum_rounding)),
+      LineUnlessDefault(kNans, Name(inputs.numerics.nans)),
       inputs.memory_limit.has_value()
           ? absl::StrCat("\nmemory limit: ", *inputs.memory_limit, " bytes a rank")
           : "",

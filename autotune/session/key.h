@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "autotune/session/session.h"
+#include "coconet/base/numerics.h"
 #include "coconet/ir/graph.h"
 #include "jit/config/config.h"
 #include "runtime/rank.h"
@@ -22,6 +23,7 @@ inline constexpr absl::string_view kMeasurementPolicy = "interleaved-rounds-2";
 struct KeyInputs {
   const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
+  Numerics numerics = {};
   std::optional<int64_t> memory_limit = {};  // where it leaves out variants
   Mesh mesh;
   std::vector<Topology> topologies;                    // of every rank
@@ -31,8 +33,11 @@ struct KeyInputs {
 };
 
 /// Returns lines of `field: value`, the program last. The tuning key is the Fingerprint of this
-/// text. Names no path, user or host.
+/// text. Names no path, user or host. Fields that DefaultInKeys knows are left out where they have
+/// that value, so that older keys stay what they are.
 std::string KeyText(const KeyInputs& inputs);
+/// The value of a field that a key does not name; "": such a key has none.
+absl::string_view DefaultInKeys(absl::string_view field);
 
 /// Versions on which times depend little: the minor one of the GPUs' driver, and the C library's,
 /// of each rank. Not part of the key: a record that was tuned with others is used, and improved

@@ -10,6 +10,7 @@
 namespace coconet {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -59,6 +60,8 @@ TEST_F(KeyTest, EveryFieldCounts) {
       *Parse("coconet 1\nprogram p\ninput g : f32[9] local\noutput s = all_reduce(sum, g)\n");
   differs([&](KeyInputs& k) { k.program = &larger; });
   differs([](KeyInputs& k) { k.sum_order = SumOrder::kRank; });
+  differs([](KeyInputs& k) { k.numerics.sum_rounding = SumRounding::kEach; });
+  differs([](KeyInputs& k) { k.numerics.nans = Nans::kNone; });
   differs([](KeyInputs& k) { k.compilers[0].second = "gcc 13"; });
   differs([](KeyInputs& k) { k.compilers.emplace_back(1, "gcc 12.2 for another processor"); });
   differs([](KeyInputs& k) { k.topologies.push_back(k.topologies[0]); });
@@ -71,6 +74,13 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.mesh.stages_apart = true; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
   differs([](KeyInputs& k) { k.products = {"", "cublaslt 13.0.2"}; });
+}
+
+TEST_F(KeyTest, NamesNumericsOnlyWhereTheyAreNotTheDefault) {
+  EXPECT_THAT(KeyText(inputs_), Not(AnyOf(HasSubstr("rounding"), HasSubstr("nans"))))
+      << "older keys stay what they are";
+  inputs_.numerics = {SumRounding::kEach, Nans::kNone};
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("\nsum order: any\nsum rounding: each\nnans: none\n"));
 }
 
 TEST_F(KeyTest, EveryFieldOfAGpuCounts) {

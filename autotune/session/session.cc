@@ -61,6 +61,8 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
   return absl::StrCat(
       "SessionOptions::policy=", Name(options.policy),
       "\nSessionOptions::sum_order=", options.sum_order == SumOrder::kAny ? "any" : "rank",
+      "\nSessionOptions::sum_rounding=", Name(options.sum_rounding),
+      "\nSessionOptions::nans=", Name(options.nans),
       "\nSessionOptions::budget_s=", options.budget_s,
       "\nSessionOptions::search=", Name(options.search),
       "\nSessionOptions::retune=", static_cast<int>(options.retune),

@@ -18,6 +18,7 @@
 #include "autotune/search/variants.h"
 #include "autotune/session/tuned_program.h"
 #include "coconet/base/dtype.h"
+#include "coconet/base/numerics.h"
 #include "coconet/ir/graph.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/compile/compiler.h"
@@ -48,6 +49,12 @@ struct SessionOptions {
                            // keep nothing
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
+  /// kEach admits that a library rounds each addition of a sum of f16 or bf16 over ranks, as NCCL
+  /// does, which with kOnce is not used for those over more than two ranks. Part of the key.
+  SumRounding sum_rounding = SumRounding::kOnce;
+  /// kNone says that no operand of a minimum or maximum over ranks is NaN, so that NCCL is used for
+  /// those of floats. Part of the key.
+  Nans nans = Nans::kPossible;
   double budget_s = 60;  // wall time of tuning one program, with compiling and verifying
   SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
   bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
@@ -76,6 +83,7 @@ struct SessionOptions {
   /// Kineto writes it, with the rank inserted where there are several: "t.json" -> "t.rank1.json".
   /// Written once these are done, and at the Session's end. Empty: COCONET_TRACE; else none.
   std::string trace;
+  Numerics numerics() const { return {sum_rounding, nans}; }
   /// Called on rank 0's thread with short lines while tuning ("at most 41 s left: compiled 3 of 8
   /// kernel files"); may be empty.
   std::function<void(absl::string_view)> progress;

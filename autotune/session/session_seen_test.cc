@@ -132,6 +132,20 @@ TEST_F(SessionSeenTest, AMissIsNamedByTheFieldsThatDiffer) {
                   .ok());
 }
 
+TEST_F(SessionSeenTest, NumericsAreNamedByWhatAKeyWithoutThemMeans) {
+  const absl::Status tuning = TuneBriefly();
+  ASSERT_TRUE(tuning.ok()) << tuning;
+  SessionOptions options = With(Policy::kCacheOnly);
+  options.sum_rounding = SumRounding::kEach;
+  options.nans = Nans::kNone;
+  const absl::Status status =
+      RunWith(options, 1000, [](Session&, const TunedProgram&) { return absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("differs in sum rounding (once there, each here); nans (possible there, "
+                        "none here)"));
+}
+
 TEST_F(SessionSeenTest, ExplainSaysWhyOthersLost) {
   std::string tuned_text, hit_text, other_text;
   SessionOptions brief = Options();

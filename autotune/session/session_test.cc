@@ -263,6 +263,11 @@ TEST_F(SessionTest, RanksWithOtherOptionsAreToldOnAllRanks) {
        "\"SessionOptions::policy=cache only\" where rank 0 has \"SessionOptions::policy=tune\""},
       {[](SessionOptions& o) { o.sum_order = SumOrder::kRank; },
        "\"SessionOptions::sum_order=rank\" where rank 0 has \"SessionOptions::sum_order=any\""},
+      {[](SessionOptions& o) { o.sum_rounding = SumRounding::kEach; },
+       "\"SessionOptions::sum_rounding=each\" where rank 0 has "
+       "\"SessionOptions::sum_rounding=once\""},
+      {[](SessionOptions& o) { o.nans = Nans::kNone; },
+       "\"SessionOptions::nans=none\" where rank 0 has \"SessionOptions::nans=possible\""},
       {[](SessionOptions& o) { o.budget_s = 7; },
        "\"SessionOptions::budget_s=7\" where rank 0 has \"SessionOptions::budget_s=60\""},
       {[](SessionOptions& o) { o.optimize = Optimize::kFull; },

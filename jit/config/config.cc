@@ -296,7 +296,8 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
 }
 
 /// Of two ranks, either loads as much from the other. And a switch's rounding of 16-bit sums, not
-/// to nearest, is within the reference's bound where this has that of two additions.
+/// to nearest, is within the reference's bound for more (BoundedReduce), whatever rounding the user
+/// admits.
 bool MulticastPays(const ConfigSpace& space) {
   return space.multicast && space.any_order && space.ranks / space.nodes > 2;
 }

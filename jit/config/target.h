@@ -2,15 +2,18 @@
 
 #include <compare>
 
+#include "coconet/base/numerics.h"
+
 namespace coconet {
 
-/// The ranks that a plan is for.
+/// The ranks that a plan is for, and what their user admits.
 struct Target {
   int ranks = 1;  // of a stage: those that collectives span
   int nodes =
       1;  // of a stage, with `ranks / nodes` ranks each: only these reach each other's memory
   int stages = 1;             // of the world; all run the same program, and send to each other
   bool stages_apart = false;  // on different nodes: kernels do not reach from one to another
+  Numerics numerics = {};     // of collectives that are left to a library; kernels round once
 
   Target(int ranks, int nodes = 1, int stages = 1,
          bool stages_apart = false)  // NOLINT: 4 reads as four ranks

@@ -247,6 +247,16 @@ std::vector<CollectiveStep> OfEveryNode(const std::vector<CollectiveStep>& steps
   return all;
 }
 
+/// Tells a reduction of the library what the user admits of it, where that matters to its type.
+void Admit(const Numerics& numerics, CollectiveStep& step) {
+  const bool reduces = step.kind == Kind::kAllReduce || step.kind == Kind::kReduceScatter ||
+                       step.kind == Kind::kReduce;
+  if (!reduces || !IsFloat(step.dtype)) return;
+  const bool sums = step.reduce == ReduceKind::kSum;
+  step.rounds_each = sums && SizeOf(step.dtype) == 2 && numerics.sum_rounding == SumRounding::kEach;
+  step.no_nans = !sums && numerics.nans == Nans::kNone;
+}
+
 }  // namespace
 
 LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config,
@@ -265,6 +275,7 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   step.out = table.of[id];
   step.count = Stored(u.type(Is<AllGather>(g, id) ? operand : id), ranks);
   FromOrToOwner(step, (Is<AllGather>(g, id) ? u.type(operand) : u.type(id)).layout, ranks);
+  Admit(target.numerics, step);
   std::vector<CollectiveStep> steps = {step};
   const bool of_columns = piece != nullptr && piece->columns,
              of_part = piece != nullptr && !of_columns;

@@ -47,7 +47,8 @@ class Options(Structure):
                 ("backend", c_int), ("sum_order", c_int), ("effort", c_int), ("budget_s", c_double),
                 ("timeout_s", c_double), ("stages", c_int), ("nodes", c_int), ("pin", c_int),
                 ("retune", c_int), ("memory_limit", c_int64), ("progress", LINE), ("warn", LINE),
-                ("interrupted", INTERRUPTED), ("context", c_void_p)]
+                ("interrupted", INTERRUPTED), ("context", c_void_p),
+                ("sum_rounding", c_int), ("nans", c_int)]
 
 
 class OutOfBand(Structure):

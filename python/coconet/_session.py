@@ -25,6 +25,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _POLICIES = {"tune": 0, "cache_only": 1, "baseline_on_miss": 2}
 _BACKENDS = {"host": 0, "cuda": 1, "simt": 2}
 _SUM_ORDERS = {"any": 0, "rank": 1}
+_SUM_ROUNDINGS = {"once": 0, "each": 1}
+_NANS = {"possible": 0, "none": 1}
 _EFFORTS = {"full": 0, "fast": 1}
 
 Sizes = Mapping[str, Union[int, Sequence[int]]]
@@ -57,6 +59,10 @@ class Session:
                   (NotFound), or "baseline_on_miss" (the plain schedule at once, with a warning)
     backend       "host", "cuda" or "simt"
     sum_order     of sums over ranks: "any", or "rank": 0 + 1 + ... + (n-1)
+    sum_rounding  of sums of f16 and bf16 over ranks: "once", at the end, or "each" addition, which
+                  admits NCCL for more than two ranks
+    nans          "possible", or "none": no operand of a minimum or maximum over ranks is NaN, which
+                  admits NCCL for those of floats; what a NaN gives is then not defined
     effort        "full", or "fast" for tests, where only answers matter
     budget        seconds that tuning one program may take; None: 60
     timeout       seconds of one wait for a peer; None: COCONET_TIMEOUT or 60
@@ -76,7 +82,7 @@ class Session:
     def __init__(self, group: Any = None, *,
                  cache_file: Union[str, "os.PathLike[str]", None] = None,
                  policy: str = "tune", backend: str = "host", sum_order: str = "any",
-                 effort: str = "full", budget: Optional[float] = None,
+                 sum_rounding: str = "once", nans: str = "possible", effort: str = "full", budget: Optional[float] = None,
                  timeout: Optional[float] = None, stages: int = 1, nodes: int = 0,
                  pinned: bool = False, retune: bool = False, memory_limit: Optional[int] = None,
                  progress: Optional[Callable[[str], None]] = None,
@@ -96,6 +102,8 @@ class Session:
             policy=_number("policy", policy, _POLICIES),
             backend=_number("backend", backend, _BACKENDS),
             sum_order=_number("sum_order", sum_order, _SUM_ORDERS),
+            sum_rounding=_number("sum_rounding", sum_rounding, _SUM_ROUNDINGS),
+            nans=_number("nans", nans, _NANS),
             effort=_number("effort", effort, _EFFORTS), budget_s=budget or 0,
             timeout_s=timeout or 0, stages=stages, nodes=nodes, pin=pinned, retune=retune,
             memory_limit=memory_limit or 0, warn=self._callbacks[1],

@@ -83,8 +83,9 @@ bool NcclLibrary::Takes(const CollectiveStep& step) const {
   if (!Reduces(step.kind)) return true;
   if (step.dtype == DType::kI16 || step.dtype == DType::kU16) return false;
   // NCCL's minimum and maximum of a number and a NaN are the number.
-  if (step.reduce != ReduceKind::kSum) return !IsFloat(step.dtype);
+  if (step.reduce != ReduceKind::kSum) return !IsFloat(step.dtype) || step.no_nans;
   if (step.dtype != DType::kF16 && step.dtype != DType::kBF16) return true;
+  if (step.rounds_each) return true;
   const NcclLink* link = LinkOf(step);
   return link == nullptr || link->size() == 2;
 }

@@ -157,6 +157,24 @@ TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
   }
 }
 
+TEST(Nccl, RoundsEachAdditionOfNarrowSumsWhereThePlanAdmitsIt) {
+  for (DType dtype : {DType::kF16, DType::kBF16}) {
+    const double first = dtype == DType::kBF16 ? 256 : 2048;
+    const int before = NcclCollectives();
+    EXPECT_EQ(World{.ranks = 3}.Run([&](Rank& rank) -> absl::Status {
+      ASSIGN_OR_RETURN(const BoundSum bound,
+                       BindLibrarySum(rank, 0, 0, dtype, {.rounds_each = true}));
+      StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
+      RETURN_IF_ERROR(bound.plan->Run());
+      const double sum = LoadElement(dtype, bound.out->own(), 0);
+      return sum == first ? absl::OkStatus()
+                          : Wrong(Name(dtype), ": want ", first, ", twice rounded, have ", sum);
+    }),
+              absl::OkStatus());
+    EXPECT_EQ(NcclCollectives() - before, 3) << Name(dtype);
+  }
+}
+
 // ---- Worlds without NCCL
 
 /// The world works by way of the host and says why.

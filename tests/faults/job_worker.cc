@@ -73,6 +73,8 @@ void SetWish(Wish& wish, absl::string_view name, absl::string_view value) {
   if (name == "program") wish.program = std::string(value);
   if (name == "sizes") wish.sizes = std::string(value);
   if (name == "order") wish.options.sum_order = value == "rank" ? SumOrder::kRank : SumOrder::kAny;
+  if (name == "rounding")
+    wish.options.sum_rounding = value == "each" ? SumRounding::kEach : SumRounding::kOnce;
   if (name == "policy") wish.options.policy = value == "cache" ? Policy::kCacheOnly : Policy::kTune;
   if (name == "budget") {
     CC_CHECK(absl::SimpleAtod(value, &wish.options.budget_s));

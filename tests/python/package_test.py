@@ -49,6 +49,15 @@ class SessionTest(unittest.TestCase):
             np.testing.assert_array_equal(bound["m"], 1.75 * g)
             np.testing.assert_array_equal(bound.read("p"), p)
 
+    def test_numerics_are_part_of_the_key(self):
+        with coconet.Session(**FAST) as session:
+            self.assertIsNone(session.stream)
+            momentum(session, 33)
+        with coconet.Session(**{**FAST, "policy": "cache_only"}, sum_rounding="each",
+                             nans="none") as session:
+            with self.assertRaisesRegex(LookupError, "sum rounding|no record"):
+                session.compile(MOMENTUM, N=33)
+
     def test_threads_are_ranks(self):
         def body(group):
             with coconet.Session(group, **FAST) as session:
@@ -220,6 +229,10 @@ class ArrayTest(unittest.TestCase):
             self.session.compile("none.coco", N=3)
         with self.assertRaisesRegex(ValueError, "'tune', 'cache_only'"):
             coconet.Session(policy="never")
+        with self.assertRaisesRegex(ValueError, "sum_rounding='twice': want one of 'once', 'each'"):
+            coconet.Session(sum_rounding="twice")
+        with self.assertRaisesRegex(ValueError, "nans='some': want one of 'possible', 'none'"):
+            coconet.Session(nans="some")
         with self.assertRaisesRegex(TypeError, "all_gather_bytes"):
             coconet.Session(3)
         bound, _, _ = momentum(self.session, 6)

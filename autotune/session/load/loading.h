@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/runner/rank_runner.h"
 #include "autotune/runner/typical_rows.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/preparation.h"
@@ -37,6 +38,8 @@ struct Loading {
   TypicalRows typical_rows;  // of timed steps; may be empty
 
   Rank& rank() const { return state->rank; }
+  /// That its plans are lowered for.
+  Target target() const { return TargetOf(state->rank, state->options.numerics()); }
   Exchange& exchange() const { return state->rank.exchange(); }
   void UseKey(const std::string& text);
   /// Whether the user wants some of the variants only.

@@ -19,7 +19,7 @@ absl::StatusOr<Winner> LowerBaseline(const Loading& loading) {
   ASSIGN_OR_RETURN(VariantSet set, loading.Variants([] { return false; }));
   Winner winner;
   winner.variant = std::move(set.variants[set.baseline]);
-  ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(winner.variant, TargetOf(loading.rank())));
+  ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(winner.variant, loading.target()));
   const int64_t need = MemoryOf(lowered.plan).Total();
   const int64_t limit = loading.state->options.memory_limit.value_or(need);
   if (need > limit) {

@@ -100,7 +100,7 @@ absl::StatusOr<std::vector<PlannedSchedule>> SearchHere(const Loading& loading, 
                                    progress.evaluations, progress.us / 1e3,
                                    100 * std::max(0.0, progress.gap())));
   };
-  return PlannedSchedules(loading.program, TargetOf(loading.rank()), model, options);
+  return PlannedSchedules(loading.program, loading.target(), model, options);
 }
 
 std::string Encode(const std::vector<PlannedSchedule>& plans) {

@@ -196,6 +196,7 @@ class Loader {
           multiplies_ ? loading_.state->products : std::vector<std::string>();
       KeyInputs inputs{.program = &loading_.program,
                        .sum_order = loading_.state->options.sum_order,
+                       .numerics = loading_.state->options.numerics(),
                        .mesh = loading_.rank().mesh(),
                        .topologies = loading_.state->topologies,
                        .compilers = loading_.state->binaries->compilers(),
@@ -248,7 +249,7 @@ class Loader {
       ASSIGN_OR_RETURN(variant.schedule, Replay(loading_.program, trace));
       RETURN_IF_ERROR(Validate(variant.config, variant.schedule, loading_.space));
     }
-    ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(variant, TargetOf(loading_.rank())));
+    ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(variant, loading_.target()));
     variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
     winner.record = std::move(record);
     return winner;

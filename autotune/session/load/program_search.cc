@@ -149,6 +149,7 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RunnerOf(const Loading& loading, con
                                return go_on;
                              },
                              .memory_limit = loading.state->options.memory_limit,
+                             .numerics = loading.state->options.numerics(),
                              .interrupted = loading.state->options.interrupted,
                              .typical_rows = loading.typical_rows});
 }
@@ -210,8 +211,8 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   if (least.has_value() && loading.state->options.choice.empty()) {
     loading.Report("no schedule fits the memory limit: computing values again");
     VariantSet smaller =
-        WithinMemory(set, loading.space, TargetOf(loading.rank()),
-                     *loading.state->options.memory_limit, loading.state->options.admits);
+        WithinMemory(set, loading.space, loading.target(), *loading.state->options.memory_limit,
+                     loading.state->options.admits);
     if (!smaller.variants.empty()) {
       const absl::Status without = runner.status();
       set = std::move(smaller);

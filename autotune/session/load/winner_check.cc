@@ -45,6 +45,7 @@ absl::StatusOr<std::optional<Failure>> VerifyOnce(const Loading& loading, Winner
                                       {.seed = seed,
                                        .binaries = loading.state->binaries.get(),
                                        .watch = {},
+                                       .numerics = loading.state->options.numerics(),
                                        .interrupted = loading.state->options.interrupted}));
   std::vector<int> numbers(variants.size());
   absl::c_iota(numbers, 0);

@@ -47,6 +47,14 @@ struct HostResult {
   std::vector<char> bytes;
 };
 
+/// What is wrong with reductions from PlantReductionMistake on.
+enum class ReductionMistake : uint8_t {
+  kNone,
+  kCoarse,     // each addition keeps three bits less than the type has
+  kSkipsLast,  // the last rank's operand is left out
+};
+void PlantReductionMistake(ReductionMistake mistake);
+
 /// The results of `rank` in a round that all ranks have joined. Sums are rounded after each
 /// addition, as in NCCL. ncclInvalidUsage where the ranks' calls differ.
 ncclResult_t ComputeRound(const HostRound& round, int rank, std::vector<HostResult>& results);

@@ -10,13 +10,15 @@
 
 namespace coconet {
 
-/// A plan of one collective over a stage, with its own memory.
+/// A plan of one AllReduce over a stage, with its own memory; `like` says which, and what it
+/// admits.
 struct BoundSum {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;
 };
 inline absl::StatusOr<BoundSum> BindLibrarySum(Rank& rank, int lane, double timeout_s,
-                                               DType dtype = DType::kF32) {
+                                               DType dtype = DType::kF32,
+                                               const CollectiveStep& like = {}) {
   constexpr int64_t kCount = 100;
   const Mesh& mesh = rank.mesh();
   CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce,
@@ -26,6 +28,9 @@ inline absl::StatusOr<BoundSum> BindLibrarySum(Rank& rank, int lane, double time
                       .count = kCount,
                       .label = "sum"};
   step.lane = lane;
+  step.reduce = like.reduce;
+  step.rounds_each = like.rounds_each;
+  step.no_nans = like.no_nans;
   const Plan plan{.ranks = mesh.stage_size(),
                   .nodes = mesh.nodes,
                   .stages = mesh.stages,
