@@ -32,11 +32,10 @@ absl::StatusOr<Variant> VariantNamed(Rank& rank, const Choice& choice) {
 /// The kernels of a source. Each rank compiles, or finds what another has put into the cache.
 absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const std::string& source) {
   const Topology& here = rank.topology();
-  const absl::StatusOr<std::unique_ptr<Compiler>> compiler =
-      MakeCompilerFor(here.arch, here.simulated,
-                      {.cache_dir = GetEnv().cache_dir, .driver = here.driver});
-  const absl::StatusOr<Binary> binary = compiler.ok() ? (*compiler)->Compile(source)
-                                                      : absl::StatusOr<Binary>(compiler.status());
+  const absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompilerFor(
+      here.arch, here.simulated, {.cache_dir = GetEnv().cache_dir, .driver = here.driver});
+  const absl::StatusOr<Binary> binary =
+      compiler.ok() ? (*compiler)->Compile(source) : absl::StatusOr<Binary>(compiler.status());
   RETURN_IF_ERROR(rank.exchange().Agree(binary.status()));
   absl::StatusOr<std::unique_ptr<Module>> module = rank.Load(binary->path);
   RETURN_IF_ERROR(rank.exchange().Agree(module.status()));
@@ -53,8 +52,7 @@ absl::StatusOr<BoundVariant> BindAdam(
   BoundVariant bound;
   ASSIGN_OR_RETURN(bound.module, ModuleOf(rank, lowered.source));
   for (const Buffer& buffer : lowered.plan.buffers) {
-    ASSIGN_OR_RETURN(bound.memory.emplace_back(),
-                     rank.Allocate(BytesOf(buffer), buffer.symmetric));
+    ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(BytesOf(buffer), buffer.symmetric));
   }
   if (replaced) replaced(bound.memory);
   std::vector<Memory*> buffers;

@@ -48,8 +48,7 @@ absl::Status Settle(const NcclApi& nccl, ncclComm_t comm) {
 }
 
 /// A sum over one rank leaves what there was.
-absl::Status SumAlone(const NcclApi& nccl, const std::shared_ptr<Device>& device,
-                      ncclComm_t comm) {
+absl::Status SumAlone(const NcclApi& nccl, const std::shared_ptr<Device>& device, ncclComm_t comm) {
   constexpr int kCount = 1000;
   std::vector<float> values(kCount, 2.5f), sums(kCount);
   constexpr int64_t kBytes = kCount * sizeof(float);
@@ -60,11 +59,11 @@ absl::Status SumAlone(const NcclApi& nccl, const std::shared_ptr<Device>& device
   ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> in, Allocation::Make(device, kBytes));
   ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> out, Allocation::Make(device, kBytes));
   RETURN_IF_ERROR(Copy(*device, stream, values.data(), kBytes, in->address()));
-  RETURN_IF_ERROR(ToStatusOfBegun(
-      nccl,
-      nccl.AllReduce(in->address(), out->address(), kCount, ncclFloat32, ncclSum, comm,
-                     reinterpret_cast<cudaStream_t>(stream)),
-      "ncclAllReduce"));
+  RETURN_IF_ERROR(
+      ToStatusOfBegun(nccl,
+                      nccl.AllReduce(in->address(), out->address(), kCount, ncclFloat32, ncclSum,
+                                     comm, reinterpret_cast<cudaStream_t>(stream)),
+                      "ncclAllReduce"));
   RETURN_IF_ERROR(Settle(nccl, comm));
   RETURN_IF_CU(driver, StreamSynchronize, stream);
   RETURN_IF_ERROR(Copy(*device, stream, out->address(), kBytes, sums.data()));
@@ -111,8 +110,9 @@ absl::StatusOr<std::string> CheckMulticastOfOne(const OneGpu& gpu) {
   const absl::StatusOr<std::shared_ptr<MemoryHandle>> object =
       MemoryHandle::OfMulticast(driver, 1, *bytes, CU_MEM_HANDLE_TYPE_NONE);
   if (!object.ok()) return refused("cuMulticastCreate", object.status());
-  const absl::Status added = ToStatus(
-      driver, driver.MulticastAddDevice((*object)->get(), device->handle()), "cuMulticastAddDevice");
+  const absl::Status added =
+      ToStatus(driver, driver.MulticastAddDevice((*object)->get(), device->handle()),
+               "cuMulticastAddDevice");
   if (!added.ok()) return refused("cuMulticastAddDevice", added);
   ASSIGN_OR_RETURN(const std::shared_ptr<MemoryHandle> memory,
                    MemoryHandle::OfMemory(*device, *bytes, CU_MEM_HANDLE_TYPE_NONE));
@@ -153,8 +153,9 @@ absl::StatusOr<std::string> CheckLateRank(const OneGpu& gpu) {
   double seconds = 0;
   RETURN_IF_ERROR(RunCudaWorldOver(
       gpu.libraries, {.ranks = 2, .timeout_s = 30}, [&](Rank& rank) -> absl::Status {
-        ASSIGN_OR_RETURN(const BoundVariant bound,
-                         BindAdam(rank, {"fuse(RS, C, AG); slice m v", "generated vec=4"}, kDeadline));
+        ASSIGN_OR_RETURN(
+            const BoundVariant bound,
+            BindAdam(rank, {"fuse(RS, C, AG); slice m v", "generated vec=4"}, kDeadline));
         RETURN_IF_ERROR(bound.plan->Run());
         RETURN_IF_ERROR(rank.exchange().Barrier());
         if (rank.rank() == 0) {

@@ -24,9 +24,12 @@ struct Check {
   const char* name;
   absl::StatusOr<std::string> (*run)(const OneGpu& gpu);
 };
-constexpr Check kChecks[] = {{"multicast", CheckMulticastOfOne}, {"ipc", CheckIpc},
-                             {"files", CheckFileHandles},        {"nccl_one", CheckNcclOfOne},
-                             {"nccl_two", CheckNcclOfTwo},       {"fault", CheckFault},
+constexpr Check kChecks[] = {{"multicast", CheckMulticastOfOne},
+                             {"ipc", CheckIpc},
+                             {"files", CheckFileHandles},
+                             {"nccl_one", CheckNcclOfOne},
+                             {"nccl_two", CheckNcclOfTwo},
+                             {"fault", CheckFault},
                              {"late", CheckLateRank}};
 
 absl::StatusOr<OneGpu> Machine(bool fake) {

@@ -29,10 +29,10 @@ constexpr double kDeadlineSeconds = 30;
 /// Runs `body` as a rank that joins the others out of band.
 absl::Status Join(const CudaLibraries& libraries, Gatherer& gatherer, const RankBody& body) {
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, OutOfBandTransport::Over(gatherer.way()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ProcessWorld> world,
-                   ProcessWorld::Join(std::move(transport),
-                                      {.timeout_s = kDeadlineSeconds, .pin = false},
-                                      LaunchedCudaRanksOver(libraries)));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<ProcessWorld> world,
+      ProcessWorld::Join(std::move(transport), {.timeout_s = kDeadlineSeconds, .pin = false},
+                         LaunchedCudaRanksOver(libraries)));
   const absl::Status status = body(world->rank());
   if (!status.ok()) world->Leave(status);
   return status;
