@@ -62,6 +62,7 @@ struct Grid {
 }  // namespace coconet
 
 #include "jit/device/elementwise.h"
+#include "jit/device/loops.h"
 #include "jit/device/sync.h"
 #include "jit/device/tiles.h"
 

@@ -33,10 +33,12 @@ namespace @name@_n {
 using namespace coconet;
 struct Params { @members@@result@* out; Index n; };
 CC_KERNEL(@name@) {
-  ForEach<@lanes@>(grid, 0, p.n, true, [&](auto lanes, Index i) {
-    constexpr int V = decltype(lanes)::kCount;
-    @loads@
-    Store<kCached>(p.out + i, @expression@);
+  ForEach<@lanes@, 1>(grid, 0, p.n, true, [&](auto lanes, Index i) {
+    return [&, i] {
+      constexpr int V = decltype(lanes)::kCount;
+      @loads@
+      Store<kCached>(p.out + i, @expression@);
+    };
   });
 }
 }

@@ -53,9 +53,11 @@ namespace broadcast_@r@_@v@_n {
 using namespace coconet;
 struct Params { const f32* in; f32* out; BroadcastMap<@r@> map; Index begin, n; };
 CC_KERNEL(broadcast_@r@_@v@) {
-  ForEach<@v@>(grid, p.begin, p.n, true, [&](auto lanes, Index i) {
-    constexpr int V = decltype(lanes)::kCount;
-    Store<kCached>(p.out + i, LoadBroadcast<V>(p.in, i, p.map));
+  ForEach<@v@, 1>(grid, p.begin, p.n, true, [&](auto lanes, Index i) {
+    return [&, i] {
+      constexpr int V = decltype(lanes)::kCount;
+      Store<kCached>(p.out + i, LoadBroadcast<V>(p.in, i, p.map));
+    };
   });
 }
 }
@@ -71,10 +73,12 @@ using namespace coconet;
 struct Params { i64* out; Index outer, row, per, rank, chunk; };
 CC_KERNEL(chunks) {
   ForChunks(grid, Cut{p.outer, p.row, p.per}, int(p.rank), p.chunk, [&](const Chunk& c) {
-    ForEach<4>(grid, c.begin, c.end, PacksFit<4>(c.shift), [&](auto lanes, Index i) {
-      for (int lane = 0; lane < decltype(lanes)::kCount; ++lane) {
-        p.out[i + lane - c.shift] += i + lane + 1;
-      }
+    ForEach<4, 2>(grid, c.begin, c.end, PacksFit<4>(c.shift), [&](auto lanes, Index i) {
+      return [&, i] {
+        for (int lane = 0; lane < decltype(lanes)::kCount; ++lane) {
+          p.out[i + lane - c.shift] += i + lane + 1;
+        }
+      };
     });
     return true;
   });
@@ -104,8 +108,9 @@ namespace stream_@t@_@v@_n {
 using namespace coconet;
 struct Params { const @t@* in; @t@* out; Index n; };
 CC_KERNEL(stream_@t@_@v@) {
-  ForEach<@v@>(grid, 0, p.n, true, [&](auto lanes, Index i) {
-    Store<kStreamed>(p.out + i, Load<decltype(lanes)::kCount>(p.in + i));
+  ForEach<@v@, 1>(grid, 0, p.n, true, [&](auto lanes, Index i) {
+    const auto x = Fetch<decltype(lanes)::kCount>(p.in + i);
+    return [&, i, x] { Store<kStreamed>(p.out + i, ValueOf(x)); };
   });
   StreamFence();
 }

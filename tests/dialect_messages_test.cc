@@ -52,10 +52,9 @@ CC_KERNEL(@name@) {
     return true;
   });
   ForChunks(grid, Cut{1, p.n, p.n}, 0, 192, [&](const Chunk& c) {
-    ForEach<@v@>(grid, c.begin, c.end, true, [&](auto lanes, Index i) {
-      constexpr int V = decltype(lanes)::kCount;
-      Store<kCached>(p.out + i, LoadSum<V>(messages, i) + LoadMax<V>(messages, i) -
-                                    LoadMin<V>(messages, i));
+    ForEach<@v@, 1>(grid, c.begin, c.end, true, [&](auto lanes, Index i) {
+      const auto x = FetchAll<decltype(lanes)::kCount>(messages, i);
+      return [&, i, x] { Store<kCached>(p.out + i, Summed(x) + Greatest(x) - Least(x)); };
     });
     return true;
   });

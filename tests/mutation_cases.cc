@@ -51,6 +51,24 @@ input r : bf16[M, N] replicated
 output c = abs(all_reduce(sum, matmul(a, b)) + r)
 )";
 
+constexpr char kBias[] = R"(coconet 1
+program bias
+input x : f32[B, H] local
+input b : f32[H] replicated
+state r : f32[B, H] replicated
+update(r, r + all_reduce(sum, x) + b)
+)";
+constexpr char kQuotients[] = R"(coconet 1
+program quotients
+input a : f32[N] local
+input b : f32[N] replicated
+s = all_reduce(sum, a)
+output q = s / b
+output r = sqrt(relu(s))
+)";
+
+constexpr char kInFlight[] =
+    "generated vec=4 chunk=2048 blocks=1 stream=none one-shot=pull threads=32 unroll=8";
 constexpr char kPull[] = "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64";
 
 }  // namespace
@@ -59,6 +77,21 @@ const std::vector<MutationCase>& MutationCases() {
   static const auto* cases = [] {
     auto* all = new std::vector<MutationCase>{
         {"pull", "adam", {{"N", 93}}, "fuse(AR, C)", kPull, 3},
+        {"in-flight", "adam_bf16", {{"N", 2507}}, "fuse(AR, C)", kInFlight, 2},
+        {"in-flight-f16", "momentum_f16", {{"N", 2507}}, "fuse(AR, C)", kInFlight, 2},
+        {"wide-packs",
+         "momentum",
+         {{"N", 333}},
+         "fuse(AR, C)",
+         "generated vec=8 chunk=64 blocks=2 stream=none one-shot=pull threads=32",
+         2},
+        {"bias",
+         kBias,
+         {{"B", 5}, {"H", 70}},
+         "fuse(AR, C)",
+         "generated vec=4 chunk=128 blocks=2 stream=none one-shot=pull threads=32",
+         2},
+        {"quotients", kQuotients, {{"N", 333}}, "fuse(AR, C)", kPull, 2},
         {"staged",
          "adam_bf16",
          {{"N", 333}},

@@ -84,8 +84,10 @@ const std::vector<Mutation>& HostMutations();
 // By what they are in.
 std::vector<Mutation> FlagMutations();     // sync.h, ring.h, kernel_abi.h, the flags of the prelude
 std::vector<Mutation> OperandMutations();  // operands.h, folds.h
-std::vector<Mutation> ElementMutations();  // elementwise.h, blocks.h, the text of generated kernels
+std::vector<Mutation>
+ElementMutations();  // elementwise.h, loops.h, blocks.h, the text of generated kernels
 std::vector<Mutation> BulkMutations();     // bulk.h
+std::vector<Mutation> PackMutations();     // packs in flight: loops.h, operands.h, prelude.h
 std::vector<Mutation> ProductMutations();  // tiles.h, tile_product.h
 std::vector<Mutation> RowMutations();  // scatter.h, add_rows.h, few_rows.h, lookups.h, exchange.h
 // The same on CPUs.

@@ -169,8 +169,8 @@ std::vector<Mutation> BarrierMutations() {
        "Each chunk begins with a new ring, in the memory of the one before.",
        "bulk",
        {kBadBarrier},
-       {{kKernelText, "CopyToAll<kCached, kV>(grid, bulk,",
-         "bulk = MakeBulkRing(grid, sync); CopyToAll<kCached, kV>(grid, bulk,"}}},
+       {{kKernelText, "CopyToAll<kCached, kV, 1>(grid, bulk,",
+         "bulk = MakeBulkRing(grid, sync); CopyToAll<kCached, kV, 1>(grid, bulk,"}}},
   };
 }
 

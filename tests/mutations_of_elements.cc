@@ -15,16 +15,12 @@ std::vector<Mutation> ElementMutations() {
        "The elements behind a chunk's last pack go one beyond its end.",
        "two-shot",
        {kRace},
-       {{"elementwise.h",
-         "for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, "
-         "i);",
-         "for (Index i = tail + grid.ThreadId(); i <= end; i += grid.BlockSize()) body(Lanes<1>{}, "
-         "i);"}}},
+       {{"loops.h", "singles = heads + (end - tail);", "singles = heads + (end - tail) + 1;"}}},
       {"tail-in-packs",
        "The end of a tensor that is no whole pack is handled as one.",
        "pull",
        {kOutOfBounds},
-       {{"elementwise.h", "tail = head + (end - head) / V * V;",
+       {{"loops.h", "tail = head + (end - head) / V * V;",
          "tail = head + (end - head + V - 1) / V * V;"}}},
       {"chunk-without-end",
        "A chunk at the end of a slice is as long as others.",
@@ -36,7 +32,7 @@ std::vector<Mutation> ElementMutations() {
        "Chunks end an element behind the begin of the next.",
        "slices",
        {kRace},
-       {{"elementwise.h",
+       {{"loops.h",
          "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk < "
          "high ? begin + chunk : high; if (begin >= end) continue; const Index base = o * cut.row; "
          "if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;",
@@ -48,7 +44,7 @@ std::vector<Mutation> ElementMutations() {
        "The last chunk of a slice, which is short, is not counted.",
        "slices",
        {WrongAnswer()},
-       {{"elementwise.h",
+       {{"loops.h",
          "const Index in_row = (cut.per + chunk - 1) / chunk; for (Index id = grid.BlockId(); id < "
          "cut.outer",
          "const Index in_row = cut.per / chunk; for (Index id = grid.BlockId(); id < cut.outer"}}},
@@ -56,7 +52,7 @@ std::vector<Mutation> ElementMutations() {
        "Each block does every chunk from its own first on.",
        "slices",
        {kRace},
-       {{"elementwise.h",
+       {{"loops.h",
          "id < cut.outer * in_row; id += grid.GridSize()) { const Index o = cut.outer == 1 ? 0 : "
          "id / in_row; const Index begin = low + (id - o * in_row) * chunk; const Index end = "
          "begin + chunk < high ? begin + chunk : high; if (begin >= end) continue; const Index "
@@ -98,13 +94,13 @@ std::vector<Mutation> ElementMutations() {
        "Packs are loaded from slices that begin between them.",
        "bulk-odd",
        {kMisaligned},
-       {{"elementwise.h", "return kPacksAnywhere || shift % V == 0;", "return true;"}}},
+       {{"loops.h", "return kPacksAnywhere || shift % V == 0;", "return true;"}}},
       {"turns-of-a-list",
        "Blocks begin each tensor of a list with the same turn, and number chunks as if it were the "
        "only one.",
        "list",
        {kRace},
-       {{"elementwise.h",
+       {{"loops.h",
          "const Index begin_id = grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - "
          "turn + grid.GridSize();",
          "const Index begin_id = turn - turn;"}}},
@@ -112,7 +108,7 @@ std::vector<Mutation> ElementMutations() {
        "The parts of a place are all taken to be of the first node.",
        "nodes",
        {kRace},
-       {{"elementwise.h", "c.shift - node * cut.outer * cut.per", "c.shift"}}},
+       {{"loops.h", "c.shift - node * cut.outer * cut.per", "c.shift"}}},
       {"rows-by-all-blocks",
        "Every block moves all rows of an all-to-all.",
        "all-to-all",

@@ -25,6 +25,7 @@ T Pick(std::mt19937_64& random, const T (&choices)[N]) {
 Config DrawCompiledConfig(std::mt19937_64& random) {
   Config config;
   config.vec = Pick(random, {1, 4, 16, 32});
+  config.unroll = Pick(random, {1, 2, 16});
   config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
   config.one_shot = Pick(random, {OneShot::kPull, OneShot::kStaged, OneShot::kLL});
   const int ways = static_cast<int>(random() % 5);

@@ -26,7 +26,7 @@ namespace {
 constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
 constexpr int kRanks[] = {2, 8};
 constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
-constexpr int kVec = 4;
+constexpr int kVec = 4, kUnroll = 16;  // as tried first
 
 /// A kernel of a plan, and where it comes from.
 struct Origin {
@@ -54,7 +54,8 @@ absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kerne
   }
   for (int ranks : kRanks) {
     const Target target(ranks, /*nodes=*/1, /*stages=*/2);
-    const Config config = {.protocol = Protocol::kGenerated, .vec = kVec};
+    const Config config = {
+        .protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .unroll = kUnroll};
     ASSIGN_OR_RETURN(const Lowered lowered, Lower(*fullest, config, target));
     kernels.Add(lowered);
     for (const Step& step : lowered.plan.steps) {
@@ -75,8 +76,12 @@ absl::Status AddTiled(absl::string_view workload, DType dtype, KernelSet& kernel
                    BindSizes(symbolic, {{"B", 8}, {"S", 512}, {"H", 1024}, {"K", 256}}));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (int side : {64, 128}) {
-    const Config config = {
-        .protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .beside = 8, .tiles = side};
+    const Config config = {.protocol = Protocol::kGenerated,
+                           .vec = kVec,
+                           .threads = 256,
+                           .beside = 8,
+                           .tiles = side,
+                           .unroll = kUnroll};
     const auto takes = [&](const Schedule& s) { return Validate(config, s, {.ranks = 2}).ok(); };
     const auto schedule = std::find_if(schedules.begin(), schedules.end(), takes);
     if (schedule == schedules.end())

@@ -56,7 +56,7 @@ std::vector<Token> TokensOf(absl::string_view text, size_t begin) {
 /// Names that may stand for each other.
 const std::vector<std::vector<absl::string_view>>& Kinds() {
   static const auto& kinds = *new std::vector<std::vector<absl::string_view>>{
-      {"LoadSum", "LoadMax", "LoadMin"},
+      {"Summed", "Greatest", "Least"},
       {"Min", "Max"},
       {"And", "Or"},
       {"Less", "LessEqual", "Greater", "GreaterEqual", "EqualTo", "NotEqualTo"},

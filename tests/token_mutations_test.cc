@@ -18,7 +18,8 @@ using namespace coconet;
 constexpr int kV = 8;
 CC_KERNEL(k_0123456789abcdef) {
   if (!Enter(sync, grid)) return;
-  const auto v0 = LoadSum<V>(p.b1, i);
+  const auto x0 = FetchAll<V>(p.b1, i);
+  const auto v0 = Summed(x0);
   const auto v1 = v0 + v0;
   Store<kCached>(own0 + i, v1);
 }
@@ -46,12 +47,12 @@ TEST(TokenMutation, ChangesOneTokenOfTheKernel) {
   EXPECT_TRUE(has("kV = 9;")) << "a number one above";
   EXPECT_TRUE(has("if (Enter(sync, grid))")) << "a negation that is dropped";
   EXPECT_TRUE(has("if (!Exit(sync, grid))")) << "another name of the kind";
-  EXPECT_TRUE(has("LoadMax<V>(p.b1, i)"));
-  EXPECT_TRUE(has("LoadSum<V>(p.b1, (i + 1))"));
+  EXPECT_TRUE(has("Greatest(x0)"));
+  EXPECT_TRUE(has("FetchAll<V>(p.b1, (i + 1))"));
   EXPECT_TRUE(has("v0 - v0;")) << "another operator";
   EXPECT_TRUE(has("v1 + v0;")) << "another value";
   EXPECT_TRUE(has("v1 = v0 + v0;\n  ;\n}")) << "a store that is not made";
-  EXPECT_FALSE(has("auto v1 = LoadSum")) << "what is declared keeps its name";
+  EXPECT_FALSE(has("auto v1 = Summed")) << "what is declared keeps its name";
 }
 
 TEST(TokenMutation, LeavesOtherSourcesAsTheyAre) {

@@ -113,7 +113,7 @@ TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::str
   const Config& c = v.config;
   TableCells cells = {WordsOf(v),
                       absl::StrReplaceAll(v.protocol, {{"library", library}}),
-                      absl::StrCat(c.vec),
+                      absl::StrCat(c.vec, c.unroll > 1 ? absl::StrCat("x", c.unroll) : ""),
                       absl::StrCat(c.chunk),
                       absl::StrCat(c.blocks, c.threads > 1 ? absl::StrCat("x", c.threads) : ""),
                       std::string(Streams(c.streaming))};

@@ -34,21 +34,21 @@ struct Feature {
 };
 
 /// All members of Config: an unnamed one does not compile.
-std::array<int64_t, 19> ValuesOf(const Config& config) {
+std::array<int64_t, 20> ValuesOf(const Config& config) {
   const auto& [protocol, vec, chunk, blocks, streaming, one_shot, pieces, batch, threads, gemm,
-               multicast, ring, bulk, beside, tiles, remote_first, concurrent, bucket, columns] =
-      config;
+               multicast, ring, bulk, beside, tiles, remote_first, concurrent, bucket, columns,
+               unroll] = config;
   const auto of = [](auto value) { return static_cast<int64_t>(value); };
   return {of(protocol),     of(vec),        of(chunk),  of(blocks),  of(streaming),
           of(one_shot),     of(pieces),     of(batch),  of(threads), of(gemm),
           of(multicast),    of(ring),       of(bulk),   of(beside),  of(tiles),
-          of(remote_first), of(concurrent), of(bucket), of(columns)};
+          of(remote_first), of(concurrent), of(bucket), of(columns), of(unroll)};
 }
 
 /// Of a variant whose schedule has that outline.
 std::set<Feature> FeaturesOf(const Variant& variant, const Outline& outline) {
   std::set<Feature> features;
-  const std::array<int64_t, 19> values = ValuesOf(variant.config), usual = ValuesOf(Config());
+  const std::array<int64_t, 20> values = ValuesOf(variant.config), usual = ValuesOf(Config());
   for (size_t m = 0; m < values.size(); ++m) {
     if (m < kAlwaysSet || values[m] != usual[m])
       features.insert({.member = static_cast<int>(m), .value = values[m]});

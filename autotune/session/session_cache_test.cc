@@ -37,7 +37,7 @@ class SessionCacheTest : public SessionTest {
     static const char* const compiler = getenv("COCONET_CXX");
     const std::string script = root_ / "compiler";
     std::ofstream(script) << "#!/bin/sh\nif [ -e " << (root_ / "broken").string()
-                          << " ]; then sed 's/= LoadSum<V>(p/= -LoadSum<V>(p/'; else cat; fi | "
+                          << " ]; then sed 's/= Summed(/= -Summed(/'; else cat; fi | "
                           << (compiler == nullptr ? "c++" : compiler) << " \"$@\"\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
     setenv("COCONET_CXX", script.c_str(), 1);

@@ -29,6 +29,7 @@ int ConstantIn(absl::string_view text, absl::string_view name) {
 }
 
 bool IsPackLine(absl::string_view line) {
+  if (absl::StrContains(line, "InFlight<V")) return true;  // finishes what Lanes<V> begins
   const size_t at = line.find("Lanes<");
   return at != absl::string_view::npos && at + 6 < line.size() &&
          absl::ascii_isupper(line[at + 6]) && absl::StrContains(line, "{}");

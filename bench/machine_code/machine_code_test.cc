@@ -165,7 +165,7 @@ void Check(const Selection& selection, absl::string_view architecture) {
   for (const CountedKernel& k : kernels) {
     // Without them the lines of source have been misread.
     const bool goes_over_packs =
-        absl::StrContains(collected->set.kernels().at(k.origin.symbol), "ForEach<kV>");
+        absl::StrContains(collected->set.kernels().at(k.origin.symbol), "ForEach<kV, ");
     EXPECT_TRUE(!goes_over_packs || MainLoop(k.facts) != nullptr)
         << k.origin.workload << " " << k.origin.schedule << " " << k.origin.label << " "
         << k.origin.config << " " << architecture;

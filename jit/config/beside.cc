@@ -89,13 +89,14 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
   const bool by_library = does(Protocol::kLibrary), generated = does(Protocol::kGenerated);
   const size_t plain = configs.size();
   for (int beside : Besides(space.multiprocessors)) {
-    std::map<std::pair<int, int>, int> blocks;  // by vec and threads
+    std::map<std::tuple<int, int, int>, int> blocks;  // by vec, unroll and threads
     for (size_t i = 0; i < plain; ++i) {
       const Config config = configs[i];
       if (config.protocol == Protocol::kLibrary ? !by_library : !generated) continue;
-      if (blocks.try_emplace({config.vec, config.threads}, config.blocks).first->second !=
-          config.blocks)
-        continue;
+      if (config.blocks > space.multiprocessors) continue;  // blocks are `beside`
+      const auto [first, is_new] =
+          blocks.try_emplace({config.vec, config.unroll, config.threads}, config.blocks);
+      if (first->second != config.blocks) continue;
       configs.emplace_back(config).beside = beside;
     }
   }
@@ -106,10 +107,10 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
   for (const Config& way : ways) {
     if (!TakesTiles(s, way.protocol, space.nodes)) continue;
     for (int beside : Besides(space.multiprocessors)) {
-      std::set<std::tuple<int, int64_t, int>> seen;  // blocks are the collective's, `beside`
+      std::set<std::tuple<int, int, int64_t, int>> seen;  // blocks are the collective's, `beside`
       for (const LaunchShape& shape : shapes) {
         if (shape.threads > kTileThreads) continue;
-        if (!seen.insert({shape.vec, shape.chunk, shape.threads}).second) continue;
+        if (!seen.insert({shape.vec, shape.unroll, shape.chunk, shape.threads}).second) continue;
         const int blocks = 2 * (space.multiprocessors - beside);
         for (int side : kTileSides) {
           configs.push_back({.protocol = way.protocol,
@@ -119,7 +120,8 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
                              .threads = shape.threads,
                              .multicast = way.multicast,
                              .beside = beside,
-                             .tiles = side});
+                             .tiles = side,
+                             .unroll = shape.unroll});
         }
       }
     }

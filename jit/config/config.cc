@@ -55,6 +55,7 @@ struct Traits {
   int64_t all_reduces_bytes = 0;  // of all that are in no kernel
   int64_t bytes = 0;
   int64_t elements = 0;
+  int widest = 1, narrowest = 8;  // bytes of the element types in memory
 };
 
 /// A kernel that uses what it gathers or exchanges beyond storing it.
@@ -107,10 +108,22 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
     one.all_reduce_bytes = all.all_reduce_bytes + kinds.count[k] * one.all_reduce_bytes;
     one.bytes = all.bytes + kinds.count[k] * one.bytes;
     one.elements = all.elements + kinds.count[k] * one.elements;
+    one.widest = std::max(all.widest, one.widest);
+    one.narrowest = std::min(all.narrowest, one.narrowest);
     all = one;
   }
   all.folds_and_uses = WorksInBatches(s);
   return all;
+}
+
+/// A tensor that the program declares or stores, that ranks exchange, or that one launch leaves for
+/// another.
+bool IsInMemory(const Schedule& s, NodeId id) {
+  const Graph& g = s.graph();
+  if (Is<Input>(g, id) || Is<State>(g, id) || IsStore(g, id) || Communicates(g, id)) return true;
+  const std::vector<int>& of = s.launches().of;
+  return of[id] >= 0 &&
+         absl::c_any_of(s.program().users()[id], [&](NodeId user) { return of[user] != of[id]; });
 }
 
 Traits TraitsOf(const Schedule& s, int ranks) {
@@ -126,6 +139,11 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     const TensorType& type = s.type(id);
     const int64_t elements = NumElements(type.shape);
     t.elements = std::max(t.elements, elements);
+    if (!type.shape.empty() && IsInMemory(s, id)) {
+      const int size = static_cast<int>(SizeOf(type.dtype));
+      t.widest = std::max(t.widest, size);
+      t.narrowest = std::min(t.narrowest, size);
+    }
     if (Is<Input>(s.graph(), id) || Is<State>(s.graph(), id))
       t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
     const Span span = SpanOf(s.graph().nodes[id].op);
@@ -326,7 +344,8 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
   const std::vector<Protocol> protocols = ProtocolsOf(t, space);
   const bool gpu = space.multiprocessors > 0;
-  const KernelWork work{t.elements, t.elements / space.ranks, t.chunk_flags};
+  const KernelWork work{t.elements, t.elements / space.ranks, t.chunk_flags, t.widest,
+                        std::min(t.narrowest, t.widest)};
   const std::vector<LaunchShape> shapes =
       gpu ? LaunchShapesOnGpu(work, space.multiprocessors)
           : LaunchShapesOnHost(work, space.vector_bytes,
@@ -366,7 +385,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     const bool copies_in_bulk = space.bulk && t.unfused_gathers && protocol == Protocol::kGenerated;
     ways.push_back({.protocol = protocol});
     if (multicasts) ways.push_back({.protocol = protocol, .multicast = true});
-    for (const auto& [vec, chunk, blocks, threads] : shapes) {
+    for (const auto& [vec, unroll, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
           for (const auto& [count, columns] : pieces) {
@@ -374,6 +393,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
               Config config{protocol, vec,   chunk, blocks, streaming,
                             one_shot, count, batch, threads};
               config.columns = columns;
+              config.unroll = unroll;
               configs.push_back(config);
               if (multicasts && streaming == Streaming::kNone)
                 configs.emplace_back(config).multicast = true;
@@ -435,6 +455,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(
         absl::StrCat("want threads a multiple of ", kWarpThreads, ", at most ", kMaxThreads));
   }
+  if (c.unroll < 1 || c.unroll > 16 || (c.unroll & (c.unroll - 1)) != 0)
+    return error("want unroll a power of two in 1..16");
   if (const std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return error(no);
   if (c.pieces < 1 || c.pieces > kMaxPieces ||
       (c.pieces == 1) != (s.overlaps().empty() || c.tiles > 0)) {

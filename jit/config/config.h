@@ -40,10 +40,12 @@ enum class Streaming : uint8_t {
 /// 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1" or "ring=1"
 /// or "bulk=1" where it is so, "beside=16" and "tiles=128" where these are not 0, and
 /// "remote-first=1" and "concurrent=1" where it is so, "bucket=1048576" where that is not 0,
-/// "columns=1" where it is so, and parses back.
+/// "columns=1" where it is so, "unroll=4" where that is not 1, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
-  int vec = 16;  // elements a lane group handles at once; power of two, 1..64
+  /// Elements that a thread handles at once; a power of two, 1..64. On GPUs kernels whose elements
+  /// are all narrower than 16 bytes over `vec` take packs of 16 bytes (VecOf, launch_shapes.h).
+  int vec = 16;
   int64_t chunk =
       4096;        // elements between flags, and between hand-overs to blocks; multiple of vec
   int blocks = 1;  // thread blocks per kernel; on the host threads per rank
@@ -88,6 +90,11 @@ struct Config {
   /// Pieces of overlaps are columns of their tensors, not rows: each product has a part of the
   /// second operand, which no other piece takes, and all of the first.
   bool columns = false;
+  /// The most packs of `vec` elements whose loads a thread issues before it uses the first, one
+  /// block's packs apart; a power of two, 1..16. Each loop of a kernel takes as many as
+  /// PacksToFetch (launch_shapes.h) says. On hosts, where loads are issued when they are used, only
+  /// 1 is tried.
+  int unroll = 1;
   bool operator==(const Config&) const = default;
 };
 

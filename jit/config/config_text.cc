@@ -23,10 +23,10 @@ constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
 constexpr absl::string_view kNames[] = {"vec",        "chunk",  "blocks",  "stream", "one-shot",
                                         "pieces",     "batch",  "threads", "gemm",   "multicast",
                                         "ring",       "bulk",   "beside",  "tiles",  "remote-first",
-                                        "concurrent", "bucket", "columns"};
+                                        "concurrent", "bucket", "columns", "unroll"};
 constexpr size_t kAlways = 5;
 /// What Text leaves out says this of the numbers with these names, and 0 of the others.
-constexpr absl::string_view kOneByDefault[] = {"pieces", "threads"};
+constexpr absl::string_view kOneByDefault[] = {"pieces", "threads", "unroll"};
 
 template <size_t N>
 int Find(const absl::string_view (&names)[N], absl::string_view name) {
@@ -49,7 +49,7 @@ std::string Text(const Config& c) {
       c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
       c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles), c.remote_first ? " remote-first=1" : "",
       c.concurrent ? " concurrent=1" : "", c.bucket == 0 ? "" : absl::StrCat(" bucket=", c.bucket),
-      c.columns ? " columns=1" : "");
+      c.columns ? " columns=1" : "", c.unroll == 1 ? "" : absl::StrCat(" unroll=", c.unroll));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -62,7 +62,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
       "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
       "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
       "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0, "
-      "remote-first=1, concurrent=1, bucket=B where that is not 0, columns=1");
+      "remote-first=1, concurrent=1, bucket=B where that is not 0, columns=1, unroll=U where that "
+      "is not 1");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
@@ -113,6 +114,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   }
   if (!values[16].empty() && (!absl::SimpleAtoi(values[16], &c.bucket) || c.bucket < 1))
     return error("bucket is no number above 0");
+  if (!values[18].empty() && (!absl::SimpleAtoi(values[18], &c.unroll) || c.unroll < 2))
+    return error("unroll is no number above 1");
   return c;
 }
 

@@ -52,6 +52,11 @@ TEST(Config, PrintsAndParsesBack) {
       Text(buckets),
       "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull concurrent=1 bucket=1000");
   EXPECT_EQ(ParseConfig(Text(buckets)).value(), buckets);
+  const Config unrolled{.vec = 4, .threads = 256, .columns = true, .unroll = 16};
+  EXPECT_EQ(Text(unrolled),
+            "library vec=4 chunk=4096 blocks=1 stream=none one-shot=pull threads=256 columns=1 "
+            "unroll=16");
+  EXPECT_EQ(ParseConfig(Text(unrolled)).value(), unrolled);
   const Config concurrent{.concurrent = true};
   EXPECT_EQ(Text(concurrent),
             "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull concurrent=1");
@@ -76,7 +81,7 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "pieces=P where these are not 1, batch=E where that is not 0, threads=T where these "
             "are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M and "
             "tiles=T where these are not 0, remote-first=1, "
-            "concurrent=1, bucket=B where that is not 0, columns=1");
+            "concurrent=1, bucket=B where that is not 0, columns=1, unroll=U where that is not 1");
   for (const char* end : {"tiles=0",
                           "tiles=x",
                           "tiles=64 beside=2",
@@ -106,6 +111,9 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
                           "remote-first=0",
                           "columns=0",
                           "columns=1 bucket=2",
+                          "unroll=1",
+                          "unroll=x",
+                          "unroll=2 columns=1",
                           "remote-first=1 tiles=64",
                           "more"}) {
     EXPECT_FALSE(

@@ -7,10 +7,16 @@ namespace {
 
 /// Below this many elements a second thread costs more to wake than it saves.
 constexpr int64_t kBlocksElements = 1 << 14;
-/// Blocks per multiprocessor, by threads per block: registers bound both.
-constexpr int kBlocksOf256[] = {1, 2, 4}, kBlocksOf512[] = {1, 2};
-/// Elements a thread handles at once: 16 bytes of f32, of f16 and bf16, and twice that in flight.
-constexpr int kGpuVecs[] = {4, 8, 16};
+/// Blocks per multiprocessor and threads per block. 512 threads fit whatever registers they use
+/// (CC_MAX_THREADS); more fit if a thread needs 64 or 80 registers at most.
+constexpr struct {
+  int blocks, threads;
+} kResident[] = {{2, 256}, {1, 512}, {3, 256}, {4, 256}, {2, 512}, {1, 256}};
+/// Packs in flight: 16 lets each loop decide (PacksToFetch).
+constexpr int kUnrolls[] = {16, 4, 1};
+/// Bytes of an access.
+constexpr int kWidestAccess = 16, kNarrowestAccess = 4;
+constexpr int64_t kBytesInFlight = 128;
 /// Passes of a block over a chunk. A flag takes a fence of the whole machine, about a microsecond,
 /// which the stores of many passes hide.
 constexpr int64_t kPassesWithFlag[] = {1, 8, 64}, kPassesWithout[] = {1, 4};
@@ -37,13 +43,15 @@ std::vector<int64_t> ChunksFor(const KernelWork& work, int64_t pass, int blocks)
   return chunks;
 }
 
-void AddShapes(const KernelWork& work, int vec, int threads, int blocks,
-               std::vector<LaunchShape>& shapes) {
-  const int64_t pass = int64_t{vec} * threads;
-  const auto enough =
-      static_cast<int>(std::clamp<int64_t>((work.elements + pass - 1) / pass, 1, blocks));
-  for (int64_t chunk : ChunksFor(work, pass, enough))
-    AddOnce(shapes, {vec, chunk, enough, threads});
+void AddShapes(const KernelWork& work, LaunchShape shape, std::vector<LaunchShape>& shapes) {
+  const int64_t packs = int64_t{shape.vec} * shape.threads, pass = packs * shape.unroll;
+  shape.blocks =
+      static_cast<int>(std::clamp<int64_t>((work.elements + packs - 1) / packs, 1, shape.blocks));
+  if (shape.unroll > 1 && pass * shape.blocks > work.slice_elements) return;
+  for (int64_t chunk : ChunksFor(work, pass, shape.blocks)) {
+    shape.chunk = chunk;
+    AddOnce(shapes, shape);
+  }
 }
 
 }  // namespace
@@ -58,17 +66,32 @@ std::vector<LaunchShape> LaunchShapesOnHost(const KernelWork& work, int vector_b
   if (spare_cores > 1 && work.elements >= kBlocksElements) blocks.push_back(spare_cores);
   std::vector<LaunchShape> shapes;
   for (int64_t chunk : chunks) {
-    for (int b : blocks) shapes.push_back({std::max(vector_bytes / 4, 1), chunk, b, 1});
+    for (int b : blocks)
+      shapes.push_back({.vec = std::max(vector_bytes / 4, 1), .chunk = chunk, .blocks = b});
   }
   return shapes;
 }
 
+int VecOf(const Config& config, int widest) {
+  return config.threads == 1 ? config.vec : std::max(config.vec, kWidestAccess / widest);
+}
+
+int PacksToFetch(int64_t pack_bytes, int most) {
+  int packs = 1;
+  while (packs < most && packs * pack_bytes < kBytesInFlight) packs *= 2;
+  return packs;
+}
+
 std::vector<LaunchShape> LaunchShapesOnGpu(const KernelWork& work, int multiprocessors) {
+  const int vec = std::max(kWidestAccess / work.widest, kNarrowestAccess / work.narrowest);
   std::vector<LaunchShape> shapes;
-  for (int vec : kGpuVecs) {
-    for (int each : kBlocksOf256) AddShapes(work, vec, 256, each * multiprocessors, shapes);
-    for (int each : kBlocksOf512) AddShapes(work, vec, 512, each * multiprocessors, shapes);
-    if (int64_t{vec} * 256 >= work.elements) break;  // one block has enough with fewer
+  for (int unroll : kUnrolls) {
+    for (const auto& [blocks, threads] : kResident) {
+      AddShapes(
+          work,
+          {.vec = vec, .unroll = unroll, .blocks = blocks * multiprocessors, .threads = threads},
+          shapes);
+    }
   }
   return shapes;
 }

@@ -23,7 +23,7 @@ struct Blocks {
 /// Copies from a rank's storage to blocks (kPack: before the all-to-all) or from blocks to storage
 /// (after it). Also correct for the receiver: the padding that block k has along `kept` when it
 /// arrives is that of rank k.
-template <int kV, bool kPack, class T>
+template <int kV, int kU, bool kPack, class T>
 CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks& g, int ranks,
                           int rank, bool packed) {
   const Index low_stored = g.keeps_low ? g.low.per : g.low.extent,
@@ -41,12 +41,11 @@ CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks&
     T* const own =
         storage + (((o * low_stored + low) * g.middle + m) * high_stored + high) * g.inner;
     T* const other = blocks + k * block + row % rows * g.high.per * g.inner;
-    ForEach<kV>(grid, 0, run, packed, [&](auto lanes, Index i) {
+    ForEach<kV, kU>(grid, 0, run, packed, [&](auto lanes, Index i) CC_INLINE {
       constexpr int V = decltype(lanes)::kCount;
-      if constexpr (kPack)
-        Store<kCached>(other + i, Load<V>(own + i));
-      else
-        Store<kCached>(own + i, Load<V>(other + i));
+      const auto x = FetchLanes<V>(reinterpret_cast<const Raw<T>*>(kPack ? own : other) + i);
+      Raw<T>* const to = reinterpret_cast<Raw<T>*>(kPack ? other : own) + i;
+      return [to, x]() CC_INLINE { StoreRaw<kCached>(to, Arrived(x)); };
     });
   }
 }
@@ -58,19 +57,18 @@ struct ColumnsOfRows {
 
 /// Copies columns from a tensor's rows to `block`, where they lie one row after the other (kPack),
 /// or from there to the rows.
-template <int kV, bool kPack, class T>
+template <int kV, int kU, bool kPack, class T>
 CC_DEVICE void MoveColumns(const Grid& grid, T* storage, T* block, const ColumnsOfRows& g,
                            bool packed) {
   const Index run = g.end - g.begin;
   for (Index row = grid.BlockId(); row < g.rows; row += grid.GridSize()) {
     T* const own = storage + row * g.length + g.begin;
     T* const other = block + row * run;
-    ForEach<kV>(grid, 0, run, packed, [&](auto lanes, Index i) {
+    ForEach<kV, kU>(grid, 0, run, packed, [&](auto lanes, Index i) CC_INLINE {
       constexpr int V = decltype(lanes)::kCount;
-      if constexpr (kPack)
-        Store<kCached>(other + i, Load<V>(own + i));
-      else
-        Store<kCached>(own + i, Load<V>(other + i));
+      const auto x = FetchLanes<V>(reinterpret_cast<const Raw<T>*>(kPack ? own : other) + i);
+      Raw<T>* const to = reinterpret_cast<Raw<T>*>(kPack ? other : own) + i;
+      return [to, x]() CC_INLINE { StoreRaw<kCached>(to, Arrived(x)); };
     });
   }
 }

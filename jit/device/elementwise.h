@@ -75,6 +75,27 @@ CC_DEVICE Pack<Compute<T>, V> LoadAnywhere(const T* p) {
   return FromRaw<T, V>(LoadLanesAnywhere<V>(reinterpret_cast<const Raw<T>*>(p)));
 }
 
+/// One element, within a loop over packs.
+template <class T>
+CC_DEVICE Compute<T> LoadOne(const T* p) {
+  return Get(FromRaw<T, 1>(LoadLane(reinterpret_cast<const Raw<T>*>(p))), 0);
+}
+
+/// V elements of memory that are on their way: Fetch issues the loads, in the order of the text;
+/// ValueOf returns the values. On hosts ValueOf loads.
+template <class T, int V>
+struct Fetched {
+  LanesAhead<Raw<T>, V> lanes;
+};
+template <int V, class T>
+CC_DEVICE Fetched<T, V> Fetch(const T* p) {
+  return {FetchLanes<V>(reinterpret_cast<const Raw<T>*>(p))};
+}
+template <class T, int V>
+CC_DEVICE Pack<Compute<T>, V> ValueOf(const Fetched<T, V>& x) {
+  return FromRaw<T, V>(Arrived(x.lanes));
+}
+
 /// Store policies: through the cache, or streaming past it.
 constexpr bool kCached = false, kStreamed = true;
 
@@ -193,8 +214,6 @@ CC_DEVICE T ScalarRem(T x, T y) {
     }                                       \
     return r;                               \
   }
-CC_MAP1(Sqrt, ScalarSqrt(x))
-CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
 CC_MAP1(Log, ScalarLog(x))
 CC_MAP1(Log1p, ScalarLog1p(x))
 CC_MAP1(Expm1, ScalarExpm1(x))
@@ -412,11 +431,11 @@ CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const Broadcast
   } else {
     if (within + V <= length) {
       if (stride == 1) return LoadAnywhere<V>(from + within);
-      if (stride == 0) return Splat<V>(Get(Load<1>(from), 0));
+      if (stride == 0) return Splat<V>(LoadOne(from));
     }
     Pack<Compute<T>, V> r;
     for (int lane = 0; lane < V; ++lane) {
-      Put<Compute<T>, V>(r, lane, Get(Load<1>(from + within * stride), 0));
+      Put<Compute<T>, V>(r, lane, LoadOne(from + within * stride));
       if (++within < length) continue;
       within = 0;
       from = p + Map::OffsetOfRow(m, ++row);
@@ -442,157 +461,12 @@ CC_DEVICE Pack<Compute<T>, V> LoadRows(const T* p, Pack<int, V> indices, Index i
   for (int lane = 0; lane < V; ++lane) {
     const Index row = Get(indices, lane);
     const bool is_there = row >= begin && row < begin + count;
-    Put<Compute<T>, V>(
-        r, lane,
-        is_there ? Get(Load<1>(p + (BroadcastMap<R>::Offset(rows, i + lane) + row * stride)), 0)
-                 : Compute<T>(0));
+    Put<Compute<T>, V>(r, lane,
+                       is_there
+                           ? LoadOne(p + (BroadcastMap<R>::Offset(rows, i + lane) + row * stride))
+                           : Compute<T>(0));
   }
   return r;
-}
-
-// ---- Loops --------------------------------------------------------------------------------------
-
-template <int V>
-struct Lanes {
-  static constexpr int kCount = V;
-};
-
-/// Whether packs may begin at the multiples of V: elements stored at i - shift are aligned there,
-/// or need not be.
-template <int V>
-CC_DEVICE bool PacksFit(Index shift) {
-  return kPacksAnywhere || shift % V == 0;
-}
-
-/// Calls body(Lanes<N>, i) over [begin, end), divided among the block's threads: if `packed`, packs
-/// of V from the first multiple of V on, then single elements before and behind them.
-template <int V, class Body>
-CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
-  Index tail = begin;
-  if (V > 1 && packed) {
-    const Index next = (begin + V - 1) / V * V, head = next < end ? next : end;
-    CC_ROLLED for (Index i = begin + grid.ThreadId(); i < head; i += grid.BlockSize())
-        body(Lanes<1>{}, i);
-    tail = head + (end - head) / V * V;
-    for (Index i = head + Index(grid.ThreadId()) * V; i < tail; i += Index(grid.BlockSize()) * V)
-      body(Lanes<V>{}, i);
-  }
-  for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, i);
-}
-
-/// The same, but with packs of W, a multiple of V, where there are so many elements together.
-template <int V, int W, class Body>
-CC_DEVICE void ForEachWide(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
-  if constexpr (W <= V || V == 1) {
-    ForEach<V>(grid, begin, end, packed, body);
-  } else {
-    const Index next = (begin + V - 1) / V * V,
-                head = !packed      ? end
-                       : next < end ? next
-                                    : end,
-                wide = head + (end - head) / W * W;
-    ForEach<V>(grid, begin, head, false, body);
-    for (Index i = head + Index(grid.ThreadId()) * W; i < wide; i += Index(grid.BlockSize()) * W)
-      body(Lanes<W>{}, i);
-    ForEach<V>(grid, wide, end, packed, body);
-  }
-}
-
-/// The same for a body that takes packs within a row of `map` only: elements of others come one by
-/// one.
-template <int V, int R, class Body>
-CC_DEVICE void ForEachInRows(const Grid& grid, Index begin, Index end, const BroadcastMap<R>& map,
-                             bool packed, Body&& body) {
-  ForEach<V>(grid, begin, end, packed, [&](auto lanes, Index i) {
-    constexpr int N = decltype(lanes)::kCount;
-    if (N == 1 || IsInRow<N>(map, i)) return body(lanes, i);
-    for (int lane = 0; lane < N; ++lane) body(Lanes<1>{}, i + lane);
-  });
-}
-
-/// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row`
-/// contiguous elements, rank r has [r * per - shift, (r + 1) * per - shift), stored contiguously
-/// and padded to `per` per row.
-struct Cut {
-  Index outer, row, per, shift = 0;
-};
-/// Where rank `rank`'s part of a row begins; that of the next begins where it ends.
-CC_DEVICE Index BeginOf(const Cut& cut, int rank) {
-  const Index begin = BeginOf(cut.per, cut.shift, rank);
-  return begin < cut.row ? begin : cut.row;
-}
-/// Contiguous elements of one rank's slice: global indices [begin, end). Element i is stored at
-/// i - shift.
-struct Chunk {
-  Index begin, end, shift, id;
-};
-
-/// Elements [begin, end) of every slice.
-struct Part {
-  Index begin, end;
-};
-
-/// Calls f(chunk) -> bool for each chunk of `rank`'s slice that belongs to this block, until f
-/// returns false. A chunk belongs to the same block on every rank.
-template <class F>
-CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
-  const Index low = BeginOf(cut, rank), high = BeginOf(cut, rank + 1);
-  const Index in_row = (cut.per + chunk - 1) / chunk;
-  for (Index id = grid.BlockId(); id < cut.outer * in_row; id += grid.GridSize()) {
-    const Index o = cut.outer == 1 ? 0 : id / in_row;
-    const Index begin = low + (id - o * in_row) * chunk;
-    const Index end = begin + chunk < high ? begin + chunk : high;
-    if (begin >= end) continue;
-    const Index base = o * cut.row;
-    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;
-  }
-  return true;
-}
-
-/// ForChunks for one tensor of a list. Its chunks are numbered from `first` on; the chunks of all
-/// tensors are dealt to blocks in turns.
-template <class F>
-CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
-                             F&& f) {
-  const Index low = BeginOf(cut, rank), high = BeginOf(cut, rank + 1);
-  const Index in_row = (cut.per + chunk - 1) / chunk;
-  const Index turn = first % grid.GridSize();
-  const Index begin_id =
-      grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();
-  for (Index id = begin_id; id < cut.outer * in_row; id += grid.GridSize()) {
-    const Index o = cut.outer == 1 ? 0 : id / in_row;
-    const Index begin = low + (id - o * in_row) * chunk;
-    const Index end = begin + chunk < high ? begin + chunk : high;
-    if (begin >= end) continue;
-    const Index base = o * cut.row;
-    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, first + id})) return false;
-  }
-  return true;
-}
-/// The same for a part of a contiguous slice (outer is 1).
-template <class F>
-CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int rank, Index chunk,
-                         F&& f) {
-  const auto within = [&](Index i) { return i < cut.row ? i : cut.row; };
-  const Index slice = within(rank * cut.per), low = within(rank * cut.per + part.begin),
-              high = within(rank * cut.per + part.end);
-  for (Index id = grid.BlockId(); id * chunk < part.end - part.begin; id += grid.GridSize()) {
-    const Index begin = low + id * chunk, end = begin + chunk < high ? begin + chunk : high;
-    if (begin < end && !f(Chunk{begin, end, slice, id})) return false;
-  }
-  return true;
-}
-
-/// The number of chunks in a rank's slice.
-CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) {
-  return cut.outer * ((cut.per + chunk - 1) / chunk);
-}
-
-/// The chunk at the same place of node `node`'s slice: the slices of the nodes are contiguous, and
-/// their chunks numbered consecutively.
-CC_DEVICE Chunk OfNode(const Chunk& c, const Cut& cut, Index chunk, Index node) {
-  return {c.begin, c.end, c.shift - node * cut.outer * cut.per,
-          c.id + node * CountChunks(cut, chunk)};
 }
 
 }  // namespace coconet

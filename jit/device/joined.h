@@ -31,11 +31,7 @@ CC_DEVICE Pack<Compute<T>, V> LoadJoint(int lane, const Joint<T>& first, const M
     if (at >= first.end) return LoadJoint<V>(lane, more...);
   }
   const T* const from = first.base + (outer * (first.end - first.begin) + (at - first.begin));
-  if constexpr (V == 1) {
-    return Load<1>(from);
-  } else {
-    return LoadAnywhere<V>(from);
-  }
+  return LoadAnywhere<V>(from);
 }
 /// V elements from `i` on, at once where one tensor has them all.
 template <int V, class T, class... More>

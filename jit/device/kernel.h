@@ -8,6 +8,7 @@
 #include "elementwise.h"
 #include "functions.h"
 #include "integers.h"
+#include "loops.h"
 #include "sync.h"
 
 #include "blocks.h"

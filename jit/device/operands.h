@@ -6,37 +6,64 @@ namespace coconet {
 
 // ---- Direct loads; sums are in rank order, so that every rank gets the same bits
 
+/// The elements of all ranks at one place, on their way.
+template <int kRanks, class T, int V>
+struct FetchedOfRanks {
+  Fetched<T, V> of[kRanks];
+};
 template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadSum(T* const (&peers)[kRanks], Index i) {
-  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
-  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = x + Load<V>(peers[r] + i);
+CC_DEVICE FetchedOfRanks<kRanks, T, V> FetchAll(T* const (&peers)[kRanks], Index i) {
+  FetchedOfRanks<kRanks, T, V> x;
+  CC_UNROLL for (int r = 0; r < kRanks; ++r) x.of[r] = Fetch<V>(peers[r] + i);
   return x;
 }
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMax(T* const (&peers)[kRanks], Index i) {
-  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
-  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = Max(x, Load<V>(peers[r] + i));
-  return x;
-}
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
-  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
-  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = Min(x, Load<V>(peers[r] + i));
-  return x;
+template <int kRanks, class T, int V, class Combine>
+CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfRanks<kRanks, T, V>& x, Combine&& combine) {
+  Pack<Compute<T>, V> r = ValueOf(x.of[0]);
+  CC_UNROLL for (int k = 1; k < kRanks; ++k) r = combine(r, ValueOf(x.of[k]));
+  return r;
 }
 
-/// By the switch if there is a multicast address, in unspecified order: only for elements that one
-/// rank reduces for all.
+/// The same where a switch sums if there is a multicast address, in unspecified order: only for
+/// elements that one rank reduces for all.
+template <int kRanks, class T, int V>
+struct FetchedOfSwitch {
+  bool summed;
+  Pack<Raw<T>, V> sum;
+  FetchedOfRanks<kRanks, T, V> peers;
+};
 template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadSum(const Multicast<T>& all, T* const (&peers)[kRanks], Index i) {
-  if constexpr (kSame<T, f32>) {
-    if (IsThere(all)) return MulticastSum<V, kRanks>(all.ranks, i);
-  } else if constexpr (kSame<T, f16> && V % 2 == 0) {
-    if (IsThere(all)) return FromF16(MulticastSumF16<V, kRanks>(all.ranks, i));
-  } else if constexpr (kSame<T, bf16> && V % 2 == 0) {
-    if (IsThere(all)) return FromBF16(MulticastSumBF16<V, kRanks>(all.ranks, i));
-  }
-  return LoadSum<V>(peers, i);
+CC_DEVICE auto FetchAll(const Multicast<T>& all, T* const (&peers)[kRanks], Index i) {
+  FetchedOfSwitch<kRanks, T, V> x;
+  constexpr bool kSums = kSame<T, f32> || (kHalf<T> && V % 2 == 0);
+  x.summed = kSums && IsThere(all);
+  if (!x.summed)
+    x.peers = FetchAll<V>(peers, i);
+  else if constexpr (kSums && kSame<T, f32>)
+    x.sum = MulticastSum<V, kRanks>(all.ranks, i);
+  else if constexpr (kSums && kSame<T, f16>)
+    x.sum = MulticastSumF16<V, kRanks>(all.ranks, i);
+  else if constexpr (kSums)
+    x.sum = MulticastSumBF16<V, kRanks>(all.ranks, i);
+  return x;
+}
+template <int kRanks, class T, int V, class Combine>
+CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfSwitch<kRanks, T, V>& x, Combine&& combine) {
+  return x.summed ? FromRaw<T, V>(x.sum) : Combined(x.peers, combine);
+}
+
+/// Over the ranks, of what FetchAll has fetched.
+template <class Fetched>
+CC_DEVICE auto Summed(const Fetched& x) {
+  return Combined(x, [](auto a, auto b) { return a + b; });
+}
+template <class Fetched>
+CC_DEVICE auto Greatest(const Fetched& x) {
+  return Combined(x, [](auto a, auto b) { return Max(a, b); });
+}
+template <class Fetched>
+CC_DEVICE auto Least(const Fetched& x) {
+  return Combined(x, [](auto a, auto b) { return Min(a, b); });
 }
 
 // ---- Staged: each rank copies its operand to memory that only it writes
@@ -196,17 +223,20 @@ CC_DEVICE Pack<Compute<T>, V> CombineAll(const Messages<kRanks, T>& m, Index i, 
       CombineMessages<kPart>(m, i + k * kPart, combine);
   return __builtin_bit_cast(Pack<Compute<T>, V>, parts);
 }
+/// Messages are waited for when their values are used.
+template <int kRanks, class T, int V>
+struct FetchedOfMessages {
+  const Messages<kRanks, T>& messages;
+  Index i;
+};
 template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadSum(const Messages<kRanks, T>& m, Index i) {
-  return CombineAll<V>(m, i, [](auto a, auto b) { return a + b; });
+CC_DEVICE FetchedOfMessages<kRanks, T, V> FetchAll(const Messages<kRanks, T>& m, Index i) {
+  return {m, i};
 }
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMax(const Messages<kRanks, T>& m, Index i) {
-  return CombineAll<V>(m, i, [](auto a, auto b) { return Max(a, b); });
-}
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMin(const Messages<kRanks, T>& m, Index i) {
-  return CombineAll<V>(m, i, [](auto a, auto b) { return Min(a, b); });
+template <int kRanks, class T, int V, class Combine>
+CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfMessages<kRanks, T, V>& x,
+                                       Combine&& combine) {
+  return CombineAll<V>(x.messages, x.i, combine);
 }
 
 }  // namespace coconet

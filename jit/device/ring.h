@@ -49,17 +49,28 @@ CC_DEVICE Ring<T> MakeRing(const Sync<kRanks>& s, const T* own,
                            Compute<T>* const (&partials)[kRanks]) {
   return {own, partials[s.rank], partials[RankAfter(s)]};
 }
+/// `first`: the reduction begins here, and nothing was received.
+template <class T, int V>
+struct FetchedOfRing {
+  bool first;
+  Fetched<T, V> own;
+  Fetched<Compute<T>, V> partial;
+};
 template <int V, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadSum(const Ring<T>& ring, Index i) {
-  return Load<V>(ring.partial + i) + Load<V>(ring.own + i);
+CC_DEVICE FetchedOfRing<T, V> FetchHop(const Ring<T>& ring, Index i, bool first) {
+  FetchedOfRing<T, V> x;
+  x.first = first;
+  x.own = Fetch<V>(ring.own + i);
+  if (!first) x.partial = Fetch<V>(ring.partial + i);
+  return x;
 }
 template <int V, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMax(const Ring<T>& ring, Index i) {
-  return Max(Load<V>(ring.partial + i), Load<V>(ring.own + i));
+CC_DEVICE FetchedOfRing<T, V> FetchAll(const Ring<T>& ring, Index i) {
+  return FetchHop<V>(ring, i, false);
 }
-template <int V, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMin(const Ring<T>& ring, Index i) {
-  return Min(Load<V>(ring.partial + i), Load<V>(ring.own + i));
+template <class T, int V, class Combine>
+CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfRing<T, V>& x, Combine&& combine) {
+  return x.first ? ValueOf(x.own) : combine(ValueOf(x.partial), ValueOf(x.own));
 }
 
 /// Stores the result (what Store stores at once) here and on the next rank, which passes it on.
@@ -69,12 +80,15 @@ CC_DEVICE void StoreAround(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Ind
   Store<kStream>(ranks[s.rank] + i, x);
   Store<kStream>(ranks[RankAfter(s)] + i, x);
 }
-/// Copies what the previous rank stored here to the next rank, bit by bit.
+/// What the previous rank stored here, to be copied to the next rank bit by bit.
+template <int V, int kRanks, class T>
+CC_DEVICE auto FetchOwn(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i) {
+  return Fetch<V>(reinterpret_cast<const Raw<T>*>(ranks[s.rank]) + i);
+}
 template <bool kStream, int V, int kRanks, class T>
-CC_DEVICE void CopyOn(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i) {
-  using Bits = Raw<T>;
-  StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[RankAfter(s)]) + i,
-                    LoadLanes<V>(reinterpret_cast<const Bits*>(ranks[s.rank]) + i));
+CC_DEVICE void CopyOn(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i,
+                      const Fetched<Raw<T>, V>& x) {
+  StoreRaw<kStream>(reinterpret_cast<Raw<T>*>(ranks[RankAfter(s)]) + i, Arrived(x.lanes));
 }
 
 }  // namespace coconet

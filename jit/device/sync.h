@@ -184,15 +184,17 @@ CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], In
 }
 
 /// Copies chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
-template <bool kStream, int V, int kRanks, class T>
+template <bool kStream, int V, int U, int kRanks, class T>
 CC_DEVICE void CopyByPacks(const Grid& grid, T* const (&ranks)[kRanks], const T* from,
                            const Chunk& c) {
   using Bits = Raw<T>;
-  ForEach<V>(grid, c.begin, c.end, PacksFit<V>(c.shift), [&](auto lanes, Index i) {
+  ForEach<V, U>(grid, c.begin, c.end, PacksFit<V>(c.shift), [&](auto lanes, Index i) CC_INLINE {
     constexpr int N = decltype(lanes)::kCount;
-    const auto x = LoadLanes<N>(reinterpret_cast<const Bits*>(from) + (i - c.shift));
-    CC_UNROLL for (int r = 0; r < kRanks; ++r)
-        StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[r]) + i, x);
+    const auto x = FetchLanes<N>(reinterpret_cast<const Bits*>(from) + (i - c.shift));
+    return [&, i, x]() CC_INLINE {
+      CC_UNROLL for (int r = 0; r < kRanks; ++r)
+          StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[r]) + i, Arrived(x));
+    };
   });
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "jit/emit/rings.h"
 #include "jit/emit/tiled_product.h"
+#include "jit/expressions/element_loop.h"
 
 namespace coconet {
 namespace {
@@ -109,19 +110,17 @@ std::string CutText(const KernelContext& k) {
                       k.slices.weighted() ? absl::StrCat(", ", k.args.At("shift")) : "", "}");
 }
 
-std::string ElementsText(const KernelContext& k, const PhaseText& phase) {
+std::string ElementsText(KernelContext& k, const PhaseText& phase) {
   const bool rows = k.space.row_dims > 0;
   const std::string length = k.args.At("row_length");
   const std::string range =
       rows ? absl::StrCat("r * ", length, ", (r + 1) * ", length) : "c.begin, c.end";
   std::string loop;
   if (!phase.elements.stores.empty()) {
-    const absl::string_view each =
-        OnlyPools(k, phase) ? "ForEachWide<kV, kPooledTogether>" : "ForEach<kV>";
-    loop = absl::StrCat("    ", each, "(grid, ", range, ", ", k.PacksFitText(),
-                        ", [&](auto lanes, Index i) {\n",
-                        "      constexpr int V = decltype(lanes)::kCount;\n", phase.elements.values,
-                        phase.elements.stores, "    });\n");
+    loop = OnlyPools(k, phase)
+               ? absl::StrCat("    ForEachWide<kV, kPooledTogether>(grid, ", range, ", ",
+                              k.PacksFitText(), ", ", ElementBodyText(phase.elements), ");\n")
+               : ElementLoopText(k, range, k.PacksFitText(), phase.elements);
   }
   if (!rows) return loop;
   return absl::StrCat("    for (Index r = c.begin / ", length, "; r < c.end / ", length,

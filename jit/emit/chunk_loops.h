@@ -12,7 +12,7 @@ class Rings;
 
 /// The loops over a chunk's elements, and over its rows where the kernel folds them; "" where the
 /// phase stores nothing.
-std::string ElementsText(const KernelContext& k, const PhaseText& phase);
+std::string ElementsText(KernelContext& k, const PhaseText& phase);
 
 /// "{...}", a Cut of the dialect: how the kernel's elements are cut over ranks.
 std::string CutText(const KernelContext& k);

@@ -195,8 +195,9 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   const std::string body = absl::StrCat(BeginText(first), prologue, before_work,
                                         copies_.AreMessages() ? "  bool lost = false;\n" : "",
                                         copies, EnterText(), work, ExitText());
-  EmittedKernel kernel = KernelOf(k_.target.ranks_per_node(), k_.config.vec, k_.args,
+  EmittedKernel kernel = KernelOf(k_.target.ranks_per_node(), k_.vec, k_.args,
                                   k_.args.WithTensorLocals(body), k_.bytes);
+  kernel.bytes_in_flight = k_.bytes_in_flight;
   kernel.chunks = chunks;
   kernel.totals = expressions_.has_totals();
   kernel.rounds = rounds_.count() > 0;

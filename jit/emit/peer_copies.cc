@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "jit/emit/chunk_loops.h"
+#include "jit/expressions/element_loop.h"
 
 namespace coconet {
 namespace {
@@ -65,9 +66,12 @@ std::string PeerCopies::Text(const Rings& rings) {
   PhaseText phase;
   std::string sends;
   for (const Copy& copy : copies_) {
-    const std::string own = k_.args.Own(k_.table.of[copy.operand], k_.type(copy.operand).dtype);
-    absl::StrAppend(&phase.elements.stores, "      Store<kCached>(", copy.name, ".to + i, Load<V>(",
-                    own, " + i));\n");
+    const DType dtype = k_.type(copy.operand).dtype;
+    const std::string own = k_.args.Own(k_.table.of[copy.operand], dtype),
+                      fetched = phase.elements.Fetch(absl::StrCat("Fetch<V>(", own, " + i)"),
+                                                     static_cast<int64_t>(SizeOf(dtype)));
+    absl::StrAppend(&phase.elements.stores, "      Store<kCached>(", copy.name, ".to + i, ValueOf(",
+                    fetched, "));\n");
     absl::StrAppend(&sends, "    SendChunk(grid, ", copy.name, ", c, ", k_.args.At("n"), ");\n");
   }
   const std::string chunks =
@@ -97,7 +101,8 @@ BulkText BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText&
     for (int buffer : k.table.push_targets.at(id)) {
       phase.bytes_per_element +=
           (1 + k.target.ranks_per_node()) * static_cast<int64_t>(SizeOf(dtype));
-      absl::StrAppend(&text.of_chunk, "    CopyToAll<", k.StoreMode(buffer), ", kV>(grid, bulk, ",
+      absl::StrAppend(&text.of_chunk, "    CopyToAll<", k.StoreMode(buffer), ", kV, ",
+                      PacksInFlight(k, static_cast<int64_t>(SizeOf(dtype))), ">(grid, bulk, ",
                       k.args.Peers(buffer, dtype), ", ", own, ", c);\n");
     }
   }

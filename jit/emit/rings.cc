@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "jit/emit/chunk_loops.h"
+#include "jit/expressions/element_loop.h"
 
 namespace coconet {
 namespace {
@@ -71,9 +72,8 @@ std::string Rings::HopsText(bool gathered, const PhaseText& phase) {
   const std::string chunks = absl::StrCat(
       "    if (!", ForChunksText(k_, "cut", k_.by_place ? "slice" : "from", "node"), "    if (",
       gathered ? "" : "hop > 0 && ", "!AwaitHop(sync, grid, ", flag, ")) return false;\n",
-      "    ForEach<kV>(grid, c.begin, c.end, true, [&](auto lanes, Index i) {\n",
-      "      constexpr int V = decltype(lanes)::kCount;\n", phase.elements.stores, "    });\n",
-      "    PassOn(sync, grid, ", flag, ");\n    return true;\n  })) return;\n");
+      ElementLoopText(k_, "c.begin, c.end", "true", phase.elements), "    PassOn(sync, grid, ",
+      flag, ");\n    return true;\n  })) return;\n");
   const std::string of_nodes =
       k_.by_place ? absl::StrCat("  for (int node = 0; node < p.nodes; ++node) {\n",
                                  "    const int slice = node * kRanks + from;\n", chunks, "  }\n")
@@ -91,10 +91,14 @@ std::string Rings::PartialsText() {
   PhaseText phase{.on_slices = true};
   for (const Partials& ring : partials_) {
     const TensorType& operand = k_.type(k_.Crossing(ring.reduced));
+    const std::string fetched =
+        phase.elements.Fetch(absl::StrCat("FetchHop<V>(", ring.name, ", i, hop == 0)"),
+                             static_cast<int64_t>(SizeOf(operand.dtype)) +
+                                 static_cast<int64_t>(SizeOf(ComputedIn(operand.dtype))));
     absl::StrAppend(&phase.elements.stores, "      Store<", k_.StoreMode(ring.buffer), ">(",
-                    ring.name, ".next + i, hop == 0 ? Load<V>(", ring.name,
-                    ".own + i) : ", LoadFrom(As<ReduceScatter>(k_.g, ring.reduced)->kind), "<V>(",
-                    ring.name, ", i));\n");
+                    ring.name, ".next + i, ",
+                    ReducedText(As<ReduceScatter>(k_.g, ring.reduced)->kind), "(", fetched,
+                    "));\n");
     k_.bytes +=
         3 * NumElements(operand.shape) * static_cast<int64_t>(SizeOf(ComputedIn(operand.dtype)));
   }
@@ -106,8 +110,13 @@ std::string Rings::PassedOnText() {
   if (!PassesOn()) return "";
   PhaseText phase{.on_slices = true};
   for (int buffer : gathered_) {
-    absl::StrAppend(&phase.elements.stores, "      CopyOn<", k_.StoreMode(buffer), ", V>(sync, ",
-                    k_.args.Peers(buffer, k_.table.buffers[buffer].dtype), ", i);\n");
+    const DType dtype = k_.table.buffers[buffer].dtype;
+    const std::string peers = k_.args.Peers(buffer, dtype),
+                      fetched =
+                          phase.elements.Fetch(absl::StrCat("FetchOwn<V>(sync, ", peers, ", i)"),
+                                               static_cast<int64_t>(SizeOf(dtype)));
+    absl::StrAppend(&phase.elements.stores, "      CopyOn<", k_.StoreMode(buffer), ">(sync, ",
+                    peers, ", i, ", fetched, ");\n");
   }
   return HopsText(true, phase);
 }

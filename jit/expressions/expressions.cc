@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "jit/expressions/element_loop.h"
 #include "jit/expressions/folds.h"
 #include "jit/expressions/operations.h"
 
@@ -136,10 +137,10 @@ absl::StatusOr<std::string> Expressions::TextOf(PhaseText* phase, Wanted& wanted
       return is_element ? absl::StrCat("Splat<V>(Get(", name, ", 0))") : name;
     }
     case Source::kMemory:
-      if (is_element) return loads_.Element(*phase, id);
+      if (is_element) return loads_.Element(*phase, *wanted.pass, id);
       return wanted.form == Form::kRow ? loads_.Row(id) : loads_.Scalar(id);
     case Source::kCollective:
-      return loads_.Collective(*phase, id);
+      return loads_.Collective(*phase, *wanted.pass, id);
     case Source::kView:
       return ViewOf(phase, wanted);
     case Source::kRowFold:
@@ -173,7 +174,7 @@ absl::StatusOr<std::string> Expressions::ViewOf(PhaseText* phase, const Wanted& 
     const NodeId value = k_.u.Value(operand);
     computed[value] = *NameOf(phase, {Form::kElement, value, wanted.pass});
   }
-  return loads_.View(*phase, wanted.id, computed);
+  return loads_.View(*phase, *wanted.pass, wanted.id, computed);
 }
 
 /// Loops over the row's elements before they are looped over for what depends on the result.
@@ -182,10 +183,10 @@ std::string Expressions::RowFold(PhaseText* phase, Wanted& wanted) {
       *NameOf(phase, {Form::kElement, k_.u.Value(wanted.operands[0]), &wanted.loop});
   const auto [name, declaration] = Accumulator(k_, wanted.id);
   const std::string length = k_.args.At("row_length");
-  absl::StrAppend(&phase->row_values, "    ", declaration, "    ForEach<kV>(grid, r * ", length,
-                  ", (r + 1) * ", length, ", ", k_.PacksFitText(), ", [&](auto lanes, Index i) {\n",
-                  "      constexpr int V = decltype(lanes)::kCount;\n", wanted.loop.values,
-                  "      Accumulate(", name, ", ", element, ");\n    });\n");
+  absl::StrAppend(&wanted.loop.stores, "      Accumulate(", name, ", ", element, ");\n");
+  absl::StrAppend(&phase->row_values, "    ", declaration,
+                  ElementLoopText(k_, absl::StrCat("r * ", length, ", (r + 1) * ", length),
+                                  k_.PacksFitText(), wanted.loop));
   return FromTotal(k_, wanted.id, absl::StrCat("Total(grid, ", name, ")"));
 }
 

@@ -1,8 +1,11 @@
 #include "jit/expressions/kernel_context.h"
 
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/prologue.h"
+#include "jit/config/launch_shapes.h"
 
 namespace coconet {
 
@@ -26,6 +29,7 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       over_tensors(absl::c_any_of(u.units[unit].nodes, [&](NodeId id) { return u.each[id]; })),
       args(table.each, over_tensors) {
   FindTraits();
+  vec = VecOf(config, WidestElement());
   if (NeedsPlace()) args.CallOwnIndex("place");
 }
 
@@ -61,6 +65,20 @@ void KernelContext::FindTraits() {
                        return Is<AllGather>(g, id) && !phase.on_slices;
                      });
   }
+}
+
+int KernelContext::WidestElement() const {
+  size_t widest = 1;
+  const auto add = [&](NodeId id) {
+    if (!type(id).shape.empty()) widest = std::max(widest, SizeOf(type(id).dtype));
+  };
+  for (NodeId id : nodes()) {
+    if (IsStore(g, id) || Communicates(g, id) || table.of[id] >= 0) add(id);
+    for (NodeId input : g.nodes[id].inputs) {
+      if (!InUnit(u.Value(input))) add(u.Value(input));
+    }
+  }
+  return static_cast<int>(widest);
 }
 
 absl::Status KernelContext::Check() const {

@@ -100,14 +100,18 @@ struct KernelContext {
   bool reads_gathered = false;
   int last_gathering = -1;  // phase
   int64_t row_length = 1;
+  int vec = 1;  // elements of a pack: VecOf (launch_shapes.h)
 
   // So far:
   Arguments args;
-  int64_t bytes = 0;  // that the kernel loads and stores; of one tensor
-  int named = 0;      // values, scalars, maps and accumulators
+  int64_t bytes = 0;            // that the kernel loads and stores; of one tensor
+  int64_t bytes_in_flight = 0;  // EmittedKernel::bytes_in_flight
+  int named = 0;                // values, scalars, maps and accumulators
 
  private:
   void FindTraits();
+  /// The bytes of the widest element that the kernel loads or stores.
+  int WidestElement() const;
 };
 
 }  // namespace coconet

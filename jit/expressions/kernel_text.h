@@ -20,9 +20,12 @@ struct EmittedKernel {
   std::vector<Arg> args;
   std::vector<Arg> tensor_args;  // the row of its table for this tensor of a list
   int64_t bytes = 0;             // that rank 0 loads and stores; of one tensor
-  int64_t chunks = 0;            // that have flags; of one tensor
-  bool totals = false;           // it adds something up over all tensors
-  bool rounds = false;           // blocks or ranks meet for sums in the middle of its work
+  /// That a thread loads before it uses the first: in that of the kernel's loops which loads the
+  /// fewest. 0: its loops load nothing ahead.
+  int64_t bytes_in_flight = 0;
+  int64_t chunks = 0;   // that have flags; of one tensor
+  bool totals = false;  // it adds something up over all tensors
+  bool rounds = false;  // blocks or ranks meet for sums in the middle of its work
 };
 
 /// The kernel of unit `unit` of `units`, to be step `step` of the plan.

@@ -42,14 +42,14 @@ TensorType SpreadOverRows(TensorType indices, const TensorType& table, const Gat
 
 }  // namespace
 
-absl::string_view LoadFrom(ReduceKind kind) {
+absl::string_view ReducedText(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::kSum:
-      return "LoadSum";
+      return "Summed";
     case ReduceKind::kMax:
-      return "LoadMax";
+      return "Greatest";
     case ReduceKind::kMin:
-      return "LoadMin";
+      return "Least";
   }
   CC_CHECK(false);
 }
@@ -79,13 +79,20 @@ std::string Loads::MapField(const StoredMap& map, const TensorType& stored, std:
   return field;
 }
 
-std::string Loads::Mapped(const StoredMap& map, const TensorType& stored, std::string base) {
-  if (map.identity) return absl::StrCat("Load<V>(", base, " + i)");
+std::string Loads::Fetched(PassText& pass, const std::string& place, DType dtype) {
+  return absl::StrCat(
+      "ValueOf(",
+      pass.Fetch(absl::StrCat("Fetch<V>(", place, ")"), static_cast<int64_t>(SizeOf(dtype))), ")");
+}
+
+std::string Loads::Mapped(PassText& pass, const StoredMap& map, const TensorType& stored,
+                          std::string base) {
+  if (map.identity) return Fetched(pass, base + " + i", stored.dtype);
   const std::string field = MapField(map, stored, &base);
   return absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")");
 }
 
-absl::StatusOr<std::string> Loads::Element(PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::Element(PhaseText& phase, PassText& pass, NodeId id) {
   const int buffer = k_.table.of[id];
   CC_CHECK(buffer >= 0);
   const TensorType& t = k_.type(id);
@@ -97,11 +104,11 @@ absl::StatusOr<std::string> Loads::Element(PhaseText& phase, NodeId id) {
         absl::StrCat("emit: ", NodeText(k_.g, id), " is sliced, and read over the whole tensor"));
   }
   if (t.shape == k_.space.shape)
-    return absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)");
-  return Mapped(StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
+    return Fetched(pass, absl::StrCat(base, sliced ? " + (i - c.shift)" : " + i"), t.dtype);
+  return Mapped(pass, StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
 }
 
-absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, PassText& pass, NodeId id) {
   const NodeId operand = k_.Operand(id);
   const TensorType& t = k_.type(operand);
   if (!phase.on_slices) return Misplaced(id, "over the whole tensor");
@@ -109,12 +116,12 @@ absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId i
   const Op& view = k_.g.nodes[id].op;
   // The parts of both lie alike, wherever they begin.
   if (!MovesElements(view, k_.type(id).shape, t.shape))
-    return absl::StrCat("Load<V>(", base, " + (i - c.shift))");
+    return Fetched(pass, base + " + (i - c.shift)", t.dtype);
   if (t.layout.owned())
-    return Mapped(ViewMapOf(view, t.shape, k_.type(id).shape), t, std::move(base));
+    return Mapped(pass, ViewMapOf(view, t.shape, k_.type(id).shape), t, std::move(base));
   // A part of one element along the sliced dimension is not broadcast along it.
   if (As<Expand>(k_.g, id) != nullptr)
-    return Mapped(StoredMapOf(t, k_.type(id).shape, k_.target.ranks), t, std::move(base));
+    return Mapped(pass, StoredMapOf(t, k_.type(id).shape, k_.target.ranks), t, std::move(base));
   const TensorSlicing cut = SlicingOf(t, k_.target.ranks);
   Shape stored = t.shape;
   stored[t.layout.dim] = cut.slicing.per;
@@ -122,10 +129,10 @@ absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, NodeId i
   map.identity = false;
   map.elements_per_rank = cut.slicing.per * cut.inner;
   map.shift = cut.slicing.shift * cut.inner;
-  return Mapped(map, t, std::move(base));
+  return Mapped(pass, map, t, std::move(base));
 }
 
-absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
+absl::StatusOr<std::string> Loads::View(PhaseText& phase, PassText& pass, NodeId id,
                                         const std::map<NodeId, std::string>& computed) {
   const NodeId operand = k_.Operand(id);
   const TensorType& t = k_.type(operand);
@@ -137,17 +144,18 @@ absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
   if (const auto* bag = As<EmbeddingBag>(k_.g, id); bag != nullptr) return Pooled(id, *bag);
   std::string base = k_.args.Own(k_.table.of[operand], t.dtype);
   const auto* gather = As<Gather>(k_.g, id);
-  if (gather == nullptr && t.layout.sliced()) return ViewOfSlices(phase, id);
+  if (gather == nullptr && t.layout.sliced()) return ViewOfSlices(phase, pass, id);
   if (gather == nullptr)
-    return Mapped(ViewMapOf(k_.g.nodes[id].op, t.shape, k_.type(id).shape), t, std::move(base));
+    return Mapped(pass, ViewMapOf(k_.g.nodes[id].op, t.shape, k_.type(id).shape), t,
+                  std::move(base));
 
   ASSIGN_OR_RETURN(const std::string indices, [&]() -> absl::StatusOr<std::string> {
     const NodeId chosen = k_.Operand(id, 1);
     if (const auto name = computed.find(chosen); name != computed.end()) return name->second;
-    if (k_.type(chosen).shape == k_.space.shape) return Element(phase, chosen);
+    if (k_.type(chosen).shape == k_.space.shape) return Element(phase, pass, chosen);
     const TensorType spread = SpreadOverRows(k_.type(chosen), t, *gather);
     const std::string from = k_.args.Own(k_.table.of[chosen], spread.dtype);
-    return Mapped(StoredMapOf(spread, k_.space.shape, k_.target.ranks), spread, from);
+    return Mapped(pass, StoredMapOf(spread, k_.space.shape, k_.target.ranks), spread, from);
   }());
   const TableRows rows = RowsOf(*gather, t, k_.type(id).shape, k_.target.ranks);
   const std::string map = MapField(rows.map, t, &base);
@@ -266,55 +274,57 @@ std::string Loads::Scalar(NodeId id) {
   return absl::StrCat("Load<1>(", k_.args.Own(k_.table.of[id], k_.type(id).dtype), ")");
 }
 
-absl::StatusOr<std::string> Loads::Collective(PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::Collective(PhaseText& phase, PassText& pass, NodeId id) {
   using Result = absl::StatusOr<std::string>;
   return std::visit(Match{[&](const AllReduce& op) -> Result {
                             return phase.on_slices ? Misplaced(id, "on slices")
-                                                   : Reduction(phase, id, op.kind);
+                                                   : Reduction(phase, pass, id, op.kind);
                           },
                           [&](const ReduceScatter& op) -> Result {
-                            return phase.on_slices ? Reduction(phase, id, op.kind)
+                            return phase.on_slices ? Reduction(phase, pass, id, op.kind)
                                                    : Misplaced(id, "over the whole tensor");
                           },
-                          [&](const AllGather&) -> Result { return Gathered(phase, id); },
-                          [&](const AllToAll&) -> Result { return Exchanged(phase, id); },
+                          [&](const AllGather&) -> Result { return Gathered(phase, pass, id); },
+                          [&](const AllToAll&) -> Result { return Exchanged(phase, pass, id); },
                           [&]<class T>(const T&) -> Result
                             requires(kRow<T>.role != Role::kCollective)
                           { return Misplaced(id, "in the kernel that communicates it"); }},
                           k_.g.nodes[id].op);
 }
 
-absl::StatusOr<std::string> Loads::Gathered(PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::Gathered(PhaseText& phase, PassText& pass, NodeId id) {
   if (phase.on_slices) return Misplaced(id, "on slices, in the kernel that gathers it");
   phase.reads_gathered = true;
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
-  return absl::StrCat("Load<V>(", k_.args.Own(k_.table.push_targets.at(id)[0], k_.type(id).dtype),
-                      " + i)");
+  const DType dtype = k_.type(id).dtype;
+  return Fetched(pass, k_.args.Own(k_.table.push_targets.at(id)[0], dtype) + " + i", dtype);
 }
 
-absl::StatusOr<std::string> Loads::Exchanged(PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::Exchanged(PhaseText& phase, PassText& pass, NodeId id) {
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
   const DType dtype = k_.type(id).dtype;
   if (k_.IsExchanged(id)) {
     if (!phase.arriving) return Misplaced(id, "before it arrives");
-    return absl::StrCat("Load<V>(", k_.args.Own(k_.table.push_targets.at(id)[0], dtype),
-                        " + (i - c.shift))");
+    return Fetched(pass, k_.args.Own(k_.table.push_targets.at(id)[0], dtype) + " + (i - c.shift)",
+                   dtype);
   }
   const NodeId operand = k_.Operand(id);
   if (k_.InUnit(operand) || k_.table.of[operand] < 0 || !phase.on_slices)
     return Misplaced(id, "on a value that is not in memory");
-  return absl::StrCat("Load<V>(", k_.args.Peers(k_.table.of[operand], dtype),
-                      "[from] + (i - c.there))");
+  return Fetched(pass, k_.args.Peers(k_.table.of[operand], dtype) + "[from] + (i - c.there)",
+                 dtype);
 }
 
-absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, NodeId id, ReduceKind kind) {
+absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, PassText& pass, NodeId id,
+                                             ReduceKind kind) {
   const NodeId operand = k_.Crossing(id);
   if (k_.InUnit(operand) || k_.table.of[operand] < 0)
     return Misplaced(id, "on a value that is not in memory");
-  phase.CountLoad(NodeText(k_.g, id), k_.target.ranks_per_node() * Bytes(operand));
-  const absl::string_view load = LoadFrom(kind);
+  const int64_t bytes = k_.target.ranks_per_node() * Bytes(operand);
+  phase.CountLoad(NodeText(k_.g, id), bytes);
   const auto sum = [&](const std::string& from) {
-    return InRange(k_.type(id).dtype, absl::StrCat(load, "<V>(", from, ", i)"));
+    const std::string fetched = pass.Fetch(absl::StrCat("FetchAll<V>(", from, ", i)"), bytes);
+    return InRange(k_.type(id).dtype, absl::StrCat(ReducedText(kind), "(", fetched, ")"));
   };
   if (const auto ring = rings_.find(id); ring != rings_.end()) return sum(ring->second);
   const DType dtype = k_.type(operand).dtype;

@@ -23,33 +23,38 @@ class Loads {
   /// ReduceScatter `id` takes what `ring` has, a Ring of the dialect.
   void ReduceAround(NodeId id, std::string ring) { rings_[id] = std::move(ring); }
 
+  /// Loads of elements are issued by `pass` before values are used, where they depend on no value.
   /// Internal when the kernel's phases do not allow it, which Fuse refuses.
-  absl::StatusOr<std::string> Element(PhaseText& phase, NodeId id);
+  absl::StatusOr<std::string> Element(PhaseText& phase, PassText& pass, NodeId id);
   std::string Row(NodeId id);
   std::string Scalar(NodeId id);
   /// An element of a view of the unit, from its operands in memory and those that the kernel
   /// computes, by value: their names.
-  absl::StatusOr<std::string> View(PhaseText& phase, NodeId id,
+  absl::StatusOr<std::string> View(PhaseText& phase, PassText& pass, NodeId id,
                                    const std::map<NodeId, std::string>& computed);
   /// What a collective of the unit brings to this rank.
-  absl::StatusOr<std::string> Collective(PhaseText& phase, NodeId id);
+  absl::StatusOr<std::string> Collective(PhaseText& phase, PassText& pass, NodeId id);
 
   /// The index in its storage of a value that each row has one of.
   std::string RowOffset(NodeId id);
 
  private:
   /// An element of a transpose, reshape or slice whose operand is sliced, and in memory.
-  absl::StatusOr<std::string> ViewOfSlices(const PhaseText& phase, NodeId id);
-  absl::StatusOr<std::string> Gathered(PhaseText& phase, NodeId id);
-  absl::StatusOr<std::string> Exchanged(PhaseText& phase, NodeId id);
-  absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
+  absl::StatusOr<std::string> ViewOfSlices(const PhaseText& phase, PassText& pass, NodeId id);
+  absl::StatusOr<std::string> Gathered(PhaseText& phase, PassText& pass, NodeId id);
+  absl::StatusOr<std::string> Exchanged(PhaseText& phase, PassText& pass, NodeId id);
+  absl::StatusOr<std::string> Reduction(PhaseText& phase, PassText& pass, NodeId id,
+                                        ReduceKind kind);
+  /// The value of what `pass` loads from `place`, an address of elements of `dtype`.
+  std::string Fetched(PassText& pass, const std::string& place, DType dtype);
   /// The elements of a concat.
   absl::StatusOr<std::string> Joined(const PhaseText& phase, NodeId id, const Concat& op);
   /// The elements of an embedding bag.
   std::string Pooled(NodeId id, const EmbeddingBag& bag);
   /// "BEGIN, COUNT" of the rows, `extent` along `dim`, that this rank has of a table.
   std::string OwnRows(const TensorType& table, int dim, const std::string& extent, int number);
-  std::string Mapped(const StoredMap& map, const TensorType& stored, std::string base);
+  std::string Mapped(PassText& pass, const StoredMap& map, const TensorType& stored,
+                     std::string base);
   /// The map's argument, and its base moved to where the rank's storage of `stored` begins.
   std::string MapField(const StoredMap& map, const TensorType& stored, std::string* base);
   int64_t Bytes(NodeId id) const { return static_cast<int64_t>(SizeOf(k_.type(id).dtype)); }
@@ -60,7 +65,7 @@ class Loads {
   std::map<NodeId, std::string> rings_;    // ReduceAround
 };
 
-/// "LoadSum", "LoadMax", "LoadMin" of the dialect.
-absl::string_view LoadFrom(ReduceKind kind);
+/// "Summed", "Greatest", "Least" of the dialect: of elements of all ranks that were fetched.
+absl::string_view ReducedText(ReduceKind kind);
 
 }  // namespace coconet

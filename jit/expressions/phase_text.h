@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/ir/graph.h"
 
 namespace coconet {
@@ -12,8 +14,20 @@ namespace coconet {
 /// The body of one loop over elements while it is being written. All loads come before all stores:
 /// an update may not be seen by what reads the value before the step.
 struct PassText {
-  std::string values{}, stores{};         // statements
-  std::map<NodeId, std::string> names{};  // of values
+  std::string fetches{}, values{}, stores{};  // statements
+  std::map<NodeId, std::string> names{};      // of values
+  std::vector<std::string> fetched{};         // names of what `fetches` declares
+  int64_t fetched_bytes = 0;                  // by `fetches`, per element
+
+  /// Adds a load of `bytes` bytes per element that is issued before any value is used, and returns
+  /// its name. `fetch` depends on the place alone, not on other values.
+  std::string Fetch(const std::string& fetch, int64_t bytes) {
+    const std::string name = absl::StrCat("x", fetched.size());
+    absl::StrAppend(&fetches, "      const auto ", name, " = ", fetch, ";\n");
+    fetched.push_back(name);
+    fetched_bytes += bytes;
+    return name;
+  }
 };
 
 /// The text of one phase of a kernel while it is being written: for each row (where the kernel

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "jit/config/collective_step.h"
+#include "jit/config/launch_shapes.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/exchanged_dims.h"
 
@@ -77,6 +78,11 @@ std::vector<Arg> BlockWords(const CollectiveStep::Exchanged& x, bool before) {
   return words;
 }
 
+/// How many packs of a copy a thread begins before it finishes the first.
+int PacksOfCopy(DType dtype, const Config& config) {
+  return PacksToFetch(static_cast<int64_t>(SizeOf(dtype)) * config.vec, config.unroll);
+}
+
 /// The kernel that moves between `storage`, the rank's part before the exchange where it packs,
 /// else after it, and `blocks`, one for each rank.
 EmittedKernel BlocksKernel(const TensorType& type, const CollectiveStep::Exchanged& x, bool pack,
@@ -92,8 +98,8 @@ EmittedKernel BlocksKernel(const TensorType& type, const CollectiveStep::Exchang
   const std::string own = args.Own(storage, type.dtype), other = args.Own(blocks, type.dtype);
   const std::string body =
       absl::StrCat("  const int rank = int(p.rank);\n", args.LocalsText(), "  MoveBlocks<kV, ",
-                   pack ? "true" : "false", ">(grid, ", own, ", ", other, ", ", shape,
-                   ", kRanks, rank, ", whole, " != 0);\n");
+                   PacksOfCopy(type.dtype, config), ", ", pack ? "true" : "false", ">(grid, ", own,
+                   ", ", other, ", ", shape, ", kRanks, rank, ", whole, " != 0);\n");
   return KernelOf(ranks, config.vec, args, body,
                   2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)) /
                       (piece == nullptr ? 1 : piece->of));
@@ -165,8 +171,9 @@ EmittedKernel ColumnsKernel(const TensorType& type, int64_t rows, const Piece& p
       "packed", length % config.vec == 0 && piece.begin % config.vec == 0 && run % config.vec == 0);
   const std::string own = args.Own(storage, type.dtype), other = args.Own(block, type.dtype);
   const std::string body =
-      absl::StrCat(args.LocalsText(), "  MoveColumns<kV, ", pack ? "true" : "false", ">(grid, ",
-                   own, ", ", other, ", ", columns, ", ", whole, " != 0);\n");
+      absl::StrCat(args.LocalsText(), "  MoveColumns<kV, ", PacksOfCopy(type.dtype, config), ", ",
+                   pack ? "true" : "false", ">(grid, ", own, ", ", other, ", ", columns, ", ",
+                   whole, " != 0);\n");
   return KernelOf(ranks, config.vec, args, body,
                   2 * rows * run * static_cast<int64_t>(SizeOf(type.dtype)));
 }

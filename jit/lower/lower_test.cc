@@ -375,7 +375,7 @@ TEST(Lower, LoadsEverythingBeforeItStoresAnything) {
       "a = 2 * g\nupdate(m, a)\nupdate(d, m - a)\n",
       "fuse(C)");
   const std::string source = Lower(s, {}, 1)->source;
-  EXPECT_GT(source.find("Store<"), source.rfind("Load<V>")) << source;
+  EXPECT_GT(source.find("Store<"), source.rfind("Fetch<V>")) << source;
 }
 
 TEST(Lower, TakesLongChainsOfScalars) {

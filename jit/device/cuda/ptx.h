@@ -6,7 +6,11 @@
 
 #define CC_DEVICE static __device__ __forceinline__
 #define CC_MEMBER __device__
+/// A function that is not inlined, since it is called rarely.
+#define CC_RARE static __device__ __noinline__
 #define CC_UNROLL _Pragma("unroll")
+/// Behind the parameters of a lambda: it is inlined.
+#define CC_INLINE __attribute__((always_inline))
 /// A loop of few turns: not to be unrolled, for the sake of registers.
 #define CC_ROLLED _Pragma("unroll 1")
 /// An array in shared memory; one per place in the source.
@@ -46,15 +50,88 @@ CC_DEVICE unsigned long long HighProduct(unsigned long long a, unsigned long lon
 
 // ---- Memory -----------------------------------------------------------------------------------
 
-/// 16 bytes at once, 16-byte aligned.
-CC_DEVICE uint4 Load16(const void* p) { return *static_cast<const uint4*>(p); }
-CC_DEVICE void Store16(void* p, uint4 v) { *static_cast<uint4*>(p) = v; }
-/// The same for data that is not read again soon.
-CC_DEVICE void Store16Stream(void* p, uint4 v) {
-  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
-               "r"(v.w)
+/// Loads a word of global memory. The compiler keeps these loads in the order of the text, and
+/// before stores that follow them; so several are on their way before the first is used.
+CC_DEVICE void FetchWord(const unsigned char* p, unsigned char& x) {
+  unsigned byte;
+  asm volatile("ld.global.u8 %0, [%1];" : "=r"(byte) : "l"(p) : "memory");
+  x = static_cast<unsigned char>(byte);
+}
+CC_DEVICE void FetchWord(const unsigned short* p, unsigned short& x) {
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(x) : "l"(p) : "memory");
+}
+CC_DEVICE void FetchWord(const unsigned* p, unsigned& x) {
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+}
+CC_DEVICE void FetchWord(const uint2* p, uint2& x) {
+  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(p) : "memory");
+}
+CC_DEVICE void FetchWord(const uint4* p, uint4& x) {
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(p)
                : "memory");
 }
+/// A word of global memory is loaded or stored at once, and aligned to its size.
+template <class Word>
+CC_DEVICE Word LoadWord(const Word* p) {
+  Word x;
+  FetchWord(p, x);
+  return x;
+}
+CC_DEVICE void StoreWord(unsigned char* p, unsigned char x) { *p = x; }
+CC_DEVICE void StoreWord(unsigned short* p, unsigned short x) { *p = x; }
+CC_DEVICE void StoreWord(unsigned* p, unsigned x) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+CC_DEVICE void StoreWord(uint2* p, uint2 x) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(x.x), "r"(x.y) : "memory");
+}
+CC_DEVICE void StoreWord(uint4* p, uint4 x) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(x.x), "r"(x.y), "r"(x.z),
+               "r"(x.w)
+               : "memory");
+}
+/// The same for data that is not read again soon.
+CC_DEVICE void StoreWordStream(unsigned char* p, unsigned char x) { *p = x; }
+CC_DEVICE void StoreWordStream(unsigned short* p, unsigned short x) { *p = x; }
+CC_DEVICE void StoreWordStream(unsigned* p, unsigned x) {
+  asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+CC_DEVICE void StoreWordStream(uint2* p, uint2 x) {
+  asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(x.x), "r"(x.y) : "memory");
+}
+CC_DEVICE void StoreWordStream(uint4* p, uint4 x) {
+  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(x.x), "r"(x.y), "r"(x.z),
+               "r"(x.w)
+               : "memory");
+}
+/// kCount words at any address, by loads of the aligned words that have a part of them.
+template <int kCount>
+struct WordsAt {
+  unsigned word[kCount];
+};
+/// The 4 bytes from `p` on, of which only those in the aligned word of `p` are defined.
+CC_DEVICE unsigned LoadWordAround(const void* p) {
+  const auto address = reinterpret_cast<unsigned long long>(p);
+  return LoadWord(reinterpret_cast<const unsigned*>(address & ~3ull)) >>
+         8 * (static_cast<unsigned>(address) % 4);
+}
+template <int kCount>
+CC_DEVICE void LoadWordsAt(const void* p, WordsAt<kCount>& words) {
+  const auto address = reinterpret_cast<unsigned long long>(p);
+  const auto* const from = reinterpret_cast<const unsigned*>(address & ~3ull);
+  const unsigned behind = static_cast<unsigned>(address) % 4;
+  unsigned low = LoadWord(from);
+  CC_UNROLL for (int i = 0; i < kCount; ++i) {
+    const unsigned high = i + 1 < kCount || behind != 0 ? LoadWord(from + i + 1) : 0u;
+    words.word[i] = __funnelshift_r(low, high, 8 * behind);
+    low = high;
+  }
+}
+
+/// Stores 16 bytes of any memory at once, 16-byte aligned.
+CC_DEVICE void Store16(void* p, uint4 v) { *static_cast<uint4*>(p) = v; }
 
 CC_DEVICE void StoreRelease(unsigned* flag, unsigned value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
@@ -99,11 +176,42 @@ CC_DEVICE float FloatOfHalf(unsigned short bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
   return value;
 }
-/// Rounds to nearest, ties to even.
+/// Rounds to nearest, ties to even. A NaN becomes 0x7fff, whatever its sign and payload.
 CC_DEVICE unsigned short HalfOfFloat(float value) {
   unsigned short bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
+}
+/// The same of two values, the first in the low half.
+CC_DEVICE unsigned HalvesOfFloats(float low, float high) {
+  unsigned bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+/// The same in bf16.
+CC_DEVICE unsigned short BF16OfFloat(float value) {
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+CC_DEVICE unsigned BF16sOfFloats(float low, float high) {
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+/// a * b + c, rounded once.
+CC_DEVICE float FusedMultiplyAdd(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+/// 1 / x and 1 / sqrt(x) with relative errors of at most 2^-23 and 2^-22.9 (PTX ISA, rcp and
+/// rsqrt); subnormal operands and results are zeros.
+CC_DEVICE float ApproximateReciprocal(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+CC_DEVICE float ApproximateRsqrt(float x) {
+  float r;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
 }
 
 }  // namespace coconet

@@ -115,20 +115,20 @@ CC_DEVICE bool DrainBulk(const Grid& grid, BulkRing<kRanks>& ring) {
 
 /// Begins to copy chunk `c` of this rank's slice, stored at `from`, to its place on all ranks: in
 /// bulk if source and destinations are 16-byte aligned, until DrainBulk. `ranks` stays where it is.
-template <bool kStream, int V, int kRanks, class T>
+template <bool kStream, int V, int U, int kRanks, class T>
 CC_DEVICE void CopyToAll(const Grid& grid, BulkRing<kRanks>& ring, T* const (&ranks)[kRanks],
                          const T* from, const Chunk& c) {
   const T* const source = from + (c.begin - c.shift);
   unsigned long long ends = reinterpret_cast<unsigned long long>(source);
   for (int r = 0; r < kRanks; ++r) ends |= reinterpret_cast<unsigned long long>(ranks[r] + c.begin);
-  if (!kCopiesInBulk || ends % 16 != 0) return CopyByPacks<kStream, V>(grid, ranks, from, c);
+  if (!kCopiesInBulk || ends % 16 != 0) return CopyByPacks<kStream, V, U>(grid, ranks, from, c);
   constexpr Index kBytes = sizeof(T);
   const Index bytes = (c.end - c.begin) * kBytes / 16 * 16;
   if (grid.ThreadId() == 0)
     CopyBytesToAll(ring, reinterpret_cast<char* const*>(ranks), c.begin * kBytes,
                    reinterpret_cast<const char*>(source), bytes);
   const Chunk rest{c.begin + bytes / kBytes, c.end, c.shift, c.id};
-  CopyByPacks<kStream, V>(grid, ranks, from, rest);
+  CopyByPacks<kStream, V, U>(grid, ranks, from, rest);
 }
 
 }  // namespace coconet

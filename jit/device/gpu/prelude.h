@@ -58,8 +58,9 @@ struct Grid {
 
 // ---- Packs: V values that one thread handles at once
 
+/// Aligned to its size, up to the 16 bytes of the widest access, so that it is stored at once.
 template <class T, int V>
-struct Pack {
+struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack {
   T d[V];
 };
 
@@ -100,9 +101,44 @@ template <class T, int V>
 CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) {
   CC_LANES(T, -a.d[i]);
 }
+
+// Quotients and roots of f32 are those of IEEE 754, rounded to nearest. The compiler's own branch
+// in each lane to what computes them for very large and very small operands; these branch once a
+// pack.
+
+/// Whether 2^-kRange <= x < 2^kRange.
+template <int kRange>
+CC_DEVICE bool IsModerate(float x) {
+  return (x >= __builtin_bit_cast(float, unsigned(127 - kRange) << 23)) &
+         (x < __builtin_bit_cast(float, unsigned(127 + kRange) << 23));
+}
+template <int V>
+CC_RARE Pack<float, V> RareQuotients(Pack<float, V> a, Pack<float, V> b) {
+  CC_LANES(float, a.d[i] / b.d[i]);
+}
+/// By Newton's method from approximate reciprocals. Remainders a - b q are exact if they are no
+/// subnormal numbers, and then the last correction rounds to nearest (P. Markstein, Computation of
+/// elementary functions on the IBM RISC System/6000 processor, 1990, theorem 8).
+template <int V>
+CC_DEVICE Pack<float, V> Quotients(Pack<float, V> a, Pack<float, V> b) {
+  Pack<float, V> q;
+  bool moderate = true;
+  CC_UNROLL for (int i = 0; i < V; ++i) {
+    float r = ApproximateReciprocal(b.d[i]);
+    r = FusedMultiplyAdd(r, FusedMultiplyAdd(-b.d[i], r, 1.0f), r);
+    float x = a.d[i] * r;
+    x = FusedMultiplyAdd(r, FusedMultiplyAdd(-b.d[i], x, a.d[i]), x);
+    q.d[i] = FusedMultiplyAdd(r, FusedMultiplyAdd(-b.d[i], x, a.d[i]), x);
+    moderate = moderate & IsModerate<50>(fabsf(b.d[i])) & IsModerate<50>(fabsf(q.d[i]));
+  }
+  return moderate ? q : RareQuotients(a, b);
+}
+
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
-  if constexpr (T(0.5) != T(0)) {
+  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {
+    return Quotients(a, b);
+  } else if constexpr (T(0.5) != T(0)) {
     CC_LANES(T, a.d[i] / b.d[i]);
   } else {  // integers: x / 0 is 0; the smallest / -1 wraps
     CC_LANES(T, b.d[i] == 0                       ? T(0)
@@ -179,66 +215,127 @@ CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) 
   CC_LANES(T, condition.d[i] != 0 ? a.d[i] : b.d[i]);
 }
 
-// ---- Memory: 16-byte accesses where the pack's size allows; `p` is aligned to min(pack, 16 bytes)
+// ---- Memory: accesses of the pack's size, up to 16 bytes; `p` is aligned to them
+
+/// What is loaded or stored at once.
+template <int kBytes>
+struct WordOfBytes {
+  using Type = uint4;
+};
+template <>
+struct WordOfBytes<8> {
+  using Type = uint2;
+};
+template <>
+struct WordOfBytes<4> {
+  using Type = unsigned;
+};
+template <>
+struct WordOfBytes<2> {
+  using Type = unsigned short;
+};
+template <>
+struct WordOfBytes<1> {
+  using Type = unsigned char;
+};
+template <class T, int V>
+struct WordsOf {
+  using Word = typename WordOfBytes<int(sizeof(T)) * V>::Type;
+  static constexpr int kCount = int(sizeof(T)) * V / int(sizeof(Word));
+  Word word[kCount];
+};
 
 template <int V, class T>
 CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
-  Pack<T, V> r;
-  constexpr int kBytes = sizeof(T) * V;
-  if constexpr (kBytes % 16 == 0) {
-    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i) reinterpret_cast<uint4*>(&r)[i] =
-        Load16(reinterpret_cast<const uint4*>(p) + i);
-  } else {
-    CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = p[i];
-  }
-  return r;
-}
-/// Packs begin at multiples of their size.
-constexpr bool kPacksAnywhere = false;
-/// At any element.
-template <int V, class T>
-CC_DEVICE Pack<T, V> LoadLanesAnywhere(const T* p) {
-  if constexpr (sizeof(T) * V % 16 == 0) {
-    if (reinterpret_cast<u64>(p) % 16 == 0) return LoadLanes<V>(p);
-  }
-  CC_LANES(T, p[i]);
+  using W = WordsOf<T, V>;
+  W r;
+  CC_UNROLL for (int i = 0; i < W::kCount; ++i) r.word[i] =
+      LoadWord(reinterpret_cast<const typename W::Word*>(p) + i);
+  return __builtin_bit_cast(Pack<T, V>, r);
 }
 template <int V, class T>
 CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
-  constexpr int kBytes = sizeof(T) * V;
-  if constexpr (kBytes % 16 == 0) {
-    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
-        Store16(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&x)[i]);
-  } else {
-    CC_UNROLL for (int i = 0; i < V; ++i) p[i] = x.d[i];
-  }
+  using W = WordsOf<T, V>;
+  const W words = __builtin_bit_cast(W, x);
+  CC_UNROLL for (int i = 0; i < W::kCount; ++i)
+      StoreWord(reinterpret_cast<typename W::Word*>(p) + i, words.word[i]);
 }
 template <int V, class T>
 CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
-  constexpr int kBytes = sizeof(T) * V;
-  if constexpr (kBytes % 16 == 0) {
-    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
-        Store16Stream(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&x)[i]);
-  } else {
-    StoreLanes<V>(p, x);
-  }
+  using W = WordsOf<T, V>;
+  const W words = __builtin_bit_cast(W, x);
+  CC_UNROLL for (int i = 0; i < W::kCount; ++i)
+      StoreWordStream(reinterpret_cast<typename W::Word*>(p) + i, words.word[i]);
 }
 CC_DEVICE void StreamFence() {}  // the memory model treats streaming stores as ordinary stores
 
+/// Packs begin at multiples of their size.
+constexpr bool kPacksAnywhere = false;
+/// One lane, by a load of 4 bytes at least.
+template <class T>
+CC_DEVICE Pack<T, 1> LoadLane(const T* p) {
+  if constexpr (sizeof(T) < 4) {
+    return {{static_cast<T>(LoadWordAround(p))}};
+  } else {
+    return LoadLanes<1>(p);
+  }
+}
+
+/// At any element, by loads of 4 bytes at least.
+template <int V, class T>
+CC_DEVICE Pack<T, V> LoadLanesAnywhere(const T* p) {
+  constexpr int kBytes = int(sizeof(T)) * V;
+  if constexpr (V == 1) return LoadLane(p);
+  if (reinterpret_cast<u64>(p) % alignof(Pack<T, V>) == 0) return LoadLanes<V>(p);
+  if constexpr (sizeof(T) < 4 && kBytes >= 4) {
+    WordsAt<kBytes / 4> words;
+    LoadWordsAt(p, words);
+    return __builtin_bit_cast(Pack<T, V>, words);
+  } else {
+    CC_LANES(T, p[i]);
+  }
+}
+
+/// Lanes of global memory that are on their way: FetchLanes issues the loads, in the order of the
+/// text, Arrived returns the lanes.
+template <class T, int V>
+struct LanesAhead {
+  Pack<T, V> lanes;
+};
+template <int V, class T>
+CC_DEVICE LanesAhead<T, V> FetchLanes(const T* p) {
+  using W = WordsOf<T, V>;
+  W r;
+  CC_UNROLL for (int i = 0; i < W::kCount; ++i)
+      FetchWord(reinterpret_cast<const typename W::Word*>(p) + i, r.word[i]);
+  return {__builtin_bit_cast(Pack<T, V>, r)};
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> Arrived(const LanesAhead<T, V>& x) {
+  return x.lanes;
+}
+
+// ---- 16-bit floats: converted two at a time. NaNs of any sign and payload become 0x7fff.
+
 template <int V>
 CC_DEVICE Pack<float, V> FromBF16(Pack<unsigned short, V> x) {
-  CC_LANES(float, __builtin_bit_cast(float, static_cast<unsigned>(x.d[i]) << 16));
+  if constexpr (V == 1) {
+    return {{__builtin_bit_cast(float, unsigned(x.d[0]) << 16)}};
+  } else {
+    const auto pairs = __builtin_bit_cast(Pack<unsigned, V / 2>, x);
+    CC_LANES(float, __builtin_bit_cast(
+                        float, i % 2 == 0 ? pairs.d[i / 2] << 16 : pairs.d[i / 2] & 0xffff0000u));
+  }
 }
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
-  Pack<unsigned short, V> r;
-  CC_UNROLL for (int i = 0; i < V; ++i) {
-    const unsigned bits = __builtin_bit_cast(unsigned, x.d[i]);
-    const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    r.d[i] = static_cast<unsigned short>((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u
-                                                                            : rounded);
+  if constexpr (V == 1) {
+    return {{BF16OfFloat(x.d[0])}};
+  } else {
+    Pack<unsigned, V / 2> pairs;
+    CC_UNROLL for (int i = 0; i < V; i += 2) pairs.d[i / 2] = BF16sOfFloats(x.d[i], x.d[i + 1]);
+    return __builtin_bit_cast(Pack<unsigned short, V>, pairs);
   }
-  return r;
 }
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
@@ -257,7 +354,13 @@ CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
 }
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
-  CC_LANES(unsigned short, HalfOfFloat(x.d[i]));
+  if constexpr (V == 1) {
+    return {{HalfOfFloat(x.d[0])}};
+  } else {
+    Pack<unsigned, V / 2> pairs;
+    CC_UNROLL for (int i = 0; i < V; i += 2) pairs.d[i / 2] = HalvesOfFloats(x.d[i], x.d[i + 1]);
+    return __builtin_bit_cast(Pack<unsigned short, V>, pairs);
+  }
 }
 
 // ---- Flags ------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ CC_DEVICE void BringSlab(const Grid& grid, const TileOperand<T>& from, Index k, 
       Pack<T, kPiece> values;
       CC_UNROLL for (int i = 0; i < kPiece; ++i)
           Put<T, kPiece>(values, i, i < count ? source[i] : T(0));
-      StoreLanes<kPiece>(reinterpret_cast<T*>(target), values);
+      Store16(target, __builtin_bit_cast(uint4, values));
     }
   }
 }

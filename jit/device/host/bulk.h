@@ -13,10 +13,10 @@ CC_DEVICE BulkRing<kRanks> MakeBulkRing(const Grid&, const Sync<kRanks>&) {
 }
 
 /// Copies chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
-template <bool kStream, int V, int kRanks, class T>
+template <bool kStream, int V, int U, int kRanks, class T>
 CC_DEVICE void CopyToAll(const Grid& grid, BulkRing<kRanks>&, T* const (&ranks)[kRanks],
                          const T* from, const Chunk& c) {
-  CopyByPacks<kStream, V>(grid, ranks, from, c);
+  CopyByPacks<kStream, V, U>(grid, ranks, from, c);
 }
 
 /// Ends all copies that have begun. False: give up.

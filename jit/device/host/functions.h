@@ -143,4 +143,7 @@ CC_FUNCTION(Tanh)
 CC_FUNCTION(Erf)
 #undef CC_FUNCTION
 
+CC_MAP1(Sqrt, ScalarSqrt(x))
+CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
+
 }  // namespace coconet

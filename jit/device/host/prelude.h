@@ -8,6 +8,8 @@
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 16")
+/// Behind the parameters of a lambda: it is inlined.
+#define CC_INLINE __attribute__((always_inline))
 /// A loop of few turns: not to be unrolled, for the sake of registers.
 #define CC_ROLLED
 /// A function of the C library for floating-point numbers.
@@ -272,6 +274,24 @@ constexpr bool kPacksAnywhere = true;
 template <int V, class T>
 CC_DEVICE Pack<T, V> LoadLanesAnywhere(const T* p) {
   return LoadLanes<V>(p);
+}
+template <class T>
+CC_DEVICE Pack<T, 1> LoadLane(const T* p) {
+  return LoadLanes<1>(p);
+}
+/// Lanes of memory that are going to be loaded: Arrived loads them. A processor looks ahead far
+/// enough by itself, and has too few registers for what is not used yet.
+template <class T, int V>
+struct LanesAhead {
+  const T* from;
+};
+template <int V, class T>
+CC_DEVICE LanesAhead<T, V> FetchLanes(const T* p) {
+  return {p};
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> Arrived(const LanesAhead<T, V>& x) {
+  return LoadLanes<V>(x.from);
 }
 template <int V, class T>
 CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {

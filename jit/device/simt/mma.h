@@ -37,7 +37,7 @@ struct alignas(16) MatrixRow {
 };
 template <bool kTransposed>
 CC_DEVICE void LoadMatricesOfWarp(unsigned (&r)[4], const void* row) {
-  const auto mine = __builtin_bit_cast(MatrixRow, Load16(row));
+  const auto mine = __builtin_bit_cast(MatrixRow, LoadWord(static_cast<const uint4*>(row)));
   MatrixRow rows[32];
   GatherWarp(&mine, sizeof mine, rows);
   const int lane = ThreadIndex() % 32, near = lane / 4, far = 2 * (lane % 4);

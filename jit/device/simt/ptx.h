@@ -8,7 +8,11 @@
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_MEMBER __attribute__((always_inline))
+/// A function that is called rarely.
+#define CC_RARE CC_DEVICE
 #define CC_UNROLL _Pragma("GCC unroll 64")
+/// Behind the parameters of a lambda: it is inlined.
+#define CC_INLINE __attribute__((always_inline))
 #define CC_ROLLED
 /// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count)     \
@@ -105,9 +109,12 @@ CC_ASKS void __tsan_func_entry(void*) {}
 CC_ASKS void __tsan_func_exit() {}
 }
 
-/// CUDA's type, for loads and stores of 16 bytes.
+/// CUDA's types, for loads and stores of 16 and 8 bytes.
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
 };
 
 namespace coconet {
@@ -156,23 +163,49 @@ CC_DEVICE unsigned long long HighProduct(unsigned long long a, unsigned long lon
 
 // ---- Memory -----------------------------------------------------------------------------------
 
-/// 16 bytes at once, 16-byte aligned.
-static CC_ASKS uint4 Load16(const void* p) {
+/// A word of global memory is loaded or stored at once, and aligned to its size.
+static CC_ASKS void Access(const void* p, int bytes, bool writes, const void* at) {
   CC_CALLS;
-  calls->access(calls->machine, p, 16, false, true, CC_AT);
-  return *static_cast<const uint4*>(p);
+  calls->access(calls->machine, p, bytes, writes, true, at);
 }
-static CC_ASKS void Store16(void* p, uint4 v) {
+template <class Word>
+static CC_ASKS Word LoadWord(const Word* p) {
+  Access(p, sizeof(Word), false, CC_AT);
+  return *p;
+}
+template <class Word>
+static CC_ASKS void StoreWord(Word* p, Word x) {
+  Access(p, sizeof(Word), true, CC_AT);
+  *p = x;
+}
+/// The same for data that is not read again soon, and for loads before the first use.
+template <class Word>
+CC_DEVICE void StoreWordStream(Word* p, Word x) {
+  StoreWord(p, x);
+}
+template <class Word>
+CC_DEVICE void FetchWord(const Word* p, Word& x) {
+  x = LoadWord(p);
+}
+/// kCount words at any address. Of the aligned words that have a part of them only these bytes
+/// count as accessed.
+template <int kCount>
+struct WordsAt {
+  unsigned word[kCount];
+};
+/// The bytes of an element of a type with at most 4, and others above them.
+template <class T>
+CC_DEVICE unsigned LoadWordAround(const T* p) {
+  return static_cast<unsigned>(LoadWord(p));
+}
+template <int kCount>
+static CC_ASKS void LoadWordsAt(const void* p, WordsAt<kCount>& words) {
   CC_CALLS;
-  calls->access(calls->machine, p, 16, true, true, CC_AT);
-  *static_cast<uint4*>(p) = v;
+  calls->access(calls->machine, p, 4 * kCount, false, false, CC_AT);
+  __builtin_memcpy(&words, p, 4 * kCount);
 }
-/// The same for data that is not read again soon.
-static CC_ASKS void Store16Stream(void* p, uint4 v) {
-  CC_CALLS;
-  calls->access(calls->machine, p, 16, true, true, CC_AT);
-  *static_cast<uint4*>(p) = v;
-}
+/// Stores 16 bytes of any memory at once, 16-byte aligned.
+CC_DEVICE void Store16(void* p, uint4 v) { StoreWord(static_cast<uint4*>(p), v); }
 
 static CC_ASKS void StoreRelease(unsigned* flag, unsigned value) {
   CC_CALLS;
@@ -261,6 +294,38 @@ CC_DEVICE unsigned short HalfOfFloat(float value) {
   if (magnitude >= 0x477ff000u) half = 0x7c00u;
   if (magnitude > 0x7f800000u) half = 0x7fffu;  // as PTX's cvt
   return static_cast<unsigned short>(half | (magnitude > 0x7f800000u ? 0 : (bits >> 16) & 0x8000u));
+}
+CC_DEVICE unsigned HalvesOfFloats(float low, float high) {
+  return HalfOfFloat(low) | unsigned(HalfOfFloat(high)) << 16;
+}
+CC_DEVICE unsigned short BF16OfFloat(float value) {
+  const unsigned bits = __builtin_bit_cast(unsigned, value);
+  const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<unsigned short>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : rounded);
+}
+CC_DEVICE unsigned BF16sOfFloats(float low, float high) {
+  return BF16OfFloat(low) | unsigned(BF16OfFloat(high)) << 16;
+}
+/// a * b + c, rounded once.
+CC_DEVICE float FusedMultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+/// A result whose last place is off by one for every other operand, and zeros for subnormals: what
+/// PTX allows.
+CC_DEVICE float Approximate(float x, double exact) {
+  const unsigned bits = __builtin_bit_cast(unsigned, static_cast<float>(exact));
+  if ((bits & 0x7f800000u) == 0) return __builtin_bit_cast(float, bits & 0x80000000u);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return __builtin_bit_cast(float, bits);
+  const unsigned last = __builtin_bit_cast(unsigned, x) * 0x9E3779B9u >> 30;
+  return __builtin_bit_cast(float, bits + (last == 1u) - (last == 2u));
+}
+CC_DEVICE float WithoutSubnormal(float x) {
+  const unsigned bits = __builtin_bit_cast(unsigned, x);
+  return __builtin_bit_cast(float, (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+}
+CC_DEVICE float ApproximateReciprocal(float x) {
+  return Approximate(x, 1.0 / double(WithoutSubnormal(x)));
+}
+CC_DEVICE float ApproximateRsqrt(float x) {
+  return WithoutSubnormal(static_cast<float>(1.0 / sqrt(double(WithoutSubnormal(x)))));
 }
 
 }  // namespace coconet

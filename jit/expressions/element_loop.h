@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/phase_text.h"
+
+namespace coconet {
+
+/// How many packs a thread begins before it finishes the first, where each loads `bytes` bytes per
+/// element: Config::unroll at most. Counts in the kernel what a thread has in flight.
+int PacksInFlight(KernelContext& k, int64_t bytes);
+
+/// The loop over the elements of `range` ("BEGIN, END"), in packs where `packs_fit` holds.
+std::string ElementLoopText(KernelContext& k, absl::string_view range, absl::string_view packs_fit,
+                            const PassText& pass);
+
+/// The body of such a loop, from its bracket on: issues the loads of V elements from index i on,
+/// and returns what computes and stores.
+std::string ElementBodyText(const PassText& pass);
+
+}  // namespace coconet
