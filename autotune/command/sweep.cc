@@ -155,6 +155,7 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
   if (!tuned.from_cache() && !record.trust.empty())
     std::printf("verified: %s\n",
                 absl::StrReplaceAll(record.trust[0].checks, {{"; ", ";\n          "}}).c_str());
+  if (!tuned.from_cache()) std::printf("seconds: %s\n", Text(tuned.seconds()).c_str());
   const auto wrong = absl::c_count_if(
       shown, [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
   if (wrong > 0)
@@ -180,7 +181,7 @@ absl::Status WriteJson(const SweepFlags& flags, const Session& session, const Tu
   std::ofstream out(flags.json);
   out << VariantJson(tuned.record(), tuned.variants(),
                      absl::StrCat(flags.program, " ", SizesText(flags.shown_sizes())),
-                     session.world(), tuned.from_cache());
+                     session.world(), tuned.from_cache(), tuned.seconds());
   out.close();
   return out ? absl::OkStatus()
              : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));

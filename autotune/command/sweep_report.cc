@@ -220,7 +220,13 @@ std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantRe
 }
 
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                        absl::string_view program, int ranks, bool from_cache) {
+                        absl::string_view program, int ranks, bool from_cache,
+                        const PhaseSeconds& seconds) {
+  JsonObject by_phase;
+  for (size_t phase = 0; phase < kPhases; ++phase) {
+    if (seconds[phase] > 0)
+      by_phase.Set(std::string(Name(static_cast<Phase>(phase))), seconds[phase]);
+  }
   std::vector<JsonText> objects;
   for (const VariantResult& v : variants) objects.push_back(Json(record, v));
   JsonObject out;
@@ -231,8 +237,10 @@ std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResu
       .Set("search", SearchText(record))
       .Set("tried", record.search.tried)
       .Set("drawn", record.search.drawn)
+      .Set("left_out", record.search.left_out)
       .Set("runs", record.search.runs)
       .Set("spent_s", record.search.spent_s)
+      .Set("seconds", by_phase.Text())
       .Set("load", record.search.load)
       .Set("key", record.key)
       .Set("created_s", record.created_s)

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/measure/statistics.h"
+#include "autotune/search/phases.h"
 #include "autotune/store/record.h"
 
 namespace coconet {
@@ -33,8 +34,10 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
 std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                           absl::string_view library);
 
-/// Returns VariantTable as a JSON object, with an array of variants.
+/// Returns VariantTable as a JSON object, with an array of variants, and the seconds of the tuning
+/// by phase.
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                        absl::string_view program, int ranks, bool from_cache);
+                        absl::string_view program, int ranks, bool from_cache,
+                        const PhaseSeconds& seconds = {});
 
 }  // namespace coconet

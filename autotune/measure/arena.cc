@@ -53,7 +53,7 @@ Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric, int stage_rank) {
 }
 
 /// Grows `need` until it suffices for `more`, too.
-void Grow(MemoryNeed& need, const MemoryNeed& more) {
+void GrowNeed(MemoryNeed& need, const MemoryNeed& more) {
   const size_t ranks = std::max(need.on_rank.size(), more.on_rank.size());
   if (ranks > 0) {
     need.on_rank.resize(ranks, need.on_rank.empty() ? need.bytes : 0);
@@ -178,7 +178,7 @@ void Arena::Include(const Plan& plan, Temporaries temporaries, Needs& needs) {
 void Arena::Include(const Needs& more, Needs& needs) {
   for (const auto& [slot, theirs] : more) {
     const auto [need, is_new] = needs.try_emplace(slot, theirs);
-    if (!is_new) Grow(need->second, theirs);
+    if (!is_new) GrowNeed(need->second, theirs);
   }
 }
 
@@ -195,6 +195,12 @@ int64_t Arena::BytesOf(const Needs& needs) {
 }
 
 absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
+  Arena arena;
+  RETURN_IF_ERROR(arena.Allocate(rank, needs));
+  return arena;
+}
+
+absl::Status Arena::Allocate(Rank& rank, const Needs& needs) {
   std::vector<MemoryNeed> list;
   for (const auto& [slot, need] : needs) {
     list.push_back(need);
@@ -202,10 +208,36 @@ absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
     for (int64_t& bytes : list.back().on_rank) bytes += kGuardBytes;
   }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));
-  Arena arena;
-  for (const auto& [slot, need] : needs)
-    arena.memory_[slot] = std::move(memory[arena.memory_.size()]);
-  return arena;
+  size_t next = 0;
+  for (const auto& [slot, need] : needs) {
+    needs_[slot] = need;
+    memory_[slot] = std::move(memory[next++]);
+  }
+  return absl::OkStatus();
+}
+
+bool Arena::Suffices(const Needs& needs) const {
+  return absl::c_all_of(needs, [&](const auto& need) {
+    const auto has = needs_.find(need.first);
+    if (has == needs_.end()) return false;
+    MemoryNeed both = has->second;
+    GrowNeed(both, need.second);
+    return both == has->second;
+  });
+}
+
+absl::StatusOr<bool> Arena::Grow(Rank& rank, const Needs& needs) {
+  Needs anew;
+  bool has_tensor = false;
+  for (const auto& [slot, need] : needs) {
+    if (Suffices({{slot, need}})) continue;
+    const auto has = needs_.find(slot);
+    MemoryNeed& both = anew.emplace(slot, has == needs_.end() ? need : has->second).first->second;
+    GrowNeed(both, need);
+    has_tensor = has_tensor || !absl::c_linear_search(kAreas, slot);
+  }
+  if (!anew.empty()) RETURN_IF_ERROR(Allocate(rank, anew));
+  return has_tensor;
 }
 
 std::vector<std::shared_ptr<Memory>> Arena::Place(const Rank& rank, const Plan& plan,

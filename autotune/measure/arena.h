@@ -35,6 +35,7 @@ struct MemoryNeed {
   int64_t On(int stage_rank) const {
     return symmetric || on_rank.empty() ? bytes : on_rank[stage_rank];
   }
+  bool operator==(const MemoryNeed&) const = default;
 };
 MemoryNeed NeedOf(const Buffer& buffer);
 
@@ -72,6 +73,15 @@ class Arena {
 
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
   static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
+  /// Whether it suffices for them.
+  bool Suffices(const Needs& needs) const;
+  /// Collective; the ranks pass equal needs. Grows until it suffices for these, too: what is too
+  /// short is allocated anew, zero-filled, and what was placed stays with who has it. Returns
+  /// whether a tensor was. ResourceExhausted, on all ranks and with nothing changed, when it does
+  /// not fit.
+  absl::StatusOr<bool> Grow(Rank& rank, const Needs& needs);
+  /// What it suffices for.
+  const Needs& needs() const { return needs_; }
 
   /// Returns memory for each buffer of a plan that the needs include, with kGuardBytes behind,
   /// which shared temporaries have not; null for sync buffers, which Rank::Bind allocates.
@@ -79,6 +89,10 @@ class Arena {
                                              Temporaries temporaries) const;
 
  private:
+  /// Collective. Allocates each of them anew.
+  absl::Status Allocate(Rank& rank, const Needs& needs);
+
+  Needs needs_;
   std::map<std::string, std::shared_ptr<Memory>> memory_;
 };
 

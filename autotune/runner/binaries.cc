@@ -108,6 +108,9 @@ std::string SealLetter(const std::string& path) {
 
 }  // namespace
 
+Binaries::Binaries(Rank& rank, Options options) : rank_(rank), options_(std::move(options)) {}
+Binaries::~Binaries() = default;
+
 absl::StatusOr<std::unique_ptr<Binaries>> Binaries::Open(Rank& rank, Options options) {
   std::unique_ptr<Binaries> binaries(new Binaries(rank, std::move(options)));
   RETURN_IF_ERROR(binaries->Meet());
@@ -118,18 +121,29 @@ absl::StatusOr<std::unique_ptr<Binaries>> Binaries::Open(Rank& rank, Options opt
 absl::Status Binaries::Meet() {
   cores_ = OwnCores();
   Packer mine;
-  mine.Text(options_.target).Text({reinterpret_cast<const char*>(&cores_), sizeof(cores_)});
+  cpu_set_t run_on;  // by this thread
+  CPU_ZERO(&run_on);
+  if (sched_getaffinity(0, sizeof(run_on), &run_on) != 0) run_on = cores_;
+  const auto pack = [](const cpu_set_t& cores) {
+    return absl::string_view(reinterpret_cast<const char*>(&cores), sizeof(cores));
+  };
+  mine.Text(options_.target).Text(pack(cores_)).Text(pack(run_on));
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
   for (const std::string& theirs : all) {
     Unpacker in(theirs);
     targets_.push_back(in.Text());
     ASSIGN_OR_RETURN(const cpu_set_t cores, UnpackCores(in.Text()));
+    ASSIGN_OR_RETURN(const cpu_set_t theirs_run_on, UnpackCores(in.Text()));
     RETURN_IF_ERROR(in.Done());
+    if (rank_.topology().nodes == 1) CPU_OR(&run_on, &run_on, &theirs_run_on);
     const auto first = absl::c_find(targets_, targets_.back());
     compiling_rank_.push_back(static_cast<int>(first - targets_.begin()));
     // While ranks wait for the compilers, their cores are idle. Other machines number other cores.
     if (rank_.topology().nodes == 1) CPU_OR(&cores_, &cores_, &cores);
   }
+  CPU_AND(&run_on, &run_on, &cores_);
+  CPU_XOR(&spare_cores_, &cores_, &run_on);
+  if (CPU_COUNT(&spare_cores_) == 0) spare_cores_ = cores_;
   return absl::OkStatus();
 }
 
@@ -210,6 +224,14 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Compile(
     if (absl::c_all_of(reports, [](const CompileReport& r) { return r.idle; }))
       return Combine(reports);
   }
+}
+
+void Binaries::CompileAhead(std::vector<std::string> sources) {
+  ahead_pool_ = nullptr;
+  ahead_ = std::move(sources);
+  if (compiler_ == nullptr || ahead_.empty()) return;
+  ahead_pool_ =
+      std::make_unique<CompilePool>(*compiler_, ahead_, spare_cores_, options_.stop.get());
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Combine(

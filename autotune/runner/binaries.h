@@ -26,6 +26,7 @@ struct CompileWatch {
   std::function<void(int done, int of)> progress;
 };
 
+class CompilePool;
 struct CompileReport;
 
 /// The binaries of a world's kernels, on machines that need not share a folder or be of one kind.
@@ -47,6 +48,7 @@ class Binaries {
   };
   /// Collective. Fails on all ranks where a compiling rank cannot make its compiler.
   static absl::StatusOr<std::unique_ptr<Binaries>> Open(Rank& rank, Options options);
+  ~Binaries();
 
   /// The compiling ranks and the identities of their compilers, in order; rank 0 is the first.
   const std::vector<std::pair<int, std::string>>& compilers() const { return compilers_; }
@@ -60,6 +62,11 @@ class Binaries {
   /// ignored.
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Compile(
       absl::Span<const std::string> sources, const CompileWatch& watch);
+
+  /// Begins to compile `sources` on this rank, if it is one that compiles, in the background and on
+  /// cores that no rank runs on, if there are some. Compile finds what is done then, and waits for
+  /// what is not. Not collective; returns at once. Ends what an earlier call has begun.
+  void CompileAhead(std::vector<std::string> sources);
 
   struct Loaded {
     /// OK, or, on all ranks, why the first that could not load its binary, or get one, could not.
@@ -79,7 +86,7 @@ class Binaries {
     std::unique_ptr<Module> module = nullptr;  // of this rank only
   };
 
-  Binaries(Rank& rank, Options options) : rank_(rank), options_(std::move(options)) {}
+  Binaries(Rank& rank, Options options);
 
   /// Collective. Which rank compiles for which, and on which cores.
   absl::Status Meet();
@@ -116,7 +123,10 @@ class Binaries {
   std::vector<std::pair<int, std::string>> compilers_;  // the compiling ranks' identities
   std::shared_ptr<Compiler> compiler_;                  // null where another rank compiles
   cpu_set_t cores_;                                     // to compile on
+  cpu_set_t spare_cores_;                               // of these, no rank's; else all of them
   std::unique_ptr<BinaryCache> copies_;                 // from its first use
+  std::vector<std::string> ahead_;                      // of CompileAhead
+  std::unique_ptr<CompilePool> ahead_pool_;             // compiles `ahead_`
 };
 
 }  // namespace coconet

@@ -37,7 +37,7 @@ CompilePool::CompilePool(Compiler& compiler, absl::Span<const std::string> sourc
 }
 
 CompilePool::~CompilePool() {
-  Stop();
+  if (!Idle()) Stop();
   for (std::thread& thread : threads_) thread.join();
 }
 

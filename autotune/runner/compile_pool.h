@@ -25,7 +25,8 @@ class CompilePool {
   /// pool. `stop` may be null.
   CompilePool(Compiler& compiler, absl::Span<const std::string> sources, const cpu_set_t& cores,
               std::atomic<bool>* stop);
-  /// Stops, and waits for compiles that run.
+  /// Stops where it is not idle, and waits for compiles that run. One that is idle leaves `stop` to
+  /// others.
   ~CompilePool();
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;

@@ -42,33 +42,43 @@ Target TargetOf(const Rank& rank, const Numerics& numerics) {
 absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const Graph& program,
                                                                const std::vector<Variant>& variants,
                                                                Options options) {
-  std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
+  std::unique_ptr<RankRunner> runner(new RankRunner(rank, program, variants, std::move(options)));
   runner->shrinks_ = !(Shrink(program) == program);
+  const bool limited = runner->options_.memory_limit.has_value();
   using Needs = std::map<int64_t, Arena::Needs>;
-  ASSIGN_OR_RETURN(Needs needs, runner->LowerAll());
+  ASSIGN_OR_RETURN(Needs needs, runner->LowerFirst(limited));
   if (needs.empty() && runner->leaves_out_) return runner->NoneIsWithin();
-  RETURN_IF_ERROR(runner->MakeArena(std::move(needs)));
-  RETURN_IF_ERROR(runner->MakeData(program));
+  absl::Status made = runner->MakeArena(std::move(needs));
+  if (absl::IsResourceExhausted(made) && !limited) {  // others may need less
+    ASSIGN_OR_RETURN(needs, runner->LowerFirst(/*all=*/true));
+    made = runner->MakeArena(std::move(needs));
+  }
+  RETURN_IF_ERROR(made);
+  const Phases::Part part(runner->options_.phases, Phase::kMakeData);
+  RETURN_IF_ERROR(runner->MakeData());
   return runner;
 }
 
-RankRunner::~RankRunner() = default;
+RankRunner::~RankRunner() {
+  if (compiles_ahead()) options_.binaries->CompileAhead({});
+}
 
 absl::Status RankRunner::LowerOnce(int variant) {
   if (work_[variant].plans != nullptr) return absl::OkStatus();
+  const Phases::Part part(options_.phases, Phase::kLower);
   ASSIGN_OR_RETURN(work_[variant].plans,
                    PlansOf(variants_[variant], TargetOf(rank_, options_.numerics),
                            shrinks_ ? small_ : std::vector<CheckedSize>()));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
+absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerFirst(bool all) {
   std::map<int64_t, Arena::Needs> needs;
   std::map<std::tuple<int, OneShot, int, int, bool>, int>
       alike;  // the first variant with these values, on which the need of memory depends
   const int count = static_cast<int>(variants_.size());
   std::vector<int> order = options_.first;
-  for (int v = 0; v < count; ++v) {
+  for (int v = 0; all && v < count; ++v) {
     if (!absl::c_linear_search(options_.first, v)) order.push_back(v);
   }
   work_.resize(count);
@@ -89,19 +99,22 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
     if (v != options_.first[0] && go_on && options_.go_on) {
       ASSIGN_OR_RETURN(go_on, options_.go_on());
     }
-    if (go_on)
-      LowerFirstOf(v, needs);
-    else
-      work.failure = Failure{Verdict::kNotMeasured, "no time was left to lower it"};
+    if (!go_on) {
+      if (all) work.failure = Failure{Verdict::kNotMeasured, "no time was left to lower it"};
+      continue;
+    }
+    if (const std::optional<Arena::Needs> own = Learn(v); own.has_value())
+      Arena::Include(*own, needs[work.facts.need]);
   }
   return needs;
 }
 
-void RankRunner::LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs) {
+std::optional<Arena::Needs> RankRunner::Learn(int variant) {
   Work& work = work_[variant];
+  work.failure.reset();
   if (const absl::Status status = LowerOnce(variant); !status.ok()) {
     work.failure = Failure{Verdict::kLowerError, std::string(status.message())};
-    return;
+    return std::nullopt;
   }
   const Lowered& full = *work.plans->full;
   work.facts = {full.protocol, full.plan.bytes_per_rank, MemoryOf(full.plan).Total(),
@@ -110,15 +123,17 @@ void RankRunner::LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& need
       work.facts.need > limit) {
     work.failure = NoMemory(work.facts.need, absl::StrCat("the limit is ", BytesText(limit)));
     leaves_out_ = true;
-    return;
+    return std::nullopt;
   }
-  Arena::Needs& need = needs[work.facts.need];
+  least_need_ = least_need_ == 0 ? work.facts.need : std::min(least_need_, work.facts.need);
+  Arena::Needs need;
   Arena::Include(full.plan, Temporaries::kShared, need);
   if (!shrinks_) Arena::Include(full.plan, Temporaries::kApart, need);
   for (const VariantPlans::Small& small : work.plans->small) {
     Arena::Include(small.lowered.plan, Temporaries::kShared, need);
     Arena::Include(small.lowered.plan, Temporaries::kApart, need);
   }
+  return need;
 }
 
 std::optional<int64_t> RankRunner::OverLimit(const absl::Status& status) {
@@ -159,20 +174,25 @@ absl::Status RankRunner::NoneIsWithin() const {
   return status;
 }
 
+std::string RankRunner::WhyTooMuch(const Arena::Needs& together) const {
+  const bool much = Arena::BytesOf(together) > std::max(kMostOfLeast * least_need_, kSmallNeed);
+  return much ? absl::StrCat("others need ", BytesText(least_need_)) : "";
+}
+
 /// Makes one arena for all variants; drops those that need most while it is too large.
 absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
+  const Phases::Part part(options_.phases, Phase::kAllocate);
   while (true) {
     Arena::Needs together;
     for (const auto& [need, theirs] : needs) Arena::Include(theirs, together);
     const int64_t least = needs.empty() ? 0 : needs.begin()->first,
                   most = needs.empty() ? 0 : needs.rbegin()->first;
-    const bool much =
-        most > least && Arena::BytesOf(together) > std::max(kMostOfLeast * least, kSmallNeed);
+    const std::string why = most > least ? WhyTooMuch(together) : "";
     absl::StatusOr<Arena> arena =
-        much ? absl::ResourceExhaustedError(absl::StrCat("others need ", BytesText(least)))
-             : Arena::Create(rank_, together);
+        !why.empty() ? absl::ResourceExhaustedError(why) : Arena::Create(rank_, together);
     if (arena.ok()) {
       arena_.emplace(*std::move(arena));
+      has_numbers_ = false;
       return absl::OkStatus();
     }
     if (!absl::IsResourceExhausted(arena.status()) || most <= least) return arena.status();
@@ -185,6 +205,55 @@ absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
   }
 }
 
+absl::Status RankRunner::MakeRoom(absl::Span<const int> variants) {
+  std::vector<std::pair<int, Arena::Needs>> left;  // those that fit, as far as is known
+  for (int v : variants) {
+    if (std::optional<Arena::Needs> needs = Learn(v); needs.has_value())
+      left.emplace_back(v, *std::move(needs));
+  }
+  const Phases::Part part(options_.phases, Phase::kAllocate);
+  while (!left.empty()) {
+    Arena::Needs together = arena_->needs();
+    for (const auto& [v, needs] : left) Arena::Include(needs, together);
+    std::string why = arena_->Suffices(together) ? "" : WhyTooMuch(together);
+    if (why.empty()) {
+      const absl::StatusOr<bool> grown = arena_->Grow(rank_, together);
+      if (grown.ok()) {
+        has_numbers_ = has_numbers_ && !*grown;
+        return absl::OkStatus();
+      }
+      if (!absl::IsResourceExhausted(grown.status())) return grown.status();
+      why = std::string(grown.status().message());
+    }
+    const auto most = absl::c_max_element(left, [&](const auto& a, const auto& b) {
+      return work_[a.first].facts.need < work_[b.first].facts.need;
+    });
+    work_[most->first].failure = NoMemory(work_[most->first].facts.need, why);
+    left.erase(most);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankRunner::CompileAhead(absl::Span<const int> variants) {
+  std::vector<std::string> sources;
+  for (int v : variants) {
+    if (!LowerOnce(v).ok()) continue;  // Compile says why
+    const VariantPlans& plans = *work_[v].plans;
+    std::vector<const std::string*> own = {&plans.full->source};
+    if (shrinks_) own.push_back(&plans.small[0].lowered.source);
+    for (const std::string* source : own) {
+      if (!source->empty() && !absl::c_linear_search(sources, *source)) sources.push_back(*source);
+    }
+  }
+  options_.binaries->CompileAhead(std::move(sources));
+  return absl::OkStatus();
+}
+
+VariantRunner::Facts RankRunner::FactsOf(int variant) const {
+  const Shown& shown = work_[variant].facts;
+  return {shown.protocol, shown.traffic * rank_.size()};
+}
+
 std::vector<Entrant> RankRunner::Entrants() const {
   std::vector<Entrant> entrants;
   std::vector<std::vector<int>> features = FeaturesOf(variants_);
@@ -195,6 +264,7 @@ std::vector<Entrant> RankRunner::Entrants() const {
     e.result = described;
     e.result.config = variants_[v].config;
     e.features = std::move(features[v]);
+    e.prior_us = variants_[v].prior_us;
     e.result.protocol = work_[v].facts.protocol;
     e.result.bytes = work_[v].facts.traffic * rank_.size();
     if (!work_[v].failure.has_value()) continue;
@@ -215,15 +285,14 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
   };
   std::vector<std::pair<int, int>> needed;  // per variant: indices of its two sources
   std::vector<std::optional<Failure>> failures;
+  RETURN_IF_ERROR(MakeRoom(variants));
   for (int v : variants) {
-    const absl::Status status = LowerOnce(v);
-    failures.push_back(
-        status.ok() ? std::nullopt
-                    : std::optional(Failure{Verdict::kLowerError, std::string(status.message())}));
-    const int full = status.ok() ? add(work_[v].plans->full->source) : -1;
-    const bool is_small = status.ok() && shrinks_;
+    const bool fails = failures.emplace_back(work_[v].failure).has_value();
+    const int full = fails ? -1 : add(work_[v].plans->full->source);
+    const bool is_small = !fails && shrinks_;
     needed.emplace_back(full, is_small ? add(work_[v].plans->small[0].lowered.source) : -1);
   }
+  const Phases::Part part(options_.phases, Phase::kCompile);
   CompileWatch watch = options_.watch;
   watch.stop = stop;
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
@@ -272,6 +341,7 @@ absl::StatusOr<double> RankRunner::TimeSteps(int variant, int steps) {
 }
 
 absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up, int steps) {
+  const Phases::Part part(options_.phases, Phase::kTime);
   BoundPlan& bound = *work_[variant].instance.bound;
   absl::Status status = timing_inputs_->Write(rank_, work_[variant].instance);
   RETURN_IF_ERROR(rank_.exchange().Barrier());

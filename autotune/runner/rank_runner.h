@@ -18,6 +18,7 @@
 #include "autotune/runner/launch_checks.h"
 #include "autotune/runner/timing_inputs.h"
 #include "autotune/runner/variant_plans.h"
+#include "autotune/search/phases.h"
 #include "autotune/search/variant_runner.h"
 #include "autotune/search/variants.h"
 #include "jit/lower/lower.h"
@@ -35,18 +36,22 @@ class RankRunner final : public VariantRunner {
     uint64_t seed = 0;             // of the test data; equal on all ranks
     Binaries* binaries = nullptr;  // outlives the runner
     CompileWatch watch;            // its `stop` is replaced by the tuner's
-    /// The variants that Create lowers first: one always, the others while `go_on`.
+    /// The variants that are tried first: Create lowers them, one always, the others while `go_on`.
+    /// The others are lowered when they are to be compiled.
     std::vector<int> first = {0};
-    /// Collective, with the same answer on all ranks. Create asks before it lowers another variant;
-    /// once it returns false, the variants that are left will not be tried. An error ends Create.
-    /// May be empty.
+    /// Collective, with the same answer on all ranks. Create asks before it lowers another variant.
+    /// An error ends Create. May be empty.
     std::function<absl::StatusOr<bool>()> go_on = {};
-    /// Bytes of a variant on a rank: those that need more are not tried.
+    /// Bytes of a variant on a rank: those that need more are not tried. With a limit Create lowers
+    /// all variants while `go_on`, since the record's key says whether it leaves out any; those
+    /// that are left will not be tried.
     std::optional<int64_t> memory_limit = {};
     Numerics numerics = {};  // that variants are lowered for and verified against
     /// Asked on every rank while data are made and results checked: where it returns true on one,
     /// the call fails as Cancelled on all. May be empty.
     std::function<bool()> interrupted = {};
+    /// Counts on what this rank's time is spent; may be null.
+    Phases* phases = nullptr;
     /// Of timed steps; may be empty.
     TypicalRows typical_rows = {};
     /// Multiplications of a step's matrix products that the interpreter does at the program's size.
@@ -54,7 +59,8 @@ class RankRunner final : public VariantRunner {
     double interpreted = 0x1p28;
   };
 
-  /// Collective. Lowers variants and allocates the memory that they share. `program` is bound;
+  /// Collective. Lowers the first variants and allocates the memory that they share, which grows
+  /// with what others need. `program` is bound;
   /// `program` and `variants` are equal on all ranks and outlive the runner. ResourceExhausted when
   /// no variant fits in memory, or in the limit (OverLimit).
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
@@ -68,12 +74,15 @@ class RankRunner final : public VariantRunner {
   /// Whether the memory limit leaves out a variant.
   bool leaves_out() const { return leaves_out_; }
 
-  /// The variants for the tuner: words and sizes, and the verdict of those that do not lower, do
-  /// not fit in memory, or were not lowered in time.
+  /// The variants for the tuner: words, and of those that were lowered sizes, and the verdict where
+  /// they do not lower or do not fit in memory.
   std::vector<Entrant> Entrants() const;
 
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
       absl::Span<const int> variants, const std::function<bool()>& stop) override;
+  bool compiles_ahead() const override { return rank_.topology().multiprocessors > 0; }
+  absl::Status CompileAhead(absl::Span<const int> variants) override;
+  Facts FactsOf(int variant) const override;
   absl::StatusOr<std::optional<Failure>> Load(int variant) override;
   absl::StatusOr<std::optional<Failure>> Verify(int variant) override;
   Trust TrustIn(int variant) const override;
@@ -91,7 +100,7 @@ class RankRunner final : public VariantRunner {
 
  private:
   /// What the first lowering of a variant shows.
-  struct Facts {
+  struct Shown {
     std::string protocol;
     int64_t traffic = 0;  // bytes that one rank moves per step
     int64_t need = 0;     // bytes of memory per rank
@@ -99,16 +108,19 @@ class RankRunner final : public VariantRunner {
   };
   /// The state of one variant.
   struct Work {
-    Facts facts;
+    Shown facts;
     std::optional<Failure> failure;
     std::string path, small_path;               // of Binaries::Compile; "" without kernels
     std::unique_ptr<const VariantPlans> plans;  // from its lowering until it is unloaded
     std::unique_ptr<Module> module;
     Instance instance;
+    bool checks_more = false;  // Verify verifies it at all small sizes, too
   };
 
-  RankRunner(Rank& rank, const std::vector<Variant>& variants, Options options)
+  RankRunner(Rank& rank, const Graph& program, const std::vector<Variant>& variants,
+             Options options)
       : rank_(rank),
+        program_(program),
         variants_(variants),
         options_(std::move(options)),
         small_(CheckedSizes(rank.stage_size())),
@@ -116,14 +128,23 @@ class RankRunner final : public VariantRunner {
 
   /// Lowers the variant unless that was done before.
   absl::Status LowerOnce(int variant);
-  /// Returns the memory that variants share, by the bytes that a variant needs.
-  absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
-  void LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs);
+  /// Collective. Lowers the first variants, or `all`. Returns the memory that they share, by the
+  /// bytes that a variant needs.
+  absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerFirst(bool all);
+  /// Lowers the variant and sets what that shows of it, its failure included. Where it has none,
+  /// returns the memory that it needs.
+  std::optional<Arena::Needs> Learn(int variant);
+  /// Collective. Grows the arena for variants that are lowered; those that it does not hold fail.
+  absl::Status MakeRoom(absl::Span<const int> variants);
+  /// Why the arena may not need so much; "" where it may.
+  std::string WhyTooMuch(const Arena::Needs& together) const;
   /// The error where the memory limit leaves out all variants, with what the smallest needs.
   absl::Status NoneIsWithin() const;
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
-  absl::Status MakeData(const Graph& program);
+  absl::Status MakeData();
+  /// Collective. Makes the data of these small sizes, unless that was done before.
+  absl::Status MakeSmallData(size_t small_at);
   /// Collective. The time in microseconds of `steps` steps of the variant, with the next set of
   /// TimingInputs before each, or as often as there are sets of them; writing these does not count.
   absl::StatusOr<double> TimeSteps(int variant, int steps);
@@ -135,7 +156,12 @@ class RankRunner final : public VariantRunner {
                                               std::vector<std::shared_ptr<Memory>> memory,
                                               Instance& instance);
   /// At small sizes, or else at the program's own.
-  absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work, const TypedGraph& program);
+  enum class Sizes : uint8_t { kAll, kTiny, kAllButTiny };
+  absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work, const TypedGraph& program,
+                                                     Sizes sizes);
+  /// What variants have in common that run the same kernels in the same order, with the same
+  /// buffers, and differ in the shape of launches alone.
+  std::string CodeOf(int variant) const;
   /// VerifyAllData with temporaries that lie apart, and then, if some share memory, as in a job.
   absl::StatusOr<std::optional<Failure>> VerifyPlaced(const Plan& plan, const TypedGraph& program,
                                                       const Module& module, size_t small_at);
@@ -146,8 +172,11 @@ class RankRunner final : public VariantRunner {
   std::string WithSeed(const std::string& reason) const;
 
   Rank& rank_;
+  const Graph& program_;
   const std::vector<Variant>& variants_;
   const Options options_;
+  int64_t least_need_ = 0;   // of all variants that were lowered
+  bool has_numbers_ = true;  // tensors of the arena hold ordinary ones
   bool leaves_out_ = false;
   bool shrinks_ = false;  // the program has smaller sizes than its own; else its own are small
   std::vector<Work> work_;
@@ -157,7 +186,8 @@ class RankRunner final : public VariantRunner {
   std::optional<LaunchChecks> launch_checks_;
   std::optional<PlainResults> plain_;
   const std::vector<CheckedSize> small_;
-  std::vector<DataSets> small_data_;  // by size; none: no variant is verified there
+  std::vector<DataSets> small_data_;     // by size; none: no variant is verified there
+  std::set<std::string> verified_code_;  // CodeOf variants that were verified at all small sizes
   std::optional<TimingInputs> timing_inputs_;
   LoadMeter load_;
 };

@@ -11,6 +11,7 @@
 #include "autotune/search/small_sizes.h"
 #include "autotune/store/process_identity.h"
 #include "coconet/base/env.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 
@@ -52,31 +53,36 @@ std::string LaunchesText(const LaunchChecks& checks) {
 
 }  // namespace
 
-absl::Status RankRunner::MakeData(const Graph& program) {
+absl::Status RankRunner::MakeData() {
   const bool has_launches =
-      TensorCount(program) == 0 &&
+      TensorCount(program_) == 0 &&
       absl::c_all_of(variants_, [](const Variant& variant) { return variant.apart == nullptr; });
-  const bool by_launch = has_launches && ProductsOf(program) > options_.interpreted;
-  ASSIGN_OR_RETURN(full_, FullDataSet(program, rank_, options_.seed,
+  const bool by_launch = has_launches && ProductsOf(program_) > options_.interpreted;
+  ASSIGN_OR_RETURN(full_, FullDataSet(program_, rank_, options_.seed,
                                       by_launch ? Checked::kButValues : Checked::kAll,
                                       options_.interrupted, options_.numerics));
   if (by_launch)
     launch_checks_.emplace(rank_, full_.references[0].data(), options_.seed, options_.interrupted,
                            options_.numerics);
-  timing_inputs_.emplace(Expand(program), options_.seed, rank_.stage_size(), options_.typical_rows);
+  timing_inputs_.emplace(Expand(program_), options_.seed, rank_.stage_size(),
+                         options_.typical_rows);
   plain_.emplace(SlicedResults(), rank_.topology().ranks_per_node);
-  for (size_t at = 0; at < small_.size(); ++at) {
-    const auto checked_here = [&](const Work& work) {
-      return !work.failure.has_value() && work.facts.small_at == at;
-    };
-    const bool tiny = small_[at].tiny;
-    if (tiny ? !shrinks_ : !absl::c_any_of(work_, checked_here)) continue;
-    const Graph small = Expand(shrinks_ ? Shrink(program, small_[at].size) : program);
-    ASSIGN_OR_RETURN(small_data_[at], SmallDataSets(small, rank_, options_.seed,
-                                                    options_.interrupted, options_.numerics));
-    if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_data_[at]));
+  for (const int v : options_.first) {
+    const Work& work = work_[v];
+    if (work.plans != nullptr && !work.failure.has_value())
+      RETURN_IF_ERROR(MakeSmallData(work.facts.small_at));
   }
   return absl::OkStatus();
+}
+
+absl::Status RankRunner::MakeSmallData(size_t small_at) {
+  if (!small_data_[small_at].references.empty()) return absl::OkStatus();
+  const Phases::Part part(options_.phases, Phase::kMakeData);
+  const Graph small = Expand(shrinks_ ? Shrink(program_, small_[small_at].size) : program_);
+  ASSIGN_OR_RETURN(small_data_[small_at],
+                   SmallDataSets(small, rank_, options_.seed, options_.interrupted,
+                                 options_.numerics));
+  return small_[small_at].tiny ? absl::OkStatus() : CheckDetermined(small, small_data_[small_at]);
 }
 
 std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
@@ -100,6 +106,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
                                                         const Module& module,
                                                         std::vector<std::shared_ptr<Memory>> memory,
                                                         Instance& instance) {
+  const Phases::Part part(options_.phases, Phase::kBind);
   instance.plan = &plan;
   instance.tensors = PlaceTensors(program.Expanded(), plan);
   instance.buffers = Pointers(memory);
@@ -138,7 +145,9 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifyPlaced(const Plan& plan
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work,
-                                                               const TypedGraph& program) {
+                                                               const TypedGraph& program,
+                                                               Sizes sizes) {
+  const Phases::Part part(options_.phases, Phase::kVerifySmall);
   if (!shrinks_) return VerifyPlaced(work.plans->full->plan, program, *work.module, 0);
   std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
   const Module* module = work.module.get();
@@ -150,6 +159,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work,
     module = other.get();
   }
   for (const VariantPlans::Small& small : work.plans->small) {
+    if (sizes == (small_[small.at].tiny ? Sizes::kAllButTiny : Sizes::kTiny)) continue;
     ASSIGN_OR_RETURN(std::optional<Failure> failure,
                      VerifyPlaced(small.lowered.plan, small.program, *module, small.at));
     if (!failure.has_value()) continue;
@@ -159,8 +169,19 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work,
   return std::nullopt;
 }
 
+std::string RankRunner::CodeOf(int variant) const {
+  Config config = variants_[variant].config;
+  config.chunk = config.vec;
+  config.blocks = config.threads = 1;
+  const VariantPlans& plans = *work_[variant].plans;
+  return absl::StrCat(variants_[variant].group, "\n", Text(config), "\n",
+                      Fingerprint(plans.full->source), "\n",
+                      shrinks_ ? Fingerprint(plans.small[0].lowered.source) : "");
+}
+
 absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(size_t small_at,
                                                                  Instance& instance) {
+  RETURN_IF_ERROR(MakeSmallData(small_at));
   ASSIGN_OR_RETURN(std::optional<Failure> failure,
                    VerifySteps(rank_, instance, absl::MakeSpan(small_data_[small_at].references)));
   if (failure.has_value()) failure->reason = WithSeed(failure->reason);
@@ -172,6 +193,7 @@ std::string RankRunner::WithSeed(const std::string& reason) const {
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
+  const Phases::Part part(options_.phases, Phase::kLoad);
   Work& work = work_[variant];
   RETURN_IF_ERROR(LowerOnce(variant));
   ASSIGN_OR_RETURN(Binaries::Loaded loaded,
@@ -179,12 +201,21 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
   work.module = std::move(loaded.module);
   const TypedGraph& program = variants_[variant].schedule.program();
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifySmall(work, program));
+  const std::string code = CodeOf(variant);
+  work.checks_more = shrinks_ && work.plans->small.size() > 1 && verified_code_.contains(code);
+  ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                   VerifySmall(work, program, work.checks_more ? Sizes::kTiny : Sizes::kAll));
   if (!failure.has_value()) {
+    verified_code_.insert(code);
     const Plan& plan = work.plans->full->plan;
     ASSIGN_OR_RETURN(
         failure, Bind(plan, program, *work.module, arena_->Place(rank_, plan, Temporaries::kShared),
                       work.instance));
+    // A GPU takes less power, and less time, for zeros.
+    const bool matters = rank_.topology().multiprocessors > 0 && !rank_.topology().simulated;
+    if (!failure.has_value() && matters && !has_numbers_)
+      RETURN_IF_ERROR(PrepareStep(rank_, work.instance, full_.references[0]));
+    has_numbers_ = true;
   }
   if (failure.has_value()) Unload(variant);
   return failure;
@@ -222,9 +253,15 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifyLaunches(int variant) {
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
+  const Phases::Part part(options_.phases, Phase::kVerifyAtSize);
   Instance& instance = work_[variant].instance;
   std::optional<Failure> failure;
-  if (launch_checks_.has_value()) {
+  if (work_[variant].checks_more) {
+    ASSIGN_OR_RETURN(failure, VerifySmall(work_[variant], variants_[variant].schedule.program(),
+                                          Sizes::kAllButTiny));
+    work_[variant].checks_more = failure.has_value();
+  }
+  if (!failure.has_value() && launch_checks_.has_value()) {
     ASSIGN_OR_RETURN(failure, VerifyLaunches(variant));
   }
   if (!failure.has_value()) {

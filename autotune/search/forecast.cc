@@ -1,7 +1,6 @@
 #include "autotune/search/forecast.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -11,13 +10,13 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "autotune/prior/config_values.h"
 #include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
 
-/// The first members of Config, which most variants set. The others count where they are set.
-constexpr size_t kAlwaysSet = 6;
+constexpr double kLeastUs = 1e-6;
 constexpr int kSweeps = 20;         // of coordinate descent
 constexpr double kRidge = 0.5;      // in samples that say "no effect"
 constexpr double kCuriosity = 0.5;  // what a schedule of unknown features may gain, in logarithms
@@ -33,24 +32,12 @@ struct Feature {
   auto operator<=>(const Feature&) const = default;
 };
 
-/// All members of Config: an unnamed one does not compile.
-std::array<int64_t, 20> ValuesOf(const Config& config) {
-  const auto& [protocol, vec, chunk, blocks, streaming, one_shot, pieces, batch, threads, gemm,
-               multicast, ring, bulk, beside, tiles, remote_first, concurrent, bucket, columns,
-               unroll] = config;
-  const auto of = [](auto value) { return static_cast<int64_t>(value); };
-  return {of(protocol),     of(vec),        of(chunk),  of(blocks),  of(streaming),
-          of(one_shot),     of(pieces),     of(batch),  of(threads), of(gemm),
-          of(multicast),    of(ring),       of(bulk),   of(beside),  of(tiles),
-          of(remote_first), of(concurrent), of(bucket), of(columns), of(unroll)};
-}
-
 /// Of a variant whose schedule has that outline.
 std::set<Feature> FeaturesOf(const Variant& variant, const Outline& outline) {
   std::set<Feature> features;
-  const std::array<int64_t, 20> values = ValuesOf(variant.config), usual = ValuesOf(Config());
+  const auto values = ValuesOf(variant.config), usual = ValuesOf(Config());
   for (size_t m = 0; m < values.size(); ++m) {
-    if (m < kAlwaysSet || values[m] != usual[m])
+    if (m < kUsuallySet || values[m] != usual[m])
       features.insert({.member = static_cast<int>(m), .value = values[m]});
   }
   for (const std::vector<WorkGroup>& step : outline.steps) {
@@ -84,25 +71,29 @@ std::vector<std::vector<int>> FeaturesOf(absl::Span<const Variant> variants) {
   return all;
 }
 
-Forecast::Forecast(std::vector<std::vector<int>> features)
+Forecast::Forecast(std::vector<std::vector<int>> features, std::vector<double> prior_us)
     : features_(std::move(features)),
+      prior_log_us_(features_.size(), 0),
       log_us_(features_.size(), std::numeric_limits<double>::quiet_NaN()) {
+  for (size_t v = 0; v < prior_us.size(); ++v)
+    prior_log_us_[v] = std::log(std::max(prior_us[v], kLeastUs));
   for (const std::vector<int>& of_variant : features_) {
     for (int feature : of_variant) feature_count_ = std::max(feature_count_, feature + 1);
   }
 }
 
-void Forecast::Add(int variant, double us) { log_us_[variant] = std::log(std::max(us, 1e-6)); }
+void Forecast::Add(int variant, double us) { log_us_[variant] = std::log(std::max(us, kLeastUs)); }
 
 Forecast::Fit Forecast::Fitted() const {
   Fit fit{0, std::vector<double>(feature_count_), std::vector<int>(feature_count_)};
   std::vector<std::vector<int>> having(feature_count_);
-  std::vector<double> residual = log_us_;
+  std::vector<double> residual = log_us_;  // of the prior; then also of what is fitted
+  for (size_t v = 0; v < features_.size(); ++v) residual[v] -= prior_log_us_[v];
   int timed = 0;
   for (size_t v = 0; v < features_.size(); ++v) {
     if (std::isnan(log_us_[v])) continue;
     ++timed;
-    fit.mean += log_us_[v];
+    fit.mean += residual[v];
     for (int feature : features_[v]) having[feature].push_back(static_cast<int>(v));
   }
   if (timed > 0) fit.mean /= timed;
@@ -121,22 +112,22 @@ Forecast::Fit Forecast::Fitted() const {
   return fit;
 }
 
+double Forecast::LogUs(int variant, const Fit& fit) const {
+  double log_us = prior_log_us_[variant] + fit.mean;
+  for (int feature : features_[variant]) log_us += fit.weight[feature];
+  return log_us;
+}
+
 double Forecast::Promise(int variant, const Fit& fit) const {
-  double forecast = fit.mean, unknown = 0;
-  for (int feature : features_[variant]) {
-    forecast += fit.weight[feature];
-    unknown += 1.0 / (1 + fit.count[feature]);
-  }
-  return forecast - kCuriosity * unknown / static_cast<double>(features_[variant].size());
+  double unknown = 0;
+  for (int feature : features_[variant]) unknown += 1.0 / (1 + fit.count[feature]);
+  return LogUs(variant, fit) -
+         kCuriosity * unknown / static_cast<double>(features_[variant].size());
 }
 
 bool Forecast::AnyBelow(const std::vector<int>& candidates, double us) const {
   const Fit fit = Fitted();
-  return absl::c_any_of(candidates, [&](int v) {
-    double log_us = fit.mean;
-    for (int feature : features_[v]) log_us += fit.weight[feature];
-    return log_us < std::log(us);
-  });
+  return absl::c_any_of(candidates, [&](int v) { return LogUs(v, fit) < std::log(us); });
 }
 
 std::vector<int> Forecast::MostPromising(const std::vector<int>& candidates, size_t most) const {

@@ -13,12 +13,15 @@ namespace coconet {
 /// equal numbers; they are 0, 1, ...
 std::vector<std::vector<int>> FeaturesOf(absl::Span<const Variant> variants);
 
-/// Predicts times of variants from those that were timed: the logarithm of a time is a sum over the
-/// variant's features. Fitted by ridge regression. Decides what is tried first, never what wins.
+/// Predicts times of variants from what they are expected to take (SchedulePrior) and from those
+/// that were timed: the logarithm of a time is that of the expected one and a sum over the
+/// variant's features, which is fitted by ridge regression. Decides what is tried first, never what
+/// wins.
 class Forecast {
  public:
-  /// `features` by variant, as FeaturesOf returns them.
-  explicit Forecast(std::vector<std::vector<int>> features);
+  /// `features` by variant, as FeaturesOf returns them. `prior_us` by variant; empty: nothing is
+  /// expected.
+  explicit Forecast(std::vector<std::vector<int>> features, std::vector<double> prior_us = {});
 
   /// Sets a variant's time.
   void Add(int variant, double us);
@@ -38,9 +41,11 @@ class Forecast {
     std::vector<int> count;      // by feature: timed variants that have it
   };
   Fit Fitted() const;
+  double LogUs(int variant, const Fit& fit) const;
   double Promise(int variant, const Fit& fit) const;  // less is better
 
   std::vector<std::vector<int>> features_;  // by variant
+  std::vector<double> prior_log_us_;        // by variant
   int feature_count_ = 0;
   std::vector<double> log_us_;  // by variant; NaN: not timed
 };

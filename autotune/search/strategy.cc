@@ -32,8 +32,8 @@ class AsListed final : public Strategy {
 /// By forecast. `all`: every variant promises.
 class ByForecast final : public Strategy {
  public:
-  ByForecast(std::vector<std::vector<int>> features, bool all)
-      : forecast_(std::move(features)), all_(all) {}
+  ByForecast(std::vector<std::vector<int>> features, std::vector<double> prior_us, bool all)
+      : forecast_(std::move(features), std::move(prior_us)), all_(all) {}
   void Add(int variant, double us) override { forecast_.Add(variant, us); }
   std::vector<int> Next(const std::vector<int>& untried, size_t most) override {
     return forecast_.MostPromising(untried, most);
@@ -160,7 +160,7 @@ SearchKind KindFor(SearchKind kind, size_t variants) {
 }
 
 std::unique_ptr<Strategy> MakeStrategy(SearchKind kind, std::vector<std::vector<int>> features,
-                                       uint64_t seed) {
+                                       uint64_t seed, std::vector<double> prior_us) {
   switch (kind) {
     case SearchKind::kExhaustive:
       return std::make_unique<AsListed>();
@@ -169,7 +169,8 @@ std::unique_ptr<Strategy> MakeStrategy(SearchKind kind, std::vector<std::vector<
     case SearchKind::kAuto:
     case SearchKind::kRacing:
     case SearchKind::kModel:
-      return std::make_unique<ByForecast>(std::move(features), kind != SearchKind::kModel);
+      return std::make_unique<ByForecast>(std::move(features), std::move(prior_us),
+                                          kind != SearchKind::kModel);
   }
   CC_CHECK(false);
   return nullptr;

@@ -15,9 +15,10 @@ namespace coconet {
 enum class SearchKind : uint8_t {
   kAuto,        // racing up to 64 variants, evolution above 16,384, model between
   kExhaustive,  // tries all, simple ones first, and times each to the end
-  kRacing,      // tries all, the most promising first; drops those that are clearly slower
-  kModel,       // the same, but tries only what a model of the times so far promises, and samples
-  kEvolution,   // like kModel, but tries mixtures of the fastest
+  kRacing,     // tries all that are kept (KeptVariants), the most promising first; drops those that
+               // are clearly slower
+  kModel,      // the same, but tries only what a model of the times so far promises, and samples
+  kEvolution,  // like kModel, but tries mixtures of the fastest
 };
 inline constexpr SearchKind kAllSearchKinds[] = {SearchKind::kAuto, SearchKind::kExhaustive,
                                                  SearchKind::kRacing, SearchKind::kModel,
@@ -40,8 +41,8 @@ class Strategy {
   virtual bool Promises(const std::vector<int>& untried, double us) const = 0;
 };
 
-/// `features` by variant, as FeaturesOf (forecast.h) returns them. `kind` is not kAuto.
+/// `features` and `prior_us` by variant, as Forecast takes them. `kind` is not kAuto.
 std::unique_ptr<Strategy> MakeStrategy(SearchKind kind, std::vector<std::vector<int>> features,
-                                       uint64_t seed);
+                                       uint64_t seed, std::vector<double> prior_us = {});
 
 }  // namespace coconet

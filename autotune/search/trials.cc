@@ -54,18 +54,23 @@ absl::StatusOr<T> Trials::Named(absl::StatusOr<T> answer, absl::string_view doin
 }
 
 absl::Status Trials::TryFirst(int v) {
-  return Try({v}, [](int) { return absl::OkStatus(); });
+  return Try({v}, {}, [](int) { return absl::OkStatus(); });
 }
 
-absl::Status Trials::Try(const std::vector<int>& variants,
+absl::Status Trials::Try(const std::vector<int>& variants, const std::vector<int>& ahead,
                          absl::FunctionRef<absl::Status(int)> tried) {
   ASSIGN_OR_RETURN(bool go_on, budget_.GoOn());
   if (!go_on || variants.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       const std::vector<std::optional<Failure>> failures,
       runner_.Compile(variants, [this] { return budget_.Asked() != TimeBudget::Stop::kNo; }));
+  if (!ahead.empty()) RETURN_IF_ERROR(runner_.CompileAhead(ahead));
   for (size_t i = 0; i < variants.size(); ++i) {
     const int v = variants[i];
+    if (VariantRunner::Facts facts = runner_.FactsOf(v); !facts.protocol.empty()) {
+      result(v).protocol = std::move(facts.protocol);
+      result(v).bytes = facts.bytes;
+    }
     if (failures[i].has_value()) {
       if (failures[i]->verdict == Verdict::kNotMeasured) continue;
       Fail(v, *failures[i]);

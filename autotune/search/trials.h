@@ -35,9 +35,10 @@ class Trials {
 
   /// Tries the variant that is to be measured first, with several samples.
   absl::Status TryFirst(int v);
-  /// Compiles the variants together, then tries one after the other until the budget ends.
-  /// `tried` is called after each that was tried.
-  absl::Status Try(const std::vector<int>& variants, absl::FunctionRef<absl::Status(int)> tried);
+  /// Compiles the variants together, then tries one after the other until the budget ends, while
+  /// those that come next, `ahead`, are compiled. `tried` is called after each that was tried.
+  absl::Status Try(const std::vector<int>& variants, const std::vector<int>& ahead,
+                   absl::FunctionRef<absl::Status(int)> tried);
 
   /// One sample of each variant that is left, in random order; then drops what is slower. False
   /// where the budget ended before.

@@ -44,6 +44,12 @@ std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
   return features;
 }
 
+std::vector<double> PriorsOf(const std::vector<Entrant>& entrants) {
+  std::vector<double> prior_us;
+  for (const Entrant& e : entrants) prior_us.push_back(e.prior_us);
+  return prior_us;
+}
+
 /// Why a variant lost that takes `factor` times as long as the best.
 std::string Slowness(double factor) {
   if (factor <= 1) return "slower in rounds with the best";
@@ -63,7 +69,7 @@ class Tuning {
         exchange_(exchange),
         options_(options),
         kind_(KindFor(options.tries_all ? SearchKind::kRacing : options.search, entrants.size())),
-        strategy_(MakeStrategy(kind_, FeaturesOf(entrants), options.seed)),
+        strategy_(MakeStrategy(kind_, FeaturesOf(entrants), options.seed, PriorsOf(entrants))),
         random_(options.seed),
         state_(options.anew ? SearchState() : options.earlier),
         coverage_(state_, std::numeric_limits<double>::infinity()),
@@ -204,24 +210,32 @@ class Tuning {
            !strategy_->Promises(untried, (1 - Coverage::kGain) * trials_.BestUs());
   }
 
-  /// Tries variants until enough were tried or that share of the budget is spent.
+  /// Tries variants until enough were tried or that share of the budget is spent. Where compilers
+  /// may run meanwhile, each batch is chosen before the one before it is tried.
   absl::Status Explore(double share) {
-    while (true) {
-      ASSIGN_OR_RETURN(const std::vector<int> batch, NextBatch(share));
-      if (batch.empty()) return absl::OkStatus();
-      const std::vector<int> variants(batch.begin() + 1, batch.end());
-      const auto promised = static_cast<size_t>(batch[0]);
-      RETURN_IF_ERROR(trials_.Try(variants, [&](int v) {
-        const bool drawn =
-            absl::c_find(variants, v) - variants.begin() >= static_cast<int64_t>(promised);
-        return Tried(v, drawn);
+    ASSIGN_OR_RETURN(Batch batch, NextBatch(share, {}));
+    while (!batch.variants.empty()) {
+      Batch ahead;
+      if (runner_.compiles_ahead()) {
+        ASSIGN_OR_RETURN(ahead, NextBatch(share, batch.variants));
+      }
+      RETURN_IF_ERROR(trials_.Try(batch.variants, ahead.variants, [&](int v) {
+        const auto at = absl::c_find(batch.variants, v) - batch.variants.begin();
+        return Tried(v, /*drawn=*/at >= batch.promised);
       }));
       if (options_.drops && static_cast<int>(trials_.RoundUs().size()) > kMostLoaded)
         RETURN_IF_ERROR(trials_.KeepQuickest(2 * options_.race.finalists));
       ASSIGN_OR_RETURN(const int store,
                        FromRank0(exchange_, budget_.Now() - stored_s_ > kStoreSeconds));
       if (store != 0) RETURN_IF_ERROR(StoreBestSoFar());
+      ASSIGN_OR_RETURN(const int over, FromRank0(exchange_, IsOver(share)));
+      if (over != 0) break;
+      if (ahead.variants.empty()) {
+        ASSIGN_OR_RETURN(ahead, NextBatch(share, {}));
+      }
+      batch = std::move(ahead);
     }
+    return runner_.compiles_ahead() ? runner_.CompileAhead({}) : absl::OkStatus();
   }
 
   absl::Status Tried(int v, bool drawn) {
@@ -239,15 +253,25 @@ class Tuning {
     return absl::OkStatus();
   }
 
-  /// How many are promised by the strategy, and the variants of a batch: those, and then as many
-  /// that are drawn at random. Empty: tried enough, or the share of the budget is spent.
-  absl::StatusOr<std::vector<int>> NextBatch(double share) {
-    std::vector<int> batch;
-    const bool over = budget_.Asked() != TimeBudget::Stop::kNo ||
-                      (trials_.Fastest() >= 0 && budget_.LeftSeconds(share) < 0);
-    if (!over && !HasTriedEnough()) {
+  /// Variants that are tried one after the other.
+  struct Batch {
+    std::vector<int> variants;
+    int64_t promised = 0;  // by the strategy: the first ones; the others are drawn at random
+  };
+
+  bool IsOver(double share) const {
+    return budget_.Asked() != TimeBudget::Stop::kNo || HasTriedEnough() ||
+           (trials_.Fastest() >= 0 && budget_.LeftSeconds(share) < 0);
+  }
+
+  /// What is promised by the strategy, and then as many that are drawn at random, none of them
+  /// among `others`. Empty: tried enough, or the share of the budget is spent.
+  absl::StatusOr<Batch> NextBatch(double share, const std::vector<int>& others) {
+    std::vector<int> batch;  // how many are promised, and the variants
+    if (!IsOver(share)) {
       std::vector<int> untried = Untried();
       const bool draws = !TriesAll() && coverage_.NeedsDraws(static_cast<int>(untried.size()));
+      absl::c_for_each(others, [&](int v) { std::erase(untried, v); });
       const std::vector<int> promised = strategy_->Next(untried, draws ? kBatch / 2 : kBatch);
       batch = {static_cast<int>(promised.size())};
       batch.insert(batch.end(), promised.begin(), promised.end());
@@ -258,7 +282,9 @@ class Tuning {
         untried.erase(untried.begin() + static_cast<int64_t>(at));
       }
     }
-    return FromRank0(exchange_, batch);
+    ASSIGN_OR_RETURN(batch, FromRank0(exchange_, batch));
+    if (batch.empty()) return Batch{};
+    return Batch{{batch.begin() + 1, batch.end()}, batch[0]};
   }
 
   /// Runs at most `most` rounds within that share of the budget. Drops variants that cannot win,
@@ -393,6 +419,7 @@ class Tuning {
     }
     record.variants = trials_.size();
     record.search = state_;
+    record.search.left_out = options_.left_out;
     record.search.tried = CountOfTried(results);
     record.search.drawn = coverage_.drawn();
     record.search.since_gain = coverage_.since_gain();

@@ -30,6 +30,7 @@ struct TunerOptions {
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
   bool partial = false;    // the entrants are some of the variants only: the record is incomplete
+  int left_out = 0;        // variants that are no entrants (KeptVariants)
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
   std::vector<int> favourites;  // others that are tried next
   SearchState earlier;          // of earlier runs

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,9 +13,9 @@
 namespace coconet {
 
 /// Compiles, verifies and times variants for the tuner, which names them by number. Every call but
-/// Unload and TrustIn is collective and returns the same answer on all ranks. An error means that
-/// the ranks lost contact, or that a GPU runs nothing more after a kernel failed; Cancelled, that
-/// the user interrupted. Tests of the tuner fake it.
+/// FactsOf, Unload and TrustIn is collective and returns the same answer on all ranks. An error
+/// means that the ranks lost contact, or that a GPU runs nothing more after a kernel failed;
+/// Cancelled, that the user interrupted. Tests of the tuner fake it.
 class VariantRunner {
  public:
   virtual ~VariantRunner() = default;
@@ -23,9 +24,24 @@ class VariantRunner {
   /// not compiled yet fail as kNotMeasured.
   virtual absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
       absl::Span<const int> variants, const std::function<bool()>& stop) = 0;
-  /// Loads the variant and verifies all its results at a small odd size.
+  /// Whether compilers may run while variants are timed, and do not change their times: on GPUs.
+  /// The kernels of hosts run on the cores that compilers need.
+  virtual bool compiles_ahead() const { return false; }
+  /// Begins to compile variants that Compile will be asked for; ends what an earlier call has
+  /// begun. Returns at once. Only with compiles_ahead.
+  virtual absl::Status CompileAhead(absl::Span<const int> /*variants*/) { return absl::OkStatus(); }
+  /// What lowering a variant has shown: how its collectives are done, bytes that all ranks move.
+  struct Facts {
+    std::string protocol;  // "": not known
+    int64_t bytes = 0;
+  };
+  /// Requires Compile.
+  virtual Facts FactsOf(int variant) const = 0;
+  /// Loads the variant and verifies all its results at small sizes; where a variant with the same
+  /// kernels was verified before, and only the shape of launches differs, at tiny sizes alone.
   virtual absl::StatusOr<std::optional<Failure>> Load(int variant) = 0;
-  /// Verifies the variant at the program's size. Requires Load.
+  /// Verifies the variant at the program's size, and at the small sizes that Load left out.
+  /// Requires Load.
   virtual absl::StatusOr<std::optional<Failure>> Verify(int variant) = 0;
   /// What Load and Verify have verified. Requires Load.
   virtual Trust TrustIn(int variant) const = 0;
@@ -50,7 +66,8 @@ class VariantRunner {
 /// cannot run.
 struct Entrant {
   VariantResult result;
-  std::vector<int> features;  // FeaturesOf (forecast.h)
+  std::vector<int> features = {};  // FeaturesOf (forecast.h)
+  double prior_us = 1;             // Variant::prior_us
 };
 
 }  // namespace coconet

@@ -154,11 +154,14 @@ void AddVariants(const Schedule& schedule, absl::Span<const Config> configs,
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const Admits& admits,
                                              const std::function<bool()>& go_on, bool few,
-                                             absl::Span<const Schedule> planned) {
+                                             absl::Span<const Schedule> planned, Phases* phases) {
   RETURN_IF_ERROR(CheckNodes(program, space));
   const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
-                   Derive(program, {.by_node = by_node, .few = few, .go_on = go_on}));
+  std::vector<Schedule> schedules;
+  {
+    const Phases::Part part(phases, Phase::kDerive);
+    ASSIGN_OR_RETURN(schedules, Derive(program, {.by_node = by_node, .few = few, .go_on = go_on}));
+  }
   std::vector<Wanted> wanted = Those(Worthwhile(schedules, space.ranks), space, admits);
   if (wanted.empty()) wanted = Those(schedules, space, admits);
   absl::c_move(Those(NotAmong(schedules, planned), space, admits), std::back_inserter(wanted));
@@ -199,8 +202,13 @@ absl::StatusOr<Lowered> LowerVariant(const Variant& variant, const Target& targe
 
 std::string DigestOf(const VariantSet& set) {
   std::string text = absl::StrCat("baseline ", set.baseline, "\n");
-  for (const Variant& v : set.variants)
-    absl::StrAppend(&text, TraceOf(v), " | ", Text(v.config), "\n");
+  const Variant* previous = nullptr;
+  for (const Variant& v : set.variants) {
+    if (previous == nullptr || !SameSchedule(*previous, v))
+      absl::StrAppend(&text, TraceOf(v), "\n");
+    previous = &v;
+    absl::StrAppend(&text, "  ", Text(v.config), "\n");
+  }
   return Fingerprint(text);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "autotune/search/parts.h"
+#include "autotune/search/phases.h"
 #include "autotune/store/record.h"
 #include "coconet/ir/graph.h"
 #include "coconet/schedule/schedule.h"
@@ -32,6 +33,8 @@ struct Variant {
   /// Variants of a group have the same schedule, protocol and lanes, so that their values lie in
   /// the same buffers, and differ in numbers. The first of a group is its plainest.
   int group = 0;
+  /// Microseconds that a step is expected to take (SchedulePrior); 1 where nothing is expected.
+  double prior_us = 1;
   /// The variant lowered for the ranks it runs on, once a caller has lowered it; null before.
   std::shared_ptr<const Lowered> lowered = nullptr;
   /// Where the parts of the program are scheduled one by one: how. Then `schedule` is ScheduleOf
@@ -61,6 +64,8 @@ struct VariantSet {
   /// Index of the variant that a careful user has without this library: AllReduces as written,
   /// computations fused, plainest config.
   int baseline = -1;
+  /// Variants that KeptVariants has left out.
+  int left_out = 0;
 };
 
 /// Appends a schedule with each of its configs. Those that follow one another with the same
@@ -73,12 +78,13 @@ void AddVariants(const Schedule& schedule, absl::Span<const Config> configs,
 /// FailedPrecondition, with the reason, when there is no variant. `go_on` as of DeriveOptions: once
 /// it returns false, the set has the variants of the schedules that were found so far. `few`
 /// likewise. `planned`: schedules of the program that are variants after those, unless they are
-/// among them.
+/// among them. `phases` counts the derivation apart; may be null.
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const Admits& admits = nullptr,
                                              const std::function<bool()>& go_on = nullptr,
                                              bool few = false,
-                                             absl::Span<const Schedule> planned = {});
+                                             absl::Span<const Schedule> planned = {},
+                                             Phases* phases = nullptr);
 
 /// Digest of the set, by which ranks check that theirs are equal.
 std::string DigestOf(const VariantSet& set);

@@ -14,6 +14,7 @@
 #include "autotune/measure/index_check.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/runner/binaries.h"
+#include "autotune/search/phases.h"
 #include "autotune/session/call_gate.h"
 #include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"
@@ -103,7 +104,8 @@ struct CompiledProgram {
   std::vector<PlacedTensor> tensors;
   std::unique_ptr<Module> module;
   std::vector<VariantResult> variants;
-  std::string missed;  // where nothing was tuned: what the tuning cache missed
+  PhaseSeconds seconds{};  // of tuning, on this rank
+  std::string missed;      // where nothing was tuned: what the tuning cache missed
   Mesh mesh;
   int rank = 0;
 };

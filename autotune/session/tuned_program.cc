@@ -32,6 +32,8 @@ const Graph& TunedProgram::program() const { return compiled_->program; }
 PlanMemory TunedProgram::memory() const { return MemoryOf(compiled_->lowered->plan); }
 const std::vector<VariantResult>& TunedProgram::variants() const { return compiled_->variants; }
 
+const PhaseSeconds& TunedProgram::seconds() const { return compiled_->seconds; }
+
 std::string TunedProgram::Explain() const {
   SessionState& session = *compiled_->session;
   const GatedCall call(session.gate);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/search/phases.h"
 #include "autotune/session/binding.h"
 #include "autotune/session/bound_program.h"
 #include "autotune/session/device_buffer.h"
@@ -42,6 +43,8 @@ class TunedProgram {
   PlanMemory memory() const;
   /// All variants, each with its times or the reason why it was rejected; empty on a cache hit.
   const std::vector<VariantResult>& variants() const;
+  /// On what this rank spent the time of looking the program up or tuning it.
+  const PhaseSeconds& seconds() const;
   /// In the order of the program; those of a list one by one.
   std::vector<TensorInfo> tensors() const;
 

@@ -128,6 +128,9 @@ CREATE TABLE prediction(
   created_s INTEGER NOT NULL
 ) STRICT;
 )sql",
+    R"sql(
+ALTER TABLE decision ADD COLUMN left_out INTEGER NOT NULL DEFAULT 0 CHECK(left_out >= 0);
+)sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);
 

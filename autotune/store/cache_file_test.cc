@@ -111,6 +111,7 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
       "DROP TABLE in_flight; ALTER TABLE variant ADD COLUMN in_flight TEXT; "
       "ALTER TABLE variant DROP COLUMN failed_runs; ALTER TABLE variant DROP COLUMN deaths; "
       "ALTER TABLE variant DROP COLUMN load; ALTER TABLE decision DROP COLUMN load; "
+      "ALTER TABLE decision DROP COLUMN left_out; "
       "ALTER TABLE decision DROP COLUMN tried; ALTER TABLE decision DROP COLUMN drawn; "
       "ALTER TABLE decision DROP COLUMN since_gain; ALTER TABLE decision DROP COLUMN runs; "
       "ALTER TABLE decision DROP COLUMN spent_s; ALTER TABLE decision DROP COLUMN soft; "

@@ -42,7 +42,7 @@ template <class Wire, class Record>
 void PassRecord(Wire& wire, Record& r) {
   wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
               r.created_s, r.soft, r.search.tried, r.search.drawn, r.search.since_gain,
-              r.search.runs, r.search.spent_s, r.search.load);
+              r.search.runs, r.search.spent_s, r.search.load, r.search.left_out);
 }
 template <class Wire, class T>
 void PassTrust(Wire& wire, T& t) {
@@ -145,10 +145,11 @@ absl::Status Validate(const TuningRecord& record) {
   }
   const SearchState& s = record.search;
   if (s.tried < 0 || s.drawn < 0 || s.since_gain < 0 || s.runs < 0 || !(s.spent_s >= 0) ||
-      !(s.load >= 0 && s.load <= 1)) {
-    return absl::DataLossError(absl::StrCat(
-        "the search tried ", s.tried, " variants, ", s.drawn, " of them drawn, ", s.since_gain,
-        " since a gain, in ", s.runs, " runs of ", s.spent_s, " s, under load ", s.load));
+      s.left_out < 0 || !(s.load >= 0 && s.load <= 1)) {
+    return absl::DataLossError(absl::StrCat("the search tried ", s.tried, " variants, ", s.drawn,
+                                            " of them drawn, ", s.since_gain, " since a gain, in ",
+                                            s.runs, " runs of ", s.spent_s, " s, under load ",
+                                            s.load, "; ", s.left_out, " were left out"));
   }
   return absl::OkStatus();
 }
@@ -159,15 +160,20 @@ std::string SearchText(const TuningRecord& record) {
       s.load < kWorthNaming
           ? ""
           : absl::StrFormat("; other programs used %.0f %% of the cores", 100 * s.load);
+  const std::string left_out =
+      s.left_out == 0 ? ""
+                      : absl::StrCat("; ", s.left_out,
+                                     " more were left out, as others of their schedules are "
+                                     "expected to be faster");
   const std::string tried =
       s.tried >= record.variants
           ? absl::StrCat("all ", record.variants, " variants were tried")
           : absl::StrCat(s.tried, " of ", record.variants, " variants were tried",
                          s.drawn == 0 ? "" : absl::StrCat(", ", s.drawn, " of them at random"));
   if (!record.complete) {
-    return absl::StrCat("incomplete: ", tried, load, "; the next run goes on from there");
+    return absl::StrCat("incomplete: ", tried, left_out, load, "; the next run goes on from there");
   }
-  return absl::StrCat("complete: ", tried, load);
+  return absl::StrCat("complete: ", tried, left_out, load);
 }
 
 std::string Encode(const TuningRecord& record) {

@@ -82,6 +82,8 @@ struct SearchState {
   int runs = 0;
   double spent_s = 0;  // wall time of all runs
   double load = 0;     // share of the cores that other programs used at the end of the last run
+  int left_out = 0;    // variants that were not tried, since others of their schedule were expected
+                       // to be faster
   bool operator==(const SearchState&) const = default;
 };
 

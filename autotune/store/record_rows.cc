@@ -17,7 +17,8 @@ SearchState SearchAt(const Statement& row, int first) {
           .since_gain = static_cast<int>(row.Int(first + 2)),
           .runs = static_cast<int>(row.Int(first + 3)),
           .spent_s = row.Real(first + 4),
-          .load = row.Real(first + 5)};
+          .load = row.Real(first + 5),
+          .left_out = static_cast<int>(row.Int(first + 6))};
 }
 
 /// The id of `text` in a table of texts, which is inserted where it is new. `table` is a literal.
@@ -93,8 +94,9 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
           "d.created_s, d.best, ",
           VariantColumns(version, "b."), ", ", VariantColumns(version, "l."),
           ", b.id, l.id, e.id, p.id, ",
-          version < 4 ? "0, 0, 0, 0, 0, 0, ''"
-                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load, d.soft",
+          version < 4 ? "0, 0, 0, 0, 0, 0"
+                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load",
+          version < 6 ? ", 0, " : ", d.left_out, ", version < 4 ? "''" : "d.soft",
           " FROM decision d LEFT JOIN env e ON e.id = d.env "
           "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
           "LEFT JOIN variant l ON l.id = d.baseline "
@@ -119,7 +121,7 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
                       .complete = find.Int(5) != 0,
                       .search = SearchAt(find, 8 + 2 * kVariantColumns + 4),
                       .created_s = find.Int(6),
-                      .soft = find.Text(8 + 2 * kVariantColumns + 10),
+                      .soft = find.Text(8 + 2 * kVariantColumns + 11),
                       .trust = {}};
   ASSIGN_OR_RETURN(record.trust, ReadTrust(db, find.Int(7)));
   if (absl::Status valid = Validate(record); !valid.ok())
@@ -171,14 +173,15 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
                               "necessary_bytes, variants, complete, created_s, tried, drawn, "
-                              "since_gain, runs, spent_s, load, soft) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "since_gain, runs, spent_s, load, left_out, soft) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
   insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
   insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
   const SearchState& search = record.search;
   insert.Bind(search.tried).Bind(search.drawn).Bind(search.since_gain).Bind(search.runs);
-  insert.Bind(search.spent_s).Bind(search.load).Bind(record.soft);
+  insert.Bind(search.spent_s).Bind(search.load).Bind(search.left_out);
+  insert.Bind(record.soft);
   RETURN_IF_ERROR(insert.Run());
   for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrustOf(db, best, trust));
   return transaction.Commit();

@@ -45,6 +45,10 @@ class FakeRunner final : public VariantRunner {
     }
     return out;
   }
+  Facts FactsOf(int v) const override {
+    EXPECT_THAT(compiled, ::testing::Contains(v));
+    return {"library", 10000 - v};
+  }
   absl::StatusOr<std::optional<Failure>> Load(int v) override {
     EXPECT_THAT(compiled, ::testing::Contains(v));
     RETURN_IF_ERROR(Going());

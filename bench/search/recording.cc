@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,6 +12,7 @@
 #include "absl/algorithm/container.h"
 #include "autotune/runner/binaries.h"
 #include "autotune/runner/rank_runner.h"
+#include "autotune/search/kept_variants.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 
@@ -32,6 +34,7 @@ class Recorder final : public VariantRunner {
   }
   absl::StatusOr<std::optional<Failure>> Load(int v) override { return inner_.Load(v); }
   absl::StatusOr<std::optional<Failure>> Verify(int v) override { return inner_.Verify(v); }
+  Facts FactsOf(int v) const override { return inner_.FactsOf(v); }
   Trust TrustIn(int v) const override { return inner_.TrustIn(v); }
   absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
     absl::StatusOr<Sample> sample = inner_.Time(v, warm_up, steps);
@@ -69,6 +72,7 @@ class Replayer final : public VariantRunner {
   }
   absl::StatusOr<std::optional<Failure>> Load(int /*v*/) override { return std::nullopt; }
   absl::StatusOr<std::optional<Failure>> Verify(int /*v*/) override { return std::nullopt; }
+  Facts FactsOf(int /*v*/) const override { return {}; }
   Trust TrustIn(int /*v*/) const override { return {}; }
   absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
     const std::vector<Sample>& samples = recording_.rounds[v];
@@ -132,23 +136,24 @@ absl::StatusOr<Run> MakeRunner(Rank& rank, const Graph& program, const VariantSe
 
 }  // namespace
 
-absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most) {
+absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most,
+                                      std::vector<int>* kept) {
   ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, space));
-  if (static_cast<int>(set.variants.size()) <= most) return set;
-  std::vector<int> order(set.variants.size());
-  absl::c_iota(order, 0);
-  std::mt19937_64 random(most);
-  absl::c_shuffle(order, random);
-  order.erase(absl::c_find(order, set.baseline));
-  order.resize(most - 1);
-  order.push_back(set.baseline);
-  std::sort(order.begin(), order.end());
-  VariantSet drawn;
-  for (int v : order) {
-    if (v == set.baseline) drawn.baseline = static_cast<int>(drawn.variants.size());
-    drawn.variants.push_back(std::move(set.variants[v]));
+  ExpectTimes(space, set);
+  std::vector<int> always = {set.baseline};
+  if (kept != nullptr) always = *kept = KeptVariants(set, always);
+  std::vector<int> others;
+  for (int v = 0; v < static_cast<int>(set.variants.size()); ++v) {
+    if (!absl::c_binary_search(always, v)) others.push_back(v);
   }
-  return drawn;
+  std::mt19937_64 random(most);
+  absl::c_shuffle(others, random);
+  others.resize(std::min(others.size(), static_cast<size_t>(std::max<int64_t>(
+                                            most - static_cast<int64_t>(always.size()), 0))));
+  absl::c_copy(always, std::back_inserter(others));
+  absl::c_sort(others);
+  std::vector<int> none;
+  return OnlyKept(std::move(set), others, kept != nullptr ? *kept : none);
 }
 
 absl::Status Record(Rank& rank, const Graph& program, const VariantSet& set, double budget_s,

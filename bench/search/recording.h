@@ -27,8 +27,10 @@ struct Recording {
   double measuring_s = 0;        // of all samples
 };
 
-/// The variants of a bound program on the ranks of a world, at most `most`, which a seed draws.
-absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most);
+/// The variants of a bound program on the ranks of a world, at most `most`, which a seed draws, and
+/// with `kept` all those that a search keeps (KeptVariants), whose numbers that becomes.
+absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most,
+                                      std::vector<int>* kept = nullptr);
 
 /// What a search picked and what its samples took.
 struct Pick {

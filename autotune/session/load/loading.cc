@@ -30,7 +30,7 @@ absl::StatusOr<VariantSet> Loading::Variants(const std::function<bool()>& go_on,
                                              absl::Span<const Schedule> planned) const {
   const SessionOptions& user = state->options;
   if (!user.choice.empty()) return Chooser(program, space, go_on).All(user.choice);
-  return EnumerateVariants(program, space, user.admits, go_on, few, planned);
+  return EnumerateVariants(program, space, user.admits, go_on, few, planned, phases.get());
 }
 
 void Loading::Report(absl::string_view text) const {

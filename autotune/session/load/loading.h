@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "autotune/runner/rank_runner.h"
 #include "autotune/runner/typical_rows.h"
+#include "autotune/search/phases.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/preparation.h"
 #include "autotune/session/session_state.h"
@@ -36,6 +37,7 @@ struct Loading {
   /// others: equal without a limit.
   std::string plain_text, limited_text;
   TypicalRows typical_rows;  // of timed steps; may be empty
+  const std::shared_ptr<Phases> phases = std::make_shared<Phases>();  // of this rank's time
 
   Rank& rank() const { return state->rank; }
   /// That its plans are lowered for.

@@ -302,6 +302,7 @@ class Loader {
     compiled->tensors =
         PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
     compiled->variants = std::move(variants);
+    compiled->seconds = loading_.phases->Seconds();
     compiled->missed = missed_;
     compiled->module = std::move(winner.module);
     if (compiled->module == nullptr) {

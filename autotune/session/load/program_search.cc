@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "autotune/runner/rank_runner.h"
+#include "autotune/search/kept_variants.h"
 #include "autotune/search/parts.h"
 #include "autotune/search/recomputation.h"
+#include "autotune/search/time_budget.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/plans.h"
@@ -54,6 +56,7 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
 absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving,
                                      std::optional<Variant> apart,
                                      absl::Span<const Schedule> planned) {
+  const Phases::Part part(loading.phases.get(), Phase::kEnumerate);
   absl::StatusOr<VariantSet> set =
       loading.Variants([&] { return deriving.GoOn(); }, /*few=*/apart.has_value(), planned);
   RETURN_IF_ERROR(deriving.status());
@@ -151,6 +154,7 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RunnerOf(const Loading& loading, con
                              .memory_limit = loading.state->options.memory_limit,
                              .numerics = loading.state->options.numerics(),
                              .interrupted = loading.state->options.interrupted,
+                             .phases = loading.phases.get(),
                              .typical_rows = loading.typical_rows});
 }
 
@@ -162,16 +166,18 @@ bool MultiplyDifferently(Config a, const Config& b) {
 }
 
 /// Of each plan, the variant that does what was simulated: it runs collectives beside computation
-/// where that may gain. Of the first plan also the other ways to multiply, which need no other
-/// kernels.
+/// where that may gain; of several, the one with the least expected time. Of the first plan also
+/// the other ways to multiply, which need no other kernels.
 std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& variants) {
   std::vector<int> likeliest;
   for (const PlannedSchedule& plan : plans.schedules) {
     int chosen = -1;
     for (int v = 0; v < std::ssize(variants); ++v) {
       if (variants[v].schedule.trace() != plan.schedule.trace()) continue;
-      if (chosen < 0 || (variants[v].config.concurrent && !variants[chosen].config.concurrent))
-        chosen = v;
+      const auto rank = [&](int variant) {
+        return std::pair(!variants[variant].config.concurrent, variants[variant].prior_us);
+      };
+      if (chosen < 0 || rank(v) < rank(chosen)) chosen = v;
     }
     if (chosen < 0) continue;
     likeliest.push_back(chosen);
@@ -184,13 +190,42 @@ std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& var
   return likeliest;
 }
 
+/// Collective. Leaves out the variants that others of their schedules are expected to be faster
+/// than, by rank 0's numbers, but for the favourites and the incumbent, whose numbers follow. None
+/// in an exhaustive search, of what the user has chosen, and on simulated GPUs, which are to run all.
+absl::Status LeaveOut(const Loading& loading, VariantSet& set, TunerOptions& options) {
+  const SessionOptions& user = loading.state->options;
+  if (user.search == SearchKind::kExhaustive || !user.choice.empty() || options.tries_all)
+    return absl::OkStatus();
+  std::vector<int> followed = options.favourites;
+  followed.push_back(options.incumbent < 0 ? set.baseline : options.incumbent);
+  std::vector<int> always = followed;
+  always.push_back(set.baseline);
+  ASSIGN_OR_RETURN(const std::vector<int> kept,
+                   FromRank0(loading.exchange(), KeptVariants(set, always)));
+  set = OnlyKept(std::move(set), kept, followed);
+  if (options.incumbent >= 0) options.incumbent = followed.back();
+  followed.pop_back();
+  options.favourites = std::move(followed);
+  options.left_out = set.left_out;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>& known) {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed(loading));
-  ASSIGN_OR_RETURN(Apart apart, TuneParts(loading));
+  Apart apart;
+  {
+    const Phases::Part part(loading.phases.get(), Phase::kParts);
+    ASSIGN_OR_RETURN(apart, TuneParts(loading));
+  }
   const bool combines = apart.variant.has_value();
-  ASSIGN_OR_RETURN(const Plans plans, FindPlans(loading, seed));
+  Plans plans;
+  {
+    const Phases::Part part(loading.phases.get(), Phase::kPlan);
+    ASSIGN_OR_RETURN(plans, FindPlans(loading, seed));
+  }
   std::vector<Schedule> planned = plans.OnlySchedules();
   if (known.has_value() && known->variant.apart == nullptr)
     planned.push_back(known->variant.schedule);  // which this search need not find again
@@ -200,8 +235,16 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
       loading.PreparationOf("its schedules were derived", ShareSpent(done, kDeriveShare));
   ASSIGN_OR_RETURN(VariantSet set, Enumerate(loading, deriving, std::move(apart.variant), planned));
   TunerOptions options = OptionsOfTuner(loading, seed);
+  {
+    const Phases::Part part(loading.phases.get(), Phase::kEnumerate);
+    ExpectTimes(loading.space, set);
+  }
   if (combines) options.favourites.push_back(static_cast<int>(set.variants.size()) - 1);
-  absl::c_move(LikeliestOf(plans, set.variants), std::back_inserter(options.favourites));
+  ASSIGN_OR_RETURN(const std::vector<int> likeliest,
+                   FromRank0(loading.exchange(), LikeliestOf(plans, set.variants)));
+  absl::c_copy(likeliest, std::back_inserter(options.favourites));
+  if (known.has_value()) options.incumbent = NumberOf(known->record.best, set.variants);
+  RETURN_IF_ERROR(LeaveOut(loading, set, options));
   loading.Report(absl::StrCat(set.variants.size(), " variants to check and time"));
   Preparation lowering =
       loading.PreparationOf("its variants were lowered", ShareSpent(done, kLowerShare));
@@ -217,6 +260,8 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
       const absl::Status without = runner.status();
       set = std::move(smaller);
       options.favourites.clear();
+      options.incumbent = known.has_value() ? NumberOf(known->record.best, set.variants) : -1;
+      options.left_out = 0;
       runner = RunnerOf(loading, set, options.favourites, seed, lowering);
       // Of two errors that of the smaller need.
       if (RankRunner::OverLimit(runner.status()).value_or(0) > *least) return without;
@@ -230,10 +275,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   const bool limited = least.has_value() || (*runner)->leaves_out();
   options.key_text = limited ? loading.limited_text : loading.plain_text;
   options.key = Fingerprint(options.key_text);
-  if (known.has_value()) {
-    options.incumbent = NumberOf(known->record.best, set.variants);
-    if (known->record.key == options.key) options.earlier = known->record.search;
-  }
+  if (known.has_value() && known->record.key == options.key) options.earlier = known->record.search;
   options.partial = deriving.ended() || lowering.ended() || !apart.complete;
   ASSIGN_OR_RETURN(Tuned tuned, Tune((*runner)->Entrants(), set.baseline, **runner,
                                      loading.exchange(), options));

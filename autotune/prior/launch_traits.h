@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "coconet/base/dtype.h"
+#include "coconet/schedule/schedule.h"
+
+namespace coconet {
+
+/// What one launch of a schedule does on the rank that has most to do, whatever its config, as far
+/// as the order of what is tried first depends on it.
+struct LaunchTraits {
+  enum class Kind : uint8_t {
+    kKernel,
+    kProduct,     // a matrix product that a library does
+    kCollective,  // collectives that a library or a kernel does
+  };
+  Kind kind = Kind::kKernel;
+  double read = 0, written = 0;  // bytes of memory, each tensor once
+  double all_reduced = 0;        // bytes of the operands of AllReduces
+  double crossing = 0;           // bytes that a library sends for its collectives
+  double elements = 0;           // that its longest phase goes over
+  double loaded = 0;             // bytes that a phase loads for each of them
+  double operations = 0;         // of a kernel, for all elements
+  double flops = 0;              // of a product
+  DType dtype = DType::kF32;     // of a product
+  int tensors = 1;               // of a list; else 1
+  int meetings = 0;              // collectives in a kernel
+  bool flag_per_chunk = false;   // it hands chunks over to other ranks
+  bool gathers = false;          // and does nothing but that
+  int overlap = -1;              // of the schedule, that it is in
+};
+
+/// By launch of a bound schedule, on so many ranks. Of a list, of all its tensors together.
+std::vector<LaunchTraits> TraitsOfLaunches(const Schedule& schedule, int ranks);
+
+}  // namespace coconet

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "autotune/prior/launch_traits.h"
+#include "autotune/prior/prior_rates.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/config/config.h"
+
+namespace coconet {
+
+/// The bytes that a multiprocessor loads at one time, and why these are not more.
+struct BytesInFlight {
+  double bytes = 0;
+  absl::string_view limit;  // "registers", "threads", "elements", "blocks"
+};
+
+/// Of a kernel with that config on a GPU. Registers: of Adam's kernels with 64 to 192 bytes loaded
+/// before the first use, NVRTC's code has 38 and 0.4 more for each byte.
+BytesInFlight InFlightOf(const LaunchTraits& launch, const Config& config, const PriorRates& rates);
+
+/// Expects how long a step of a schedule takes under its configs, from what it launches alone:
+/// nothing is lowered, compiled or run. It decides what is tried, and in which order; never what
+/// wins. Cheap: tens of thousands of configs a second.
+class SchedulePrior {
+ public:
+  /// `schedule` is bound.
+  SchedulePrior(const Schedule& schedule, const ConfigSpace& space);
+
+  double Us(const Config& config) const;
+
+  const std::vector<LaunchTraits>& launches() const { return launches_; }
+  const PriorRates& rates() const { return rates_; }
+
+ private:
+  /// Of the launch alone; of an overlap's, cut into pieces or not.
+  double LaunchUs(const LaunchTraits& launch, const Config& config) const;
+  double LibraryUs(const LaunchTraits& launch, const Config& config) const;
+  double ProductUs(const LaunchTraits& launch, const Config& config) const;
+  double KernelUs(const LaunchTraits& launch, const Config& config) const;
+  double BytesUsOnGpu(const LaunchTraits& launch, const Config& config, double bytes) const;
+  double BytesUsOnHost(const LaunchTraits& launch, const Config& config, double read) const;
+
+  const std::vector<LaunchTraits> launches_;
+  const ConfigSpace space_;
+  const PriorRates rates_;
+  double bytes_ = 0;  // that the ranks of a node have in memory, about
+  int overlaps_ = 0;
+};
+
+}  // namespace coconet

@@ -1,0 +1,62 @@
+#include "autotune/search/kept_variants.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "autotune/prior/schedule_prior.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Calls f(begin, end) for the variants of each schedule.
+template <class F>
+void ForSchedules(const std::vector<Variant>& variants, F f) {
+  for (size_t begin = 0, end = 0; begin < variants.size(); begin = end) {
+    while (end < variants.size() && SameSchedule(variants[begin], variants[end])) ++end;
+    f(begin, end);
+  }
+}
+
+}  // namespace
+
+void ExpectTimes(const ConfigSpace& space, VariantSet& set) {
+  ForSchedules(set.variants, [&](size_t begin, size_t end) {
+    const SchedulePrior prior(set.variants[begin].schedule, space);
+    for (size_t v = begin; v < end; ++v)
+      set.variants[v].prior_us = prior.Us(set.variants[v].config);
+  });
+}
+
+std::vector<int> KeptVariants(const VariantSet& set, absl::Span<const int> always, size_t most) {
+  std::set<int> kept(always.begin(), always.end());
+  ForSchedules(set.variants, [&](size_t begin, size_t end) {
+    std::vector<Config> configs;
+    std::vector<double> prior_us;
+    for (size_t v = begin; v < end; ++v) {
+      configs.push_back(set.variants[v].config);
+      prior_us.push_back(set.variants[v].prior_us);
+    }
+    for (int config : KeptConfigs(configs, prior_us, most))
+      kept.insert(static_cast<int>(begin) + config);
+  });
+  return {kept.begin(), kept.end()};
+}
+
+VariantSet OnlyKept(VariantSet set, absl::Span<const int> kept, std::vector<int>& followed) {
+  const auto number = [&](int variant) {
+    const auto at = absl::c_lower_bound(kept, variant);
+    CC_CHECK(at != kept.end() && *at == variant);
+    return static_cast<int>(at - kept.begin());
+  };
+  VariantSet only;
+  only.baseline = number(set.baseline);
+  for (int& variant : followed) variant = number(variant);
+  only.left_out = set.left_out + static_cast<int>(set.variants.size() - kept.size());
+  for (int variant : kept) only.variants.push_back(std::move(set.variants[variant]));
+  return only;
+}
+
+}  // namespace coconet
