@@ -84,6 +84,43 @@ Plan PlanOfTemporaries() {
   return plan;
 }
 
+TEST(Arena, GrowsByWhatIsTooShort) {
+  const Plan first = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
+                             {"m", BufferRole::kState, DType::kF32, 10, false}});
+  const Plan longer = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
+                              {"m", BufferRole::kState, DType::kF32, 10, true},
+                              {"t", BufferRole::kTemp, DType::kF32, 100, false}});
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    Arena::Needs needs, more;
+    Arena::Include(first, Temporaries::kShared, needs);
+    Arena::Include(longer, Temporaries::kShared, more);
+    absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
+    if (!arena.ok()) return arena.status();
+    const std::vector<std::shared_ptr<Memory>> before =
+        arena->Place(rank, first, Temporaries::kShared);
+    EXPECT_TRUE(arena->Suffices(needs));
+    EXPECT_FALSE(arena->Suffices(more));
+    const absl::StatusOr<bool> has_new_tensor = arena->Grow(rank, more);
+    if (!has_new_tensor.ok()) return has_new_tensor.status();
+    EXPECT_TRUE(*has_new_tensor) << "m, which peers reach";
+    EXPECT_TRUE(arena->Suffices(needs) && arena->Suffices(more));
+    const std::vector<std::shared_ptr<Memory>> after =
+        arena->Place(rank, longer, Temporaries::kShared);
+    EXPECT_EQ(after[0], before[0]);
+    EXPECT_NE(after[1], before[1]);
+    EXPECT_TRUE(after[1]->symmetric());
+    std::memset(before[1]->own(), 1, before[1]->bytes());  // still of who has it
+    Arena::Needs temporaries;
+    Arena::Include(PlanOf({{"t", BufferRole::kTemp, DType::kF32, 1000, false}}),
+                   Temporaries::kApart, temporaries);
+    const absl::StatusOr<bool> again = arena->Grow(rank, temporaries);
+    if (!again.ok()) return again.status();
+    EXPECT_FALSE(*again) << "only the area of temporaries";
+    return rank.exchange().Barrier();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST(Arena, TensorsKeepTheirPlace) {
   const Plan small = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
                              {"m", BufferRole::kState, DType::kF32, 10, false}});

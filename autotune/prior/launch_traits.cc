@@ -59,7 +59,8 @@ class LaunchCounter {
     for (NodeId id : nodes_) {
       for (NodeId operand : ValueOperands(p_.graph(), id)) {
         const NodeId from = p_.value(operand);
-        if (!Inside(from) && read.insert(from).second) t_.read += BytesOnRank(p_.type(from), ranks_);
+        if (!Inside(from) && read.insert(from).second)
+          t_.read += BytesOnRank(p_.type(from), ranks_);
       }
       const bool is_kept = absl::c_any_of(
           p_.users()[id], [&](NodeId user) { return Inside(user) && Stores(p_, user); });

@@ -13,8 +13,8 @@ constexpr double kMultiprocessors = 132;
 /// Sources: NVIDIA's data sheet of the H200 (4.8 TB/s, of which a copy reaches 4.26 here; 989
 /// TFLOP/s dense in 16 bits; NVLink 450 GB/s each way); the CUDA programming guide, compute
 /// capability 9.0 (registers, threads). The latency is that of a memory that is nearly full, where
-/// 64 KiB in flight on each multiprocessor reach the speed of a copy (Little's law); an idle one's is
-/// a third of it. A launch: between kernels of one stream.
+/// 64 KiB in flight on each multiprocessor reach the speed of a copy (Little's law); an idle one's
+/// is a third of it. A launch: between kernels of one stream.
 PriorRates RatesOfGpus(const ConfigSpace& space) {
   const double share = std::min(space.multiprocessors / kMultiprocessors, 1.0);
   PriorRates rates;

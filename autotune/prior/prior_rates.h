@@ -9,19 +9,19 @@ namespace coconet {
 /// What a rank of a machine does in a microsecond, to the precision that an order of what is tried
 /// first needs.
 struct PriorRates {
-  double launch_us = 0;         // of a kernel or a product
-  double library_us = 0;        // of a library's collective, besides its bytes
-  double meeting_us = 0;        // of ranks that wait for each other in a kernel
-  double bytes_per_us = 0;      // of memory, for one rank
-  double link_bytes_per_us = 0;  // that a library's collective sends, for one rank
+  double launch_us = 0;                          // of a kernel or a product
+  double library_us = 0;                         // of a library's collective, besides its bytes
+  double meeting_us = 0;                         // of ranks that wait for each other in a kernel
+  double bytes_per_us = 0;                       // of memory, for one rank
+  double link_bytes_per_us = 0;                  // that a library's collective sends, for one rank
   double flops_per_us = 0, flops_per_us_16 = 0;  // of products in f32, and in f16 and bf16
   double operations_per_us = 0;                  // elementwise ones, of all lanes of a block
 
   // GPUs.
-  int multiprocessors = 0;          // that a rank has; 0: ranks are the host's
-  double latency_us = 0;            // of a load from memory
-  int registers = 0;                // of a multiprocessor
-  int threads = 0;                  // that a multiprocessor holds
+  int multiprocessors = 0;           // that a rank has; 0: ranks are the host's
+  double latency_us = 0;             // of a load from memory
+  int registers = 0;                 // of a multiprocessor
+  int threads = 0;                   // that a multiprocessor holds
   int64_t bulk_bytes_in_flight = 0;  // of a block that copies in bulk
 
   // Hosts.

@@ -31,7 +31,7 @@ BytesInFlight InFlightOf(const LaunchTraits& launch, const Config& config,
   const double resident = std::min({each, by_registers, by_threads});
   const double with_work = launch.elements / (config.vec * config.unroll) / active;  // threads
   if (with_work < resident * config.threads) return {with_work * loads, "elements"};
-  return {resident * config.threads * loads, each <= resident           ? "blocks"
+  return {resident * config.threads * loads, each <= resident             ? "blocks"
                                              : by_registers <= by_threads ? "registers"
                                                                           : "threads"};
 }

@@ -89,6 +89,37 @@ TEST(BinariesCompile, GivesAllRanksTheSame) {
   EXPECT_THAT(notes, ElementsAre("a note"));
 }
 
+TEST(BinariesCompile, AheadIsDoneInTheBackgroundByOneRank) {
+  FakeCompiler compiler(20);
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> all, Binaries::Open(rank, With(compiler)));
+    all->CompileAhead({"a", "b", "bad c"});
+    for (int i = 0; i < 500 && compiler.runs < 3; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(compiler.runs, 3);
+    RETURN_IF_ERROR(rank.exchange().Barrier());
+    all->CompileAhead({});
+    // A compiler of files finds those that are there; this one runs again.
+    ASSIGN_OR_RETURN(const auto binaries, all->Compile({"a"}, {}));
+    EXPECT_THAT(Results(binaries), ElementsAre("/bin/a"));
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(compiler.runs, 4);
+}
+
+TEST(BinariesCompile, AheadEndsWithoutWaitingForWhatWasNotBegun) {
+  FakeCompiler compiler(100);
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status status = RunWorld({.ranks = 1, .pin = false}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> all, Binaries::Open(rank, With(compiler)));
+    all->CompileAhead(std::vector<std::string>(10000, "a"));
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+}
+
 TEST(BinariesCompile, WaitersHearOfALongCompileOnAnyRank) {
   FakeCompiler quick(1), slow(1500);
   for (int slow_rank : {0, 1}) {

@@ -21,6 +21,44 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+TEST_F(TunerTest, WhatComesNextIsCompiledMeanwhile) {
+  runner_.ahead = true;
+  options_.search = SearchKind::kRacing;
+  std::vector<double> us;
+  for (int v = 0; v < 40; ++v) us.push_back(30000 - 500 * v);
+  const absl::StatusOr<Tuned> tuned = Run(us);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 39);
+  EXPECT_EQ(SearchText(tuned->record), "complete: all 40 variants were tried");
+  // The first batch and the baseline are compiled while nothing runs; the others before they are
+  // asked for.
+  std::set<int> ahead;
+  for (const std::vector<int>& call : runner_.compiled_ahead)
+    ahead.insert(call.begin(), call.end());
+  EXPECT_EQ(ahead.size(), 40u - 1 - 8);
+  EXPECT_THAT(runner_.compiled_ahead.back(), IsEmpty()) << "nothing is compiled in the end";
+  std::set<int> tried;
+  for (int v : runner_.compiled) EXPECT_TRUE(tried.insert(v).second) << "twice: " << v;
+}
+
+TEST_F(TunerTest, ThePriorSaysWhatIsTriedFirst) {
+  options_.search = SearchKind::kRacing;
+  prior_us_ = {100, 90, 10, 80, 5, 70};
+  const absl::StatusOr<Tuned> tuned = Run({10000, 20000, 30000, 40000, 50000, 60000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 0) << "not what wins";
+  EXPECT_THAT(runner_.compiled, ElementsAre(0, 4, 2, 5, 3, 1));
+}
+
+TEST_F(TunerTest, WhatWasLeftOutIsCounted) {
+  options_.left_out = 120;
+  const absl::StatusOr<Tuned> tuned = Run({10000, 20000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(SearchText(tuned->record),
+            "complete: all 2 variants were tried; 120 more were left out, as others of their "
+            "schedules are expected to be faster");
+}
+
 TEST_F(TunerTest, TheFastestIsStored) {
   const absl::StatusOr<Tuned> tuned = Run({50000, 30000, 13000, 14000, 200000});
   ASSERT_TRUE(tuned.ok()) << tuned.status();

@@ -45,6 +45,12 @@ class FakeRunner final : public VariantRunner {
     }
     return out;
   }
+  bool compiles_ahead() const override { return ahead; }
+  absl::Status CompileAhead(absl::Span<const int> variants) override {
+    EXPECT_TRUE(ahead);
+    compiled_ahead.emplace_back(variants.begin(), variants.end());
+    return absl::OkStatus();
+  }
   Facts FactsOf(int v) const override {
     EXPECT_THAT(compiled, ::testing::Contains(v));
     return {"library", 10000 - v};
@@ -107,6 +113,8 @@ class FakeRunner final : public VariantRunner {
   /// From this variant's first call of Time on, another job slows so many calls down.
   int busy_from = -1, busy_calls = 0, busy_left = 0;
   double load = 0;
+  bool ahead = false;
+  std::vector<std::vector<int>> compiled_ahead;  // by call
   std::vector<int> compiled;
   std::set<int> loaded, ever_loaded;
   std::map<int, int> verified, timed;
@@ -147,6 +155,7 @@ class TunerTest : public ::testing::Test {
       e.result.trace = absl::StrCat("t", i);
       e.result.schedule = absl::StrCat("S", i);
       e.features = features.empty() ? std::vector<int>{static_cast<int>(i)} : features[i];
+      if (!prior_us_.empty()) e.prior_us = prior_us_[i];
       e.result.protocol = "library";
       e.result.bytes = 10000 - static_cast<int>(i);
       entrants.push_back(e);
@@ -163,6 +172,7 @@ class TunerTest : public ::testing::Test {
     }
     return tuned;
   }
+  std::vector<double> prior_us_;  // by variant; empty: nothing is expected
   FakeRunner runner_;
   FakeJournal journal_;
   SoloExchange exchange_;

@@ -1,6 +1,6 @@
 // What a search on GPUs does before it tries anything, and what it tries first: seconds to derive,
-// enumerate, expect and lower, configs a schedule, and bytes in flight. Needs no GPU: the machine is
-// half an H200 for each of two ranks.
+// enumerate, expect and lower, configs a schedule, and bytes in flight. Needs no GPU: the machine
+// is half an H200 for each of two ranks.
 
 #include <algorithm>
 #include <chrono>
@@ -28,16 +28,14 @@
 
 ABSL_FLAG(std::string, case, "", "workloads, comma-separated; default: all of one stage");
 ABSL_FLAG(int64_t, n, int64_t{1} << 28, "elements of an optimizer's vector");
-ABSL_FLAG(int, batch, 8, "variants that are lowered before the first is tried, besides the baseline");
+ABSL_FLAG(int, batch, 8,
+          "variants that are lowered before the first is tried, besides the baseline");
 
 namespace coconet::bench {
 namespace {
 
-constexpr ConfigSpace kHalfAnH200 = {.ranks = 2,
-                                     .multiprocessors = 66,
-                                     .gemm_candidates = 3,
-                                     .library = false,
-                                     .bulk = true};
+constexpr ConfigSpace kHalfAnH200 = {
+    .ranks = 2, .multiprocessors = 66, .gemm_candidates = 3, .library = false, .bulk = true};
 constexpr double kLargeLaunch = 64e6, kWantedInFlight = 64 << 10;
 
 std::string CountOf(const Row& row, absl::string_view field) {
@@ -59,7 +57,8 @@ std::vector<Column> Columns() {
           {"first s", [](const Row& row) { return SecondsOf(row, "before_first_s"); }},
           {"large launches", [](const Row& row) { return CountOf(row, "large_launches"); }},
           {"short of 64 KiB", [](const Row& row) { return CountOf(row, "short"); }},
-          {"least KiB", [](const Row& row) {
+          {"least KiB",
+           [](const Row& row) {
              return absl::StrFormat("%.0f", row.Number("least_in_flight") / 1024);
            }},
           {"limit", [](const Row& row) { return TextOf(row, "limit"); }},
@@ -126,7 +125,8 @@ absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
   std::vector<int> first;
   {
     const Phases::Part part(&phases, Phase::kEnumerate);
-    ASSIGN_OR_RETURN(set, EnumerateVariants(program, kHalfAnH200, nullptr, nullptr, false, {}, &phases));
+    ASSIGN_OR_RETURN(set,
+                     EnumerateVariants(program, kHalfAnH200, nullptr, nullptr, false, {}, &phases));
     ExpectTimes(kHalfAnH200, set);
     variants = set.variants.size();
     std::vector<int> none;
@@ -136,9 +136,8 @@ absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
     schedules = static_cast<int64_t>(first.size());
   }
   std::vector<int> tried = first;
-  absl::c_sort(tried, [&](int a, int b) {
-    return set.variants[a].prior_us < set.variants[b].prior_us;
-  });
+  absl::c_sort(tried,
+               [&](int a, int b) { return set.variants[a].prior_us < set.variants[b].prior_us; });
   tried.resize(std::min(tried.size(), static_cast<size_t>(absl::GetFlag(FLAGS_batch))));
   tried.push_back(set.baseline);
   {

@@ -66,8 +66,7 @@ absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload, int ranks) {
 int64_t MostOfSchedule(const VariantSet& set, const std::vector<int>& kept) {
   int64_t most = 0, count = 0;
   for (size_t i = 0; i < kept.size(); ++i) {
-    const bool same =
-        i > 0 && SameSchedule(set.variants[kept[i - 1]], set.variants[kept[i]]);
+    const bool same = i > 0 && SameSchedule(set.variants[kept[i - 1]], set.variants[kept[i]]);
     count = same ? count + 1 : 1;
     most = std::max(most, count);
   }
@@ -84,8 +83,8 @@ Row RowOf(const Recording& recording, const VariantSet& set, const std::vector<i
     if (is_kept && (best_kept_us == 0 || us < best_kept_us)) best_kept_us = us;
     if (best_us == 0 || us < best_us) {
       best_us = us;
-      config = absl::StrCat(recording.entrants[v].result.schedule, " | ",
-                            Text(set.variants[v].config));
+      config =
+          absl::StrCat(recording.entrants[v].result.schedule, " | ", Text(set.variants[v].config));
     }
     if (absl::GetFlag(FLAGS_list)) {
       std::printf("%s | %s | %.2f us, expected %.2f%s\n",
@@ -148,7 +147,8 @@ absl::Status RunAll() {
   }
   if (rows.empty()) return absl::InvalidArgumentError("--case: no such workload");
   Row& all = rows.emplace_back();
-  all.Set("case", "all").Set("near_share", static_cast<double>(near) / std::max<double>(measured, 1));
+  all.Set("case", "all")
+      .Set("near_share", static_cast<double>(near) / std::max<double>(measured, 1));
   const Bar bars[] = {{"near_share", Bar::Side::kAtLeast, 0.95}};
   all.SetBars(bars);
   all.Set("bars_met", MetOf(all));
