@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/measure/statistics.h"
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 #include "autotune/store/record.h"
 
 namespace coconet {

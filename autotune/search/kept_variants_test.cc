@@ -44,9 +44,9 @@ TEST(KeptVariants, HaveThoseThatAreAskedFor) {
 
 TEST(KeptVariants, HaveTheOneThatIsExpectedToBeFastest) {
   const VariantSet set = AdamOnGpus();
-  const auto best = std::min_element(
-      set.variants.begin(), set.variants.end(),
-      [](const Variant& a, const Variant& b) { return a.prior_us < b.prior_us; });
+  const auto best =
+      std::min_element(set.variants.begin(), set.variants.end(),
+                       [](const Variant& a, const Variant& b) { return a.prior_us < b.prior_us; });
   EXPECT_THAT(KeptVariants(set, {}), Contains(best - set.variants.begin()));
 }
 

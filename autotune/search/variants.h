@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "autotune/search/parts.h"
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 #include "autotune/store/record.h"
 #include "coconet/ir/graph.h"
 #include "coconet/schedule/schedule.h"

@@ -14,7 +14,7 @@
 #include "autotune/measure/index_check.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/runner/binaries.h"
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 #include "autotune/session/call_gate.h"
 #include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 #include "autotune/session/binding.h"
 #include "autotune/session/bound_program.h"
 #include "autotune/session/device_buffer.h"

@@ -144,7 +144,7 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
               ElementsAre(absl::StrCat(
                   "tuning cache ", file_.string(),
                   " was written by a newer version (schema 99, this one "
-                  "knows 5); upgrade, or give another file: what is tuned is not kept")));
+                  "knows 6); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 

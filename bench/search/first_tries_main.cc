@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "autotune/prior/schedule_prior.h"
 #include "autotune/search/kept_variants.h"
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 #include "autotune/search/variants.h"
 #include "bench/machine.h"
 #include "bench/user.h"

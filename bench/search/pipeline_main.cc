@@ -40,11 +40,8 @@ ABSL_FLAG(bool, keep, true, "leave out variants by their expected times");
 namespace coconet::bench {
 namespace {
 
-constexpr ConfigSpace kHalfAnH200 = {.ranks = 2,
-                                     .multiprocessors = 66,
-                                     .gemm_candidates = 3,
-                                     .library = false,
-                                     .bulk = true};
+constexpr ConfigSpace kHalfAnH200 = {
+    .ranks = 2, .multiprocessors = 66, .gemm_candidates = 3, .library = false, .bulk = true};
 
 class Solo final : public Exchange {
  public:
@@ -72,8 +69,7 @@ class ModelRunner final : public VariantRunner {
   Facts FactsOf(int /*v*/) const override { return {"two-shot", 1}; }
   absl::StatusOr<std::optional<Failure>> Load(int v) override {
     const bool is_new = verified_.insert(texts_[v]).second;
-    now_s_ += absl::GetFlag(FLAGS_bind_s) +
-              absl::GetFlag(is_new ? FLAGS_verify_s : FLAGS_tiny_s);
+    now_s_ += absl::GetFlag(FLAGS_bind_s) + absl::GetFlag(is_new ? FLAGS_verify_s : FLAGS_tiny_s);
     return std::nullopt;
   }
   absl::StatusOr<std::optional<Failure>> Verify(int /*v*/) override {
@@ -166,14 +162,14 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
 }
 
 std::vector<Column> Columns() {
-  return {
-      {"case", [](const Row& row) { return TextOf(row, "case"); }},
-      {"variants", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("all")); }},
-      {"kept", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("variants")); }},
-      {"before", [](const Row& row) { return absl::StrFormat("%.2f s", row.Number("prepared_s")); }},
-      {"tried", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("tried")); }},
-      {"in", [](const Row& row) { return absl::StrFormat("%.1f s", row.Number("seconds")); }},
-      {"met", [](const Row& row) { return TextOrError(row, "bars_met"); }}};
+  return {{"case", [](const Row& row) { return TextOf(row, "case"); }},
+          {"variants", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("all")); }},
+          {"kept", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("variants")); }},
+          {"before",
+           [](const Row& row) { return absl::StrFormat("%.2f s", row.Number("prepared_s")); }},
+          {"tried", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("tried")); }},
+          {"in", [](const Row& row) { return absl::StrFormat("%.1f s", row.Number("seconds")); }},
+          {"met", [](const Row& row) { return TextOrError(row, "bars_met"); }}};
 }
 
 absl::Status RunAll() {

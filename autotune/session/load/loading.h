@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "autotune/runner/rank_runner.h"
 #include "autotune/runner/typical_rows.h"
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/load/preparation.h"
 #include "autotune/session/session_state.h"

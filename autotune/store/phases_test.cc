@@ -1,4 +1,4 @@
-#include "autotune/search/phases.h"
+#include "autotune/store/phases.h"
 
 #include <set>
 #include <thread>
