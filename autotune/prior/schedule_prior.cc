@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "jit/config/launch_shapes.h"
+
 namespace coconet {
 namespace {
 
@@ -22,7 +24,8 @@ BytesInFlight InFlightOf(const LaunchTraits& launch, const Config& config,
                active = std::min(config.blocks, rates.multiprocessors);
   if (config.bulk && launch.gathers)
     return {each * static_cast<double>(rates.bulk_bytes_in_flight), "blocks"};
-  const double loads = launch.loaded * config.vec * config.unroll;
+  const double pack = launch.loaded * config.vec;
+  const double loads = pack * PacksToFetch(static_cast<int64_t>(pack), config.unroll);
   const double registers = std::min(
       std::ceil((kRegisters + kRegistersPerByte * loads) / kRegistersStep) * kRegistersStep,
       kMostRegisters);

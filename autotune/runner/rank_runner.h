@@ -18,9 +18,9 @@
 #include "autotune/runner/launch_checks.h"
 #include "autotune/runner/timing_inputs.h"
 #include "autotune/runner/variant_plans.h"
-#include "autotune/store/phases.h"
 #include "autotune/search/variant_runner.h"
 #include "autotune/search/variants.h"
+#include "autotune/store/phases.h"
 #include "jit/lower/lower.h"
 #include "runtime/rank.h"
 

@@ -79,9 +79,8 @@ absl::Status RankRunner::MakeSmallData(size_t small_at) {
   if (!small_data_[small_at].references.empty()) return absl::OkStatus();
   const Phases::Part part(options_.phases, Phase::kMakeData);
   const Graph small = Expand(shrinks_ ? Shrink(program_, small_[small_at].size) : program_);
-  ASSIGN_OR_RETURN(small_data_[small_at],
-                   SmallDataSets(small, rank_, options_.seed, options_.interrupted,
-                                 options_.numerics));
+  ASSIGN_OR_RETURN(small_data_[small_at], SmallDataSets(small, rank_, options_.seed,
+                                                        options_.interrupted, options_.numerics));
   return small_[small_at].tiny ? absl::OkStatus() : CheckDetermined(small, small_data_[small_at]);
 }
 
