@@ -34,7 +34,7 @@ PriorRates RatesOfGpus(const ConfigSpace& space) {
   return rates;
 }
 
-/// Measured by calibrations (autotune/calibrate) of an EPYC 9004 with two ranks.
+/// Estimates for current server processors, which no calibration was fitted to.
 PriorRates RatesOfHosts(const ConfigSpace& space) {
   constexpr int64_t kUnknownCache = int64_t{16} << 20;
   const int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);

@@ -30,8 +30,8 @@ struct PriorRates {
   double wake_us = 0;              // of a further thread of a kernel
 };
 
-/// Of the ranks of `space`. GPUs: documented numbers of compute capability 9.0. Hosts: measured on
-/// current server processors; the cache's size is that of this machine.
+/// Of the ranks of `space`. GPUs: documented numbers of compute capability 9.0. Hosts: estimates
+/// for current server processors; the cache's size is that of this machine.
 PriorRates PriorRatesFor(const ConfigSpace& space);
 
 }  // namespace coconet
