@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks Coconet on this machine's GPU, what nobody knows yet first: processes that share the GPU, NCCL, faults, exact lines (gpu_probe), then differential tests and
+# Checks Coconet on this machine's GPU, what never ran on a GPU first: processes that share the GPU, NCCL, faults, exact lines (gpu_probe), then differential tests and
 # benchmarks. Needs a driver and the CUDA 13 libraries; uses PyTorch and compute-sanitizer if they are installed. Lies in the folder that
 # `bazel build //bench:gpu_check` makes.
 #

@@ -130,7 +130,7 @@ class Lab : public SimtLab {
   }
 };
 
-TEST(SimtCopies, BulkCopiesGoOnUntilSomebodyWaits) {
+TEST(SimtCopies, BulkCopiesMayRunUntilTheirWait) {
   for (const SimtOptions& options : SimtInterleavings()) {
     Lab lab(options);
     EXPECT_EQ(lab.Run("copies", 1, 32), "");
@@ -200,7 +200,7 @@ TEST(SimtCopies, AFenceIsBehindWhatABulkCopyOverwrites) {
   }
 }
 
-TEST(SimtCopies, WhatIsBroughtIsThereWhenSomebodyHasWaited) {
+TEST(SimtCopies, LoadedBytesAreThereAfterAWaitOnTheirBarrier) {
   for (const SimtOptions& options : SimtInterleavings()) {
     Lab lab(options);
     for (unsigned i = 0; i < 32; ++i) lab.params().a[i] = 100 + i;

@@ -33,7 +33,7 @@ TEST(Phases, CountEachMomentOnce) {
   EXPECT_EQ(seconds[static_cast<size_t>(Phase::kTime)], 0);
 }
 
-TEST(Phases, CountNothingWhereNobodyAsks) {
+TEST(Phases, CountNothingIfNoPhasesAreGiven) {
   const Phases::Part part(nullptr, Phase::kTime);  // must not crash
 }
 
