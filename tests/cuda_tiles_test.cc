@@ -139,6 +139,10 @@ void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+void Store16(void* to, uint4 value) {
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(to) % 16, 0u);
+  std::memcpy(to, &value, 16);
+}
 #define CC_SHARED(T, name, count) alignas(128) static T name[count]
 #include "jit/device/gpu/tile_product.h"
 

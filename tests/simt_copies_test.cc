@@ -54,7 +54,7 @@ CC_DEVICE void Brings(const Params& p, const Grid& grid) {
   CommitCopies();
   if (kWaits) WaitCopies<0>();
   grid.Sync();
-  const uint4 part = Load16(parts + (grid.ThreadId() + 1) % 8);
+  const uint4 part = LoadWord(parts + (grid.ThreadId() + 1) % 8);
   grid.Sync();
   p.a[4 * grid.ThreadId() + 3] = part.x + part.w;
 }
@@ -83,7 +83,7 @@ CC_DEVICE void Loads(const Params& p, const Grid& grid) {
     }
     if (kMistake != kNoWait)
       while (!IsOver(barrier, (kMistake == kWrongParity ? round + 1 : round) % 2)) {}
-    const unsigned second = Load16(part + 1).x;
+    const unsigned second = LoadWord(part + 1).x;
     grid.Sync();
     if (grid.ThreadId() == 7) p.a[32 + round] = second;
     FenceForBulkCopies();

@@ -113,7 +113,9 @@ TEST(Choice, WordsAndTracesNameEverySchedule) {
     for (const std::string& text : {Describe(v).schedule, TraceOf(v)}) {
       const absl::StatusOr<Variant> named = chooser.One({text, Text(v.config)});
       ASSERT_TRUE(named.ok()) << named.status();
-      if (!text.empty()) EXPECT_EQ(Print(named->schedule), Print(v.schedule)) << text;
+      if (!text.empty()) {
+        EXPECT_EQ(Print(named->schedule), Print(v.schedule)) << text;
+      }
     }
   }
   EXPECT_GT(seen.size(), 20u);

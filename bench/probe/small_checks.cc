@@ -12,8 +12,8 @@
 namespace coconet::bench {
 namespace {
 
-/// The variant at the sizes of `program`, or at its own where `size` is null.
-absl::StatusOr<Variant> At(const Variant& variant, const Graph& program, const SmallSize* size) {
+/// The variant at a size, or at its own if `size` is null.
+absl::StatusOr<Variant> At(const Variant& variant, const SmallSize* size) {
   if (size == nullptr) return variant;
   if (variant.apart != nullptr) {
     ASSIGN_OR_RETURN(Combination small,
@@ -52,7 +52,7 @@ absl::Status SmallChecks::Add(Rank& rank, const Graph& program,
   for (size_t v = 0; v < variants.size(); ++v) {
     here->numbers.push_back(-1);
     const absl::StatusOr<Variant> small =
-        At(variants[v], program, size == nullptr ? nullptr : &size->size);
+        At(variants[v], size == nullptr ? nullptr : &size->size);
     if (!small.ok()) continue;
     const absl::StatusOr<Lowered> lowered = LowerVariant(*small, TargetOf(rank));
     // Where a size has other kernels than the first one, it says nothing of that one's.

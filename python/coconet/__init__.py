@@ -52,7 +52,7 @@ from coconet.words import (abs as abs, all_gather, all_reduce, all_to_all, amax 
                            sum as sum, tanh as tanh, total as total, transpose as transpose,
                            world_as as world_as)
 
-__version__ = "1.0"
+__version__ = "1.1"
 
 # What `from coconet import *` takes: without the functions that hide Python's own.
 __all__ = [

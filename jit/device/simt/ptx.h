@@ -240,14 +240,14 @@ static CC_ASKS void StoreRelaxed(unsigned long long* to, unsigned long long a,
   const unsigned long long values[] = {a, b};
   calls->store(calls->machine, to, 8, 2, false, values, CC_AT);
 }
-static CC_ASKS unsigned long long LoadWord(const unsigned long long* from) {
+static CC_ASKS unsigned long long LoadRelaxed(const unsigned long long* from) {
   CC_CALLS;
   unsigned long long value;
   calls->load(calls->machine, from, 8, 1, false, &value, CC_AT);
   return value;
 }
 CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a) {
-  a = LoadWord(from);
+  a = LoadRelaxed(from);
 }
 struct TwoWords {
   unsigned long long word[2];
