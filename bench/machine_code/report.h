@@ -27,7 +27,7 @@ struct CountBar {
   bool asserted = false;  // by machine_code_test
 };
 // The bars, and which of them machine_code_test asserts: those that the kernels have reached.
-inline constexpr bool kAssertsNarrow = true, kAssertsInFlight = false, kAssertsAdam = true,
+inline constexpr bool kAssertsNarrow = true, kAssertsInFlight = true, kAssertsAdam = true,
                       kAssertsAllReduce = true, kAssertsBulk = true;
 inline constexpr int kBarNarrow = 0;
 inline constexpr int kBarBytesInFlight = 128;  // a thread

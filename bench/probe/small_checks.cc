@@ -51,8 +51,7 @@ absl::Status SmallChecks::Add(Rank& rank, const Graph& program,
   here->program = program;
   for (size_t v = 0; v < variants.size(); ++v) {
     here->numbers.push_back(-1);
-    const absl::StatusOr<Variant> small =
-        At(variants[v], size == nullptr ? nullptr : &size->size);
+    const absl::StatusOr<Variant> small = At(variants[v], size == nullptr ? nullptr : &size->size);
     if (!small.ok()) continue;
     const absl::StatusOr<Lowered> lowered = LowerVariant(*small, TargetOf(rank));
     // Where a size has other kernels than the first one, it says nothing of that one's.

@@ -7,8 +7,8 @@
 
 namespace coconet {
 
-/// Largest block of a kernel on a GPU (CC_MAX_THREADS of the CUDA prelude): the compiler leaves
-/// each of its threads 128 registers.
+/// Largest block of a kernel on a GPU (CC_MAX_THREADS of the CUDA prelude). The compiler gives a
+/// thread at most 128 registers, so that one such block fits.
 inline constexpr int kMaxThreads = 512;
 inline constexpr int kWarpThreads = 32;
 /// A block of a product that works tile by tile (jit/device/cuda/tile_product.h).
