@@ -217,9 +217,10 @@ class Rank {
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;
 
   /// Collective. `buffers[i]` backs plan.buffers[i]: at least as large, symmetric where the plan
-  /// says so, and outliving the result. Entries of kSync buffers are ignored; Bind allocates these
-  /// zero-filled. `timeout_s`: deadline of one wait, seconds; <= 0: the world's. InvalidArgument
-  /// when the plan is not well formed, does not fit the buffers, or differs between ranks.
+  /// says so, and outliving the result. Entries of kSync buffers are ignored: the plan has
+  /// memory of its own for these, zero-filled. `timeout_s`: deadline of one wait, seconds; <= 0:
+  /// the world's. InvalidArgument when the plan is not well formed, does not fit the buffers, or
+  /// differs between ranks.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers,
                                                           double timeout_s) = 0;

@@ -84,7 +84,7 @@ class Arena {
   const Needs& needs() const { return needs_; }
 
   /// Returns memory for each buffer of a plan that the needs include, with kGuardBytes behind,
-  /// which shared temporaries have not; null for sync buffers, which Rank::Bind allocates.
+  /// which shared temporaries have not; null for sync buffers, which Rank::Bind places.
   std::vector<std::shared_ptr<Memory>> Place(const Rank& rank, const Plan& plan,
                                              Temporaries temporaries) const;
 

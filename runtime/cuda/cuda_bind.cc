@@ -13,6 +13,9 @@
 namespace coconet {
 namespace {
 
+/// Bytes of scratch memory that are kept for the next plan; products of full size may need more.
+constexpr int64_t kMostKeptScratch = int64_t{1} << 20;
+
 /// OK when all blocks of the step, over all ranks that share its multiprocessors, can be resident
 /// at once on the multiprocessors that remain when `taken` are in use.
 absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function,
@@ -153,7 +156,7 @@ struct CallMaker {
   }
 };
 
-/// Where each step's words lie: arguments in `parts.params`, tables in one allocation, both
+/// Where each step's words lie: arguments in `parts.params`, tables in one memory, both
 /// contiguous in step order.
 struct Places {
   std::vector<size_t> params, tables;
@@ -169,15 +172,13 @@ absl::StatusOr<Places> LayOut(const ArgumentSource& source, CudaExecutor::Parts&
       AppendWords(source, tensor, nullptr, tables);
   }
   const auto bytes = static_cast<int64_t>(tables.size() * sizeof(Word));
-  ASSIGN_OR_RETURN(parts.tables, Allocation::Make(parts.device, bytes));
-  RETURN_IF_ERROR(
-      Copy(*parts.device, parts.streams[0], tables.data(), bytes, parts.tables->address()));
+  ASSIGN_OR_RETURN(char* const at, parts.sync->tables.AtLeast(parts.device, bytes));
+  RETURN_IF_ERROR(Copy(*parts.device, parts.streams[0], tables.data(), bytes, at));
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
     places.params.push_back(parts.params.size());
     const auto* kernel = std::get_if<KernelStep>(&parts.plan.steps[i]);
     if (kernel != nullptr)
-      AppendWords(source, kernel->args,
-                  static_cast<const Word*>(parts.tables->address()) + places.tables[i],
+      AppendWords(source, kernel->args, reinterpret_cast<const Word*>(at) + places.tables[i],
                   parts.params);
   }
   return places;
@@ -197,15 +198,17 @@ absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
     scratch_bytes = std::max(scratch_bytes, (*gemm)->scratch_bytes());
   }
   if (scratch_bytes == 0) return absl::OkStatus();
+  std::array<char*, kLanes> workspaces = {};
   for (int lane = 0; lane < kLanes; ++lane) {
-    if (workspace_bytes[lane] == 0) continue;
-    ASSIGN_OR_RETURN(parts.workspaces[lane], Allocation::Make(parts.device, workspace_bytes[lane]));
+    ASSIGN_OR_RETURN(workspaces[lane],
+                     parts.sync->workspaces[lane].AtLeast(parts.device, workspace_bytes[lane]));
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch,
-                   Allocation::Make(parts.device, scratch_bytes));
+  GrowingMemory passing;
+  GrowingMemory& memory = scratch_bytes <= kMostKeptScratch ? parts.sync->scratch : passing;
+  ASSIGN_OR_RETURN(char* const scratch, memory.AtLeast(parts.device, scratch_bytes));
   for (const auto& [gemm, lane] : gemms) {
-    if (gemm->workspace_bytes() > 0) gemm->UseWorkspace(parts.workspaces[lane]->address());
-    RETURN_IF_ERROR(gemm->Load(static_cast<char*>(scratch->address()), parts.streams[lane]));
+    if (gemm->workspace_bytes() > 0) gemm->UseWorkspace(workspaces[lane]);
+    RETURN_IF_ERROR(gemm->Load(scratch, parts.streams[lane]));
   }
   return absl::OkStatus();
 }
@@ -247,8 +250,8 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
   const auto address = [&](int buffer, int rank) -> const void* {
     const Buffer& b = parts.plan.buffers[buffer];
     if (b.role != BufferRole::kSync) return buffers[buffer]->peer(rank);
-    const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
-    return static_cast<const char*>(memory.peer(rank)) + parts.layout.offsets[buffer];
+    const Memory& memory = b.symmetric ? *parts.sync->shared : *parts.sync->local;
+    return static_cast<const char*>(memory.peer(rank)) + parts.sync->layout.offsets[buffer];
   };
   const auto multicast = [&](int buffer) -> const void* {
     return parts.plan.buffers[buffer].role == BufferRole::kSync ? nullptr
@@ -258,7 +261,7 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
                               .rank = parts.rank,
                               .node = parts.node,
                               .address = address,
-                              .control = parts.control->address(),
+                              .control = parts.sync->control->address(),
                               .multicast = multicast};
   RETURN_IF_ERROR(CheckRoomForProducts(parts, share));
   ASSIGN_OR_RETURN(const Places places, LayOut(source, parts));

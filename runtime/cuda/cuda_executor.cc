@@ -60,6 +60,7 @@ CudaExecutor::~CudaExecutor() {
   // After an error, kernels that still run use memory that is freed now.
   if (in_flight_ || own_in_flight_) Wait().IgnoreError();
   const absl::StatusOr<InContext> in = parts_.device->Enter();
+  if (!first_error_.ok() || !in.ok()) parts_.sync->is_spoilt = true;
   if (!in.ok()) return;
   for (CUstream stream : parts_.streams) driver().StreamSynchronize(stream);
 }
@@ -399,9 +400,9 @@ absl::Status CudaExecutor::GaveUp(int step) {
   if (!stuck_.ok()) return stuck_;
   HostControl seen{};
   Control control;
-  RETURN_IF_ERROR(WithContext(
-      Copy(*parts_.device, parts_.streams[0], parts_.control->address(), sizeof control, &control),
-      StepName(parts_.plan, std::max(step, 0), parts_.rank)));
+  RETURN_IF_ERROR(WithContext(Copy(*parts_.device, parts_.streams[0],
+                                   parts_.sync->control->address(), sizeof control, &control),
+                              StepName(parts_.plan, std::max(step, 0), parts_.rank)));
   seen.failure = control.failure;
   if (control.claimed == 0)
     seen.failure.step = std::max({step, aborted_step_, 0});  // no kernel failed
@@ -416,7 +417,7 @@ absl::Status CudaExecutor::GaveUp(int step) {
   }
   return absl::AbortedError(absl::StrCat(StepName(parts_.plan, seen.failure.step, parts_.rank),
                                          ": rank ", first,
-                                         " gave up: ", parts_.signs[first]->why()));
+                                         " gave up: ", parts_.sync->signs[first]->why()));
 }
 
 void CudaExecutor::StopOthers(const absl::Status& why) {
@@ -425,7 +426,7 @@ void CudaExecutor::StopOthers(const absl::Status& why) {
   if (is_first) own.SetWhy(why.message());
   own.Set(1 + static_cast<unsigned>(parts_.rank));
   for (int peer = 0; peer < parts_.stopping.size; ++peer) {
-    StopSign* theirs = parts_.signs[parts_.stopping.Rank(peer)].get();
+    StopSign* theirs = parts_.sync->signs[parts_.stopping.Rank(peer)].get();
     if (theirs != nullptr) theirs->Set(own.Load());
   }
 }

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/cuda/cuda_sync.h"
 #include "runtime/cuda/driver/stop_sign.h"
 #include "runtime/cuda/driver/stream_library.h"
 #include "runtime/cuda/driver/stream_watch.h"
@@ -94,14 +95,7 @@ class CudaExecutor final : public BoundPlan {
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};
     std::array<StreamLibrary*, kLanes> stream_libraries = {};  // all null, or none
     double timeout_s = 60;
-    /// Sync buffers: symmetric ones, and the others.
-    std::unique_ptr<Memory> shared = nullptr, local = nullptr;
-    SyncLayout layout = {};  // of both
-    std::shared_ptr<Allocation> control = nullptr;
-    std::shared_ptr<Allocation> tables = nullptr;  // KernelStep::tensors of all steps
-    /// By world rank; null for ranks that share no memory with this one.
-    std::vector<std::unique_ptr<StopSign>> signs = {};
-    std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of matrix products, by lane
+    std::shared_ptr<CudaSync> sync = nullptr;
     /// Between lanes 0 and 1, at the begin and the end of a run; null if lane 1 has no steps.
     std::unique_ptr<Event> begun = nullptr, joined = nullptr;
     /// If `apart`: between a caller's stream and lane 0, at the begin and the end of a run. `left`
@@ -123,7 +117,7 @@ class CudaExecutor final : public BoundPlan {
   absl::Status Wait() override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps) override;
   absl::Status CheckSyncGuards() const override {
-    return coconet::CheckSyncGuards(parts_.plan, parts_.layout, *parts_.shared, *parts_.local);
+    return coconet::CheckSyncGuards(parts_.plan, *parts_.sync);
   }
   absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
@@ -183,7 +177,7 @@ class CudaExecutor final : public BoundPlan {
   /// While no rank has left: "; rank 2 has finished" if that rank takes part in `step`; else "".
   std::string WhoHasFinished(int step) const;
   bool Stopped() const { return OwnSign().Load() != 0; }
-  StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
+  StopSign& OwnSign() const { return *parts_.sync->signs[parts_.rank]; }
   /// The reason, without asking the GPU.
   absl::Status WhyStopped() const;
   /// The error of this rank after it was stopped, with details from the GPU. `step`: where the stop

@@ -59,6 +59,7 @@ CudaRank::CudaRank(Parts parts)
 
 CudaRank::~CudaRank() {
   const absl::StatusOr<InContext> in = parts_.device->Enter();
+  sync_.Clear();
   stream_libraries_ = {};  // before the streams, which its collectives use
   for (CUstream stream : streams_) {
     if (stream != nullptr && in.ok()) parts_.device->driver().StreamDestroy(stream);
@@ -280,14 +281,19 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
     for (int group = 0; group < kGroups; ++group)
       parts.libraries[lane][group] = parts_.place.libraries[lane][group].get();
   }
-  RETURN_IF_ERROR(AllocateSync(plan, parts));
-  RETURN_IF_ERROR(exchange().Agree(Named(OpenControl(parts))));
-  NameBuffers(parts, buffers);
-  const GpuShare share{.ranks = topology_.ranks_per_gpu,
-                       .multiprocessors = topology_.own_multiprocessors};
-  const absl::Status resolved =
-      ResolveOnDevice(module, buffers, share, [this] { return Library(); }, parts);
-  RETURN_IF_ERROR(exchange().Agree(Named(CauseOf(parts_.device->driver(), resolved))));
+  const auto make = [this](const SyncLayout& bytes) { return MakeSync(bytes); };
+  ASSIGN_OR_RETURN(std::shared_ptr<SyncSet> sync,
+                   sync_.Take(exchange(), LayoutOf(plan, /*control_bytes=*/0),
+                              /*symmetric=*/true, make));
+  parts.sync = std::static_pointer_cast<CudaSync>(std::move(sync));
+  absl::Status ready = OpenControl(parts);
+  if (ready.ok()) {
+    NameBuffers(parts, buffers);
+    const GpuShare share{.ranks = topology_.ranks_per_gpu,
+                         .multiprocessors = topology_.own_multiprocessors};
+    ready = ResolveOnDevice(module, buffers, share, [this] { return Library(); }, parts);
+  }
+  RETURN_IF_ERROR(exchange().Agree(Named(CauseOf(parts_.device->driver(), ready))));
   return InRanges(NvtxInUse(), RangeName(plan), std::make_unique<CudaExecutor>(std::move(parts)));
 }
 
@@ -296,14 +302,16 @@ void CudaRank::NameBuffers(const CudaExecutor::Parts& parts,
   if (parts_.libraries.name_buffer == nullptr) return;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = parts.plan.buffers[i];
-    const Memory& sync = buffer.symmetric ? *parts.shared : *parts.local;
+    const Memory& sync = buffer.symmetric ? *parts.sync->shared : *parts.sync->local;
     const void* address = buffer.role == BufferRole::kSync
-                              ? static_cast<const char*>(sync.own()) + parts.layout.offsets[i]
+                              ? static_cast<const char*>(sync.own()) + parts.sync->layout.offsets[i]
                               : buffers[i]->own();
     parts_.libraries.name_buffer(
         address, static_cast<size_t>(buffer.On(stage_rank())) * SizeOf(buffer.dtype), buffer.name);
   }
-  parts_.libraries.name_buffer(parts.control->address(), sizeof(Control), "control");
+  parts_.libraries.name_buffer(parts.sync->control->address(), sizeof(Control), "control");
+  // Another plan's kernels might use what this one's buffers were named.
+  parts.sync->is_spoilt = true;
 }
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {
@@ -313,26 +321,33 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {
   return cublaslt_;
 }
 
-absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts) {
-  parts.layout = LayoutOf(plan, /*control_bytes=*/0);
-  absl::StatusOr<std::unique_ptr<Memory>> local = Allocate(parts.layout.local_bytes, false);
+absl::StatusOr<std::unique_ptr<SyncSet>> CudaRank::MakeSync(const SyncLayout& bytes) {
+  auto sync = std::make_unique<CudaSync>();
+  absl::StatusOr<std::unique_ptr<Memory>> local = Allocate(bytes.local_bytes, false);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
-  parts.local = *std::move(local);
-  ASSIGN_OR_RETURN(parts.shared, Share(parts.layout.shared_bytes, /*multicast=*/false));
+  sync->local = *std::move(local);
+  ASSIGN_OR_RETURN(sync->shared, Share(bytes.shared_bytes, /*multicast=*/false));
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> regions,
                    parts_.place.sharing->Share(StopSign::Bytes()));
   for (const std::shared_ptr<Region>& region : regions)
-    parts.signs.push_back(region == nullptr ? nullptr : std::make_unique<StopSign>(region));
-  return absl::OkStatus();
+    sync->signs.push_back(region == nullptr ? nullptr : std::make_unique<StopSign>(region));
+  return sync;
 }
 
 absl::Status CudaRank::OpenControl(CudaExecutor::Parts& parts) {
+  CudaSync& sync = *parts.sync;
+  if (sync.is_new) {
+    ASSIGN_OR_RETURN(sync.stop, sync.signs[rank()]->Open(parts_.device));
+    ASSIGN_OR_RETURN(sync.control, Allocation::Make(parts_.device, sizeof(Control)));
+  } else {
+    RETURN_IF_ERROR(sync.Refresh(*parts_.device, streams_[0], rank()));
+  }
   Control control = parts_.libraries.control;
   control.timeout_ns = static_cast<unsigned long long>(parts.timeout_s * 1e9);
-  ASSIGN_OR_RETURN(control.stop, parts.signs[rank()]->Open(parts_.device));
+  control.stop = sync.stop;
   control.self = 1 + static_cast<unsigned>(rank());
-  ASSIGN_OR_RETURN(parts.control, Allocation::Make(parts_.device, sizeof control));
-  return Copy(*parts_.device, streams_[0], &control, sizeof control, parts.control->address());
+  // Returns when the stream has filled the rest with zeros, too.
+  return Copy(*parts_.device, streams_[0], &control, sizeof control, sync.control->address());
 }
 
 }  // namespace coconet

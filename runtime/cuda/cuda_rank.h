@@ -18,6 +18,7 @@
 #include "runtime/cuda/memory/multicast_sharing.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/node/rank_place.h"
+#include "runtime/node/sync_pool.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -93,8 +94,10 @@ class CudaRank final : public Rank {
   /// Collective: allocates symmetric memory. `multicast`: with a multicast address if available.
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
-  absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
+  /// Collective. A set of so many bytes, whose sign and Control OpenControl makes.
+  absl::StatusOr<std::unique_ptr<SyncSet>> MakeSync(const SyncLayout& bytes);
   void NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const;
+  /// Makes the plan's set what a new one is, and writes the plan's Control.
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens cuBLASLt on the first call.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();
@@ -106,6 +109,7 @@ class CudaRank final : public Rank {
   std::array<CUstream, kLanes> streams_ = {};
   std::shared_ptr<const CublasLt> cublaslt_;
   StreamLibraries stream_libraries_;
+  SyncPool sync_;
   std::unique_ptr<MulticastSharing> multicast_;  // null: no multicast addresses
   Libraries libraries_;
 };

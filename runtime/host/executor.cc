@@ -67,7 +67,7 @@ void Executor::DelayWaits(int waits, int64_t ns) {
 }
 
 absl::Status Executor::CheckSyncGuards() const {
-  return coconet::CheckSyncGuards(parts_.plan, parts_.layout, *parts_.shared, *parts_.local);
+  return coconet::CheckSyncGuards(parts_.plan, *parts_.sync);
 }
 
 absl::StatusOr<std::vector<StepSpan>> Executor::Trace() {

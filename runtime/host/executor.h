@@ -12,7 +12,7 @@
 #include "runtime/host/team.h"
 #include "runtime/node/control.h"
 #include "runtime/node/lanes.h"
-#include "runtime/node/plan_layout.h"
+#include "runtime/node/sync_pool.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -59,16 +59,17 @@ class Executor : public BoundPlan {
     std::vector<unsigned char> near = {};
     std::array<Team*, kLanes> teams = {};                                   // by lane
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
-    std::unique_ptr<Memory> shared = nullptr;  // the Control, then symmetric sync buffers
-    std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
-    SyncLayout layout = {};                    // of both
-    std::vector<Call> calls = {};              // one per step
-    std::vector<Word> params = {};             // argument blocks that the calls point into
+    std::shared_ptr<SyncSet> sync = nullptr;  // `shared` begins with the Control
+    std::vector<Call> calls = {};             // one per step
+    std::vector<Word> params = {};            // argument blocks that the calls point into
     /// By buffer: its addresses on the node's ranks, which stand in for a multicast address.
     std::vector<std::vector<void*>> multicast = {};
   };
   /// Opens this rank's Control. The caller must not let any rank run before all have opened theirs.
   explicit Executor(Parts parts);
+  ~Executor() override {
+    if (!first_error_.ok()) parts_.sync->is_spoilt = true;
+  }
 
   absl::Status Run() override;
   void DelayWaits(int waits, int64_t ns) override;
@@ -96,7 +97,7 @@ class Executor : public BoundPlan {
   absl::Status Execute(int step, const CollectiveCall& call) const;
   absl::Status Execute(int step, const GemmCall& call) const;
   HostControl* ControlOf(int rank) const {
-    return static_cast<HostControl*>(parts_.shared->peer(rank));
+    return static_cast<HostControl*>(parts_.sync->shared->peer(rank));
   }
   /// The error of a kernel step in which a wait failed, here or on a peer.
   absl::Status GaveUp(int step) const;

@@ -1,6 +1,7 @@
 #include "runtime/host/host_rank.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "absl/algorithm/container.h"
@@ -35,8 +36,8 @@ struct Addresses {
   char* Of(int buffer, int rank) const {
     const Buffer& b = parts.plan.buffers[buffer];
     if (b.role != BufferRole::kSync) return static_cast<char*>(buffers[buffer]->peer(rank));
-    const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
-    return static_cast<char*>(memory.peer(rank)) + parts.layout.offsets[buffer];
+    const Memory& memory = b.symmetric ? *parts.sync->shared : *parts.sync->local;
+    return static_cast<char*>(memory.peer(rank)) + parts.sync->layout.offsets[buffer];
   }
 };
 
@@ -97,7 +98,7 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
       .rank = parts.rank,
       .node = parts.node,
       .address = [&](int buffer, int rank) { return addresses.Of(buffer, rank); },
-      .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own())),
+      .control = static_cast<Control*>(static_cast<HostControl*>(parts.sync->shared->own())),
       .multicast = multicast};
   size_t words = 0;
   for (const Step& step : parts.plan.steps) {
@@ -235,16 +236,34 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
   Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : place_.timeout_s);
-  absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(parts.layout.local_bytes);
-  RETURN_IF_ERROR(exchange().Agree(local.status()));
-  parts.local = *std::move(local);
-  ASSIGN_OR_RETURN(parts.shared, Allocate(parts.layout.shared_bytes, parts.layout.waits));
+  const SyncLayout layout = LayoutOf(plan, sizeof(HostControl));
+  const auto make = [&](const SyncLayout& bytes) { return MakeSync(bytes, layout.waits); };
+  ASSIGN_OR_RETURN(parts.sync, sync_.Take(exchange(), layout, layout.waits, make));
+  if (!parts.sync->is_new) {
+    std::memset(parts.sync->shared->own(), 0, static_cast<size_t>(layout.shared_bytes));
+    std::memset(parts.sync->local->own(), 0, static_cast<size_t>(layout.local_bytes));
+  }
   const absl::Status resolved = Resolve(module, buffers, parts);
   for (int lane = 0; lane < kLanes; ++lane) teams_[lane].Grow(MostBlocks(plan, lane));
   std::unique_ptr<BoundPlan> plan_here = MakeExecutor(std::move(parts));
   // Collective, so that no rank runs before all have opened their controls.
   RETURN_IF_ERROR(exchange().Agree(resolved));
   return plan_here;
+}
+
+absl::StatusOr<std::unique_ptr<SyncSet>> HostRank::MakeSync(const SyncLayout& bytes,
+                                                            bool symmetric) {
+  auto sync = std::make_unique<SyncSet>();
+  const auto make = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(sync->local, AllocateLocal(bytes.local_bytes));
+    if (symmetric) return absl::OkStatus();
+    ASSIGN_OR_RETURN(sync->shared, AllocateLocal(bytes.shared_bytes));
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(exchange().Agree(make()));
+  if (!symmetric) return sync;
+  ASSIGN_OR_RETURN(sync->shared, AllocateSymmetric(bytes.shared_bytes));
+  return sync;
 }
 
 Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
@@ -259,8 +278,7 @@ Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
       .terms = TermsFor(blocks * place_.machine_ranks, topology_.cores, timeout_s),
       .kernel_terms = TermsFor(1, 1, timeout_s),
       .near = Near(blocks),
-      .teams = {&teams_[0], &teams_[1]},
-      .layout = LayoutOf(plan, sizeof(HostControl))};
+      .teams = {&teams_[0], &teams_[1]}};
   // The caller may communicate between runs.
   if (place_.library_threads != LibraryThreads::kAny) parts.plan.outlasting.clear();
   for (int lane = 0; lane < kLanes; ++lane) {

@@ -11,6 +11,7 @@
 #include "runtime/node/lanes.h"
 #include "runtime/node/memory.h"
 #include "runtime/node/rank_place.h"
+#include "runtime/node/sync_pool.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -46,12 +47,15 @@ class HostRank final : public Rank {
   /// OK when the library's threading allows library collectives on the lanes that use them.
   absl::Status CheckLibraryLanes(const Plan& plan) const;
   /// The parts of an executor that do not depend on addresses: wait terms, teams, libraries.
+  /// Collective. `symmetric`: the shared part is.
+  absl::StatusOr<std::unique_ptr<SyncSet>> MakeSync(const SyncLayout& bytes, bool symmetric);
   Executor::Parts PartsFor(const Plan& plan, double timeout_s);
   std::unique_ptr<BoundPlan> MakeExecutor(Executor::Parts parts);
 
   RankPlace place_;
   Topology topology_;
   std::vector<int> cores_;  // by block of this rank; empty: not pinned
+  SyncPool sync_;
   std::array<Team, kLanes> teams_;
   std::unique_ptr<LaneThread> lane_thread_;  // made for the first plan with two lanes
 };

@@ -316,21 +316,4 @@ SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
   return layout;
 }
 
-absl::Status CheckSyncGuards(const Plan& plan, const SyncLayout& layout, const Memory& shared,
-                             const Memory& local) {
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const Buffer& b = plan.buffers[i];
-    if (b.role != BufferRole::kSync) continue;
-    char guard[kSyncGuardBytes];
-    const Memory& memory = b.symmetric ? shared : local;
-    RETURN_IF_ERROR(memory.Read(layout.offsets[i] + BytesOf(b), kSyncGuardBytes, guard));
-    const char* const written =
-        std::find_if(guard, guard + kSyncGuardBytes, [](char byte) { return byte != 0; });
-    if (written == guard + kSyncGuardBytes) continue;
-    return absl::InvalidArgumentError(absl::StrCat(b.name, ": byte ", written - guard,
-                                                   " behind its ", BytesOf(b), " was written"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace coconet

@@ -34,8 +34,4 @@ struct SyncLayout {
 };
 SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes);
 
-/// BoundPlan::CheckSyncGuards of this layout of zero-filled memory.
-absl::Status CheckSyncGuards(const Plan& plan, const SyncLayout& layout, const Memory& shared,
-                             const Memory& local);
-
 }  // namespace coconet

@@ -44,6 +44,11 @@ void StopSign::Set(unsigned value) {
                               __ATOMIC_ACQUIRE);
 }
 
+void StopSign::TakeBack() {
+  board().why[0] = '\0';
+  __atomic_store_n(&board().word, 0, __ATOMIC_RELEASE);
+}
+
 void StopSign::SetWhy(absl::string_view why) {
   const size_t size = std::min(why.size(), sizeof(Board::why) - 1);
   std::memcpy(board().why, why.data(), size);

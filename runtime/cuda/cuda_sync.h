@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/cuda/driver/device.h"
+#include "runtime/cuda/driver/stop_sign.h"
+#include "runtime/cuda/memory/allocation.h"
+#include "runtime/node/sync_pool.h"
+
+namespace coconet {
+
+/// Memory of a GPU that grows with what its user needs, while nothing on the GPU uses it.
+class GrowingMemory {
+ public:
+  /// At least so many bytes, with unspecified content; null where none are needed.
+  absl::StatusOr<char*> AtLeast(const std::shared_ptr<Device>& device, int64_t bytes);
+
+ private:
+  std::shared_ptr<Allocation> memory_;
+  int64_t bytes_ = 0;
+};
+
+/// A SyncSet of a rank on a GPU: what binding a plan would allocate for it.
+struct CudaSync final : SyncSet {
+  std::shared_ptr<Allocation> control;
+  /// By world rank; null for ranks that share no memory with this one.
+  std::vector<std::unique_ptr<StopSign>> signs;
+  unsigned* stop = nullptr;  // the word of this rank's sign, as kernels address it
+  GrowingMemory tables;      // KernelStep::tensors of all steps
+  /// Of matrix products, by lane, and of all of them while they are loaded.
+  std::array<GrowingMemory, kLanes> workspaces;
+  GrowingMemory scratch;
+
+  /// Fills with zeros what the plan's layout needs, in `stream`, and takes back the rank's sign.
+  absl::Status Refresh(const Device& device, CUstream stream, int rank) const;
+};
+
+}  // namespace coconet
