@@ -24,9 +24,10 @@ absl::Status Memory::Write(int64_t offset, int64_t bytes, const void* from) {
 
 HostView HostView::Blank(Memory& memory, int64_t bytes) {
   CC_CHECK(bytes <= memory.bytes());
-  return HostView(
-      memory, bytes,
-      memory.space() == nullptr ? nullptr : std::make_unique<char[]>(static_cast<size_t>(bytes)));
+  return HostView(memory, bytes,
+                  memory.space() == nullptr
+                      ? nullptr
+                      : std::make_unique_for_overwrite<char[]>(static_cast<size_t>(bytes)));
 }
 
 absl::StatusOr<HostView> HostView::Of(Memory& memory, int64_t bytes) {

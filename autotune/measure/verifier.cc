@@ -151,6 +151,10 @@ uint64_t HashOf(DType dtype, const char* bytes, int64_t count) {
 
 bool IsResult(const PlacedTensor& t) { return t.role == BufferRole::kOutput || t.updated; }
 
+bool IsReplica(const PlacedTensor& t) {
+  return IsResult(t) && t.type.layout.kind == Layout::Kind::kReplicated;
+}
+
 /// What one rank found in one step or several.
 struct Findings {
   absl::Status wrong;
@@ -158,7 +162,7 @@ struct Findings {
 
   /// Adds the hash of a result, whose elements on this rank these are, if all ranks have it.
   void AddReplica(const PlacedTensor& t, absl::string_view step, const char* elements) {
-    if (t.type.layout.kind != Layout::Kind::kReplicated) return;
+    if (!IsReplica(t)) return;
     replicas.Text(absl::StrCat(t.name, step))
         .Int(static_cast<int64_t>(HashOf(t.type.dtype, elements, NumElements(t.type.shape))));
   }
@@ -398,7 +402,7 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
   Findings found{CheckGuards(rank, instance), {}};
   found.wrong.Update(CheckUnchanged(rank, instance, reference.data()));
   for (const PlacedTensor& t : instance.tensors) {
-    if (!IsResult(t)) continue;
+    if (!IsReplica(t)) continue;  // values are not checked: not worth copying them from a GPU
     absl::StatusOr<HostView> view = ViewOf(rank, instance, t);
     found.wrong.Update(view.status());
     if (view.ok()) found.AddReplica(t, "", view->data());

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -53,6 +56,33 @@ absl::StatusOr<std::vector<std::unique_ptr<Memory>>> AllocateBuffers(Rank& rank,
   }
   return memory;
 }
+
+/// Counts the bytes that are copied from there to the host.
+class CountedSpace final : public FarSpace {
+ public:
+  int gpu() const override { return 0; }
+  absl::Status Copy(const void* from, int64_t bytes, void* to) const override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    copied_[from] += bytes;
+    return absl::OkStatus();
+  }
+  int64_t CopiedFrom(const void* at) const { return copied_[at]; }
+  void Forget() { copied_.clear(); }
+
+ private:
+  mutable std::map<const void*, int64_t> copied_;
+};
+
+/// Memory of a rank that is said to be far from the host.
+class CountedMemory final : public Memory {
+ public:
+  CountedMemory(std::unique_ptr<Memory> memory, std::shared_ptr<const FarSpace> space)
+      : Memory(0, memory->bytes(), false, {memory->own()}, std::move(space)),
+        memory_(std::move(memory)) {}
+
+ private:
+  std::unique_ptr<Memory> memory_;
+};
 
 /// What a wrong implementation does after a right step.
 using Bug = std::function<void(int rank, int step, float* g, float* r, float* m, float* o)>;
@@ -247,6 +277,49 @@ TEST(Verifier, EndsWithAGpuWhoseMemoryCannotBeRead) {
     EXPECT_EQ(Verify(bug, {{}, {}}, absl::DataLossError("cuMemcpyAsync: an illegal address")),
               "DATA_LOSS: rank 1: cuMemcpyAsync: an illegal address");
   }
+}
+
+TEST(Verifier, CopiesFromAGpuOnlyReplicasOfASecondStep) {
+  const Graph program = *Parse(
+      "coconet 1\nprogram p\ninput g : f32[500] local\noutput l = g + g\n"
+      "output o = all_reduce(sum, g)\n");
+  const auto body = [&](Rank& rank) -> absl::Status {
+    Plan plan;
+    plan.ranks = 1;
+    for (const char* name : {"g", "l", "o"}) {
+      const BufferRole role = *name == 'g' ? BufferRole::kInput : BufferRole::kOutput;
+      plan.buffers.push_back({name, role, DType::kF32, 512, false});
+    }
+    Instance instance;
+    instance.plan = &plan;
+    instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
+    const auto space = std::make_shared<CountedSpace>();
+    ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Memory>> memory, AllocateBuffers(rank, instance));
+    for (size_t i = 0; i < memory.size(); ++i) {
+      memory[i] = std::make_unique<CountedMemory>(std::move(memory[i]), space);
+      instance.buffers[i] = memory[i].get();
+    }
+    const auto at = [&](int buffer) { return static_cast<float*>(memory[buffer]->own()); };
+    instance.bound = std::make_unique<FakePlan>([&]() -> absl::Status {
+      for (int64_t i = 0; i < kN; ++i) {
+        at(1)[i] = at(0)[i] + at(0)[i];
+        at(2)[i] = at(0)[i];
+      }
+      return absl::OkStatus();
+    });
+    ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, {.ranks = 1}, 0, 21));
+    PlainResults plain({}, 1);
+    ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank, instance, reference, plain));
+    EXPECT_FALSE(failure.has_value()) << failure->reason;
+    EXPECT_GE(space->CopiedFrom(at(1)), kN * 4);
+    space->Forget();
+    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank, instance, reference));
+    EXPECT_FALSE(failure.has_value()) << failure->reason;
+    EXPECT_EQ(space->CopiedFrom(at(1)), 0);
+    EXPECT_GE(space->CopiedFrom(at(2)), kN * 4);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(RunWorld({.ranks = 1, .timeout_s = 20, .pin = false}, body), absl::OkStatus());
 }
 
 }  // namespace

@@ -4,8 +4,7 @@
 
 namespace coconet {
 
-absl::StatusOr<char*> GrowingMemory::AtLeast(const std::shared_ptr<Device>& device,
-                                             int64_t bytes) {
+absl::StatusOr<char*> GrowingMemory::AtLeast(const std::shared_ptr<Device>& device, int64_t bytes) {
   if (bytes > bytes_) {
     memory_ = nullptr;
     bytes_ = 0;

@@ -48,8 +48,8 @@ absl::Status CheckSyncGuards(const Plan& plan, const SyncSet& sync) {
     const char* const written =
         std::find_if(guard, guard + kSyncGuardBytes, [](char byte) { return byte != 0; });
     if (written == guard + kSyncGuardBytes) continue;
-    return absl::InvalidArgumentError(absl::StrCat(b.name, ": byte ", written - guard,
-                                                   " behind its ", bytes, " was written"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(b.name, ": byte ", written - guard, " behind its ", bytes, " was written"));
   }
   return absl::OkStatus();
 }

@@ -126,8 +126,7 @@ TEST_F(SyncPoolTest, KeepsTheTwoLargest) {
 
 TEST_F(SyncPoolTest, RefusesWordsThatAreNoNumbers) {
   ranks_.other = "1 x";
-  EXPECT_EQ(TryTake(1).status(),
-            absl::InternalError("Bind: want numbers of sets, have \"1 x\""));
+  EXPECT_EQ(TryTake(1).status(), absl::InternalError("Bind: want numbers of sets, have \"1 x\""));
 }
 
 TEST_F(SyncPoolTest, MayBeGoneBeforeItsSets) {
