@@ -1,5 +1,6 @@
 #include "runtime/memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "coconet/base/status.h"
@@ -19,6 +20,17 @@ absl::Status Memory::Write(int64_t offset, int64_t bytes, const void* from) {
   char* to = static_cast<char*>(own()) + offset;
   if (space_ != nullptr) return space_->Copy(from, bytes, to);
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status Memory::Repeat(int64_t bytes, int64_t end) {
+  CC_CHECK(0 < bytes && bytes <= end && end <= bytes_);
+  // As many whole periods as there are at once, so that few calls do it.
+  for (int64_t done = bytes; done < end;) {
+    const int64_t more = std::min(done, end - done);
+    RETURN_IF_ERROR(Write(done, more, own()));
+    done += more;
+  }
   return absl::OkStatus();
 }
 

@@ -16,7 +16,8 @@ class FarSpace {
   virtual ~FarSpace() = default;
   /// The CUDA device ordinal of its GPU.
   virtual int gpu() const = 0;
-  /// Copies between this memory and the host's, in either direction; done when it returns.
+  /// Copies between this memory and the host's, in either direction, or within this memory, from
+  /// bytes to others; done when it returns.
   virtual absl::Status Copy(const void* from, int64_t bytes, void* to) const = 0;
 };
 
@@ -41,6 +42,9 @@ class Memory {
   /// run while a plan uses them.
   absl::Status Read(int64_t offset, int64_t bytes, void* to) const;
   absl::Status Write(int64_t offset, int64_t bytes, const void* from);
+  /// Repeats the first `bytes` bytes of this rank's own memory behind them, as far as `end`. Must
+  /// not run while a plan uses them.
+  absl::Status Repeat(int64_t bytes, int64_t end);
 
  protected:
   Memory(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers,

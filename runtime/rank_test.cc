@@ -55,6 +55,25 @@ TEST(Memory, OfADeviceIsReadAndWrittenByCopies) {
   EXPECT_EQ(std::string(found, 2), "bc");
 }
 
+TEST(Memory, IsRepeatedWhereItLies) {
+  Far far;
+  std::string content(kBytes, '.');
+  Bytes here(content.data(), nullptr);
+  for (Memory* const memory : {static_cast<Memory*>(&far.memory), static_cast<Memory*>(&here)}) {
+    ASSERT_TRUE(memory->Write(0, 3, "abc").ok());
+    ASSERT_TRUE(memory->Repeat(3, 3).ok());
+    char found[30];
+    ASSERT_TRUE(memory->Read(0, 5, found).ok());
+    EXPECT_EQ(std::string(found, 5), "abc..");
+    ASSERT_TRUE(memory->Repeat(3, 29).ok());
+    ASSERT_TRUE(memory->Read(0, 30, found).ok());
+    EXPECT_EQ(std::string(found, 30), "abcabcabcabcabcabcabcabcabcab.");
+  }
+  EXPECT_EQ(far.space->copies, 7) << "one there, two back, four for 26 bytes";
+  far.space->fails = true;
+  EXPECT_EQ(far.memory.Repeat(3, 9), absl::InternalError("no way there"));
+}
+
 TEST(Memory, OfTheHostIsReadAndWrittenAsItIs) {
   std::string content(kBytes, '.');
   Bytes memory(content.data(), nullptr);

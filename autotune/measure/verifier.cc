@@ -37,12 +37,18 @@ absl::Status WriteTensor(const Rank& rank, Instance& instance, const PlacedTenso
   return view.Store();
 }
 
+/// Bytes of poison that are copied to a GPU, which repeats them: a multiple of their period.
+constexpr int64_t kPoisonWritten = int64_t{1} << 20;
+
 absl::Status PoisonAll(const Rank& rank, Instance& instance, size_t number) {
   const Buffer& buffer = instance.plan->buffers[number];
-  const int64_t bytes = GuardedBytes(rank, *instance.buffers[number], buffer);
-  HostView view = HostView::Blank(*instance.buffers[number], bytes);
-  Poison(buffer.dtype, 0, {view.data(), static_cast<size_t>(bytes)});
-  return view.Store();
+  Memory& memory = *instance.buffers[number];
+  const int64_t bytes = GuardedBytes(rank, memory, buffer),
+                written = memory.space() == nullptr ? bytes : std::min(bytes, kPoisonWritten);
+  HostView view = HostView::Blank(memory, written);
+  Poison(buffer.dtype, 0, {view.data(), static_cast<size_t>(written)});
+  RETURN_IF_ERROR(view.Store());
+  return written == bytes ? absl::OkStatus() : memory.Repeat(written, bytes);
 }
 
 /// Writes what the program's caller may write between steps: test data to inputs and states, poison

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/measure/arena.h"
+#include "autotune/measure/poison.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "gmock/gmock.h"
@@ -57,20 +58,22 @@ absl::StatusOr<std::vector<std::unique_ptr<Memory>>> AllocateBuffers(Rank& rank,
   return memory;
 }
 
-/// Counts the bytes that are copied from there to the host.
+/// Counts the bytes that are copied, by where they begin.
 class CountedSpace final : public FarSpace {
  public:
   int gpu() const override { return 0; }
   absl::Status Copy(const void* from, int64_t bytes, void* to) const override {
     std::memcpy(to, from, static_cast<size_t>(bytes));
     copied_[from] += bytes;
+    given_[to] += bytes;
     return absl::OkStatus();
   }
   int64_t CopiedFrom(const void* at) const { return copied_[at]; }
+  int64_t CopiedTo(const void* at) const { return given_[at]; }
   void Forget() { copied_.clear(); }
 
  private:
-  mutable std::map<const void*, int64_t> copied_;
+  mutable std::map<const void*, int64_t> copied_, given_;
 };
 
 /// Memory of a rank that is said to be far from the host.
@@ -279,7 +282,7 @@ TEST(Verifier, EndsWithAGpuWhoseMemoryCannotBeRead) {
   }
 }
 
-TEST(Verifier, CopiesFromAGpuOnlyReplicasOfASecondStep) {
+TEST(Verifier, CopiesLittleToAGpuAndOfASecondStepOnlyReplicas) {
   const Graph program = *Parse(
       "coconet 1\nprogram p\ninput g : f32[500] local\noutput l = g + g\n"
       "output o = all_reduce(sum, g)\n");
@@ -290,6 +293,8 @@ TEST(Verifier, CopiesFromAGpuOnlyReplicasOfASecondStep) {
       const BufferRole role = *name == 'g' ? BufferRole::kInput : BufferRole::kOutput;
       plan.buffers.push_back({name, role, DType::kF32, 512, false});
     }
+    constexpr int64_t kLong = (int64_t{5} << 20) / 4 + 77;
+    plan.buffers.push_back({"t", BufferRole::kTemp, DType::kF16, kLong, false});
     Instance instance;
     instance.plan = &plan;
     instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
@@ -312,6 +317,11 @@ TEST(Verifier, CopiesFromAGpuOnlyReplicasOfASecondStep) {
     ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank, instance, reference, plain));
     EXPECT_FALSE(failure.has_value()) << failure->reason;
     EXPECT_GE(space->CopiedFrom(at(1)), kN * 4);
+    EXPECT_EQ(space->CopiedTo(at(3)), int64_t{1} << 20) << "the rest is repeated there";
+    std::vector<char> want(kLong * 2 + kGuardBytes), have(want.size());
+    Poison(DType::kF16, 0, absl::MakeSpan(want));
+    std::memcpy(have.data(), at(3), have.size());
+    EXPECT_EQ(have, want);
     space->Forget();
     ASSIGN_OR_RETURN(failure, VerifyRepeat(rank, instance, reference));
     EXPECT_FALSE(failure.has_value()) << failure->reason;
