@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -27,8 +26,8 @@ Failure NoMemory(int64_t need, absl::string_view why) {
 /// Type of the payload of errors that say so: what the smallest variant needs.
 constexpr char kOverLimit[] = "coconet/over-memory-limit";
 
-/// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
-/// much more memory also move more bytes. Programs below kSmallNeed have no limit.
+/// Limit of a variant's need of memory, as a multiple of the smallest one: variants that need much
+/// more memory also move more bytes. Programs below kSmallNeed have no limit.
 constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
 }  // namespace
@@ -59,6 +58,11 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
   return runner;
 }
 
+RankRunner::MemoryClass RankRunner::MemoryClassOf(const Variant& variant) {
+  const Config& config = variant.config;
+  return {variant.group, config.one_shot, config.pieces, config.tiles, config.columns};
+}
+
 RankRunner::~RankRunner() {
   if (compiles_ahead()) options_.binaries->CompileAhead({});
 }
@@ -74,8 +78,7 @@ absl::Status RankRunner::LowerOnce(int variant) {
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerFirst(bool all) {
   std::map<int64_t, Arena::Needs> needs;
-  std::map<std::tuple<int, OneShot, int, int, bool>, int>
-      alike;  // the first variant with these values, on which the need of memory depends
+  alike_.clear();
   const int count = static_cast<int>(variants_.size());
   std::vector<int> order = options_.first;
   for (int v = 0; all && v < count; ++v) {
@@ -84,9 +87,7 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerFirst(bool all)
   work_.resize(count);
   bool go_on = true;
   for (int v : order) {
-    const Config& config = variants_[v].config;
-    const auto [first, is_new] = alike.try_emplace(
-        {variants_[v].group, config.one_shot, config.pieces, config.tiles, config.columns}, v);
+    const auto [first, is_new] = alike_.try_emplace(MemoryClassOf(variants_[v]), v);
     Work& work = work_[v];
     const Work& other = work_[first->second];
     const bool is_known =
@@ -174,61 +175,74 @@ absl::Status RankRunner::NoneIsWithin() const {
   return status;
 }
 
-std::string RankRunner::WhyTooMuch(const Arena::Needs& together) const {
-  const bool much = Arena::BytesOf(together) > std::max(kMostOfLeast * least_need_, kSmallNeed);
-  return much ? absl::StrCat("others need ", BytesText(least_need_)) : "";
+bool RankRunner::NeedsTooMuch(int64_t need) const {
+  return need > std::max(kMostOfLeast * least_need_, kSmallNeed);
 }
 
-/// Makes one arena for all variants; drops those that need most while it is too large.
+/// Makes one arena for all variants; drops those that need too much, and those that need most while
+/// memory does not suffice.
 absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
   const Phases::Part part(options_.phases, Phase::kAllocate);
+  std::string why = absl::StrCat("others need ", BytesText(least_need_));
+  int64_t kept = needs.empty() ? 0 : needs.rbegin()->first;
+  while (needs.size() > 1 && NeedsTooMuch(needs.rbegin()->first)) {
+    needs.erase(std::prev(needs.end()));
+    kept = needs.rbegin()->first;
+  }
   while (true) {
+    for (Work& work : work_) {
+      if (!work.failure.has_value() && work.facts.need > kept)
+        work.failure = NoMemory(work.facts.need, why);
+    }
     Arena::Needs together;
     for (const auto& [need, theirs] : needs) Arena::Include(theirs, together);
-    const int64_t least = needs.empty() ? 0 : needs.begin()->first,
-                  most = needs.empty() ? 0 : needs.rbegin()->first;
-    const std::string why = most > least ? WhyTooMuch(together) : "";
-    absl::StatusOr<Arena> arena =
-        !why.empty() ? absl::ResourceExhaustedError(why) : Arena::Create(rank_, together);
+    absl::StatusOr<Arena> arena = Arena::Create(rank_, together);
     if (arena.ok()) {
       arena_.emplace(*std::move(arena));
       has_numbers_ = false;
       return absl::OkStatus();
     }
-    if (!absl::IsResourceExhausted(arena.status()) || most <= least) return arena.status();
-    const int64_t kept = least + (most - least) / 2;
+    const int64_t least = needs.empty() ? 0 : needs.begin()->first;
+    if (!absl::IsResourceExhausted(arena.status()) || kept <= least) return arena.status();
+    why = std::string(arena.status().message());
+    kept = least + (kept - least) / 2;
     needs.erase(needs.upper_bound(kept), needs.end());
-    for (Work& work : work_) {
-      if (!work.failure.has_value() && work.facts.need > kept)
-        work.failure = NoMemory(work.facts.need, arena.status().message());
-    }
   }
 }
 
 absl::Status RankRunner::MakeRoom(absl::Span<const int> variants) {
   std::vector<std::pair<int, Arena::Needs>> left;  // those that fit, as far as is known
   for (int v : variants) {
-    if (std::optional<Arena::Needs> needs = Learn(v); needs.has_value())
+    Work& work = work_[v];
+    const int other = alike_.try_emplace(MemoryClassOf(variants_[v]), v).first->second;
+    if (const std::optional<Failure>& failure = work_[other].failure;
+        failure.has_value() && failure->verdict == Verdict::kTooLarge) {
+      work.failure = failure;
+      work.facts = work_[other].facts;
+      continue;
+    }
+    std::optional<Arena::Needs> needs = Learn(v);
+    if (!needs.has_value()) continue;
+    if (NeedsTooMuch(work.facts.need))
+      work.failure =
+          NoMemory(work.facts.need, absl::StrCat("others need ", BytesText(least_need_)));
+    else
       left.emplace_back(v, *std::move(needs));
   }
   const Phases::Part part(options_.phases, Phase::kAllocate);
   while (!left.empty()) {
     Arena::Needs together = arena_->needs();
     for (const auto& [v, needs] : left) Arena::Include(needs, together);
-    std::string why = arena_->Suffices(together) ? "" : WhyTooMuch(together);
-    if (why.empty()) {
-      const absl::StatusOr<bool> grown = arena_->Grow(rank_, together);
-      if (grown.ok()) {
-        has_numbers_ = has_numbers_ && !*grown;
-        return absl::OkStatus();
-      }
-      if (!absl::IsResourceExhausted(grown.status())) return grown.status();
-      why = std::string(grown.status().message());
+    const absl::StatusOr<bool> grown = arena_->Grow(rank_, together);
+    if (grown.ok()) {
+      has_numbers_ = has_numbers_ && !*grown;
+      return absl::OkStatus();
     }
+    if (!absl::IsResourceExhausted(grown.status())) return grown.status();
     const auto most = absl::c_max_element(left, [&](const auto& a, const auto& b) {
       return work_[a.first].facts.need < work_[b.first].facts.need;
     });
-    work_[most->first].failure = NoMemory(work_[most->first].facts.need, why);
+    work_[most->first].failure = NoMemory(work_[most->first].facts.need, grown.status().message());
     left.erase(most);
   }
   return absl::OkStatus();

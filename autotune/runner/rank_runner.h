@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -126,6 +127,9 @@ class RankRunner final : public VariantRunner {
         small_(CheckedSizes(rank.stage_size())),
         small_data_(small_.size()) {}
 
+  /// What a variant's need of memory depends on.
+  using MemoryClass = std::tuple<int, OneShot, int, int, bool>;
+  static MemoryClass MemoryClassOf(const Variant& variant);
   /// Lowers the variant unless that was done before.
   absl::Status LowerOnce(int variant);
   /// Collective. Lowers the first variants, or `all`. Returns the memory that they share, by the
@@ -136,8 +140,8 @@ class RankRunner final : public VariantRunner {
   std::optional<Arena::Needs> Learn(int variant);
   /// Collective. Grows the arena for variants that are lowered; those that it does not hold fail.
   absl::Status MakeRoom(absl::Span<const int> variants);
-  /// Why the arena may not need so much; "" where it may.
-  std::string WhyTooMuch(const Arena::Needs& together) const;
+  /// Whether a variant that needs so many bytes is not worth trying.
+  bool NeedsTooMuch(int64_t need) const;
   /// The error where the memory limit leaves out all variants, with what the smallest needs.
   absl::Status NoneIsWithin() const;
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
@@ -180,6 +184,7 @@ class RankRunner final : public VariantRunner {
   bool leaves_out_ = false;
   bool shrinks_ = false;  // the program has smaller sizes than its own; else its own are small
   std::vector<Work> work_;
+  std::map<MemoryClass, int> alike_;  // the first variant of each
   std::optional<Arena> arena_;
   DataSets full_;  // one: at the program's own sizes
   /// Where the interpreter would take too long for a step at the program's size.
