@@ -13,6 +13,11 @@
 namespace coconet {
 namespace {
 
+/// Plans this near differ in what no measurement tells.
+constexpr double kNear = 0.002;
+/// A search that settles makes so many simulations at least.
+constexpr double kLeastSimulations = 4096;
+
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -53,13 +58,18 @@ void PlanRecord::Count() {
 }
 
 bool PlanRecord::GoOn() const {
+  const double settled =
+      std::max(options_.settled * static_cast<double>(gained_at_), kLeastSimulations);
+  if (options_.settled > 0 && static_cast<double>(evaluations_) > settled) return false;
   return evaluations_ < options_.evaluations && seconds() < options_.seconds &&
          (!options_.go_on || options_.go_on());
 }
 
 void PlanRecord::Keep(const IterationPlan& plan, double us) {
-  // Plans this near differ in what no measurement tells.
-  constexpr double kNear = 0.002;
+  if (us < gained_us_ * (1 - kNear)) {
+    gained_us_ = us;
+    gained_at_ = evaluations_;
+  }
   if (plans_.empty() || us < plans_[0].us * (1 - kNear)) {
     plans_.insert(plans_.begin(), {plan, us});
     if (static_cast<int>(plans_.size()) > options_.keep) plans_.pop_back();

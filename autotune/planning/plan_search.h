@@ -32,6 +32,9 @@ struct PlanSearchOptions {
   double seconds = 10;  // of one thread
   /// With these and no limit of time, the result is a function of the seed.
   int64_t evaluations = std::numeric_limits<int64_t>::max();
+  /// Once the best of so many times the simulations is no faster by 0.2 %, and of some thousands at
+  /// least, the search ends. 0: it goes on.
+  double settled = 0;
   uint64_t seed = 1;
   int keep = 4;  // distinct plans to return
   /// Asked often; once it returns false, the search ends. May be empty.
@@ -79,7 +82,9 @@ class PlanRecord {
   const double begin_;
   double reported_ = 0;
   int64_t evaluations_ = 0;
-  std::vector<FoundPlan> plans_;  // the best first
+  int64_t gained_at_ = 0;  // simulations until the best got faster by kNear
+  double gained_us_ = std::numeric_limits<double>::infinity();  // and what it took then
+  std::vector<FoundPlan> plans_;                                // the best first
 };
 
 }  // namespace coconet

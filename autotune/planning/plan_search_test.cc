@@ -74,6 +74,20 @@ TEST(PlanSearch, ImprovesWithEvaluations) {
   EXPECT_LT(many, few);
 }
 
+TEST(PlanSearch, EndsOnceItIsSettled) {
+  const Iteration iteration;
+  constexpr int64_t kMost = 200'000;
+  const auto evaluations = [&](double settled) {
+    return SearchPlans(iteration.graph, PlanStrategy::kDirected,
+                       {.seconds = kNoLimit, .evaluations = kMost, .settled = settled, .seed = 1})
+        .progress.evaluations;
+  };
+  const int64_t early = evaluations(1.01), late = evaluations(3);
+  EXPECT_GT(early, 4096);
+  EXPECT_LE(early, late);
+  EXPECT_LT(early, kMost);
+}
+
 TEST(PlanSearch, ReportsItsProgress) {
   const Iteration iteration;
   std::vector<PlanProgress> reports;

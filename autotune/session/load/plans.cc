@@ -23,6 +23,8 @@ namespace {
 /// Share of what is left of the budget that the search takes, and the most seconds: more gain less
 /// than a thousandth (docs/planning.md).
 constexpr double kSearchShare = 0.1, kMostSearchSeconds = 10;
+/// It ends earlier once it has simulated so many times the plans that its last gain took.
+constexpr double kSettled = 4;
 /// Seconds that must be left for a calibration to begin: fewer are better spent on the program.
 constexpr double kLeastLeftForCalibration = 40;
 /// Share of what is left of the budget after which a calibration is given up. What it compiled is
@@ -93,6 +95,7 @@ absl::StatusOr<std::vector<PlannedSchedule>> SearchHere(const Loading& loading, 
                                  MeasurementsOf(loading.state->cache->Predictions(calibration)));
   PlanningOptions options{.copies = true};
   options.search.seconds = std::clamp(kSearchShare * SecondsLeft(loading), 0.0, kMostSearchSeconds);
+  options.search.settled = kSettled;
   options.search.seed = seed;
   options.search.go_on = [&] { return awaited.Beat() && !loading.Interrupted(); };
   options.search.progress = [&](const PlanProgress& progress) {
