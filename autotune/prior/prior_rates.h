@@ -16,6 +16,8 @@ struct PriorRates {
   double link_bytes_per_us = 0;                  // that a library's collective sends, for one rank
   double flops_per_us = 0, flops_per_us_16 = 0;  // of products in f32, and in f16 and bf16
   double operations_per_us = 0;                  // elementwise ones, of all lanes of a block
+  double hopeless = 0;  // what is expected to take so many times as long as the best is not tried;
+                        // 0: the order of schedules was not compared with measurements
 
   // GPUs.
   int multiprocessors = 0;           // that a rank has; 0: ranks are the host's
@@ -30,8 +32,8 @@ struct PriorRates {
   double wake_us = 0;              // of a further thread of a kernel
 };
 
-/// Of the ranks of `space`. GPUs: documented numbers of compute capability 9.0. Hosts: estimates
-/// for current server processors; the cache's size is that of this machine.
+/// Of the ranks of `space`. GPUs: documented numbers of compute capability 9.0. Hosts: round
+/// numbers for current server processors; the cache's size is that of this machine.
 PriorRates PriorRatesFor(const ConfigSpace& space);
 
 }  // namespace coconet

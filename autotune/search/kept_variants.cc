@@ -1,6 +1,7 @@
 #include "autotune/search/kept_variants.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -30,8 +31,13 @@ void ExpectTimes(const ConfigSpace& space, VariantSet& set) {
   });
 }
 
-std::vector<int> KeptVariants(const VariantSet& set, absl::Span<const int> always, size_t most) {
+std::vector<int> KeptVariants(const ConfigSpace& space, const VariantSet& set,
+                              absl::Span<const int> always, size_t most) {
   std::set<int> kept(always.begin(), always.end());
+  double longest_us = std::numeric_limits<double>::infinity();
+  if (const double hopeless = PriorRatesFor(space).hopeless; hopeless > 0) {
+    for (const Variant& v : set.variants) longest_us = std::min(longest_us, hopeless * v.prior_us);
+  }
   ForSchedules(set.variants, [&](size_t begin, size_t end) {
     std::vector<Config> configs;
     std::vector<double> prior_us;
@@ -39,8 +45,9 @@ std::vector<int> KeptVariants(const VariantSet& set, absl::Span<const int> alway
       configs.push_back(set.variants[v].config);
       prior_us.push_back(set.variants[v].prior_us);
     }
-    for (int config : KeptConfigs(configs, prior_us, most))
-      kept.insert(static_cast<int>(begin) + config);
+    for (int config : KeptConfigs(configs, prior_us, most)) {
+      if (prior_us[config] <= longest_us) kept.insert(static_cast<int>(begin) + config);
+    }
   });
   return {kept.begin(), kept.end()};
 }

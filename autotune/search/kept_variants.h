@@ -13,9 +13,10 @@ namespace coconet {
 void ExpectTimes(const ConfigSpace& space, VariantSet& set);
 
 /// The numbers of the variants that are tried, ascending: of each schedule at most `most`
-/// (KeptConfigs) by their expected times, and those in `always`.
-std::vector<int> KeptVariants(const VariantSet& set, absl::Span<const int> always,
-                              size_t most = kKeptConfigs);
+/// (KeptConfigs) by their expected times, without those that are expected to take many times as
+/// long as the best of all (PriorRates::hopeless); and those in `always`.
+std::vector<int> KeptVariants(const ConfigSpace& space, const VariantSet& set,
+                              absl::Span<const int> always, size_t most = kKeptConfigs);
 
 /// The set with these variants alone, which are ascending and have its baseline. `followed`:
 /// numbers of variants that are kept, which become those in the new set.

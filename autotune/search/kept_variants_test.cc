@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "autotune/prior/prior_rates.h"
 #include "coconet/ir/infer.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
@@ -27,16 +28,33 @@ TEST(KeptVariants, AreAFewOfEachSchedule) {
   const VariantSet set = AdamOnGpus();
   std::map<std::string, int> all, kept;
   for (const Variant& v : set.variants) ++all[TraceOf(v)];
-  for (int v : KeptVariants(set, {})) ++kept[TraceOf(set.variants[v])];
+  for (int v : KeptVariants(kHalfAnH200, set, {})) ++kept[TraceOf(set.variants[v])];
   EXPECT_EQ(kept.size(), all.size()) << "no schedule is left out";
   for (const auto& [trace, count] : kept)
     EXPECT_EQ(count, std::min(all[trace], static_cast<int>(kKeptConfigs))) << trace;
 }
 
+TEST(KeptVariants, AreNoHopelessOnesOnHosts) {
+  constexpr ConfigSpace kHost = {.ranks = 2, .cores = 2};
+  const Graph adam = *BindSizes(*MakeWorkload("adam"), {{"N", 1 << 24}});
+  VariantSet set = EnumerateVariants(adam, kHost).value();
+  ExpectTimes(kHost, set);
+  const std::vector<int> kept = KeptVariants(kHost, set, {});
+  const double hopeless = PriorRatesFor(kHost).hopeless;
+  double least = set.variants[0].prior_us, longest = 0;
+  for (const Variant& v : set.variants) {
+    least = std::min(least, v.prior_us);
+    longest = std::max(longest, v.prior_us);
+  }
+  ASSERT_GT(longest, hopeless * least) << "some are hopeless";
+  for (int v : kept) EXPECT_LE(set.variants[v].prior_us, hopeless * least);
+  EXPECT_FALSE(kept.empty());
+}
+
 TEST(KeptVariants, HaveThoseThatAreAskedFor) {
   const VariantSet set = AdamOnGpus();
   const int last = static_cast<int>(set.variants.size()) - 1;
-  const std::vector<int> kept = KeptVariants(set, {set.baseline, last});
+  const std::vector<int> kept = KeptVariants(kHalfAnH200, set, {set.baseline, last});
   EXPECT_THAT(kept, Contains(set.baseline));
   EXPECT_THAT(kept, Contains(last));
   EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
@@ -47,13 +65,14 @@ TEST(KeptVariants, HaveTheOneThatIsExpectedToBeFastest) {
   const auto best =
       std::min_element(set.variants.begin(), set.variants.end(),
                        [](const Variant& a, const Variant& b) { return a.prior_us < b.prior_us; });
-  EXPECT_THAT(KeptVariants(set, {}), Contains(best - set.variants.begin()));
+  EXPECT_THAT(KeptVariants(kHalfAnH200, set, {}), Contains(best - set.variants.begin()));
 }
 
 TEST(OnlyKept, RenumbersAndCountsTheRest) {
   const VariantSet set = AdamOnGpus();
   const int last = static_cast<int>(set.variants.size()) - 1;
-  std::vector<int> kept = KeptVariants(set, {set.baseline, last}), followed = {last, set.baseline};
+  std::vector<int> kept = KeptVariants(kHalfAnH200, set, {set.baseline, last}),
+                   followed = {last, set.baseline};
   const VariantSet only = OnlyKept(set, kept, followed);
   EXPECT_EQ(only.variants.size(), kept.size());
   EXPECT_EQ(only.left_out, static_cast<int>(set.variants.size() - kept.size()));

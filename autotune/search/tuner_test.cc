@@ -55,8 +55,8 @@ TEST_F(TunerTest, WhatWasLeftOutIsCounted) {
   const absl::StatusOr<Tuned> tuned = Run({10000, 20000});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(SearchText(tuned->record),
-            "complete: all 2 variants were tried; 120 more were left out, as others of their "
-            "schedules are expected to be faster");
+            "complete: all 2 variants were tried; 120 more were left out, as others are expected "
+            "to be faster");
 }
 
 TEST_F(TunerTest, TheFastestIsStored) {

@@ -163,8 +163,7 @@ std::string SearchText(const TuningRecord& record) {
   const std::string left_out =
       s.left_out == 0 ? ""
                       : absl::StrCat("; ", s.left_out,
-                                     " more were left out, as others of their schedules are "
-                                     "expected to be faster");
+                                     " more were left out, as others are expected to be faster");
   const std::string tried =
       s.tried >= record.variants
           ? absl::StrCat("all ", record.variants, " variants were tried")

@@ -130,7 +130,7 @@ absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
     ExpectTimes(kHalfAnH200, set);
     variants = set.variants.size();
     std::vector<int> none;
-    const std::vector<int> kept = KeptVariants(set, {&set.baseline, 1});
+    const std::vector<int> kept = KeptVariants(kHalfAnH200, set, {&set.baseline, 1});
     set = OnlyKept(std::move(set), kept, none);
     first = FirstOfSchedules(set);
     schedules = static_cast<int64_t>(first.size());

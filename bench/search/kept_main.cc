@@ -1,6 +1,5 @@
-// What the configs that a search keeps by their expected times are worth: all variants of each
-// workload, or as many as fit, are timed in rounds, and the best of those that are kept is compared
-// with the best of all.
+// What the variants that a search keeps by their expected times are worth: the best of them is
+// compared with the best of all of the fastest schedules, and of others at random.
 
 #include <algorithm>
 #include <cstdio>
@@ -14,10 +13,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "autotune/search/kept_variants.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/key.h"
 #include "bench/machine.h"
-#include "bench/search/recording.h"
+#include "bench/search/screening.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
@@ -27,7 +27,10 @@
 
 ABSL_FLAG(std::string, case, "", "workloads, comma-separated; default: all of one stage");
 ABSL_FLAG(int, ranks, 2, "ranks, threads of this process");
-ABSL_FLAG(int, most, 100, "most variants of a workload: those that are kept, and others at random");
+ABSL_FLAG(int, most, 48,
+          "of the variants that are kept, how many are timed: those expected to be fastest");
+ABSL_FLAG(int, others, 16,
+          "variants at random that are timed beside those and all of the fastest schedules");
 ABSL_FLAG(int64_t, n, 1 << 18, "elements of an optimizer's vector");
 ABSL_FLAG(bool, list, false, "print all variants with their times");
 
@@ -73,53 +76,54 @@ int64_t MostOfSchedule(const VariantSet& set, const std::vector<int>& kept) {
   return most;
 }
 
-Row RowOf(const Recording& recording, const VariantSet& set, const std::vector<int>& kept) {
-  double best_us = 0, best_kept_us = 0;
-  std::string config;
-  for (size_t v = 0; v < recording.level_us.size(); ++v) {
-    if (recording.rounds[v].empty()) continue;
-    const double us = recording.level_us[v];
-    const bool is_kept = absl::c_binary_search(kept, static_cast<int>(v));
-    if (is_kept && (best_kept_us == 0 || us < best_kept_us)) best_kept_us = us;
-    if (best_us == 0 || us < best_us) {
-      best_us = us;
-      config =
-          absl::StrCat(recording.entrants[v].result.schedule, " | ", Text(set.variants[v].config));
-    }
-    if (absl::GetFlag(FLAGS_list)) {
-      std::printf("%s | %s | %.2f us, expected %.2f%s\n",
-                  recording.entrants[v].result.schedule.c_str(),
-                  Text(set.variants[v].config).c_str(), us, set.variants[v].prior_us,
-                  is_kept ? ", kept" : "");
-    }
+std::string WordsOf(const VariantSet& set, int variant) {
+  return absl::StrCat(Describe(set.variants[variant]).schedule, " | ",
+                      Text(set.variants[variant].config));
+}
+
+Row RowOf(const Screened& screened, const VariantSet& set, const std::vector<int>& kept) {
+  for (size_t v = 0; absl::GetFlag(FLAGS_list) && v < set.variants.size(); ++v) {
+    if (screened.us[v] == 0) continue;
+    std::printf("%s | %.2f us, expected %.2f%s\n", WordsOf(set, static_cast<int>(v)).c_str(),
+                screened.us[v], set.variants[v].prior_us,
+                absl::c_binary_search(kept, static_cast<int>(v)) ? ", kept" : "");
   }
   Row row;
-  row.Set("variants", static_cast<int64_t>(set.variants.size()))
+  row.Set("variants", int64_t{screened.timed})
       .Set("kept", static_cast<int64_t>(kept.size()))
       .Set("kept_of_schedule", MostOfSchedule(set, kept))
-      .Set("all", static_cast<int64_t>(set.variants.size()) + set.left_out)
-      .Set("best_us", best_us)
-      .Set("best_config", config)
-      .Set("ratio", best_kept_us / best_us)
-      .Set("near", int64_t{best_kept_us / best_us <= kNear})
-      .Set("measuring_s", recording.measuring_s);
+      .Set("all", static_cast<int64_t>(set.variants.size()))
+      .Set("best_us", screened.us[screened.best])
+      .Set("best_config", WordsOf(set, screened.best))
+      .Set("best_of_kept", WordsOf(set, screened.best_of_part))
+      .Set("ratio", screened.ratio)
+      .Set("near", int64_t{screened.ratio <= kNear});
   return row;
+}
+
+/// Of the kept variants those that are expected to be the fastest.
+std::vector<int> Fastest(const VariantSet& set, std::vector<int> kept, int most) {
+  absl::c_stable_sort(
+      kept, [&](int a, int b) { return set.variants[a].prior_us < set.variants[b].prior_us; });
+  kept.resize(std::min(kept.size(), static_cast<size_t>(most)));
+  return kept;
 }
 
 absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
   const int ranks = absl::GetFlag(FLAGS_ranks);
-  const int most = IsQuick() ? 12 : absl::GetFlag(FLAGS_most);
   ASSIGN_OR_RETURN(const Graph program, ProgramOf(workload, ranks));
   Row row;
   RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
     const std::vector<Topology> topologies(ranks, rank.topology());
-    std::vector<int> kept;
-    ASSIGN_OR_RETURN(
-        const VariantSet set,
-        VariantsOf(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny), most, &kept));
-    Recording recording;
-    RETURN_IF_ERROR(Record(rank, program, set, TuningBudget(570, 60), recording));
-    if (rank.rank() == 0) row = RowOf(recording, set, kept);
+    const ConfigSpace space = SpaceOf(topologies, rank.mesh(), SumOrder::kAny);
+    ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, space));
+    ExpectTimes(space, set);
+    const std::vector<int> kept = KeptVariants(space, set, {&set.baseline, 1});
+    const int most = IsQuick() ? 4 : absl::GetFlag(FLAGS_most),
+              others = IsQuick() ? 2 : absl::GetFlag(FLAGS_others);
+    ASSIGN_OR_RETURN(const Screened screened,
+                     Screen(rank, program, set, Fastest(set, kept, most), others));
+    if (rank.rank() == 0) row = RowOf(screened, set, kept);
     return absl::OkStatus();
   }));
   return row;
@@ -160,8 +164,9 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
-  return Main("kept",
-              "compares the best of the variants that a search keeps with the best of all; see "
-              "bench/README.md\n\n  kept [--case=adam] [--most=100] [--list] [--json=FILE]",
-              RunAll, argc, argv);
+  return Main(
+      "kept",
+      "compares the best of the variants that a search keeps with the best of all; see "
+      "bench/README.md\n\n  kept [--case=adam] [--most=48] [--others=16] [--list] [--json=FILE]",
+      RunAll, argc, argv);
 }

@@ -130,7 +130,7 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
   const size_t all = set.variants.size();
   std::vector<int> none;
   if (absl::GetFlag(FLAGS_keep)) {
-    const std::vector<int> kept = KeptVariants(set, {&set.baseline, 1});
+    const std::vector<int> kept = KeptVariants(kHalfAnH200, set, {&set.baseline, 1});
     set = OnlyKept(std::move(set), kept, none);
   }
   std::vector<Entrant> entrants;

@@ -109,10 +109,7 @@ TunerOptions Options(SearchKind kind, uint64_t seed, double budget_s, bool first
   return options;
 }
 
-struct Run {
-  std::unique_ptr<Binaries> binaries;
-  std::unique_ptr<RankRunner> runner;
-};
+}  // namespace
 
 absl::StatusOr<Run> MakeRunner(Rank& rank, const Graph& program, const VariantSet& set,
                                uint64_t seed) {
@@ -134,26 +131,21 @@ absl::StatusOr<Run> MakeRunner(Rank& rank, const Graph& program, const VariantSe
   return run;
 }
 
-}  // namespace
-
-absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most,
-                                      std::vector<int>* kept) {
+absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most) {
   ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, space));
   ExpectTimes(space, set);
-  std::vector<int> always = {set.baseline};
-  if (kept != nullptr) always = *kept = KeptVariants(set, always);
-  std::vector<int> others;
-  for (int v = 0; v < static_cast<int>(set.variants.size()); ++v) {
-    if (!absl::c_binary_search(always, v)) others.push_back(v);
+  const int count = static_cast<int>(set.variants.size());
+  std::vector<int> chosen;
+  for (int v = 0; v < count; ++v) {
+    if (v != set.baseline) chosen.push_back(v);
   }
   std::mt19937_64 random(most);
-  absl::c_shuffle(others, random);
-  others.resize(std::min(others.size(), static_cast<size_t>(std::max<int64_t>(
-                                            most - static_cast<int64_t>(always.size()), 0))));
-  absl::c_copy(always, std::back_inserter(others));
-  absl::c_sort(others);
+  absl::c_shuffle(chosen, random);
+  chosen.resize(std::min(chosen.size(), static_cast<size_t>(std::max(most - 1, 0))));
+  chosen.push_back(set.baseline);
+  absl::c_sort(chosen);
   std::vector<int> none;
-  return OnlyKept(std::move(set), others, kept != nullptr ? *kept : none);
+  return OnlyKept(std::move(set), chosen, none);
 }
 
 absl::Status Record(Rank& rank, const Graph& program, const VariantSet& set, double budget_s,

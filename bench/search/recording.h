@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "autotune/runner/binaries.h"
+#include "autotune/runner/rank_runner.h"
 #include "autotune/search/strategy.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variant_runner.h"
@@ -27,10 +30,16 @@ struct Recording {
   double measuring_s = 0;        // of all samples
 };
 
-/// The variants of a bound program on the ranks of a world, at most `most`, which a seed draws, and
-/// with `kept` all those that a search keeps (KeptVariants), whose numbers that becomes.
-absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most,
-                                      std::vector<int>* kept = nullptr);
+/// The variants of a bound program on the ranks of a world, at most `most`, which a seed draws.
+absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most);
+
+/// A runner with what it compiles by.
+struct Run {
+  std::unique_ptr<Binaries> binaries;
+  std::unique_ptr<RankRunner> runner;
+};
+absl::StatusOr<Run> MakeRunner(Rank& rank, const Graph& program, const VariantSet& set,
+                               uint64_t seed);
 
 /// What a search picked and what its samples took.
 struct Pick {

@@ -190,7 +190,7 @@ std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& var
   return likeliest;
 }
 
-/// Collective. Leaves out the variants that others of their schedules are expected to be faster
+/// Collective. Leaves out the variants that others are expected to be faster
 /// than, by rank 0's numbers, but for the favourites and the incumbent, whose numbers follow. None
 /// in an exhaustive search, of what the user has chosen, and on simulated GPUs, which are to run
 /// all.
@@ -203,7 +203,7 @@ absl::Status LeaveOut(const Loading& loading, VariantSet& set, TunerOptions& opt
   std::vector<int> always = followed;
   always.push_back(set.baseline);
   ASSIGN_OR_RETURN(const std::vector<int> kept,
-                   FromRank0(loading.exchange(), KeptVariants(set, always)));
+                   FromRank0(loading.exchange(), KeptVariants(loading.space, set, always)));
   set = OnlyKept(std::move(set), kept, followed);
   if (options.incumbent >= 0) options.incumbent = followed.back();
   followed.pop_back();
