@@ -1,6 +1,7 @@
 #include "autotune/prior/launch_traits.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -85,6 +86,14 @@ class LaunchCounter {
     }
   }
 
+  /// Of a product in a kernel. The extents m k, k n and m n multiply to the square of m k n.
+  void CountProduct(NodeId id) {
+    double extents = static_cast<double>(NumElements(p_.type(id).shape));
+    for (NodeId input : p_.inputs(id))
+      extents *= static_cast<double>(NumElements(p_.type(input).shape));
+    t_.flops += 2 * std::sqrt(extents);
+  }
+
   /// Of the values that ranks load for each other's results, once for each rank.
   void CountElements() {
     const int64_t whole = NumElements(SpaceOf(p_, nodes_).shape);
@@ -93,7 +102,10 @@ class LaunchCounter {
     for (NodeId id : nodes_) {
       on_slices = on_slices || p_.type(id).layout.sliced();
       const bool reduces = Is<ReduceScatter>(p_, id) || Is<AllReduce>(p_, id);
-      if (!Stores(p_, id) && !Communicates(p_.op(id))) t_.operations += 1;
+      if (Is<MatMul>(p_, id))
+        CountProduct(id);
+      else if (!Stores(p_, id) && !Communicates(p_.op(id)))
+        t_.operations += 1;
       for (NodeId operand : ValueOperands(p_.graph(), id)) {
         const NodeId from = p_.value(operand);
         const TensorType& type = p_.type(from);

@@ -23,7 +23,7 @@ struct LaunchTraits {
   double elements = 0;           // that its longest phase goes over
   double loaded = 0;             // bytes that a phase loads for each of them
   double operations = 0;         // of a kernel, for all elements
-  double flops = 0;              // of a product
+  double flops = 0;              // of products
   DType dtype = DType::kF32;     // of a product
   int tensors = 1;               // of a list; else 1
   int meetings = 0;              // collectives in a kernel

@@ -119,7 +119,8 @@ double SchedulePrior::KernelUs(const LaunchTraits& launch, const Config& config)
                               : BytesUsOnHost(launch, config, read);
   const double operations_us =
       launch.operations /
-      (rates_.operations_per_us * (rates_.multiprocessors > 0 ? 1 : config.blocks));
+          (rates_.operations_per_us * (rates_.multiprocessors > 0 ? 1 : config.blocks)) +
+      launch.flops / rates_.flops_per_us;
   double us = meetings * rates_.meeting_us + std::max(bytes_us, operations_us);
   if (launch.flag_per_chunk) {
     // Each flag takes a fence; the first chunk comes when its block is done with it.

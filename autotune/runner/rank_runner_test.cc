@@ -72,8 +72,7 @@ class SpoilingRank final : public Rank {
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                   absl::Span<Memory* const> buffers,
                                                   double timeout_s) override {
-    ASSIGN_OR_RETURN(std::unique_ptr<BoundPlan> made,
-                     rank_.Bind(plan, module, buffers, timeout_s));
+    ASSIGN_OR_RETURN(std::unique_ptr<BoundPlan> made, rank_.Bind(plan, module, buffers, timeout_s));
     int64_t most = 0;
     float* element = nullptr;
     for (size_t b = 0; b < plan.buffers.size(); ++b) {
@@ -112,8 +111,7 @@ std::vector<Variant> ThreeVariants() {
 absl::Status LoadAndVerify(SpoilingRank& rank, RankRunner& runner) {
   ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
                    runner.Compile({0, 1, 2}, [] { return false; }));
-  for (const std::optional<Failure>& one : compiled)
-    EXPECT_FALSE(one.has_value()) << one->reason;
+  for (const std::optional<Failure>& one : compiled) EXPECT_FALSE(one.has_value()) << one->reason;
   // A text is verified at all small sizes when it is loaded,
   ASSIGN_OR_RETURN(std::optional<Failure> failure, runner.Load(0));
   EXPECT_FALSE(failure.has_value()) << failure->reason;
@@ -173,12 +171,11 @@ TEST(RankRunner, VerifiesATextOnceAndOtherShapesOfItBeforeTheyLead) {
         options.compiler = [&]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
           return MakeHostCompiler({.cache_dir = options.cache_dir});
         };
-        ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
-                         Binaries::Open(rank, options));
+        ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries, Binaries::Open(rank, options));
         const Graph& program = variants[0].schedule.graph();
-        ASSIGN_OR_RETURN(const std::unique_ptr<RankRunner> runner,
-                         RankRunner::Create(rank, program, variants,
-                                            {.seed = 7, .binaries = binaries.get()}));
+        ASSIGN_OR_RETURN(
+            const std::unique_ptr<RankRunner> runner,
+            RankRunner::Create(rank, program, variants, {.seed = 7, .binaries = binaries.get()}));
         return LoadAndVerify(rank, *runner);
       });
   EXPECT_TRUE(status.ok()) << status;

@@ -12,6 +12,10 @@
 namespace coconet {
 namespace {
 
+/// So many of the least expected times are tried, hopeless or not: one wrong expectation leaves out
+/// no more.
+constexpr size_t kAlwaysKept = 32;
+
 /// Calls f(begin, end) for the variants of each schedule.
 template <class F>
 void ForSchedules(const std::vector<Variant>& variants, F f) {
@@ -35,6 +39,7 @@ std::vector<int> KeptVariants(const ConfigSpace& space, const VariantSet& set,
                               absl::Span<const int> always, size_t most) {
   std::set<int> kept(always.begin(), always.end());
   double longest_us = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<double, int>> few;  // of each schedule, by expected times
   if (const double hopeless = PriorRatesFor(space).hopeless; hopeless > 0) {
     for (const Variant& v : set.variants) longest_us = std::min(longest_us, hopeless * v.prior_us);
   }
@@ -45,10 +50,13 @@ std::vector<int> KeptVariants(const ConfigSpace& space, const VariantSet& set,
       configs.push_back(set.variants[v].config);
       prior_us.push_back(set.variants[v].prior_us);
     }
-    for (int config : KeptConfigs(configs, prior_us, most)) {
-      if (prior_us[config] <= longest_us) kept.insert(static_cast<int>(begin) + config);
-    }
+    for (int config : KeptConfigs(configs, prior_us, most))
+      few.emplace_back(prior_us[config], static_cast<int>(begin) + config);
   });
+  absl::c_sort(few);
+  for (size_t i = 0; i < few.size(); ++i) {
+    if (i < kAlwaysKept || few[i].first <= longest_us) kept.insert(few[i].second);
+  }
   return {kept.begin(), kept.end()};
 }
 

@@ -14,7 +14,8 @@ void ExpectTimes(const ConfigSpace& space, VariantSet& set);
 
 /// The numbers of the variants that are tried, ascending: of each schedule at most `most`
 /// (KeptConfigs) by their expected times, without those that are expected to take many times as
-/// long as the best of all (PriorRates::hopeless); and those in `always`.
+/// long as the best of all (PriorRates::hopeless) and are not among the first 32; and those in
+/// `always`.
 std::vector<int> KeptVariants(const ConfigSpace& space, const VariantSet& set,
                               absl::Span<const int> always, size_t most = kKeptConfigs);
 
