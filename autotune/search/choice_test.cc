@@ -1,9 +1,14 @@
 #include "autotune/search/choice.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
@@ -119,6 +124,27 @@ TEST(Choice, WordsAndTracesNameEverySchedule) {
     }
   }
   EXPECT_GT(seen.size(), 20u);
+}
+
+TEST(Choice, AsksForATraceWhereWordsNameSeveralSchedules) {
+  int several = 0;
+  for (const WorkloadInfo& workload : Workloads()) {
+    const Graph program = *BindSizes(*MakeWorkload(workload.name), workload.presets[0].sizes);
+    const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
+    if (!schedules.ok()) continue;
+    std::map<std::string, std::vector<std::string>> traces;  // by words
+    for (const Schedule& s : *schedules) traces[Describe(s)].push_back(TraceText(s.trace()));
+    for (const auto& [words, of_words] : traces) {
+      if (of_words.size() < 2 || ++several > 3) continue;
+      const absl::StatusOr<Variant> one = Chooser(program, kHost).One({words, ""});
+      EXPECT_EQ(one.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(one.status().message()),
+                  AllOf(HasSubstr(absl::StrCat(of_words.size(), " have these words; say which by")),
+                        HasSubstr(of_words[0]), HasSubstr(of_words[1])));
+      EXPECT_TRUE(Chooser(program, kHost).One({of_words[1], ""}).ok());
+    }
+  }
+  EXPECT_GT(several, 0);
 }
 
 TEST(Choice, TakesACombinationOfPartsWithoutAConfig) {
