@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "autotune/measure/reference.h"
+#include "autotune/measure/result_kernels.h"
 #include "autotune/measure/tensors.h"
 
 namespace coconet {
@@ -18,8 +20,8 @@ namespace coconet {
 /// Other schedules round in another order, so that a bound decides what differs, and the
 /// interpreter knows it only for the elements that it computes. Hence elements that differ by more
 /// than the usual bound are suspects, and these the interpreter computes: one wrong element of any
-/// number is found, and none is called wrong because another is. Needs memory of the host for all
-/// results of a step, once for all ranks together.
+/// number is found, and none is called wrong because another is. Needs memory for all results of a
+/// step, once for all ranks together: of the host, or of GPUs where a kernel compares them.
 class PlainResults {
  public:
   /// A result and a dimension over which a schedule slices it.
@@ -33,6 +35,10 @@ class PlainResults {
   /// Compares `storage` with the kept results; keeps it where there are none yet. InvalidArgument
   /// as Reference::Check. Requires that Check has accepted it.
   absl::Status Compare(const PlacedTensor& tensor, const void* storage, Reference& reference);
+  /// The same for memory of a GPU, of which the host takes only the blocks with suspects. Where the
+  /// GPU has no room for what is kept, the host keeps and compares it.
+  absl::Status Compare(const PlacedTensor& tensor, Memory& memory, ResultKernels& kernels,
+                       Reference& reference);
 
   /// Whether nothing was kept, since Check looks at all elements of all results.
   bool empty() const { return kept_.empty(); }
@@ -40,12 +46,31 @@ class PlainResults {
   bool lacks_memory() const { return lacks_memory_; }
 
  private:
+  /// Elements by position in the share: in one of both.
+  struct Kept {
+    std::vector<char> elements;
+    std::unique_ptr<Memory> memory;
+  };
+
+  /// The tensor's type, and those of parts of it that schedules compare.
+  std::vector<TensorType> KeptTypes(const PlacedTensor& tensor) const;
   absl::Status Keep(const PlacedTensor& tensor, const void* storage, const Reference& reference);
+  absl::Status Keep(const PlacedTensor& tensor, Memory& memory, ResultKernels& kernels,
+                    const Reference& reference);
+  /// Computes the suspects. InvalidArgument where one of `have` is wrong; else whether one of
+  /// `kept` is.
+  absl::StatusOr<bool> Judge(const PlacedTensor& tensor, const std::vector<int64_t>& suspects,
+                             const Reference::Take& have, const Reference::Take& kept,
+                             Reference& reference);
 
   std::set<SlicedResult> sliced_;
   int ranks_;
   bool lacks_memory_ = false;
-  std::map<SlicedResult, std::vector<char>> kept_;  // elements by position in the share
+  std::map<SlicedResult, Kept> kept_;
 };
+
+/// Takes elements of a share out of a GPU's memory. The arguments outlive the result.
+Reference::Take TakeByKernel(ResultKernels& kernels, const Memory& memory, DType dtype,
+                             const StorageOfShare& share);
 
 }  // namespace coconet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "absl/strings/str_format.h"
@@ -154,31 +155,44 @@ absl::StatusOr<Reference::Window> Reference::Evaluate(const std::string& name,
 absl::Status Reference::Check(const PlacedTensor& tensor, const void* storage) {
   if (skipped_.contains(tensor.name)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor.name, tensor.type));
-  const Part share = ShareOf(tensor.type);
-  const bool sliced = tensor.type.layout.sliced();
-  return Compare(tensor, *window, [&](int64_t position) {
-    return LoadElement(tensor.type.dtype, storage,
-                       sliced ? share.Stored(position) : share.Global(position));
+  const StorageOfShare share(ShareOf(tensor.type), tensor.type.layout.sliced());
+  return Compare(tensor, *window, [&](size_t i) {
+    return LoadElement(tensor.type.dtype, storage, share.At(window->At(i)));
   });
 }
 
+absl::Status Reference::Check(const PlacedTensor& tensor, const Take& take) {
+  if (skipped_.contains(tensor.name)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor.name, tensor.type));
+  return Compare(tensor, *window, take);
+}
+
 absl::Status Reference::CheckAt(const PlacedTensor& tensor, std::vector<int64_t> positions,
-                                const std::function<double(int64_t position)>& have) {
+                                const Take& take) {
   if (positions.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Window window, Evaluate(tensor.name, tensor.type, std::move(positions)));
-  return Compare(tensor, window, have);
+  return Compare(tensor, window, take);
 }
 
 absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window,
-                                const std::function<double(int64_t position)>& have) const {
+                                const Take& take) const {
+  std::vector<int64_t> all;
+  if (window.positions.empty()) {
+    all.resize(window.expected.value.size());
+    std::iota(all.begin(), all.end(), 0);
+  }
+  ASSIGN_OR_RETURN(const std::vector<double> have,
+                   take(window.positions.empty() ? all : window.positions));
+  return Compare(tensor, window, [&](size_t i) { return have[i]; });
+}
+
+absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window,
+                                const std::function<double(size_t)>& have) const {
   const Expected& want = window.expected;
   double worst = 1, worst_have = 0;
   size_t worst_at = 0, wrong = 0;
-  const auto position_of = [&](size_t i) {
-    return window.positions.empty() ? static_cast<int64_t>(i) : window.positions[i];
-  };
   for (size_t i = 0; i < want.value.size(); ++i) {
-    const double value = have(position_of(i));
+    const double value = have(i);
     const double excess = Excess(value, want.value[i], want.error[i]);
     if (excess <= 1) continue;
     if (++wrong == 1 || excess > worst) {
@@ -190,8 +204,8 @@ absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window
   if (wrong == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s[%d]: want %.9g +- %.3g, have %.9g (%d of %d elements are wrong)", tensor.name,
-      ShareOf(tensor.type).Global(position_of(worst_at)), want.value[worst_at],
-      want.error[worst_at], worst_have, wrong, want.value.size()));
+      ShareOf(tensor.type).Global(window.At(worst_at)), want.value[worst_at], want.error[worst_at],
+      worst_have, wrong, want.value.size()));
 }
 
 absl::StatusOr<double> Reference::UsualBound(const PlacedTensor& tensor) {

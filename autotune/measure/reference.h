@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/measure/test_data.h"
 #include "coconet/ir/graph.h"
@@ -61,9 +62,13 @@ class Reference {
   /// Compares `storage` with the result `tensor` of one step on data(). InvalidArgument names the
   /// worst element with its index, value, expected value and bound.
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
+  /// The same for storage that the host cannot address: `take` returns the elements at these
+  /// positions of the share, one after the other.
+  using Take = std::function<absl::StatusOr<std::vector<double>>(absl::Span<const int64_t>)>;
+  absl::Status Check(const PlacedTensor& tensor, const Take& take);
   /// The same for the elements at these positions of the share, whatever Check looks at.
   absl::Status CheckAt(const PlacedTensor& tensor, std::vector<int64_t> positions,
-                       const std::function<double(int64_t position)>& have);
+                       const Take& take);
   /// The bound that nine tenths of those elements that Check looks at, and that have one, do not
   /// exceed; infinite where none has one.
   absl::StatusOr<double> UsualBound(const PlacedTensor& tensor);
@@ -82,12 +87,17 @@ class Reference {
   struct Window {
     std::vector<int64_t> positions;  // in the share, ascending; empty: all
     Expected expected;
+    int64_t At(size_t i) const {
+      return positions.empty() ? static_cast<int64_t>(i) : positions[i];
+    }
   };
   absl::StatusOr<const Window*> WindowOf(const std::string& name, const TensorType& type);
   absl::StatusOr<Window> Evaluate(const std::string& name, const TensorType& type,
                                   std::vector<int64_t> positions);
+  /// `have`: by index in the window.
   absl::Status Compare(const PlacedTensor& tensor, const Window& window,
-                       const std::function<double(int64_t position)>& have) const;
+                       const std::function<double(size_t)>& have) const;
+  absl::Status Compare(const PlacedTensor& tensor, const Window& window, const Take& take) const;
 
   // On the heap, since the evaluator points to them.
   std::unique_ptr<const Interpreter> interpreter_;

@@ -45,4 +45,20 @@ struct Part {
 /// The part that `rank` holds: the whole tensor, unless it is Sliced.
 Part PartOf(const TensorType& type, int ranks, int rank);
 
+/// Where the elements of a part lie, by position.
+struct StorageOfShare {
+  int64_t elements = 0;
+  int64_t run = 1, begin = 0, stride = 0;  // position p is at begin + p / run * stride + p % run
+
+  /// `sliced`: the storage has the share only; else all of the tensor.
+  StorageOfShare(const Part& share, bool sliced)
+      : elements(share.elements()),
+        run(share.run > 0 ? share.run : 1),
+        begin(sliced ? 0 : share.begin),
+        stride(sliced ? share.storage_stride : share.global_stride) {}
+  int64_t At(int64_t position) const { return begin + position / run * stride + position % run; }
+  /// As far as the part's last element.
+  int64_t StorageElements() const { return elements == 0 ? 0 : At(elements - 1) + 1; }
+};
+
 }  // namespace coconet

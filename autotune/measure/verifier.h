@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/types/span.h"
 #include "autotune/measure/plain_results.h"
 #include "autotune/measure/reference.h"
+#include "autotune/measure/result_kernels.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/store/record.h"
 #include "runtime/rank.h"
@@ -32,6 +34,9 @@ struct Instance {
   /// Owners of what `buffers` points to; empty where the caller owns all of it.
   std::vector<std::shared_ptr<Memory>> memory = {};
   std::unique_ptr<BoundPlan> bound;  // destroyed before it
+  /// By buffer: of long tensors that are only read, before the step of VerifyStep, if kernels took
+  /// them.
+  std::map<int, uint64_t> digests = {};
 };
 
 // What each of these checks: results are within the interpreter's bounds, replicas are equal on all
@@ -49,13 +54,16 @@ absl::Status PrepareStep(Rank& rank, Instance& instance, const Reference& refere
 absl::StatusOr<std::optional<Failure>> RunTogether(Rank& rank, BoundPlan& plan);
 
 /// Runs one step on the reference's data, with NaNs in outputs, temporaries, padding and guards.
-/// Checks all results, long ones against `plain`, too.
+/// Checks all results, long ones against `plain`, too. With `kernels`, on all ranks or none, what
+/// is long is looked at in the GPU's memory, and only samples and differences are copied.
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
-                                                  Reference& reference, PlainResults& plain);
+                                                  Reference& reference, PlainResults& plain,
+                                                  ResultKernels* kernels = nullptr);
 
 /// Runs a second step after VerifyStep, without checking values.
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
-                                                    const Reference& reference);
+                                                    const Reference& reference,
+                                                    ResultKernels* kernels = nullptr);
 
 /// Runs a step on the data of each reference in turn, each at least once, back to back: as soon as
 /// a rank has done its step it takes its results away, changes its inputs and states, and begins

@@ -14,6 +14,7 @@
 #include "autotune/measure/data_sets.h"
 #include "autotune/measure/machine_load.h"
 #include "autotune/measure/plain_results.h"
+#include "autotune/measure/result_kernels.h"
 #include "autotune/measure/verifier.h"
 #include "autotune/runner/binaries.h"
 #include "autotune/runner/launch_checks.h"
@@ -169,6 +170,8 @@ class RankRunner final : public VariantRunner {
   /// VerifyAllData with temporaries that lie apart, and then, if some share memory, as in a job.
   absl::StatusOr<std::optional<Failure>> VerifyPlaced(const Plan& plan, const TypedGraph& program,
                                                       const Module& module, size_t small_at);
+  /// Collective. Makes `kernels_` if ranks have GPUs and some tensor is long.
+  absl::Status MakeKernels(const std::vector<PlacedTensor>& tensors);
   /// LaunchChecks of a step at the program's size, run launch by launch.
   absl::StatusOr<std::optional<Failure>> VerifyLaunches(int variant);
   /// VerifySteps on all data of these small sizes.
@@ -189,6 +192,7 @@ class RankRunner final : public VariantRunner {
   DataSets full_;  // one: at the program's own sizes
   /// Where the interpreter would take too long for a step at the program's size.
   std::optional<LaunchChecks> launch_checks_;
+  std::unique_ptr<ResultKernels> kernels_;  // null: results are compared on the host
   std::optional<PlainResults> plain_;
   const std::vector<CheckedSize> small_;
   std::vector<DataSets> small_data_;     // by size; none: no variant is verified there

@@ -251,8 +251,24 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifyLaunches(int variant) {
   return std::nullopt;
 }
 
+absl::Status RankRunner::MakeKernels(const std::vector<PlacedTensor>& tensors) {
+  const Topology& here = rank_.topology();
+  const bool has_gpu = here.multiprocessors > 0 && !here.simulated;
+  const auto is_long = [&](const PlacedTensor& t) { return !full_.references[0].ChecksAll(t); };
+  if (kernels_ != nullptr || !has_gpu || absl::c_none_of(tensors, is_long)) return absl::OkStatus();
+  const std::string source = ResultKernels::Source();
+  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
+                   options_.binaries->Compile({source}, options_.watch));
+  RETURN_IF_ERROR(binaries[0].status());
+  ASSIGN_OR_RETURN(Binaries::Loaded loaded, options_.binaries->Load(*binaries[0], source));
+  RETURN_IF_ERROR(loaded.status);
+  ASSIGN_OR_RETURN(kernels_, ResultKernels::Make(rank_, std::move(loaded.module)));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
   const Phases::Part part(options_.phases, Phase::kVerifyAtSize);
+  RETURN_IF_ERROR(MakeKernels(work_[variant].instance.tensors));
   Instance& instance = work_[variant].instance;
   std::optional<Failure> failure;
   if (work_[variant].checks_more) {
@@ -264,10 +280,11 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
     ASSIGN_OR_RETURN(failure, VerifyLaunches(variant));
   }
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, full_.references[0], *plain_));
+    ASSIGN_OR_RETURN(failure,
+                     VerifyStep(rank_, instance, full_.references[0], *plain_, kernels_.get()));
   }
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_.references[0]));
+    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_.references[0], kernels_.get()));
   }
   if (failure.has_value() && failure->verdict == Verdict::kWrongAnswer)
     failure->reason = WithSeed(failure->reason);
