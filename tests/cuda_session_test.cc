@@ -2,13 +2,16 @@
 // save.
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/measure/reference.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/describe.h"
 #include "gmock/gmock.h"
@@ -27,6 +30,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
   for (bool again : {false, true}) {
@@ -96,6 +100,35 @@ struct Loss {
   const char* call;
   int at;  // the number of the call that fails, from 1
 };
+
+TEST_F(CudaSession, LongResultsAreComparedOnTheGpu) {
+  const absl::StatusOr<Graph> accumulate = Parse(kAccumulate);
+  ASSERT_TRUE(accumulate.ok()) << accumulate.status();
+  const auto checks_of = [&](int64_t n) {
+    std::string checks;
+    const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
+      ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(*accumulate, {{"N", n}}));
+      if (session.rank() == 0) checks = tuned.record().trust.back().checks;
+      return StepAndCheck(tuned, session, 7);
+    });
+    EXPECT_EQ(status, absl::OkStatus());
+    return checks;
+  };
+  const auto has_kernel = [&] {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root_)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+      if (absl::StrContains(bytes, "look_at_results")) return true;
+    }
+    return false;
+  };
+  EXPECT_THAT(checks_of(1000), Not(HasSubstr("compared in full")));
+  EXPECT_FALSE(has_kernel());
+  EXPECT_THAT(checks_of(Reference::kFullElements + 77),
+              HasSubstr("compared in full with the plain"));
+  EXPECT_TRUE(has_kernel());
+}
 
 TEST_F(CudaSession, ASearchEndsWithTheGpuAndBlamesNoVariant) {
   SetHostDevices({.count = 2, .multiprocessors = 4});

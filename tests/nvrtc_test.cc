@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/substitute.h"
+#include "autotune/measure/result_kernels.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
@@ -260,6 +261,16 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   }
   SCOPED_TRACE(absl::StrCat("COCONET_SEED=", seed));
   Compile(kernels);
+}
+
+TEST_P(NvrtcArchitectureTest, CompilesWhatComparesResults) {
+  if (compiler_ == nullptr) return;
+  const absl::StatusOr<Binary> binary = compiler_->Compile(ResultKernels::Source());
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  for (const KernelResources& kernel : ReadCubin(binary->path)) {
+    EXPECT_EQ(kernel.kernel, "look_at_results");
+    EXPECT_EQ(kernel.stack_bytes, 0u);
+  }
 }
 
 TEST_P(NvrtcArchitectureTest, CompilesExchangesAndBags) {

@@ -16,8 +16,22 @@ namespace {
 enum Task : uint64_t { kDigest, kGather, kKeep, kDiffer };
 
 /// Words that say what to do. The kernel's text has the same numbers.
-enum Word { kTask, kType, kResults, kOther, kFound, kElements, kRun, kBegin, kStride, kFrom,
-            kMagnitude, kInfinity, kLimit, kWords };
+enum Word {
+  kTask,
+  kType,
+  kResults,
+  kOther,
+  kFound,
+  kElements,
+  kRun,
+  kBegin,
+  kStride,
+  kFrom,
+  kMagnitude,
+  kInfinity,
+  kLimit,
+  kWords
+};
 
 /// Bytes of places, and of what is found, at a time.
 constexpr int64_t kScratch = int64_t{8} << 20;
@@ -253,9 +267,9 @@ absl::StatusOr<std::unique_ptr<Memory>> ResultKernels::Keep(const Memory& memory
   const Topology& here = rank_.topology();
   const int64_t most = here.gpu_memory_bytes / std::max(here.ranks_per_gpu, 1) / kKeptOf;
   if (most > 0 && kept_bytes_ + bytes > most) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("keep results: want at most ", most, " bytes of the GPU's memory for them, ",
-                     "have ", kept_bytes_ + bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("keep results: want at most ", most,
+                                                     " bytes of the GPU's memory for them, ",
+                                                     "have ", kept_bytes_ + bytes));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Memory> kept, rank_.Allocate(bytes, /*symmetric=*/false));
   kept_bytes_ += bytes;

@@ -35,8 +35,8 @@ class ResultKernels {
   /// Copies the elements at these places of the storage to the host, one after the other.
   absl::Status Gather(const Memory& memory, DType dtype, absl::Span<const int64_t> places,
                       char* to);
-  /// Copies a share, by position, to memory beside it. ResourceExhausted where it does not fit in an
-  /// eighth of the rank's memory, with what was kept before.
+  /// Copies a share, by position, to memory beside it. ResourceExhausted where it does not fit in
+  /// an eighth of the rank's memory, with what was kept before.
   absl::StatusOr<std::unique_ptr<Memory>> Keep(const Memory& memory, DType dtype,
                                                const StorageOfShare& share);
   /// The blocks of kBlock positions, ascending, that have an element which differs in bits from the
