@@ -109,8 +109,8 @@ std::vector<Mutation> CheckMutations() {
        "host-norm",
        {kUnseen},
        {{kRunner,
-         "ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, full_.references[0], *plain_)); } "
-         "if (!failure.has_value()) {",
+         "ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, full_.references[0], *plain_, "
+         "kernels_.get())); } if (!failure.has_value()) {",
          "} if (failure.has_value()) {"}},
        "host-one-element-in-the-middle"},
   };

@@ -86,13 +86,15 @@ CC_DEVICE void Gather(const Grid& grid, const Word* words) {
   const Bits* const results = Address<const Bits>(words[2]);
   const Index* const places = Address<const Index>(words[3]);
   Bits* const found = Address<Bits>(words[4]);
-  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid)) found[i] = results[places[i]];
+  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid))
+    found[i] = results[places[i]];
 }
 template <class Bits>
 CC_DEVICE void Keep(const Grid& grid, const Word* words) {
   const Bits* const results = Address<const Bits>(words[2]);
   Bits* const kept = Address<Bits>(words[3]);
-  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid)) kept[i] = results[PlaceOf(words, i)];
+  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid))
+    kept[i] = results[PlaceOf(words, i)];
 }
 template <class Bits, class T>
 CC_DEVICE bool AreApart(const Bits* a, const Bits* b, double limit) {
