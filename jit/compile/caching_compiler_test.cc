@@ -138,16 +138,16 @@ TEST_F(CachingCompilerTest, CompilesAgainWhereAPartIsGone) {
               testing::AllOf(HasSubstr("int b;"), HasSubstr("int c;")));
 }
 
-TEST_F(CachingCompilerTest, APartHasSeveralKernels) {
+TEST_F(CachingCompilerTest, APartHasSeveralKernelsWhereManyAreNew) {
   const std::unique_ptr<Compiler> compiler =
       Make("fake 1", absl::ZeroDuration(), /*part_kernels=*/2);
-  EXPECT_THAT(compiler->Compile(SourceOf({"a", "b"}))->path, EndsWith(".so"));
-  EXPECT_EQ(runs_, 1);
+  ASSERT_TRUE(compiler->Compile(SourceOf({"a", "b"})).ok());
+  EXPECT_EQ(runs_, 2) << "a few are compiled one by one";
   ASSERT_TRUE(compiler->Compile(SourceOf({"c", "d", "e"})).ok());
-  EXPECT_EQ(runs_, 3);
+  EXPECT_EQ(runs_, 4);
   const absl::StatusOr<Binary> binary = compiler->Compile(SourceOf({"e", "f", "d", "g", "h"}));
   ASSERT_TRUE(binary.ok()) << binary.status();
-  EXPECT_EQ(runs_, 5);
+  EXPECT_EQ(runs_, 6);
   const std::string content = BinaryCache::ReadAt(binary->path).value();
   const auto parts = UnpackBundle(content);
   ASSERT_TRUE(parts.ok()) << parts.status();

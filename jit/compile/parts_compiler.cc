@@ -55,7 +55,7 @@ std::string PartsCompiler::Part::Name() const {
 
 absl::StatusOr<Binary> PartsCompiler::Compile(const std::string& source) {
   const std::vector<KernelSource> kernels = KernelsOf(source);
-  if (kernels.size() <= part_kernels_) return whole_->Compile(source);
+  if (kernels.size() <= 1) return whole_->Compile(source);
   const std::string name =
       absl::StrCat(Fingerprint(absl::StrCat(identity(), "\n", source)), ".bundle");
   if (std::optional<std::string> path = cache_->Find(name); path.has_value())
@@ -87,10 +87,14 @@ std::pair<PartsCompiler::Parts, PartsCompiler::Parts> PartsCompiler::PartsOf(
   const std::lock_guard lock(mutex_);
   Parts all, mine;
   std::set<const Part*> seen;
+  const auto fresh = std::count_if(kernels.begin(), kernels.end(), [&](const KernelSource& kernel) {
+    return !part_of_.contains(kernel.symbol);
+  });
+  const size_t most = static_cast<size_t>(fresh) > part_kernels_ ? part_kernels_ : 1;  // of a part
   for (const KernelSource& kernel : kernels) {
     const auto [at, is_new] = part_of_.try_emplace(kernel.symbol);
     if (is_new) {
-      if (mine.empty() || mine.back()->kernels.size() == part_kernels_)
+      if (mine.empty() || mine.back()->kernels.size() == most)
         mine.push_back(std::make_shared<Part>());
       mine.back()->kernels.push_back(kernel);
       at->second = mine.back();

@@ -16,9 +16,9 @@
 
 namespace coconet {
 
-/// CompilerOptions::part_kernels: splits sources of more than `part_kernels` kernels into parts,
-/// compiles each part with `whole`, and keeps the bundle of their binaries in `cache`. Sources of
-/// fewer kernels go to `whole` as they are.
+/// CompilerOptions::part_kernels: splits sources of several kernels into parts, compiles each part
+/// with `whole`, and keeps the bundle of their binaries in `cache`. Sources of one kernel go to
+/// `whole` as they are.
 class PartsCompiler final : public Compiler {
  public:
   PartsCompiler(std::unique_ptr<Compiler> whole, std::shared_ptr<BinaryCache> cache,
