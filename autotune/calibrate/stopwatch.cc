@@ -7,8 +7,8 @@
 #include <random>
 #include <utility>
 
-#include "autotune/measure/machine_load.h"
 #include "autotune/measure/statistics.h"
+#include "autotune/runner/machine_load.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/env.h"

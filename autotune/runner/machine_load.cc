@@ -1,4 +1,4 @@
-#include "autotune/measure/machine_load.h"
+#include "autotune/runner/machine_load.h"
 
 #include <fcntl.h>
 #include <sched.h>
