@@ -1,4 +1,5 @@
 // Sessions on machines that share no files.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -18,6 +19,7 @@ namespace coconet {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::IsEmpty;
 
 class SessionMachinesTest : public SessionTest {
@@ -29,15 +31,18 @@ class SessionMachinesTest : public SessionTest {
   SessionMachinesTest() { program_ = Parse(kAccumulate); }
 
   static fs::path Machine(int rank) { return root_ / absl::StrCat("machine_", rank); }
-  static std::set<std::string> Kernels(int rank) {
+  static bool IsBinary(const fs::path& path) {
+    return path.extension() == ".so" || path.extension() == ".bundle";
+  }
+  static std::set<std::string> Binaries(int rank) {
     std::set<std::string> names;
     for (const auto& entry : fs::recursive_directory_iterator(Machine(rank) / "cache/objects"))
-      if (entry.path().extension() == ".so") names.insert(entry.path().filename());
+      if (IsBinary(entry.path())) names.insert(entry.path().filename());
     return names;
   }
   static void DamageAll(int rank) {
     for (const auto& entry : fs::recursive_directory_iterator(Machine(rank) / "cache/objects"))
-      if (entry.path().extension() == ".so") fs::resize_file(entry.path(), 100);
+      if (IsBinary(entry.path())) fs::resize_file(entry.path(), 100);
   }
 
   /// Compiles and steps on one rank per machine; returns whether the cache had the program.
@@ -62,10 +67,16 @@ class SessionMachinesTest : public SessionTest {
 
 TEST_F(SessionMachinesTest, TuneOnceAndThenHit) {
   EXPECT_FALSE(Hits());
-  const std::set<std::string> kernels = Kernels(0);
-  EXPECT_FALSE(kernels.empty());
-  EXPECT_EQ(Kernels(1), kernels);
-  EXPECT_EQ(Kernels(2), kernels);
+  // The compiling machine has the parts of bundles, too, which the others do not load.
+  const std::set<std::string> compiled = Binaries(0), sent = Binaries(1);
+  EXPECT_FALSE(sent.empty());
+  EXPECT_TRUE(std::includes(compiled.begin(), compiled.end(), sent.begin(), sent.end()));
+  EXPECT_EQ(Binaries(2), sent);
+  for (const std::string& name : compiled) {
+    if (fs::path(name).extension() == ".bundle") {
+      EXPECT_THAT(sent, Contains(name));
+    }
+  }
   const int64_t runs = CompilerRuns();
   EXPECT_TRUE(Hits());
   EXPECT_EQ(CompilerRuns(), runs);
@@ -74,7 +85,7 @@ TEST_F(SessionMachinesTest, TuneOnceAndThenHit) {
   EXPECT_EQ(CompilerRuns(), runs) << "rank 0 has it";
   DamageAll(0);
   EXPECT_TRUE(Hits());
-  EXPECT_EQ(CompilerRuns(), runs + 1);
+  EXPECT_GT(CompilerRuns(), runs);
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
