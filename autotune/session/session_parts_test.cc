@@ -28,6 +28,8 @@ class SessionPartsTest : public SessionTest {
 
   absl::Status RunOn(const Sizes& sizes,
                      const std::function<absl::Status(Session&, const TunedProgram&)>& body) {
+    SessionOptions options = Options();
+    options.budget_s = 600;  // searches are to be complete on busy machines, too
     return RunRanks(
         WorldOptions{.ranks = 2, .backend = backend_},
         [&](Session& session) -> absl::Status {
@@ -35,7 +37,7 @@ class SessionPartsTest : public SessionTest {
           RETURN_IF_ERROR(body(session, tuned));
           return StepAndCheck(tuned, session, 3);
         },
-        Options());
+        options);
   }
   std::vector<TuningRecord> Records() {
     return TuningCache::Open(Options().cache_file, nullptr)->List();
