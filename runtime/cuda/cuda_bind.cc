@@ -13,7 +13,8 @@
 namespace coconet {
 namespace {
 
-/// Bytes of scratch memory that are kept for the next plan; products of full size may need more.
+/// The most bytes of scratch memory that are reused for the next plan. Products of full size may
+/// need more, which is freed when they are loaded.
 constexpr int64_t kMostKeptScratch = int64_t{1} << 20;
 
 /// OK when all blocks of the step, over all ranks that share its multiprocessors, can be resident

@@ -60,7 +60,7 @@ CudaExecutor::~CudaExecutor() {
   // After an error, kernels that still run use memory that is freed now.
   if (in_flight_ || own_in_flight_) Wait().IgnoreError();
   const absl::StatusOr<InContext> in = parts_.device->Enter();
-  if (!first_error_.ok() || !in.ok()) parts_.sync->is_spoilt = true;
+  if (!first_error_.ok() || !in.ok()) parts_.sync->reusable = false;
   if (!in.ok()) return;
   for (CUstream stream : parts_.streams) driver().StreamSynchronize(stream);
 }

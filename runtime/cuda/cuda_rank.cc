@@ -310,8 +310,8 @@ void CudaRank::NameBuffers(const CudaExecutor::Parts& parts,
         address, static_cast<size_t>(buffer.On(stage_rank())) * SizeOf(buffer.dtype), buffer.name);
   }
   parts_.libraries.name_buffer(parts.sync->control->address(), sizeof(Control), "control");
-  // Another plan's kernels might use what this one's buffers were named.
-  parts.sync->is_spoilt = true;
+  // The next plan would find its memory under the names of this plan's buffers.
+  parts.sync->reusable = false;
 }
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {
@@ -346,7 +346,7 @@ absl::Status CudaRank::OpenControl(CudaExecutor::Parts& parts) {
   control.timeout_ns = static_cast<unsigned long long>(parts.timeout_s * 1e9);
   control.stop = sync.stop;
   control.self = 1 + static_cast<unsigned>(rank());
-  // Returns when the stream has filled the rest with zeros, too.
+  // The copy also waits for the stream's fills with zeros.
   return Copy(*parts_.device, streams_[0], &control, sizeof control, sync.control->address());
 }
 

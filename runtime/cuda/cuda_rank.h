@@ -94,10 +94,11 @@ class CudaRank final : public Rank {
   /// Collective: allocates symmetric memory. `multicast`: with a multicast address if available.
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
-  /// Collective. A set of so many bytes, whose sign and Control OpenControl makes.
+  /// Collective. Makes synchronization memory of a layout's bytes; OpenControl adds the rank's stop
+  /// word and its Control.
   absl::StatusOr<std::unique_ptr<SyncSet>> MakeSync(const SyncLayout& bytes);
   void NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const;
-  /// Makes the plan's set what a new one is, and writes the plan's Control.
+  /// Fills synchronization memory that is used again with zeros, and writes the plan's Control.
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens cuBLASLt on the first call.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();

@@ -15,7 +15,7 @@ absl::StatusOr<char*> GrowingMemory::AtLeast(const std::shared_ptr<Device>& devi
 }
 
 absl::Status CudaSync::Refresh(const Device& device, CUstream stream, int rank) const {
-  signs[rank]->TakeBack();
+  signs[rank]->Clear();
   const auto clear = [&](const Memory& memory, int64_t bytes) -> absl::Status {
     if (bytes == 0) return absl::OkStatus();
     RETURN_IF_CU(device.driver(), MemsetD8Async, reinterpret_cast<CUdeviceptr>(memory.own()), 0,

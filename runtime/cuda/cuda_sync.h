@@ -14,7 +14,7 @@
 
 namespace coconet {
 
-/// Memory of a GPU that grows with what its user needs, while nothing on the GPU uses it.
+/// Memory of a GPU that is allocated anew if more is needed. No kernel may use it then.
 class GrowingMemory {
  public:
   /// At least so many bytes, with unspecified content; null where none are needed.
@@ -25,7 +25,7 @@ class GrowingMemory {
   int64_t bytes_ = 0;
 };
 
-/// A SyncSet of a rank on a GPU: what binding a plan would allocate for it.
+/// The synchronization memory of a rank on a GPU, and what else a bound plan needs there.
 struct CudaSync final : SyncSet {
   std::shared_ptr<Allocation> control;
   /// By world rank; null for ranks that share no memory with this one.
@@ -36,7 +36,7 @@ struct CudaSync final : SyncSet {
   std::array<GrowingMemory, kLanes> workspaces;
   GrowingMemory scratch;
 
-  /// Fills with zeros what the plan's layout needs, in `stream`, and takes back the rank's sign.
+  /// Enqueues fills of the layout's bytes with zeros in `stream`, and resets the rank's stop word.
   absl::Status Refresh(const Device& device, CUstream stream, int rank) const;
 };
 

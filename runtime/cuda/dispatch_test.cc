@@ -1,4 +1,5 @@
-// The calls of the driver that a dispatch makes, counted, and what Wait and Run wait for.
+// The calls of the driver that binding a plan and dispatching it make, counted, and what Wait and
+// Run wait for.
 
 #include <chrono>
 #include <functional>
@@ -212,6 +213,91 @@ TEST(Dispatch, IsWaitedForWhateverIsCapturedMeanwhile) {
     return absl::OkStatus();
   };
   for (int ranks : {1, 2}) EXPECT_EQ(OnHost(ranks, body), absl::OkStatus());
+}
+
+// ---- Binding
+
+constexpr int64_t kCount = 100;
+
+/// Memory of a rank for plans of OneShotSum.
+struct Buffers {
+  std::unique_ptr<Memory> in, out;
+
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(Rank& rank, int blocks, double timeout_s = 0) {
+    Memory* const buffers[] = {in.get(), nullptr, out.get(), nullptr};
+    return rank.Bind(OneShotSum(rank.mesh(), kCount, blocks), HandWritten(), buffers, timeout_s);
+  }
+};
+absl::StatusOr<Buffers> MakeBuffers(Rank& rank) {
+  Buffers buffers;
+  ASSIGN_OR_RETURN(buffers.in, rank.Allocate(kCount * 4, true));
+  ASSIGN_OR_RETURN(buffers.out, rank.Allocate(kCount * 4, false));
+  return buffers;
+}
+
+/// Collective. The calls of a rank while each does `body`, on average.
+absl::StatusOr<Calls> CallsOfEach(Rank& rank, const std::function<absl::Status()>& body) {
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  const Calls before = HostCalls();
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  RETURN_IF_ERROR(body());
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  Calls calls = HostCalls();
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  for (const auto& [call, count] : before) calls[call] -= count;
+  for (auto& [call, count] : calls) count /= rank.size();
+  std::erase_if(calls, [](const auto& call) { return call.second == 0; });
+  return calls;
+}
+
+TEST(Binding, AllocateNothingAfterAPlanThatNeededAsMuch) {
+  const auto body = [](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(rank));
+    const auto bind = [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const auto plan, buffers.Bind(rank, /*blocks=*/3));
+      RETURN_IF_ERROR(plan->Run());
+      return plan->CheckSyncGuards();
+    };
+    ASSIGN_OR_RETURN(const Calls first, CallsOfEach(rank, bind));
+    EXPECT_GT(first.at("cuMemAlloc"), 0);
+    std::unique_ptr<BoundPlan> plan;
+    ASSIGN_OR_RETURN(const Calls second, CallsOfEach(rank, [&]() -> absl::Status {
+                       ASSIGN_OR_RETURN(plan, buffers.Bind(rank, /*blocks=*/2));
+                       return absl::OkStatus();
+                     }));
+    EXPECT_EQ(second, (Calls{{"cuCtxGetCurrent", 1},
+                             {"cuEventCreate", rank.size() == 1 ? 1 : 3},
+                             {"cuMemcpyAsync", 1},  // the Control, and the wait for all three
+                             {"cuMemsetD8Async", 2},
+                             {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 1},
+                             {"cuStreamSynchronize", 1}}));
+    RETURN_IF_ERROR(plan->Run());
+    RETURN_IF_ERROR(rank.exchange().Barrier());
+    return plan->CheckSyncGuards();
+  };
+  for (const int ranks : {1, 2}) EXPECT_EQ(OnHost(ranks, body), absl::OkStatus()) << ranks;
+}
+
+TEST(Binding, AllocateAgainAfterAPlanThatFailed) {
+  const auto body = [](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(rank));
+    {
+      ASSIGN_OR_RETURN(const auto plan, buffers.Bind(rank, /*blocks=*/1, /*timeout_s=*/0.2));
+      const absl::Status ran = rank.rank() == 0 ? plan->Run() : absl::OkStatus();
+      EXPECT_EQ(absl::IsDeadlineExceeded(ran), rank.rank() == 0) << ran;
+      RETURN_IF_ERROR(rank.exchange().Barrier());
+    }
+    std::unique_ptr<BoundPlan> plan;
+    ASSIGN_OR_RETURN(const Calls calls, CallsOfEach(rank, [&]() -> absl::Status {
+                       ASSIGN_OR_RETURN(plan, buffers.Bind(rank, /*blocks=*/1));
+                       return absl::OkStatus();
+                     }));
+    EXPECT_GT(calls.at("cuMemAlloc"), 0);
+    RETURN_IF_ERROR(plan->Run());
+    RETURN_IF_ERROR(rank.exchange().Barrier());
+    return plan->CheckSyncGuards();
+  };
+  EXPECT_EQ(OnHost(2, body), absl::OkStatus());
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class Executor : public BoundPlan {
   /// Opens this rank's Control. The caller must not let any rank run before all have opened theirs.
   explicit Executor(Parts parts);
   ~Executor() override {
-    if (!first_error_.ok()) parts_.sync->is_spoilt = true;
+    if (!first_error_.ok()) parts_.sync->reusable = false;
   }
 
   absl::Status Run() override;

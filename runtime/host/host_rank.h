@@ -46,9 +46,10 @@ class HostRank final : public Rank {
   std::vector<unsigned char> Near(int blocks) const;
   /// OK when the library's threading allows library collectives on the lanes that use them.
   absl::Status CheckLibraryLanes(const Plan& plan) const;
-  /// The parts of an executor that do not depend on addresses: wait terms, teams, libraries.
-  /// Collective. `symmetric`: the shared part is.
+  /// Collective. Makes synchronization memory of a layout's bytes. `symmetric`: peers reach the
+  /// shared part.
   absl::StatusOr<std::unique_ptr<SyncSet>> MakeSync(const SyncLayout& bytes, bool symmetric);
+  /// The parts of an executor that do not depend on addresses: wait terms, teams, libraries.
   Executor::Parts PartsFor(const Plan& plan, double timeout_s);
   std::unique_ptr<BoundPlan> MakeExecutor(Executor::Parts parts);
 

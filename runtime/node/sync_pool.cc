@@ -15,22 +15,23 @@
 namespace coconet {
 namespace {
 
-constexpr size_t kMostFree = 2;  // of a rank; a tuner binds one plan at a time, or two
+constexpr size_t kMostFree = 2;  // sets of a rank; a tuner binds one or two plans at a time
 constexpr uint64_t kLeastBytes = 16 << 10;
 
-/// As many bytes as many plans need that need about so many.
+/// Rounded up to a power of two, so that a set serves plans that need a little more or less.
 int64_t RoundedUp(int64_t bytes) {
   return static_cast<int64_t>(absl::bit_ceil(std::max(kLeastBytes, static_cast<uint64_t>(bytes))));
 }
 
 int64_t BytesOf(const SyncSet& set) { return set.shared->bytes() + set.local->bytes(); }
 
-/// The numbers of a letter: that of the sender's next set, then those of its free ones.
-absl::StatusOr<std::vector<int64_t>> ReadLetter(const std::string& letter) {
+/// Parses a message of Take: the number of the sender's next set, then those of its free sets.
+absl::StatusOr<std::vector<int64_t>> ParseMessage(const std::string& message) {
   std::vector<int64_t> numbers;
-  for (const absl::string_view word : absl::StrSplit(letter, ' ')) {
+  for (const absl::string_view word : absl::StrSplit(message, ' ')) {
     if (!absl::SimpleAtoi(word, &numbers.emplace_back()))
-      return absl::InternalError(absl::StrCat("Bind: want numbers of sets, have \"", letter, "\""));
+      return absl::InternalError(
+          absl::StrCat("Bind: want numbers of sets, have \"", message, "\""));
   }
   return numbers;
 }
@@ -58,7 +59,7 @@ struct SyncPool::Free {
   std::vector<std::unique_ptr<SyncSet>> sets;
 
   void Add(std::unique_ptr<SyncSet> set) {
-    if (set->is_spoilt) return;
+    if (!set->reusable) return;
     sets.push_back(std::move(set));
     if (sets.size() <= kMostFree) return;
     sets.erase(absl::c_min_element(
@@ -87,11 +88,11 @@ absl::StatusOr<std::shared_ptr<SyncSet>> SyncPool::Take(Exchange& exchange,
   std::vector<int64_t> mine = Fitting(layout, symmetric);
   absl::c_sort(mine);
   const std::string rest = mine.empty() ? "" : absl::StrCat(" ", absl::StrJoin(mine, " "));
-  ASSIGN_OR_RETURN(const std::vector<std::string> letters,
+  ASSIGN_OR_RETURN(const std::vector<std::string> messages,
                    exchange.AllGather(absl::StrCat(next_, rest)));
   std::vector<int64_t> common = mine;
-  for (const std::string& letter : letters) {
-    ASSIGN_OR_RETURN(const std::vector<int64_t> theirs, ReadLetter(letter));
+  for (const std::string& message : messages) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> theirs, ParseMessage(message));
     next_ = std::max(next_, theirs[0]);
     std::erase_if(common, [&](int64_t number) {
       return std::find(theirs.begin() + 1, theirs.end(), number) == theirs.end();

@@ -11,32 +11,33 @@
 
 namespace coconet {
 
-/// What one bound plan writes beside its caller's buffers: its flags, its counters and its Control.
-/// Backends derive from it what else they keep for a plan.
+/// The synchronization memory of one bound plan: its flags, its counters and its Control. Backends
+/// derive from it, and add what else they reuse from one plan for the next.
 struct SyncSet {
   virtual ~SyncSet() = default;
-  /// Zero-filled, as far as `layout` goes, before the plan has it.
+  /// Memory for the symmetric sync buffers, and for the others. The first bytes, as many as
+  /// `layout` needs, are zeros when a plan is bound to the set.
   std::unique_ptr<Memory> shared = nullptr, local = nullptr;
-  SyncLayout layout = {};  // of the plan that has it
+  SyncLayout layout = {};  // of the plan that is bound to the set
   bool symmetric = false;  // peers reach `shared`
-  bool is_new = true;      // no plan had it before
-  /// The plan that has it has failed, so that kernels of it may still run on some rank; or nobody
-  /// may use the memory again for another reason.
-  bool is_spoilt = false;
+  bool is_new = true;      // no plan was bound to the set before
+  /// Whether another plan may use the set. False if its plan has failed, since kernels may then
+  /// still run on some rank.
+  bool reusable = true;
   int64_t number = 0;  // equal on all ranks
 };
 
-/// BoundPlan::CheckSyncGuards of a plan that has this set.
+/// BoundPlan::CheckSyncGuards of a plan that is bound to this set.
 absl::Status CheckSyncGuards(const Plan& plan, const SyncSet& sync);
 
-/// The sets of a rank's plans, which one plan after the other uses: binding a plan allocates
-/// nothing, and ranks pass no handles of memory, where a plan was bound and destroyed before that
-/// needed as much. A set belongs to a plan until its rank destroys the plan, and another plan gets
-/// it only when it is free on all ranks: none of them runs a kernel of the plan before that could
-/// write to a peer's flags. Used by the rank's thread only, as plans are.
+/// The sets of a rank that no plan uses now. If a plan that needed as much was bound and destroyed
+/// before, binding another one allocates nothing, and ranks exchange no handles of memory. A set is
+/// free once its plan is destroyed on this rank, and is used again only if it is free on all ranks:
+/// then no rank runs a kernel that could still write to a peer's flags. Used by the rank's thread
+/// only, as plans are.
 class SyncPool {
  public:
-  /// Collective. Makes the set's memory and what belongs to it, of the bytes of a layout.
+  /// Collective. Makes a set with memory of at least a layout's bytes.
   using Makes = std::function<absl::StatusOr<std::unique_ptr<SyncSet>>(const SyncLayout& bytes)>;
 
   SyncPool();
@@ -49,12 +50,12 @@ class SyncPool {
   /// zeros unless the set is new, and then agrees with all ranks before any of them runs the plan.
   absl::StatusOr<std::shared_ptr<SyncSet>> Take(Exchange& exchange, const SyncLayout& layout,
                                                 bool symmetric, const Makes& make);
-  /// Frees what no plan has.
+  /// Frees the memory of all free sets.
   void Clear();
 
  private:
   struct Free;
-  /// Sets that are free here, and suffice, by their numbers.
+  /// The numbers of the sets that are free here and large enough.
   std::vector<int64_t> Fitting(const SyncLayout& layout, bool symmetric) const;
 
   std::shared_ptr<Free> free_;

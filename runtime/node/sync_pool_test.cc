@@ -110,8 +110,8 @@ TEST_F(SyncPoolTest, GivesNoneThatIsTooShortOrReachedByOthers) {
   EXPECT_EQ(Take(1, 1, /*symmetric=*/false)->number, 3);
 }
 
-TEST_F(SyncPoolTest, GivesNoneThatIsSpoilt) {
-  Take(100)->is_spoilt = true;
+TEST_F(SyncPoolTest, GivesNoneThatIsNotReusable) {
+  Take(100)->reusable = false;
   ranks_.other = "1 0";
   EXPECT_EQ(Take(100)->number, 1);
 }

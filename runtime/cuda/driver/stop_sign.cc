@@ -44,7 +44,7 @@ void StopSign::Set(unsigned value) {
                               __ATOMIC_ACQUIRE);
 }
 
-void StopSign::TakeBack() {
+void StopSign::Clear() {
   board().why[0] = '\0';
   __atomic_store_n(&board().word, 0, __ATOMIC_RELEASE);
 }

@@ -30,8 +30,8 @@ class StopSign {
   unsigned Load() const;
   /// No effect if the word is already set.
   void Set(unsigned value);
-  /// Called by the rank that owns the sign, when no rank can set it: as it was at first.
-  void TakeBack();
+  /// Clears word and reason. Called by the rank that owns the sign, while no rank can set it.
+  void Clear();
   /// Called by the rank that owns the sign, before it sets any other rank's word.
   void SetWhy(absl::string_view why);
   std::string why() const;
