@@ -119,7 +119,7 @@ TEST_F(CudaSession, LongResultsAreComparedOnTheGpu) {
       if (!entry.is_regular_file()) continue;
       std::ifstream file(entry.path(), std::ios::binary);
       const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-      if (absl::StrContains(bytes, "look_at_results")) return true;
+      if (absl::StrContains(bytes, "compare_results")) return true;
     }
     return false;
   };

@@ -268,7 +268,7 @@ TEST_P(NvrtcArchitectureTest, CompilesWhatComparesResults) {
   const absl::StatusOr<Binary> binary = compiler_->Compile(ResultKernels::Source());
   ASSERT_TRUE(binary.ok()) << binary.status();
   for (const KernelResources& kernel : ReadCubin(binary->path)) {
-    EXPECT_EQ(kernel.kernel, "look_at_results");
+    EXPECT_EQ(kernel.kernel, "compare_results");
     EXPECT_EQ(kernel.stack_bytes, 0u);
   }
 }

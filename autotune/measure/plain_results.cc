@@ -82,7 +82,7 @@ std::vector<int64_t> PositionsOf(std::vector<Suspect> suspects) {
   return positions;
 }
 
-/// Takes elements out of memory that the host addresses.
+/// Takes elements out of memory that the host addresses, or by the kernel out of a GPU's.
 Reference::Take From(DType dtype, const void* storage, const StorageOfShare& share) {
   return [=](absl::Span<const int64_t> positions) {
     std::vector<double> values;
@@ -91,23 +91,14 @@ Reference::Take From(DType dtype, const void* storage, const StorageOfShare& sha
     return values;
   };
 }
-
-}  // namespace
-
-Reference::Take TakeByKernel(ResultKernels& kernels, const Memory& memory, DType dtype,
-                             const StorageOfShare& share) {
-  return [&, dtype,
-          share](absl::Span<const int64_t> positions) -> absl::StatusOr<std::vector<double>> {
-    std::vector<int64_t> places;
-    for (const int64_t position : positions) places.push_back(share.At(position));
-    std::vector<char> elements(places.size() * SizeOf(dtype));
-    RETURN_IF_ERROR(kernels.Gather(memory, dtype, places, elements.data()));
-    std::vector<double> values;
-    for (size_t i = 0; i < places.size(); ++i)
-      values.push_back(LoadElement(dtype, elements.data(), static_cast<int64_t>(i)));
-    return values;
+Reference::Take From(DType dtype, const Memory& memory, const StorageOfShare& share,
+                     ResultKernels& kernels) {
+  return [&, dtype, share](absl::Span<const int64_t> positions) {
+    return kernels.Values(memory, dtype, share, positions);
   };
 }
+
+}  // namespace
 
 absl::Status PlainResults::Compare(const PlacedTensor& tensor, const void* storage,
                                    Reference& reference) {
@@ -161,8 +152,8 @@ absl::Status PlainResults::Compare(const PlacedTensor& tensor, Memory& memory,
   }
   ASSIGN_OR_RETURN(
       const bool is_kept_wrong,
-      Judge(tensor, PositionsOf(std::move(suspects)), TakeByKernel(kernels, memory, dtype, share),
-            TakeByKernel(kernels, plain, dtype, InOrder(share.elements)), reference));
+      Judge(tensor, PositionsOf(std::move(suspects)), From(dtype, memory, share, kernels),
+            From(dtype, plain, InOrder(share.elements), kernels), reference));
   return is_kept_wrong ? Keep(tensor, memory, kernels, reference) : absl::OkStatus();
 }
 

@@ -69,8 +69,4 @@ class PlainResults {
   std::map<SlicedResult, Kept> kept_;
 };
 
-/// Takes elements of a share out of a GPU's memory. The arguments outlive the result.
-Reference::Take TakeByKernel(ResultKernels& kernels, const Memory& memory, DType dtype,
-                             const StorageOfShare& share);
-
 }  // namespace coconet

@@ -12,26 +12,20 @@
 namespace coconet {
 namespace {
 
-/// What the kernel does.
-enum Task : uint64_t { kDigest, kGather, kKeep, kDiffer };
-
-/// Words that say what to do. The kernel's text has the same numbers.
-enum Word {
-  kTask,
-  kType,
-  kResults,
-  kOther,
-  kFound,
-  kElements,
-  kRun,
-  kBegin,
-  kStride,
-  kFrom,
-  kMagnitude,
-  kInfinity,
-  kLimit,
-  kWords
-};
+// The kernel's operands, once for the host and once in the kernel's text.
+#define COCONET_RESULT_WORK                                                             \
+  enum Task : unsigned long long { kDigest, kGather, kKeep, kDiffer };                  \
+  struct Work {                                                                         \
+    unsigned long long task, type;                                                      \
+    unsigned long long results, other, found; /* addresses */                           \
+    long long elements, run, begin, stride;   /* StorageOfShare */                      \
+    long long from;                           /* the first position */                  \
+    unsigned long long magnitude, infinity;   /* bits: all but the sign; an infinity */ \
+    double limit;                                                                       \
+  };
+#define COCONET_TEXT_OF(...) #__VA_ARGS__
+#define COCONET_TEXT(...) COCONET_TEXT_OF(__VA_ARGS__)
+COCONET_RESULT_WORK
 
 /// Bytes of places, and of what is found, at a time.
 constexpr int64_t kScratch = int64_t{8} << 20;
@@ -39,23 +33,19 @@ constexpr int64_t kScratch = int64_t{8} << 20;
 constexpr int kKeptOf = 8;
 constexpr int kThreadsOfBlock = 512, kBlocksOfMultiprocessor = 2;
 
-constexpr char kText[] = R"(#include "coconet/kernel.h"
-namespace coconet {
-struct Params {
-  const unsigned long long* words;
-};
-namespace results {
-using Word = unsigned long long;
+constexpr char kText[] =
+    "#include \"coconet/kernel.h\"\nnamespace coconet {\nnamespace results {\n" COCONET_TEXT(
+        COCONET_RESULT_WORK) R"(
 constexpr Index kBlock = 4096;
 
 template <class T>
 CC_DEVICE T* Address(Word word) {
   return reinterpret_cast<T*>(word);
 }
-/// Where position words[9] + i of a share is stored.
-CC_DEVICE Index PlaceOf(const Word* words, Index i) {
-  const Index position = i + Index(words[9]), run = Index(words[6]);
-  return Index(words[7]) + position / run * Index(words[8]) + position % run;
+/// Where the i-th position from work.from on is stored.
+CC_DEVICE Index PlaceOf(const Work& work, Index i) {
+  const Index position = work.from + i;
+  return work.begin + position / work.run * work.stride + position % work.run;
 }
 CC_DEVICE Index First(const Grid& grid) {
   return Index(grid.BlockId()) * grid.BlockSize() + grid.ThreadId();
@@ -71,30 +61,28 @@ CC_DEVICE Word Mixed(Word bits, Index place) {
   return x ^ x >> 31;
 }
 template <class Bits>
-CC_DEVICE void Digest(const Grid& grid, const Word* words) {
-  const Bits* const results = Address<const Bits>(words[2]);
-  const Word magnitude = words[10], infinity = words[11];
+CC_DEVICE void Digest(const Grid& grid, const Work& work) {
+  const Bits* const results = Address<const Bits>(work.results);
   Word sum = 0;
-  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid)) {
+  for (Index i = First(grid); i < work.elements; i += Threads(grid)) {
     const Word bits = results[i];
-    sum += Mixed((bits & magnitude) > infinity ? magnitude : bits, i);
+    sum += Mixed((bits & work.magnitude) > work.infinity ? work.magnitude : bits, i);
   }
-  Address<Word>(words[4])[First(grid)] = sum;
+  Address<Word>(work.found)[First(grid)] = sum;
 }
 template <class Bits>
-CC_DEVICE void Gather(const Grid& grid, const Word* words) {
-  const Bits* const results = Address<const Bits>(words[2]);
-  const Index* const places = Address<const Index>(words[3]);
-  Bits* const found = Address<Bits>(words[4]);
-  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid))
-    found[i] = results[places[i]];
+CC_DEVICE void Gather(const Grid& grid, const Work& work) {
+  const Bits* const results = Address<const Bits>(work.results);
+  const Index* const places = Address<const Index>(work.other);
+  Bits* const found = Address<Bits>(work.found);
+  for (Index i = First(grid); i < work.elements; i += Threads(grid)) found[i] = results[places[i]];
 }
 template <class Bits>
-CC_DEVICE void Keep(const Grid& grid, const Word* words) {
-  const Bits* const results = Address<const Bits>(words[2]);
-  Bits* const kept = Address<Bits>(words[3]);
-  for (Index i = First(grid); i < Index(words[5]); i += Threads(grid))
-    kept[i] = results[PlaceOf(words, i)];
+CC_DEVICE void Keep(const Grid& grid, const Work& work) {
+  const Bits* const results = Address<const Bits>(work.results);
+  Bits* const kept = Address<Bits>(work.other);
+  for (Index i = First(grid); i < work.elements; i += Threads(grid))
+    kept[i] = results[PlaceOf(work, i)];
 }
 template <class Bits, class T>
 CC_DEVICE bool AreApart(const Bits* a, const Bits* b, double limit) {
@@ -109,55 +97,58 @@ CC_DEVICE bool AreApart(const Bits* a, const Bits* b, double limit) {
   }
 }
 template <class Bits, class T>
-CC_DEVICE void Differ(const Grid& grid, const Word* words) {
-  const Bits* const results = Address<const Bits>(words[2]);
-  const Bits* const kept = Address<const Bits>(words[3]) + words[9];
-  unsigned* const found = Address<unsigned>(words[4]);
-  const Index elements = Index(words[5]);
-  const double limit = __builtin_bit_cast(double, words[12]);
+CC_DEVICE void Differ(const Grid& grid, const Work& work) {
+  const Bits* const results = Address<const Bits>(work.results);
+  const Bits* const kept = Address<const Bits>(work.other) + work.from;
+  unsigned* const found = Address<unsigned>(work.found);
+  const Index elements = work.elements;
   for (Index block = grid.BlockId(); block * kBlock < elements; block += grid.GridSize()) {
     if (grid.ThreadId() == 0) found[block] = 0;
     grid.Sync();
-    const Index end = (block + 1) * kBlock < elements ? (block + 1) * kBlock
-                                                              : elements;
+    const Index end = (block + 1) * kBlock < elements ? (block + 1) * kBlock : elements;
     bool apart = false;
     for (Index i = block * kBlock + grid.ThreadId(); i < end; i += grid.BlockSize())
-      apart = apart || AreApart<Bits, T>(results + PlaceOf(words, i), kept + i, limit);
+      apart = apart || AreApart<Bits, T>(results + PlaceOf(work, i), kept + i, work.limit);
     if (apart) found[block] = 1;
   }
 }
 template <class Bits, class T>
-CC_DEVICE void Do(const Grid& grid, const Word* words) {
-  switch (words[0]) {
-    case 0: return Digest<Bits>(grid, words);
-    case 1: return Gather<Bits>(grid, words);
-    case 2: return Keep<Bits>(grid, words);
-    default: return Differ<Bits, T>(grid, words);
+CC_DEVICE void Do(const Grid& grid, const Work& work) {
+  switch (work.task) {
+    case kDigest: return Digest<Bits>(grid, work);
+    case kGather: return Gather<Bits>(grid, work);
+    case kKeep: return Keep<Bits>(grid, work);
+    case kDiffer: return Differ<Bits, T>(grid, work);
   }
 }
 }  // namespace results
 
-CC_KERNEL(look_at_results) {
+struct Params {
+  const results::Work* work;
+};
+CC_KERNEL(compare_results) {
   using namespace results;
-  switch (p.words[1]) {
-    case 1: return Do<unsigned char, void>(grid, p.words);
-    case 2: return Do<unsigned short, void>(grid, p.words);
-    case 4: return Do<unsigned, void>(grid, p.words);
-    case 8: return Do<Word, void>(grid, p.words);
-    case 16: return Do<unsigned short, f16>(grid, p.words);
-    case 17: return Do<unsigned short, bf16>(grid, p.words);
-    case 32: return Do<unsigned, f32>(grid, p.words);
-    default: return Do<Word, f64>(grid, p.words);
+  const Work work = *p.work;
+  switch (work.type) {
+    case 1: return Do<unsigned char, void>(grid, work);
+    case 2: return Do<unsigned short, void>(grid, work);
+    case 4: return Do<unsigned, void>(grid, work);
+    case 8: return Do<Word, void>(grid, work);
+    case 16: return Do<unsigned short, f16>(grid, work);
+    case 17: return Do<unsigned short, bf16>(grid, work);
+    case 32: return Do<unsigned, f32>(grid, work);
+    case 64: return Do<Word, f64>(grid, work);
   }
 }
 }  // namespace coconet
 )";
 
-/// A type as the kernel numbers it, and its NaNs: those whose magnitude is above the infinity's.
-struct TypeWords {
+/// The number of a type in the kernel's text, and which bits are a NaN: those whose magnitude is
+/// above an infinity's. The numbers of types that are compared bit by bit are their bytes.
+struct TypeOfBits {
   uint64_t type = 0, magnitude = 0, infinity = std::numeric_limits<uint64_t>::max();
 };
-TypeWords WordsOf(DType dtype) {
+TypeOfBits TypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF16:
       return {16, 0x7FFF, 0x7C00};
@@ -170,6 +161,12 @@ TypeWords WordsOf(DType dtype) {
     default:
       return {.type = SizeOf(dtype)};
   }
+}
+
+/// Runs the kernel, which reads `work` from `memory`.
+absl::Status RunWith(const Work& work, Memory& memory, BoundPlan& plan) {
+  std::memcpy(memory.own(), &work, sizeof(work));
+  return plan.Run();
 }
 
 uint64_t AddressOf(const Memory& memory) { return reinterpret_cast<uint64_t>(memory.own()); }
@@ -190,8 +187,8 @@ absl::Status ResultKernels::Bind() {
   const int multiprocessors =
       here.own_multiprocessors > 0 ? here.own_multiprocessors : here.multiprocessors;
   KernelStep step;
-  step.symbol = "look_at_results";
-  step.label = "look at results";
+  step.symbol = "compare_results";
+  step.label = "compare results";
   step.args = {{.kind = Arg::Kind::kOwn, .buffer = 0}};
   step.blocks = std::max(kBlocksOfMultiprocessor * multiprocessors, 1);
   step.threads = multiprocessors > 0 ? kThreadsOfBlock : 1;
@@ -199,45 +196,35 @@ absl::Status ResultKernels::Bind() {
   plan_.ranks = rank_.stage_size();
   plan_.nodes = rank_.mesh().nodes;
   plan_.stages = rank_.mesh().stages;
-  plan_.buffers = {{"words", BufferRole::kInput, DType::kI64, kWords, false}};
+  plan_.buffers = {{"work", BufferRole::kInput, DType::kU8, sizeof(Work), false}};
   plan_.steps = {step};
   const auto allocate = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(words_, rank_.AllocateWords(kWords * int64_t{sizeof(uint64_t)}));
+    ASSIGN_OR_RETURN(work_, rank_.AllocateWords(sizeof(Work)));
     ASSIGN_OR_RETURN(places_, rank_.Allocate(kScratch, /*symmetric=*/false));
     ASSIGN_OR_RETURN(found_, rank_.Allocate(std::max<int64_t>(kScratch, threads_ * 8),
                                             /*symmetric=*/false));
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(rank_.exchange().Agree(allocate()));
-  Memory* const buffers[] = {words_.get()};
+  Memory* const buffers[] = {work_.get()};
   ASSIGN_OR_RETURN(bound_, rank_.Bind(plan_, *module_, buffers, /*timeout_s=*/0));
   return absl::OkStatus();
 }
 
-absl::Status ResultKernels::Run() { return bound_->Run(); }
-
-void ResultKernels::SetShare(const StorageOfShare& share) {
-  words()[kElements] = static_cast<uint64_t>(share.elements);
-  words()[kRun] = static_cast<uint64_t>(share.run);
-  words()[kBegin] = static_cast<uint64_t>(share.begin);
-  words()[kStride] = static_cast<uint64_t>(share.stride);
-  words()[kFrom] = 0;
-}
-
 absl::StatusOr<uint64_t> ResultKernels::Digest(const Memory& memory, DType dtype, int64_t elements,
                                                bool to_the_bit) {
-  const TypeWords type = to_the_bit ? TypeWords{.type = SizeOf(dtype)} : WordsOf(dtype);
-  words()[kTask] = kDigest;
-  words()[kType] = type.type;
-  words()[kResults] = AddressOf(memory);
-  words()[kFound] = AddressOf(*found_);
-  words()[kElements] = static_cast<uint64_t>(elements);
-  words()[kMagnitude] = type.magnitude;
-  words()[kInfinity] = type.infinity;
+  const TypeOfBits type = to_the_bit ? TypeOfBits{.type = SizeOf(dtype)} : TypeOf(dtype);
   std::vector<uint64_t> sums(threads_);
   // A block of the host dialect has one thread, however many are launched.
   RETURN_IF_ERROR(found_->Write(0, threads_ * 8, sums.data()));
-  RETURN_IF_ERROR(Run());
+  RETURN_IF_ERROR(RunWith({.task = kDigest,
+                           .type = type.type,
+                           .results = AddressOf(memory),
+                           .found = AddressOf(*found_),
+                           .elements = elements,
+                           .magnitude = type.magnitude,
+                           .infinity = type.infinity},
+                          *work_, *bound_));
   RETURN_IF_ERROR(found_->Read(0, threads_ * 8, sums.data()));
   return std::accumulate(sums.begin(), sums.end(), uint64_t{0});
 }
@@ -245,21 +232,34 @@ absl::StatusOr<uint64_t> ResultKernels::Digest(const Memory& memory, DType dtype
 absl::Status ResultKernels::Gather(const Memory& memory, DType dtype,
                                    absl::Span<const int64_t> places, char* to) {
   const auto size = static_cast<int64_t>(SizeOf(dtype));
-  words()[kTask] = kGather;
-  words()[kType] = static_cast<uint64_t>(size);
-  words()[kResults] = AddressOf(memory);
-  words()[kOther] = AddressOf(*places_);
-  words()[kFound] = AddressOf(*found_);
   constexpr size_t kMost = kScratch / sizeof(int64_t);
   for (size_t at = 0; at < places.size(); at += kMost) {
     const absl::Span<const int64_t> part = places.subspan(at, kMost);
     const auto count = static_cast<int64_t>(part.size());
     RETURN_IF_ERROR(places_->Write(0, count * 8, part.data()));
-    words()[kElements] = static_cast<uint64_t>(count);
-    RETURN_IF_ERROR(Run());
+    RETURN_IF_ERROR(RunWith({.task = kGather,
+                             .type = SizeOf(dtype),
+                             .results = AddressOf(memory),
+                             .other = AddressOf(*places_),
+                             .found = AddressOf(*found_),
+                             .elements = count},
+                            *work_, *bound_));
     RETURN_IF_ERROR(found_->Read(0, count * size, to + static_cast<int64_t>(at) * size));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> ResultKernels::Values(const Memory& memory, DType dtype,
+                                                          const StorageOfShare& share,
+                                                          absl::Span<const int64_t> positions) {
+  std::vector<int64_t> places;
+  for (const int64_t position : positions) places.push_back(share.At(position));
+  std::vector<char> elements(places.size() * SizeOf(dtype));
+  RETURN_IF_ERROR(Gather(memory, dtype, places, elements.data()));
+  std::vector<double> values;
+  for (size_t i = 0; i < places.size(); ++i)
+    values.push_back(LoadElement(dtype, elements.data(), static_cast<int64_t>(i)));
+  return values;
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> ResultKernels::Keep(const Memory& memory, DType dtype,
@@ -275,12 +275,15 @@ absl::StatusOr<std::unique_ptr<Memory>> ResultKernels::Keep(const Memory& memory
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Memory> kept, rank_.Allocate(bytes, /*symmetric=*/false));
   kept_bytes_ += bytes;
-  SetShare(share);
-  words()[kTask] = kKeep;
-  words()[kType] = static_cast<uint64_t>(size);
-  words()[kResults] = AddressOf(memory);
-  words()[kOther] = AddressOf(*kept);
-  RETURN_IF_ERROR(Run());
+  RETURN_IF_ERROR(RunWith({.task = kKeep,
+                           .type = SizeOf(dtype),
+                           .results = AddressOf(memory),
+                           .other = AddressOf(*kept),
+                           .elements = share.elements,
+                           .run = share.run,
+                           .begin = share.begin,
+                           .stride = share.stride},
+                          *work_, *bound_));
   return kept;
 }
 
@@ -289,20 +292,22 @@ absl::StatusOr<std::vector<int64_t>> ResultKernels::Differing(const Memory& memo
                                                               const StorageOfShare& share,
                                                               double limit) {
   constexpr int64_t kMostBlocks = kScratch / int64_t{sizeof(uint32_t)};
-  SetShare(share);
-  words()[kTask] = kDiffer;
-  words()[kType] = WordsOf(dtype).type;
-  words()[kResults] = AddressOf(memory);
-  words()[kOther] = AddressOf(kept);
-  words()[kFound] = AddressOf(*found_);
-  std::memcpy(&words()[kLimit], &limit, sizeof(limit));
   std::vector<int64_t> differing;
   for (int64_t first = 0; first * kBlock < share.elements; first += kMostBlocks) {
     const int64_t elements = std::min(share.elements - first * kBlock, kMostBlocks * kBlock),
                   blocks = (elements + kBlock - 1) / kBlock;
-    words()[kFrom] = static_cast<uint64_t>(first * kBlock);
-    words()[kElements] = static_cast<uint64_t>(elements);
-    RETURN_IF_ERROR(Run());
+    RETURN_IF_ERROR(RunWith({.task = kDiffer,
+                             .type = TypeOf(dtype).type,
+                             .results = AddressOf(memory),
+                             .other = AddressOf(kept),
+                             .found = AddressOf(*found_),
+                             .elements = elements,
+                             .run = share.run,
+                             .begin = share.begin,
+                             .stride = share.stride,
+                             .from = first * kBlock,
+                             .limit = limit},
+                            *work_, *bound_));
     std::vector<uint32_t> found(blocks);
     RETURN_IF_ERROR(found_->Read(0, blocks * int64_t{sizeof(uint32_t)}, found.data()));
     for (int64_t block = 0; block < blocks; ++block) {

@@ -14,9 +14,9 @@
 
 namespace coconet {
 
-/// A kernel that looks at long results in the memory of a rank's GPU, so that they need not be
-/// copied to the host. Calls other than Make are not collective; they must not run while a plan
-/// uses the memory. Not thread-safe.
+/// Compares, samples and digests long results in the memory of a rank's GPU, by one kernel, so that
+/// they need not be copied to the host. Calls other than Make are not collective, and must not run
+/// while a plan uses the memory. Not thread-safe.
 class ResultKernels {
  public:
   /// Elements that Differing reports together.
@@ -28,13 +28,17 @@ class ResultKernels {
   static absl::StatusOr<std::unique_ptr<ResultKernels>> Make(Rank& rank,
                                                              std::unique_ptr<Module> module);
 
-  /// A number that differs, but for a chance of 2^-64, where one of the first `elements` elements
-  /// does. All NaNs are equal unless `to_the_bit`.
+  /// A digest of the first `elements` elements. If one differs, so does the digest, but for a
+  /// chance of 2^-64. All NaNs are equal unless `to_the_bit`.
   absl::StatusOr<uint64_t> Digest(const Memory& memory, DType dtype, int64_t elements,
                                   bool to_the_bit);
   /// Copies the elements at these places of the storage to the host, one after the other.
   absl::Status Gather(const Memory& memory, DType dtype, absl::Span<const int64_t> places,
                       char* to);
+  /// The elements at these positions of a share, one after the other.
+  absl::StatusOr<std::vector<double>> Values(const Memory& memory, DType dtype,
+                                             const StorageOfShare& share,
+                                             absl::Span<const int64_t> positions);
   /// Copies a share, by position, to memory beside it. ResourceExhausted where it does not fit in
   /// an eighth of the rank's memory, with what was kept before.
   absl::StatusOr<std::unique_ptr<Memory>> Keep(const Memory& memory, DType dtype,
@@ -49,17 +53,13 @@ class ResultKernels {
   ResultKernels(Rank& rank, std::unique_ptr<Module> module)
       : rank_(rank), module_(std::move(module)) {}
   absl::Status Bind();
-  /// Runs the kernel on what words() say.
-  absl::Status Run();
-  uint64_t* words() const { return static_cast<uint64_t*>(words_->own()); }
-  void SetShare(const StorageOfShare& share);
 
   Rank& rank_;
   std::unique_ptr<Module> module_;
   int64_t threads_ = 1;     // of all blocks
   int64_t kept_bytes_ = 0;  // that Keep has given
   Plan plan_;
-  std::unique_ptr<Memory> words_, places_, found_;
+  std::unique_ptr<Memory> work_, places_, found_;
   std::unique_ptr<BoundPlan> bound_;  // destroyed before what it is bound to
 };
 

@@ -45,7 +45,7 @@ struct Part {
 /// The part that `rank` holds: the whole tensor, unless it is Sliced.
 Part PartOf(const TensorType& type, int ranks, int rank);
 
-/// Where the elements of a part lie, by position.
+/// Maps positions in a part to places in the storage of the tensor that the part is of.
 struct StorageOfShare {
   int64_t elements = 0;
   int64_t run = 1, begin = 0, stride = 0;  // position p is at begin + p / run * stride + p % run

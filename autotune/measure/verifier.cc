@@ -85,7 +85,7 @@ absl::StatusOr<HostView> ViewOf(const Rank& rank, const Instance& instance, cons
   return HostView::Of(*instance.buffers[t.buffer], BytesOn(rank, instance.plan->buffers[t.buffer]));
 }
 
-/// Bytes of tensors that are copied from a GPU rather than looked at there.
+/// Bytes from which on a tensor that is only read is digested in a GPU's memory, not copied.
 constexpr int64_t kLong = int64_t{1} << 20;
 constexpr int64_t kHashed = 4096;  // bytes that are hashed together
 
@@ -295,13 +295,12 @@ absl::Status CheckGuards(const Rank& rank, const Instance& instance) {
   return absl::OkStatus();
 }
 
-/// A long tensor that is only read, and is in a GPU's memory: whether it has changed is found
-/// there.
+/// Whether a tensor that is only read is digested in a GPU's memory, to find whether it changed.
 bool IsDigested(const Instance& instance, const PlacedTensor& t, const ResultKernels* kernels) {
   return kernels != nullptr && !IsResult(t) && instance.buffers[t.buffer]->bytes() >= kLong;
 }
 
-/// Of such a tensor's buffer.
+/// The digest of the whole buffer of such a tensor.
 absl::StatusOr<uint64_t> DigestOf(const Rank& rank, const Instance& instance, const PlacedTensor& t,
                                   ResultKernels& kernels) {
   const Buffer& buffer = instance.plan->buffers[t.buffer];
@@ -431,12 +430,14 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
       found.wrong = go_on;
       break;
     }
-    // By what all ranks know alike, since they compare digests.
+    // All ranks decide alike, since they compare each other's digests.
     if (kernels != nullptr && !reference.ChecksAll(t)) {
       Memory& memory = *instance.buffers[t.buffer];
       found.AddReplica(t, memory, *kernels);
       const StorageOfShare share(reference.ShareOf(t.type), t.type.layout.sliced());
-      found.wrong.Update(reference.Check(t, TakeByKernel(*kernels, memory, t.type.dtype, share)));
+      found.wrong.Update(reference.Check(t, [&](absl::Span<const int64_t> positions) {
+        return kernels->Values(memory, t.type.dtype, share, positions);
+      }));
       if (found.wrong.ok()) found.wrong.Update(plain.Compare(t, memory, *kernels, reference));
       continue;
     }

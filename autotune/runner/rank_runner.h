@@ -170,7 +170,7 @@ class RankRunner final : public VariantRunner {
   /// VerifyAllData with temporaries that lie apart, and then, if some share memory, as in a job.
   absl::StatusOr<std::optional<Failure>> VerifyPlaced(const Plan& plan, const TypedGraph& program,
                                                       const Module& module, size_t small_at);
-  /// Collective. Makes `kernels_` if ranks have GPUs and some tensor is long.
+  /// Collective. Makes `kernels_` if ranks have GPUs, some tensor is long, and it can be compiled.
   absl::Status MakeKernels(const std::vector<PlacedTensor>& tensors);
   /// LaunchChecks of a step at the program's size, run launch by launch.
   absl::StatusOr<std::optional<Failure>> VerifyLaunches(int variant);
@@ -193,6 +193,7 @@ class RankRunner final : public VariantRunner {
   /// Where the interpreter would take too long for a step at the program's size.
   std::optional<LaunchChecks> launch_checks_;
   std::unique_ptr<ResultKernels> kernels_;  // null: results are compared on the host
+  bool compares_on_host_ = false;           // since nothing compiles the kernel
   std::optional<PlainResults> plain_;
   const std::vector<CheckedSize> small_;
   std::vector<DataSets> small_data_;     // by size; none: no variant is verified there

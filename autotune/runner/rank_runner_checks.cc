@@ -255,11 +255,16 @@ absl::Status RankRunner::MakeKernels(const std::vector<PlacedTensor>& tensors) {
   const Topology& here = rank_.topology();
   const bool has_gpu = here.multiprocessors > 0 && !here.simulated;
   const auto is_long = [&](const PlacedTensor& t) { return !full_.references[0].ChecksAll(t); };
-  if (kernels_ != nullptr || !has_gpu || absl::c_none_of(tensors, is_long)) return absl::OkStatus();
+  if (kernels_ != nullptr || compares_on_host_ || !has_gpu || absl::c_none_of(tensors, is_long))
+    return absl::OkStatus();
   const std::string source = ResultKernels::Source();
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
                    options_.binaries->Compile({source}, options_.watch));
-  RETURN_IF_ERROR(binaries[0].status());
+  // A job that may not compile, or has no compiler, can still compare on the host.
+  const absl::Status& compiled = binaries[0].status();
+  compares_on_host_ = absl::IsUnavailable(compiled) || absl::IsFailedPrecondition(compiled);
+  if (compares_on_host_) return absl::OkStatus();
+  RETURN_IF_ERROR(compiled);
   ASSIGN_OR_RETURN(Binaries::Loaded loaded, options_.binaries->Load(*binaries[0], source));
   RETURN_IF_ERROR(loaded.status);
   ASSIGN_OR_RETURN(kernels_, ResultKernels::Make(rank_, std::move(loaded.module)));

@@ -1,5 +1,5 @@
-// The kernel that looks at long results, in the host's dialect: against what the host computes of
-// random elements, with mistakes planted in its text, and in the verifier.
+// The kernel of ResultKernels in the host's dialect, which takes a compiler: against what the host
+// computes of random elements, with mistakes planted in its text, and in the verifier.
 #include "autotune/measure/result_kernels.h"
 
 #include <algorithm>
@@ -192,11 +192,11 @@ TEST(ResultKernels, WithMistakesAreFound) {
       {"if (*a == *b) return false;", ""},
       {"return Do<unsigned short, f16>", "return Do<unsigned short, bf16>"},
       {"return Do<unsigned, void>", "return Do<unsigned, f32>"},
-      {"> infinity ? magnitude", ">= infinity ? magnitude"},
-      {"(bits & magnitude) > infinity ? magnitude : bits", "bits"},
+      {"> work.infinity ?", ">= work.infinity ?"},
+      {"(bits & work.magnitude) > work.infinity ? work.magnitude : bits", "bits"},
       {"sum += Mixed", "sum ^= Mixed(bits, 0) + 0 * Mixed"},
-      {"position / run * Index(words[8])", "position / run * Index(words[6])"},
-      {"return Index(words[7]) + position", "return position"},
+      {"position / work.run * work.stride", "position / work.run * work.run"},
+      {"return work.begin + position", "return position"},
       {"found[i] = results[places[i]]", "found[i] = results[i]"},
       {"if (grid.ThreadId() == 0) found[block] = 0;", ""},
       {"if (apart) found[block] = 1;", "found[block] = apart && block == 0;"},
