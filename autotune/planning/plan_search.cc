@@ -15,7 +15,7 @@ namespace {
 
 /// Plans this near differ in what no measurement tells.
 constexpr double kNear = 0.002;
-/// A search that settles makes so many simulations at least.
+/// The least simulations of a search that PlanSearchOptions::settled ends.
 constexpr double kLeastSimulations = 4096;
 
 double Now() {

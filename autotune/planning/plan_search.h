@@ -32,8 +32,8 @@ struct PlanSearchOptions {
   double seconds = 10;  // of one thread
   /// With these and no limit of time, the result is a function of the seed.
   int64_t evaluations = std::numeric_limits<int64_t>::max();
-  /// Once the best of so many times the simulations is no faster by 0.2 %, and of some thousands at
-  /// least, the search ends. 0: it goes on.
+  /// The search ends after `settled` times as many simulations as there were when the best plan
+  /// last became faster by 0.2 %, and after 4,096 at least. 0: the other limits end it.
   double settled = 0;
   uint64_t seed = 1;
   int keep = 4;  // distinct plans to return
@@ -82,8 +82,8 @@ class PlanRecord {
   const double begin_;
   double reported_ = 0;
   int64_t evaluations_ = 0;
-  int64_t gained_at_ = 0;  // simulations until the best got faster by kNear
-  double gained_us_ = std::numeric_limits<double>::infinity();  // and what it took then
+  int64_t gained_at_ = 0;  // simulations when the best plan last became faster by kNear
+  double gained_us_ = std::numeric_limits<double>::infinity();  // its time then
   std::vector<FoundPlan> plans_;                                // the best first
 };
 

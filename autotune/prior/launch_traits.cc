@@ -86,7 +86,8 @@ class LaunchCounter {
     }
   }
 
-  /// Of a product in a kernel. The extents m k, k n and m n multiply to the square of m k n.
+  /// Counts a product in a kernel: the elements of a, b and c, m k times k n times m n, are the
+  /// square of its m k n multiplications.
   void CountProduct(NodeId id) {
     double extents = static_cast<double>(NumElements(p_.type(id).shape));
     for (NodeId input : p_.inputs(id))

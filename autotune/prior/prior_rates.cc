@@ -34,11 +34,10 @@ PriorRates RatesOfGpus(const ConfigSpace& space) {
   return rates;
 }
 
-/// Round numbers for current server processors. What counts is the order that they give. On two
-/// ranks of a virtual machine with two cores of a Zen 3 processor, expected times of optimizers
-/// were 3 to 4 times the measured ones, those of layers 0.6 to 1.3 times; the fastest variants were
-/// expected to take at most 1.34 times the least expected time (bazel run -c opt
-/// //bench/search:kept -- --list). What is expected to take twice that is therefore not tried.
+/// Round numbers for current server processors; only the order that they give matters. Measured
+/// before products in kernels were counted (bench/results/cpu/2026-11-28-kept.json, two ranks on
+/// two cores of a Zen 3 processor), the fastest variants were expected to take at most 1.34 times
+/// the least expected time; hence `hopeless`.
 PriorRates RatesOfHosts(const ConfigSpace& space) {
   constexpr int64_t kUnknownCache = int64_t{16} << 20;
   const int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);

@@ -16,8 +16,9 @@ struct PriorRates {
   double link_bytes_per_us = 0;                  // that a library's collective sends, for one rank
   double flops_per_us = 0, flops_per_us_16 = 0;  // of products in f32, and in f16 and bf16
   double operations_per_us = 0;                  // elementwise ones, of all lanes of a block
-  double hopeless = 0;  // what is expected to take so many times as long as the best is not tried;
-                        // 0: the order of schedules was not compared with measurements
+  /// Variants that are expected to take more than `hopeless` times as long as the best are not
+  /// tried. 0: all are, since expected times of schedules were not compared with measurements.
+  double hopeless = 0;
 
   // GPUs.
   int multiprocessors = 0;           // that a rank has; 0: ranks are the host's

@@ -12,8 +12,8 @@
 namespace coconet {
 namespace {
 
-/// So many of the least expected times are tried, hopeless or not: one wrong expectation leaves out
-/// no more.
+/// The variants with the least expected times that are kept even if PriorRates::hopeless leaves
+/// them out, so that one wrong expectation cannot leave nearly nothing.
 constexpr size_t kAlwaysKept = 32;
 
 /// Calls f(begin, end) for the variants of each schedule.
@@ -39,7 +39,7 @@ std::vector<int> KeptVariants(const ConfigSpace& space, const VariantSet& set,
                               absl::Span<const int> always, size_t most) {
   std::set<int> kept(always.begin(), always.end());
   double longest_us = std::numeric_limits<double>::infinity();
-  std::vector<std::pair<double, int>> few;  // of each schedule, by expected times
+  std::vector<std::pair<double, int>> few;  // expected times of the kept configs, and variants
   if (const double hopeless = PriorRatesFor(space).hopeless; hopeless > 0) {
     for (const Variant& v : set.variants) longest_us = std::min(longest_us, hopeless * v.prior_us);
   }

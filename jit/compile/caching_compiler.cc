@@ -135,8 +135,8 @@ std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> transl
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options) {
-  // NVRTC starts quickly; of the host's compiler a start takes as long as some kernels without
-  // products, of which there are hundreds in a calibration or a training step.
+  // NVRTC starts quickly. A start of the host's compiler takes as long as a small kernel, and a
+  // calibration or a training step has hundreds of small kernels.
   constexpr size_t kOfNvrtc = 1, kOfHost = 12;
   CompilerOptions in_parts = options;
   in_parts.part_kernels = arch.empty() ? kOfHost : kOfNvrtc;

@@ -23,7 +23,7 @@ namespace {
 /// Share of what is left of the budget that the search takes, and the most seconds: more gain less
 /// than a thousandth (docs/planning.md).
 constexpr double kSearchShare = 0.1, kMostSearchSeconds = 10;
-/// It ends earlier once it has simulated so many times the plans that its last gain took.
+/// PlanSearchOptions::settled.
 constexpr double kSettled = 4;
 /// Seconds that must be left for a calibration to begin: fewer are better spent on the program.
 constexpr double kLeastLeftForCalibration = 40;

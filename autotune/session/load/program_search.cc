@@ -190,10 +190,9 @@ std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& var
   return likeliest;
 }
 
-/// Collective. Leaves out the variants that others are expected to be faster
-/// than, by rank 0's numbers, but for the favourites and the incumbent, whose numbers follow. None
-/// in an exhaustive search, of what the user has chosen, and on simulated GPUs, which are to run
-/// all.
+/// Collective. Keeps the KeptVariants of rank 0, with the favourites and the incumbent, whose
+/// numbers follow. Keeps all in an exhaustive search, of what the user has chosen, and on simulated
+/// GPUs, which are to run all.
 absl::Status LeaveOut(const Loading& loading, VariantSet& set, TunerOptions& options) {
   const SessionOptions& user = loading.state->options;
   if (user.search == SearchKind::kExhaustive || !user.choice.empty() || options.tries_all)
