@@ -1,5 +1,5 @@
-// Verification of long results on GPUs whose kernel that compares them does not compile, on a driver
-// that runs kernels of the host dialect.
+// Verification of long results on GPUs whose kernel that compares them does not compile, on a
+// driver that runs kernels of the host dialect.
 
 #include <memory>
 #include <optional>

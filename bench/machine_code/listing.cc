@@ -121,9 +121,12 @@ class Reader {
         return absl::InvalidArgumentError(absl::StrCat("listing: ", functions_[from.function].name,
                                                        " branches to ", label,
                                                        ", want such a label"));
-      if (to->second.function == from.function)
-        functions_[from.function].instructions[from.instruction].target =
-            static_cast<int>(to->second.instruction);
+      if (to->second.function != from.function) continue;
+      MachineFunction& function = functions_[from.function];
+      if (to->second.instruction >= function.instructions.size())
+        return absl::InvalidArgumentError(absl::StrCat("listing: ", function.name, " branches to ",
+                                                       label, ", want an instruction behind it"));
+      function.instructions[from.instruction].target = static_cast<int>(to->second.instruction);
     }
     branches_.clear();
     labels_.clear();

@@ -76,6 +76,9 @@ TEST(Listing, OfDamagedTextIsRefusedOrRead) {
   const std::string code = "\t.section\t.text.k,\"ax\"\n        /*0000*/ BRA `(.L_x_9) ;\n";
   EXPECT_EQ(ReadListing(code).status(),
             absl::InvalidArgumentError("listing: k branches to .L_x_9, want such a label"));
+  EXPECT_EQ(
+      ReadListing(absl::StrCat(code, ".L_x_9:\n")).status(),
+      absl::InvalidArgumentError("listing: k branches to .L_x_9, want an instruction behind it"));
   EXPECT_THAT(std::string(ReadListing("//## File \"a.h\", line x\n").status().message()),
               HasSubstr("want a line of source like"));
   const std::string whole = ReadTestData("kernels.sm_80.sass");
