@@ -135,8 +135,7 @@ std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> transl
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options) {
-  // NVRTC starts quickly. A start of the host's compiler takes as long as a small kernel, and a
-  // calibration or a training step has hundreds of small kernels.
+  // NVRTC starts quickly. A start of the host's compiler takes as long as a small kernel.
   constexpr size_t kOfNvrtc = 1, kOfHost = 12;
   CompilerOptions in_parts = options;
   in_parts.part_kernels = arch.empty() ? kOfHost : kOfNvrtc;

@@ -87,14 +87,10 @@ std::pair<PartsCompiler::Parts, PartsCompiler::Parts> PartsCompiler::PartsOf(
   const std::lock_guard lock(mutex_);
   Parts all, mine;
   std::set<const Part*> seen;
-  const auto fresh = std::count_if(kernels.begin(), kernels.end(), [&](const KernelSource& kernel) {
-    return !part_of_.contains(kernel.symbol);
-  });
-  const size_t most = static_cast<size_t>(fresh) > part_kernels_ ? part_kernels_ : 1;  // of a part
   for (const KernelSource& kernel : kernels) {
     const auto [at, is_new] = part_of_.try_emplace(kernel.symbol);
     if (is_new) {
-      if (mine.empty() || mine.back()->kernels.size() == most)
+      if (mine.empty() || mine.back()->kernels.size() == part_kernels_)
         mine.push_back(std::make_shared<Part>());
       mine.back()->kernels.push_back(kernel);
       at->second = mine.back();
