@@ -166,6 +166,22 @@ void GiveLongWork(void* stream, bool& done) {
   });
 }
 
+TEST(Dispatch, OfOneGraphInTwoStreamsFollowOneAnother) {
+  const auto body = [](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto plan, BindNothing(rank, {0, 1, 0}));
+    ASSIGN_OR_RETURN(const auto graph, plan->Capture(2));
+    bool done = true;
+    Stream stream;
+    GiveLongWork(stream.get(), done);
+    RETURN_IF_ERROR(graph->Enqueue(stream.get()));
+    RETURN_IF_ERROR(graph->Enqueue(rank.stream()));
+    RETURN_IF_ERROR(graph->Wait());
+    EXPECT_TRUE(done);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(OnHost(1, body), absl::OkStatus());
+}
+
 TEST(Dispatch, WaitsForTheStreamThatTheStepsAreIn) {
   const auto body = [](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const auto plan, BindNothing(rank, {0, 0, 0}));

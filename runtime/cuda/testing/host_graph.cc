@@ -18,14 +18,19 @@ void WaitNow(HostStream& stream, HostEvent& event) {
   stream.Give([&event, number = event.last()] { event.Wait(number); });
 }
 
-/// An instantiated graph, with a stream for each branch but the first.
+/// An instantiated graph, with a stream for each branch but the first. As on a GPU, a launch begins
+/// when the one before it has ended, in whatever stream that was.
 struct Launchable {
   HostGraph graph;
+  HostEvent ended;
   std::vector<std::unique_ptr<HostStream>> others;
 
+  ~Launchable() { ended.Wait(ended.last()); }
   void Launch(HostStream& stream) {
+    WaitNow(stream, ended);
     for (const HostGraph::Work& work : graph.work)
       work.give(work.branch == 0 ? stream : *others[work.branch - 1]);
+    RecordNow(stream, ended);
   }
 };
 
@@ -93,7 +98,7 @@ void FillGraphs(DriverApi& driver) {
   driver.StreamEndCapture = EndCapture;
   driver.GraphInstantiateWithFlags = [](CUgraphExec* made, CUgraph graph, unsigned long long) {
     COCONET_MAY_FAIL_IN("cuGraphInstantiateWithFlags");
-    auto* launchable = new Launchable{*Of(graph), {}};
+    auto* launchable = new Launchable{*Of(graph), HostEvent(CurrentContext()), {}};
     for (size_t other = 1; other < launchable->graph.branches.size(); ++other)
       launchable->others.push_back(std::make_unique<HostStream>(CurrentContext()));
     *made = reinterpret_cast<CUgraphExec>(launchable);

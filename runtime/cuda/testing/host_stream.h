@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -97,11 +98,13 @@ class HostEvent {
   /// Returns the number of a new record, which its stream passes to Reach.
   int Record() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return ++recorded_;
+    pending_.insert(++recorded_);
+    return recorded_;
   }
+  /// Records in several streams may be reached in any order.
   void Reach(int number) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    reached_ = number;
+    pending_.erase(number);
     when_ = std::chrono::steady_clock::now();
     changed_.notify_all();
   }
@@ -117,11 +120,11 @@ class HostEvent {
   /// Whether it has no record, or its last one was reached.
   bool Idle() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return reached_ == recorded_;
+    return pending_.count(recorded_) == 0;
   }
   void Wait(int number) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return reached_ >= number; });
+    changed_.wait(lock, [&] { return pending_.count(number) == 0; });
   }
 
   // Its last record, where that was captured.
@@ -133,7 +136,8 @@ class HostEvent {
   const CUcontext context_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  int recorded_ = 0, reached_ = 0;
+  int recorded_ = 0;
+  std::set<int> pending_;  // the records not yet reached
   std::chrono::steady_clock::time_point when_;
 };
 
