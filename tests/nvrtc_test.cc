@@ -312,7 +312,7 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   ASSERT_TRUE(binaries.ok()) << binaries.status();
   for (const std::string& path : *binaries) {
     for (const KernelResources& kernel : ReadCubin(path))
-      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernel.kernel;
+      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernels.kernels().at(kernel.kernel);
   }
 }
 

@@ -29,8 +29,10 @@ CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfRanks<kRanks, T, V>& x, Co
 template <int kRanks, class T, int V>
 struct FetchedOfSwitch {
   bool summed;
-  Pack<Raw<T>, V> sum;
-  FetchedOfRanks<kRanks, T, V> peers;
+  union {  // so that they share registers
+    Pack<Raw<T>, V> sum;
+    FetchedOfRanks<kRanks, T, V> peers;
+  };
 };
 template <int V, int kRanks, class T>
 CC_DEVICE auto FetchAll(const Multicast<T>& all, T* const (&peers)[kRanks], Index i) {
