@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -159,6 +160,20 @@ TEST_F(CachingCompilerTest, APartHasSeveralKernels) {
 
   EXPECT_FALSE(compiler->Compile(SourceOf({"c", "x", "REFUSED"})).ok());
   EXPECT_TRUE(compiler->Compile(SourceOf({"c", "x", "y"})).ok());
+}
+
+TEST_F(CachingCompilerTest, PartsAreOfOneSizeAndAsManyAsCoresCanCompile) {
+  const std::unique_ptr<Compiler> of_three =
+      Make("fake 1", absl::ZeroDuration(), /*part_kernels=*/3);
+  ASSERT_TRUE(of_three->Compile(SourceOf({"a", "b", "c", "d"})).ok());
+  EXPECT_EQ(runs_, 2);
+  EXPECT_TRUE(Make("fake 1", absl::ZeroDuration())->Compile(SourceOf({"c", "d"}))->from_cache);
+
+  runs_ = 0;
+  const std::unique_ptr<Compiler> of_eight =
+      Make("fake 1", absl::ZeroDuration(), /*part_kernels=*/8);
+  ASSERT_TRUE(of_eight->Compile(SourceOf({"e", "f", "g", "h", "i", "j"})).ok());
+  EXPECT_EQ(runs_, std::clamp<int>(std::thread::hardware_concurrency(), 1, 3));
 }
 
 TEST_F(CachingCompilerTest, ThreadsThatCompileInPartsShareKernels) {

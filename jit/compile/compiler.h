@@ -47,8 +47,8 @@ struct CompilerOptions {
   double time_limit_s = 120;  // of one compile
   /// A source of several kernels is compiled in parts, in parallel, and its binary is a bundle of
   /// the parts' binaries. A compiler object compiles each kernel once and reuses its part for later
-  /// sources; a part is at most `part_kernels` kernels that no source had before. 0: sources are
-  /// never split.
+  /// sources. A part is at most `part_kernels` kernels that no source had before; a quarter of that
+  /// is worth a part where cores can compile more of them at once. 0: sources are never split.
   size_t part_kernels = 0;
   /// While it is true, compiles end as Cancelled, those that run as well. May be null.
   std::shared_ptr<const std::atomic<bool>> stop = nullptr;

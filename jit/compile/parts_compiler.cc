@@ -16,10 +16,20 @@
 namespace coconet {
 namespace {
 
+size_t Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+/// How many parts `kernels` kernels make: of `most` kernels at most, but as many as can be compiled
+/// at once where each has a quarter of that.
+size_t PartCount(size_t kernels, size_t most) {
+  const size_t quarter = most / 4;
+  return std::max((kernels + most - 1) / most,
+                  quarter == 0 ? 0 : std::min(Cores(), kernels / quarter));
+}
+
 /// Calls `work(i)` for 0 <= i < count, on this thread and on helper threads. All concurrent calls
 /// in this process together start at most one helper thread per core but one.
 void OnFreeCores(size_t count, absl::FunctionRef<void(size_t i)> work) {
-  static std::atomic<int> free_cores{static_cast<int>(std::thread::hardware_concurrency()) - 1};
+  static std::atomic<int> free_cores{static_cast<int>(Cores()) - 1};
   std::atomic<size_t> next{0};
   const auto do_all = [&] {
     for (size_t i = next++; i < count; i = next++) work(i);
@@ -85,17 +95,22 @@ absl::StatusOr<Binary> PartsCompiler::Compile(const std::string& source) {
 std::pair<PartsCompiler::Parts, PartsCompiler::Parts> PartsCompiler::PartsOf(
     const std::vector<KernelSource>& kernels) {
   const std::lock_guard lock(mutex_);
-  Parts all, mine;
+  std::vector<const KernelSource*> made;
+  for (const KernelSource& kernel : kernels) {
+    if (part_of_.try_emplace(kernel.symbol).second) made.push_back(&kernel);
+  }
+  Parts mine(PartCount(made.size(), part_kernels_));
+  for (std::shared_ptr<Part>& part : mine) part = std::make_shared<Part>();
+  for (size_t i = 0; i < made.size(); ++i) {
+    const std::shared_ptr<Part>& part = mine[i * mine.size() / made.size()];
+    part->kernels.push_back(*made[i]);
+    part_of_[made[i]->symbol] = part;
+  }
+  Parts all;
   std::set<const Part*> seen;
   for (const KernelSource& kernel : kernels) {
-    const auto [at, is_new] = part_of_.try_emplace(kernel.symbol);
-    if (is_new) {
-      if (mine.empty() || mine.back()->kernels.size() == part_kernels_)
-        mine.push_back(std::make_shared<Part>());
-      mine.back()->kernels.push_back(kernel);
-      at->second = mine.back();
-    }
-    if (seen.insert(at->second.get()).second) all.push_back(at->second);
+    const std::shared_ptr<Part>& part = part_of_[kernel.symbol];
+    if (seen.insert(part.get()).second) all.push_back(part);
   }
   return {std::move(all), std::move(mine)};
 }

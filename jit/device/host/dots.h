@@ -49,7 +49,7 @@ CC_DEVICE Factors<T> LoadFactors(const T* p) {
 }
 /// The `count` elements at `p`, fewer than a pack, with zeros behind.
 template <class T>
-CC_DEVICE Factors<T> LoadSomeFactors(const T* p, int count) {
+CC_OUTLINED Factors<T> LoadSomeFactors(const T* p, int count) {
   Factor<T> some[kFactors<T>] = {};
   for (int i = 0; i < count; ++i) {
     if constexpr (kSame<Factor<T>, float>)
@@ -259,11 +259,9 @@ struct Requests {
 };
 
 /// sums[i * ld + j] += row i of a . row j of b, for groups of rows [begin, end) and a tile of b.
-/// Out of line: it takes most of a kernel's compilation.
 template <class T>
-__attribute__((noinline)) static void AddDotsOfTile(const PackedRows<T>& all, int begin, int end,
-                                                    const T* b, Index ldb, float* sums, Index ld,
-                                                    Factor<T>* kept, Requests<T>& requests) {
+CC_OUTLINED void AddDotsOfTile(const PackedRows<T>& all, int begin, int end, const T* b, Index ldb,
+                               float* sums, Index ld, Factor<T>* kept, Requests<T>& requests) {
   const int padded = all.padded();
   for (int g = begin; g < end; ++g) {
     const int first = all.group[g].first, rows = all.group[g].rows;
@@ -306,7 +304,7 @@ CC_DEVICE void AddDotsOfColumns(PackedRows<T>& all, int depths, int deep, const 
 }
 
 template <bool kTransposeA, class T>
-CC_DEVICE void MultiplyByRowsOfB(const ColumnRange& columns, const Product<T>& p) {
+CC_OUTLINED void MultiplyByRowsOfB(const ColumnRange& columns, const Product<T>& p) {
   alignas(64) float sums[kSumFloats];
   alignas(64) Factor<T> a[kFactorFloats], kept[kPanelColumns * kDotDepth];
   PackedRows<T> all(a, int(p.m));

@@ -203,8 +203,7 @@ CC_DEVICE void MultiplyBlocks(const Product<bf16>& p, Index first, Index end, In
 }
 
 template <bool kTransposeA, int kGroups>
-__attribute__((noinline)) static void MultiplyByMatrices(const ColumnRange& columns,
-                                                         const Product<bf16>& p) {
+CC_OUTLINED void MultiplyByMatrices(const ColumnRange& columns, const Product<bf16>& p) {
   constexpr int kBlocks = 4 / kGroups;
   constexpr Index kSums = kGroups * kMatrixRows * kMatrixRows,
                   kWide = kSumFloats / kSums / kBlocks * kBlocks * kMatrixRows,

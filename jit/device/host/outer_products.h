@@ -10,11 +10,11 @@ namespace coconet {
 /// takes less time than adding.
 constexpr int kOuterRows = 6, kOuterDepth = 32, kStreams = 8;
 
-/// sums[i][j] += a[k][i] * b[k][j], for kPacks packs of columns. kKeep: stores b as floats at
-/// `kept`.
+/// sums[i][j] += a[k][i] * b[k][j], for a panel of kPacks packs of columns. kKeep: stores b as
+/// floats at `kept`.
 template <int kRows, int kPacks, bool kKeep, class T>
-CC_DEVICE void AddOuter(const float* a, Index lda, const T* b, Index ldb, int depths, float* sums,
-                        float* kept) {
+CC_DEVICE void AddOuterOfPanel(const float* a, Index lda, const T* b, Index ldb, int depths,
+                               float* sums, float* kept) {
   constexpr int V = kRegisterWords, W = V * kPacks;
   Pack<float, V> x[kRows][kPacks];
   CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] =
@@ -36,15 +36,24 @@ CC_DEVICE void AddOuter(const float* a, Index lda, const T* b, Index ldb, int de
   CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kPacks; ++j)
       StoreLanes<V>(sums + i * W + j * V, x[i][j]);
 }
+/// The same for `panels` panels in turn, whose sums follow one another.
+template <int kRows, int kPacks, bool kKeep, class T>
+CC_DEVICE void AddOuter(Index panels, const float* a, Index lda, const T* b, Index ldb, int depths,
+                        float* sums, float* kept) {
+  constexpr int W = kRegisterWords * kPacks;
+  for (Index i = 0; i < panels; ++i)
+    AddOuterOfPanel<kRows, kPacks, kKeep>(a, lda, b + i * W, ldb, depths, sums + i * kRows * W,
+                                          kept);
+}
 /// The same for up to kRows rows.
 template <int kRows, int kPacks, bool kKeep, class T>
-CC_DEVICE void AddOuterOf(int rows, const float* a, Index lda, const T* b, Index ldb, int depths,
-                          float* sums, float* kept) {
+CC_DEVICE void AddOuterOf(int rows, Index panels, const float* a, Index lda, const T* b, Index ldb,
+                          int depths, float* sums, float* kept) {
   if constexpr (kRows > 0) {
     if (rows == kRows)
-      AddOuter<kRows, kPacks, kKeep>(a, lda, b, ldb, depths, sums, kept);
+      AddOuter<kRows, kPacks, kKeep>(panels, a, lda, b, ldb, depths, sums, kept);
     else
-      AddOuterOf<kRows - 1, kPacks, kKeep>(rows, a, lda, b, ldb, depths, sums, kept);
+      AddOuterOf<kRows - 1, kPacks, kKeep>(rows, panels, a, lda, b, ldb, depths, sums, kept);
   }
 }
 
@@ -57,15 +66,17 @@ CC_DEVICE void TakeFactors(const Product<T>& p, Index k, Index depths, float* a)
   }
 }
 
-/// Adds to the sums of all rows of c, of W columns, what W columns of b have at `kept`.
-template <int W>
-CC_DEVICE void AddKept(int rows, const float* a, const float* kept, int depths, int first_group,
-                       float* sums) {
-  const int groups = (rows + kOuterRows - 1) / kOuterRows;
+/// Adds to the sums of all rows of c, of a panel of columns, what these columns of b have at
+/// `kept`.
+template <int kRows, int kPacks>
+CC_OUTLINED void AddKept(int rows, const float* a, const float* kept, int depths, int first_group,
+                         float* sums) {
+  constexpr int W = kRegisterWords * kPacks;
+  const int groups = (rows + kRows - 1) / kRows;
   for (int g = first_group; g < groups; ++g) {
     const RowGroup group = RowGroupOf(rows, groups, g);
-    AddOuterOf<kOuterRows, W / kRegisterWords, false>(group.rows, a + group.first, rows, kept, W,
-                                                      depths, sums + group.first * W, nullptr);
+    AddOuterOf<kRows, kPacks, false>(group.rows, 1, a + group.first, rows, kept, W, depths,
+                                     sums + group.first * W, nullptr);
   }
 }
 
@@ -81,36 +92,35 @@ CC_DEVICE void StoreOuterSums(const Product<T>& p, Index first, Index count, con
 /// b as it is, in packs of kPacks times V columns. Where there are more than kRows rows, the first
 /// of them keep b for the others.
 template <bool kTransposeA, int kRows, int kPacks, class T>
-CC_DEVICE void MultiplyByColumnsOfB(const ColumnRange& columns, const Product<T>& p) {
+CC_OUTLINED void MultiplyByColumnsOfB(const ColumnRange& columns, const Product<T>& p) {
   constexpr int W = kRegisterWords * kPacks;
   const int rows = int(p.m), groups = (rows + kRows - 1) / kRows;
   const int depth = groups == 1 ? kStreams : kOuterDepth;
   alignas(64) float sums[2 * kSumFloats], kept[kOuterDepth * W], a[kOuterDepth * kMostProductRows];
   const Index wide = 2 * kSumFloats / rows / W * W;
   for (Index first = columns.begin; first < columns.end; first += wide) {
-    const Index count = columns.end - first < wide ? columns.end - first : wide;
+    const Index count = columns.end - first < wide ? columns.end - first : wide,
+                whole = count / W * W;
     for (Index i = 0; i < (count + W - 1) / W * W * rows; ++i) sums[i] = 0;
     for (Index k = 0; k < p.k; k += depth) {
       const int depths = int(p.k - k < depth ? p.k - k : depth);
       TakeFactors<kTransposeA>(p, k, depths, a);
       const T* const b = p.b + k * p.ldb + first;
-      for (Index j = 0; j < count; j += W) {
-        float* const of_columns = sums + j * rows;
-        if (count - j < W) {
-          for (int d = 0; d < depths; ++d) {
-            for (int i = 0; i < W; ++i)
-              kept[d * W + i] = j + i < count ? Get(Load<1>(b + d * p.ldb + j + i), 0) : 0.0f;
-          }
-          AddKept<W>(rows, a, kept, depths, 0, of_columns);
-        } else if (groups == 1) {
-          AddOuterOf<kRows, kPacks, false>(rows, a, rows, b + j, p.ldb, depths, of_columns,
-                                           nullptr);
-        } else {
-          AddOuterOf<kRows, kPacks, true>(RowGroupOf(rows, groups, 0).rows, a, rows, b + j, p.ldb,
-                                          depths, of_columns, kept);
-          AddKept<W>(rows, a, kept, depths, 1, of_columns);
+      if (groups == 1) {
+        AddOuterOf<kRows, kPacks, false>(rows, whole / W, a, rows, b, p.ldb, depths, sums, nullptr);
+      } else {
+        for (Index j = 0; j < whole; j += W) {
+          AddOuterOf<kRows, kPacks, true>(RowGroupOf(rows, groups, 0).rows, 1, a, rows, b + j,
+                                          p.ldb, depths, sums + j * rows, kept);
+          AddKept<kRows, kPacks>(rows, a, kept, depths, 1, sums + j * rows);
         }
       }
+      if (whole == count) continue;
+      for (int d = 0; d < depths; ++d) {
+        for (int i = 0; i < W; ++i)
+          kept[d * W + i] = whole + i < count ? Get(Load<1>(b + d * p.ldb + whole + i), 0) : 0.0f;
+      }
+      AddKept<kRows, kPacks>(rows, a, kept, depths, 0, sums + whole * rows);
     }
     StoreOuterSums<W>(p, first, count, sums);
   }

@@ -7,6 +7,12 @@
 #include "kernel_abi.h"
 
 #define CC_DEVICE static inline __attribute__((always_inline))
+/// A function that is compiled once for all kernels of a source, since it takes the compiler long.
+#if defined(__clang__)
+#define CC_OUTLINED static __attribute__((noinline))
+#else
+#define CC_OUTLINED static __attribute__((noinline, noclone))
+#endif
 #define CC_UNROLL _Pragma("GCC unroll 16")
 /// Behind the parameters of a lambda: it is inlined.
 #define CC_INLINE __attribute__((always_inline))
