@@ -12,6 +12,8 @@ namespace coconet {
 namespace {
 
 constexpr double kWarmUpBelowUs = 10000;  // longer steps need no warm-up
+/// A first step that takes so many times the best's is a sample of the duel where steps are long.
+constexpr double kFarBehind = 2;
 constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;  // to find the number of steps per sample
 /// Where Verify takes more than this share of the budget, only leaders are verified.
@@ -126,7 +128,7 @@ absl::StatusOr<std::optional<Failure>> Trials::FirstRuns(int v, bool first) {
       if (failure.has_value()) return failure;
     }
   } else {
-    ASSIGN_OR_RETURN(failure, Duel(v));
+    ASSIGN_OR_RETURN(failure, Duel(v, step));
     if (failure.has_value() || result(v).verdict == Verdict::kPruned) return failure;
   }
   if (!verifies_leaders_only_) {
@@ -135,13 +137,21 @@ absl::StatusOr<std::optional<Failure>> Trials::FirstRuns(int v, bool first) {
   return failure;
 }
 
-absl::StatusOr<std::optional<Failure>> Trials::Duel(int v) {
+absl::StatusOr<std::optional<Failure>> Trials::Duel(int v, const VariantRunner::Sample& first) {
   ASSIGN_OR_RETURN(const int best, FromRank0(exchange_, race_.Fastest()));
+  const bool is_far_behind = runner_.starts_warm() && BestUs() >= kWarmUpBelowUs &&
+                             first.us >= kFarBehind * BestUs() && race_.IsClean(first.lost);
+  ASSIGN_OR_RETURN(int has_sample, FromRank0(exchange_, is_far_behind));
   for (int pair = 0; pair < kMostPairs * options_.pairs; ++pair) {
     if (pair >= options_.pairs && race_.CleanRounds(v, best) >= kCleanPairs) break;
     race_.BeginRound();
     for (int turn = 0; turn < 2; ++turn) {
       const bool is_mine = turn == pair % 2;
+      if (is_mine && has_sample != 0) {
+        race_.Add(v, first.us, first.lost);
+        has_sample = 0;
+        continue;
+      }
       ASSIGN_OR_RETURN(std::optional<Failure> failure, TakeSample(is_mine ? v : best));
       if (!failure.has_value()) continue;
       if (is_mine) return failure;

@@ -72,8 +72,9 @@ class Trials {
                           absl::string_view how = "") const;
   absl::Status TryOne(int v, bool first);
   absl::StatusOr<std::optional<Failure>> FirstRuns(int v, bool first);
-  /// Times the variant and the best in turns. Rules it out where it is slower.
-  absl::StatusOr<std::optional<Failure>> Duel(int v);
+  /// Times the variant and the best in turns. Rules it out where it is slower. `first`: its first
+  /// step.
+  absl::StatusOr<std::optional<Failure>> Duel(int v, const VariantRunner::Sample& first);
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
   /// Repeats short samples that lost a core.
   absl::StatusOr<std::optional<Failure>> TakeSample(int v);

@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST_F(TunerTest, WhatComesNextIsCompiledMeanwhile) {
   runner_.ahead = true;
@@ -48,6 +49,29 @@ TEST_F(TunerTest, ThePriorSaysWhatIsTriedFirst) {
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(tuned->best, 0) << "not what wins";
   EXPECT_THAT(runner_.compiled, ElementsAre(0, 4, 2, 5, 3, 1));
+}
+
+TEST_F(TunerTest, ALongFirstStepFarBehindTheBestIsASample) {
+  for (bool warm : {false, true}) {
+    runner_.warm = warm;
+    runner_.timed.clear();
+    runner_.loaded.clear();
+    const absl::StatusOr<Tuned> tuned = Run({10000, 30000, 15000, 11000});
+    ASSERT_TRUE(tuned.ok()) << tuned.status();
+    EXPECT_EQ(tuned->best, 0);
+    EXPECT_THAT(tuned->variants[1].reason, HasSubstr("as long as the best"));
+    EXPECT_EQ(runner_.timed[1], warm ? 1 : 2);
+    EXPECT_EQ(runner_.timed[2], 2) << "1.8 times the best's, cold";
+    EXPECT_GT(runner_.timed[3], 2);
+  }
+  // Where steps are short, it may have been delayed.
+  runner_.loaded.clear();
+  runner_.timed.clear();
+  runner_.busy_from = 1;
+  runner_.busy_calls = 1;
+  const absl::StatusOr<Tuned> short_steps = Run({1000, 990});
+  ASSERT_TRUE(short_steps.ok()) << short_steps.status();
+  EXPECT_THAT(short_steps->variants[1].reason, Not(HasSubstr("as long as the best")));
 }
 
 TEST_F(TunerTest, WhatWasLeftOutIsCounted) {

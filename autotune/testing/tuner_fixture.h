@@ -46,6 +46,7 @@ class FakeRunner final : public VariantRunner {
     return out;
   }
   bool compiles_ahead() const override { return ahead; }
+  bool starts_warm() const override { return warm; }
   absl::Status CompileAhead(absl::Span<const int> variants) override {
     EXPECT_TRUE(ahead);
     compiled_ahead.emplace_back(variants.begin(), variants.end());
@@ -113,7 +114,7 @@ class FakeRunner final : public VariantRunner {
   /// From this variant's first call of Time on, another job slows so many calls down.
   int busy_from = -1, busy_calls = 0, busy_left = 0;
   double load = 0;
-  bool ahead = false;
+  bool ahead = false, warm = false;
   std::vector<std::vector<int>> compiled_ahead;  // by call
   std::vector<int> compiled;
   std::set<int> loaded, ever_loaded;
