@@ -127,10 +127,17 @@ TEST(Mpi, RanksThatDisagreeOnAnOptionAreTold) {
       {"env", "COCONET_ASSERT_CACHED=1", "autotune/sweep"},
       {"env", "COCONET_DEBUG=2", "autotune/sweep"},
       {"autotune/sweep", "--order=rank"},
+      {"autotune/sweep", "--sum-rounding=each"},
+      {"autotune/sweep", "--nans=none"},
       {"autotune/sweep", "--budget=7"},
   };
-  const char* const kNames[] = {"COCONET_VERIFY=1", "COCONET_ASSERT_CACHED=1", "COCONET_DEBUG=2",
-                                "SessionOptions::sum_order=rank", "SessionOptions::budget_s=7"};
+  const char* const kNames[] = {"COCONET_VERIFY=1",
+                                "COCONET_ASSERT_CACHED=1",
+                                "COCONET_DEBUG=2",
+                                "SessionOptions::sum_order=rank",
+                                "SessionOptions::sum_rounding=each",
+                                "SessionOptions::nans=none",
+                                "SessionOptions::budget_s=7"};
   for (size_t i = 0; i < others.size(); ++i) {
     const std::string cache = absl::StrCat("--cache=", NewCacheFile());
     std::vector<std::string> argv = {"mpirun", "--oversubscribe", "-n",  "1", "autotune/sweep",

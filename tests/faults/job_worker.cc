@@ -40,6 +40,8 @@ ABSL_FLAG(std::string, program, "sgd", "a workload, or a .coco file");
 ABSL_FLAG(std::string, sizes, "N=100", "of its symbols: \"N=1,64,7;K=3\"");
 ABSL_FLAG(int, ranks, 2, "threads; under mpirun without effect");
 ABSL_FLAG(std::string, order, "any", "of sums: any or rank");
+ABSL_FLAG(std::string, rounding, "once", "of sums over ranks: once or each");
+ABSL_FLAG(std::string, nans, "possible", "among operands of extrema over ranks: possible or none");
 ABSL_FLAG(std::string, policy, "tune", "tune or cache");
 ABSL_FLAG(double, budget, 4, "seconds of tuning");
 ABSL_FLAG(bool, retune, false, "tune what is in the cache, too");
@@ -47,8 +49,8 @@ ABSL_FLAG(double, run_s, 0, "seconds of steps, one after the other, before answe
 ABSL_FLAG(uint64_t, seed, 1, "of the data");
 ABSL_FLAG(std::string, apart, "", "each rank has the files in a folder of its own under this one");
 ABSL_FLAG(std::string, odd, "",
-          "RANK:FLAG=VALUE: on that rank another value of sizes, order, "
-          "policy, budget or program");
+          "RANK:FLAG=VALUE: on that rank another value of sizes, order, rounding, nans, policy, "
+          "budget or program");
 
 namespace coconet {
 namespace {
@@ -75,6 +77,7 @@ void SetWish(Wish& wish, absl::string_view name, absl::string_view value) {
   if (name == "order") wish.options.sum_order = value == "rank" ? SumOrder::kRank : SumOrder::kAny;
   if (name == "rounding")
     wish.options.sum_rounding = value == "each" ? SumRounding::kEach : SumRounding::kOnce;
+  if (name == "nans") wish.options.nans = value == "none" ? Nans::kNone : Nans::kPossible;
   if (name == "policy") wish.options.policy = value == "cache" ? Policy::kCacheOnly : Policy::kTune;
   if (name == "budget") {
     CC_CHECK(absl::SimpleAtod(value, &wish.options.budget_s));
@@ -91,6 +94,8 @@ Wish WishOf(int rank) {
   SetWish(wish, "program", absl::GetFlag(FLAGS_program));
   SetWish(wish, "sizes", absl::GetFlag(FLAGS_sizes));
   SetWish(wish, "order", absl::GetFlag(FLAGS_order));
+  SetWish(wish, "rounding", absl::GetFlag(FLAGS_rounding));
+  SetWish(wish, "nans", absl::GetFlag(FLAGS_nans));
   SetWish(wish, "policy", absl::GetFlag(FLAGS_policy));
   wish.options.budget_s = absl::GetFlag(FLAGS_budget);
   const std::vector<std::string> odd =
@@ -128,7 +133,7 @@ uint64_t OrdinarySeed(uint64_t seed) {
 
 /// Writes inputs and states, runs a step, and compares all that it computes.
 absl::Status CheckStep(const TunedProgram& tuned, BoundProgram& bound, const Session& session,
-                       uint64_t seed) {
+                       const Numerics& numerics, uint64_t seed) {
   const int rank = session.rank();
   std::map<std::string, TensorType> types;
   for (const Node& node : tuned.program().nodes) {
@@ -144,8 +149,9 @@ absl::Status CheckStep(const TunedProgram& tuned, BoundProgram& bound, const Ses
     RETURN_IF_ERROR(bound.Write(*name, type->dtype, data.data(), elements));
   }
   RETURN_IF_ERROR(bound.Run());
-  ASSIGN_OR_RETURN(const Interpreter interpreter,
-                   Interpreter::Create(tuned.program(), session.world(), 1, session.nodes()));
+  ASSIGN_OR_RETURN(
+      const Interpreter interpreter,
+      Interpreter::Create(tuned.program(), session.world(), 1, session.nodes(), numerics));
   Evaluator evaluator(interpreter, [&](const std::string& name, int asked, int64_t i) {
     const TensorType& type = types.at(name);
     const int of = type.layout.kind == Layout::Kind::kLocal ? asked : 0;
@@ -192,7 +198,7 @@ absl::Status Job(Session& session, const Wish& wish) {
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
     RETURN_IF_ERROR(RunFor(bound, absl::GetFlag(FLAGS_run_s)));
     for (int step = 0; step < kSteps; ++step) {
-      RETURN_IF_ERROR(CheckStep(tuned, bound, session,
+      RETURN_IF_ERROR(CheckStep(tuned, bound, session, wish.options.numerics(),
                                 OrdinarySeed(absl::GetFlag(FLAGS_seed) * 1000 + step * 100)));
     }
   }

@@ -73,16 +73,18 @@ class OtherFlag final : public InjectedFault {
   const std::string flag_;
 };
 
-/// Other jobs begin beside it: with the same key, or one with another.
+/// Other jobs begin beside it: with the same key, or one with another, which the flag `other`
+/// makes.
 class JobsBeside final : public InjectedFault {
  public:
-  JobsBeside(int same, bool other) : same_(same), other_(other) {}
+  JobsBeside(int same, std::string other) : same_(same), other_(std::move(other)) {}
   std::string Words() const override {
-    return absl::StrCat(same_, " more jobs with the same key", other_ ? ", one with another" : "");
+    return absl::StrCat(same_, " more jobs with the same key",
+                        other_.empty() ? "" : absl::StrCat(", one with ", other_));
   }
   void Prepare(Scene& scene, JobSetting&) override {
     for (int i = 0; i < same_; ++i) jobs_.push_back(scene.Start({}));
-    if (other_) jobs_.push_back(scene.Start({.flags = {"--order=rank"}}));
+    if (!other_.empty()) jobs_.push_back(scene.Start({.flags = {other_}}));
   }
   std::vector<Ended> OtherJobs() override {
     std::vector<Ended> ended;
@@ -95,7 +97,7 @@ class JobsBeside final : public InjectedFault {
  private:
   static constexpr double kLimitSeconds = 120;
   const int same_;
-  const bool other_;
+  const std::string other_;
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 
@@ -127,12 +129,16 @@ std::unique_ptr<InjectedFault> DrawSettingFault(absl::string_view kind, const Sc
       const auto& [name, value] = DrawOneOf(settings, random);
       return std::make_unique<OtherEnvironment>(rank, name, value);
     }
-    const std::vector<std::string> flags = {"order=rank", "policy=cache", "budget=0.2",
-                                            "program=adamw", "sizes=N=5;A=4;B=2"};
+    const std::vector<std::string> flags = {"order=rank",       "rounding=each", "nans=none",
+                                            "policy=cache",     "budget=0.2",    "program=adamw",
+                                            "sizes=N=5;A=4;B=2"};
     return std::make_unique<OtherFlag>(rank, DrawOneOf(flags, random));
   }
-  if (kind == "other_jobs")
-    return std::make_unique<JobsBeside>(1 + static_cast<int>(random() % 2), random() % 2 == 0);
+  if (kind == "other_jobs") {
+    const std::vector<std::string> others = {"", "--order=rank", "--rounding=each", "--nans=none"};
+    return std::make_unique<JobsBeside>(1 + static_cast<int>(random() % 2),
+                                        DrawOneOf(others, random));
+  }
   return nullptr;
 }
 
