@@ -286,7 +286,8 @@ VariantSet WithinMemory(const VariantSet& set, const ConfigSpace& space, const T
   for (const auto& [bytes, schedule] : made) {
     if (bytes > limit && !within.variants.empty()) break;
     std::vector<Config> configs = Configs(schedule, space);
-    if (admits) std::erase_if(configs, [&](const Config& c) { return !admits(schedule, c); });
+    if (admits)
+      std::erase_if(configs, [&, &of = schedule](const Config& c) { return !admits(of, c); });
     AddVariants(schedule, configs, within.variants);
   }
   if (!within.variants.empty()) within.baseline = 0;

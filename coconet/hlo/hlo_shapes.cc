@@ -14,8 +14,8 @@ namespace {
 
 using Operands = absl::Span<const HloValue>;
 
-absl::StatusOr<HloValue> Broadcast(const HloModule&, const HloInstruction& instruction,
-                                   Operands operands, HloArrays&) {
+absl::StatusOr<HloValue> HloBroadcast(const HloModule&, const HloInstruction& instruction,
+                                      Operands operands, HloArrays&) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> dims, IntegersOf(instruction, "dimensions"));
   if (operands.size() != 1 || static_cast<int>(dims.size()) != operands[0].rank())
     return WrongHlo(instruction, "want as many dimensions as the operand has");
@@ -37,8 +37,8 @@ absl::Status CheckElements(const HloInstruction& instruction, Operands operands)
   return absl::OkStatus();
 }
 
-absl::StatusOr<HloValue> Reshape(const HloModule&, const HloInstruction& instruction,
-                                 Operands operands, HloArrays& arrays) {
+absl::StatusOr<HloValue> HloReshape(const HloModule&, const HloInstruction& instruction,
+                                    Operands operands, HloArrays& arrays) {
   RETURN_IF_ERROR(CheckElements(instruction, operands));
   return arrays.Reshaped(operands[0], instruction.shape);
 }
@@ -74,8 +74,8 @@ absl::StatusOr<HloValue> Bitcast(const HloModule&, const HloInstruction& instruc
   return HloArrays::Transposed(shaped, back, to);
 }
 
-absl::StatusOr<HloValue> Transpose(const HloModule&, const HloInstruction& instruction,
-                                   Operands operands, HloArrays&) {
+absl::StatusOr<HloValue> HloTranspose(const HloModule&, const HloInstruction& instruction,
+                                      Operands operands, HloArrays&) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> order, IntegersOf(instruction, "dimensions"));
   if (operands.size() != 1 || static_cast<int>(order.size()) != operands[0].rank())
     return WrongHlo(instruction, "want each dimension once");
@@ -83,8 +83,8 @@ absl::StatusOr<HloValue> Transpose(const HloModule&, const HloInstruction& instr
   return HloArrays::Transposed(operands[0], order, Permuted(operands[0].shape, order));
 }
 
-absl::StatusOr<HloValue> Reverse(const HloModule&, const HloInstruction& instruction,
-                                 Operands operands, HloArrays& arrays) {
+absl::StatusOr<HloValue> HloReverse(const HloModule&, const HloInstruction& instruction,
+                                    Operands operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> dims, IntegersOf(instruction, "dimensions"));
   if (operands.size() != 1) return WrongHlo(instruction, "want one operand");
   RETURN_IF_ERROR(CheckDims(instruction, dims, operands[0].shape));
@@ -137,8 +137,8 @@ absl::StatusOr<HloValue> Pad(const HloModule&, const HloInstruction& instruction
   return Padded(instruction, operands[0], operands[1], paddings, arrays);
 }
 
-absl::StatusOr<HloValue> Iota(const HloModule&, const HloInstruction& instruction,
-                              Operands operands, HloArrays& arrays) {
+absl::StatusOr<HloValue> HloIota(const HloModule&, const HloInstruction& instruction,
+                                 Operands operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const int64_t dim, IntegerOf(instruction, "iota_dimension"));
   if (!operands.empty()) return WrongHlo(instruction, "want no operands");
   RETURN_IF_ERROR(CheckDims(instruction, {&dim, 1}, instruction.shape));
@@ -243,15 +243,15 @@ absl::StatusOr<HloValue> Padded(const HloInstruction& instruction, const HloValu
 }
 
 std::vector<HloRow> ShapesHlo() {
-  return {{"broadcast", Broadcast},
-          {"reshape", Reshape},
+  return {{"broadcast", HloBroadcast},
+          {"reshape", HloReshape},
           {"bitcast", Bitcast},
-          {"transpose", Transpose},
-          {"reverse", Reverse},
+          {"transpose", HloTranspose},
+          {"reverse", HloReverse},
           {"slice", Slice},
           {"pad", Pad},
           {"concatenate", Concatenate},
-          {"iota", Iota},
+          {"iota", HloIota},
           {"constant", Constant}};
 }
 
