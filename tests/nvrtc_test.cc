@@ -308,12 +308,7 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   for (const auto& [symbol, text] : kernels.kernels())
     multicast += absl::StrContains(text, "Multicast<");
   EXPECT_GT(multicast, 6);
-  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
-  ASSERT_TRUE(binaries.ok()) << binaries.status();
-  for (const std::string& path : *binaries) {
-    for (const KernelResources& kernel : ReadCubin(path))
-      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernels.kernels().at(kernel.kernel);
-  }
+  Compile(kernels);
 }
 
 constexpr absl::string_view kRows = R"(coconet 1
@@ -344,12 +339,7 @@ TEST_P(NvrtcArchitectureTest, CompilesRowsByIndex) {
         kernels.Add(Lower(schedules[i], config, 4).value());
     }
   }
-  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
-  ASSERT_TRUE(binaries.ok()) << binaries.status();
-  for (const std::string& path : *binaries) {
-    for (const KernelResources& kernel : ReadCubin(path))
-      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernels.kernels().at(kernel.kernel);
-  }
+  Compile(kernels);
 }
 
 constexpr absl::string_view kEpilogue = R"(coconet 1
