@@ -83,7 +83,9 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
       absl::Span<const int> variants, const std::function<bool()>& stop) override;
   bool compiles_ahead() const override { return rank_.topology().multiprocessors > 0; }
-  bool starts_warm() const override { return rank_.topology().multiprocessors == 0; }
+  bool starts_warm() const override {
+    return rank_.topology().multiprocessors == 0 && rank_.mesh().nodes == 1;
+  }
   absl::Status CompileAhead(absl::Span<const int> variants) override;
   Facts FactsOf(int variant) const override;
   absl::StatusOr<std::optional<Failure>> Load(int variant) override;

@@ -12,7 +12,8 @@ namespace coconet {
 namespace {
 
 constexpr double kWarmUpBelowUs = 10000;  // longer steps need no warm-up
-/// A first step that takes so many times the best's is a sample of the duel where steps are long.
+/// Where steps are long, a first step that takes so many times as long as one of the best is a
+/// sample of the duel.
 constexpr double kFarBehind = 2;
 constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;  // to find the number of steps per sample

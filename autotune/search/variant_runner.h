@@ -27,8 +27,8 @@ class VariantRunner {
   /// Whether compilers may run while variants are timed, and do not change their times: on GPUs.
   /// The kernels of hosts run on the cores that compilers need.
   virtual bool compiles_ahead() const { return false; }
-  /// Whether a first step takes as long as later ones: on hosts. On GPUs it loads code, and
-  /// libraries make connections.
+  /// Whether a first step takes as long as later ones: on the cores of one node. Elsewhere
+  /// libraries make connections in it, and GPUs load code.
   virtual bool starts_warm() const { return false; }
   /// Begins to compile variants that Compile will be asked for; ends what an earlier call has
   /// begun. Returns at once. Only with compiles_ahead.
