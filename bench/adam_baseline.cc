@@ -57,7 +57,7 @@ void AdamBaseline::Begin(int rank) {
   FillGradient(dtype, gradient_.as<void>(), n_, rank);
   FillWeights(dtype, weights_.as<void>(), n_);
   for (int64_t i = 0; IsMixed(form_) && i < n_; ++i) {
-    master_.as<float>()[i] = static_cast<float>(LoadElement(dtype, weights_.as<void>(), i));
+    master_.as<float>()[i] = static_cast<float>(LoadElement(dtype, weights_.as<void>(), i).real());
   }
   for (const Array* moment : {&m_, &v_}) std::fill_n(moment->as<float>(), n_, 0.0f);
   step_ = 0;

@@ -80,7 +80,7 @@ std::vector<std::vector<double>> SamplesOf(const Cell& cell,
   for (size_t t = 0; t < sizes.size(); ++t) {
     const int64_t stride = (sizes[t] / kMost) | 1;  // odd, so that it meets all lanes of a vector
     for (int64_t i = 0; i < sizes[t]; i += stride)
-      samples[t].push_back(LoadElement(cell.dtype, weights[t], i));
+      samples[t].push_back(LoadElement(cell.dtype, weights[t], i).real());
   }
   return samples;
 }

@@ -162,7 +162,9 @@ class Baseline {
     return absl::OkStatus();
   }
 
-  float At(int64_t i) const { return static_cast<float>(LoadElement(c_.dtype, y_.as<void>(), i)); }
+  float At(int64_t i) const {
+    return static_cast<float>(LoadElement(c_.dtype, y_.as<void>(), i).real());
+  }
   bool widens() const { return products_[0]->multiplies() != c_.dtype; }
 
  private:

@@ -119,7 +119,7 @@ std::string EpilogueBaseline::Form() const {
 std::vector<float> EpilogueBaseline::Result() const {
   std::vector<float> result(static_cast<size_t>(elements()));
   for (int64_t i = 0; i < elements(); ++i)
-    result[i] = static_cast<float>(LoadElement(size_.dtype, y_.as<void>(), i));
+    result[i] = static_cast<float>(LoadElement(size_.dtype, y_.as<void>(), i).real());
   return result;
 }
 

@@ -98,7 +98,7 @@ absl::Status Agree(DType dtype, const GemmSize& size, const void* ours, const vo
   const double most = static_cast<double>(size.k) *
                       (static_cast<double>(size.k) * 0x1p-23 + 2 * UnitRoundoff(dtype));
   for (int64_t i = 0; i < size.m * size.n; ++i) {
-    const double a = LoadElement(dtype, ours, i), b = LoadElement(dtype, theirs, i);
+    const double a = LoadElement(dtype, ours, i).real(), b = LoadElement(dtype, theirs, i).real();
     if (std::abs(a - b) <= most) continue;
     return absl::InternalError(
         absl::StrCat("products differ at ", i, ": ours ", a, ", oneDNN's ", b));

@@ -159,7 +159,7 @@ struct StepStreams {
     for (auto& w : weights) w = {};
     limit(s, kWhole);
     for (int r = 0; r < s.ranks; ++r) {
-      const double last =
+      const Number last =
           LoadElement(s.mixed ? DType::kF16 : DType::kF32, weights[r].data, kWhole - 1);
       EXPECT_EQ(last, r < stored ? 3 : 0) << "rank " << r << " of " << s.ranks;
     }

@@ -97,9 +97,7 @@ RankRows RowsOf(const MoeCase& c, const Routing& routing, int rank, int ranks) {
 std::vector<double> ResultOf(const MoeCase& c, const Routing& routing, const Numbers& numbers,
                              int ranks, int group, int64_t token) {
   const auto at = [&](absl::string_view name, int64_t index) {
-    char narrow[8];
-    StoreElement(c.dtype, narrow, 0, numbers(name, index, name == "x" ? group : 0));
-    return LoadElement(c.dtype, narrow, 0);
+    return Stored(c.dtype, numbers(name, index, name == "x" ? group : 0)).real();
   };
   std::vector<double> y(c.hidden);
   for (int64_t e = 0; e < c.experts; ++e) {

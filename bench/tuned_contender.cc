@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output
     RETURN_IF_ERROR(bound_.Read(output, type.dtype, values.data(), elements));
     std::vector<float> wide(static_cast<size_t>(elements));
     for (int64_t i = 0; i < elements; ++i)
-      wide[i] = static_cast<float>(LoadElement(type.dtype, values.data(), i));
+      wide[i] = static_cast<float>(LoadElement(type.dtype, values.data(), i).real());
     return wide;
   }
   return absl::NotFoundError(absl::StrCat("read ", output, ": no such output of ", g.name));

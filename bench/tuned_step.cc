@@ -65,7 +65,7 @@ absl::Status TunedStep::Begin(int rank) {
     if (cell_.dtype == DType::kF32) continue;
     std::vector<float> master(n);
     for (int64_t i = 0; i < n; ++i)
-      master[i] = static_cast<float>(LoadElement(cell_.dtype, weights, i));
+      master[i] = static_cast<float>(LoadElement(cell_.dtype, weights, i).real());
     RETURN_IF_ERROR(bound_->Write(NameOf("w", t), master.data(), n));
   }
   return absl::OkStatus();

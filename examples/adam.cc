@@ -32,10 +32,10 @@ absl::Status Train(Session& session) {
   ASSIGN_OR_RETURN(BoundProgram bound, adam.Bind({{"g", g}, {"p", p}}));
   ASSIGN_OR_RETURN(ScalarRef lr, bound.Scalar("lr"));
   ASSIGN_OR_RETURN(ScalarRef step, bound.Scalar("step"));
-  bound.Set(lr, 1e-3);
+  RETURN_IF_ERROR(bound.Set(lr, 1e-3));
   for (int t = 1; t <= 3; ++t) {
     for (float& x : g.span<float>()) x = session.rank() == 0 ? 1.0f : 3.0f;  // this rank's gradient
-    bound.Set(step, t);
+    RETURN_IF_ERROR(bound.Set(step, t));
     RETURN_IF_ERROR(bound.Run());
   }
   if (session.rank() == 0) {

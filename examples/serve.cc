@@ -32,7 +32,7 @@ absl::Status Serve(Session& session, int64_t n) {
   ASSIGN_OR_RETURN(const DeviceBuffer p, session.Allocate(DType::kF32, n));
   ASSIGN_OR_RETURN(BoundProgram bound, step.Bind({{"g", g}, {"p", p}}));
   ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
-  bound.Set(lr, 1);
+  RETURN_IF_ERROR(bound.Set(lr, 1));
   for (float& x : g.span<float>()) x = session.rank() == 0 ? 1.0f : 3.0f;  // this rank's gradient
   for (int i = 0; i < 2; ++i) RETURN_IF_ERROR(bound.Run());
   if (session.rank() == 0) {

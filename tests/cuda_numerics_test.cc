@@ -63,7 +63,7 @@ class CudaNumerics : public CudaSession {
           RETURN_IF_ERROR(bound.Write("g", dtype, data.data(), kElements));
           RETURN_IF_ERROR(bound.Run());
           RETURN_IF_ERROR(bound.Read("s", dtype, data.data(), kElements));
-          if (rank.rank() == 0) reduced = LoadElement(dtype, data.data(), 0);
+          if (rank.rank() == 0) reduced = LoadElement(dtype, data.data(), 0).real();
           return absl::OkStatus();
         }));
     return reduced;

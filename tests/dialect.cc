@@ -45,7 +45,7 @@ std::vector<DialectToolchain> Toolchains() {
   return toolchains;
 }
 
-Column::Column(DType dtype, const std::vector<double>& values)
+Column::Column(DType dtype, const std::vector<Number>& values)
     : dtype_(dtype), bytes_(values.size() * SizeOf(dtype)) {
   for (size_t i = 0; i < values.size(); ++i)
     StoreElement(dtype, bytes_.data(), static_cast<int64_t>(i), values[i]);

@@ -30,12 +30,12 @@ void PrintTo(const DialectToolchain& toolchain, std::ostream* out);
 /// Values of one type, as kernels see them.
 class Column {
  public:
-  Column(DType dtype, const std::vector<double>& values);  // rounded to `dtype`
-  Column(DType dtype, int64_t elements) : Column(dtype, std::vector<double>(elements)) {}
+  Column(DType dtype, const std::vector<Number>& values);  // as StoreElement stores them
+  Column(DType dtype, int64_t elements) : Column(dtype, std::vector<Number>(elements)) {}
 
   DType dtype() const { return dtype_; }
   int64_t size() const { return static_cast<int64_t>(bytes_.size() / SizeOf(dtype_)); }
-  double operator[](int64_t index) const { return LoadElement(dtype_, bytes_.data(), index); }
+  Number operator[](int64_t index) const { return LoadElement(dtype_, bytes_.data(), index); }
   void* data() { return bytes_.data(); }
   const void* data() const { return bytes_.data(); }
 

@@ -30,16 +30,20 @@ class DialectFunctionsTest : public testing::TestWithParam<DialectToolchain> {
   }
 };
 
-std::vector<double> Interesting(DType dtype) {
+std::vector<Number> Interesting(DType dtype) {
   if (!IsFloat(dtype)) {
-    std::vector<double> values = {0, 1, 2, 3, 7, 50, 100, 127};
-    for (double value : {-1.0, -2.0, -3.0, -7.0, -50.0, -128.0, 128.0, 200.0, 255.0, 46340.0,
-                         -32768.0, 65535.0, 65537.0, 2147483647.0, -2147483648.0, 4294967295.0}) {
-      if (value >= MinFinite(dtype) && value <= MaxFinite(dtype)) values.push_back(value);
+    std::vector<Number> values = {0, 1, 2, 3, 7, 50, 100, 127};
+    for (int64_t value : {-1, -2, -3, -7, -50, -128, 128, 200, 255, 46340, -32768, 65535, 65537}) {
+      if (Stored(dtype, value) == value) values.push_back(value);
+    }
+    for (const Number& value :
+         {Number(INT32_MAX), Number(INT32_MIN), Number(UINT32_MAX), Number((int64_t{1} << 53) + 1),
+          Number(INT64_MAX), Number(INT64_MIN), Number(UINT64_MAX)}) {
+      if (Stored(dtype, value) == value) values.push_back(value);
     }
     return values;
   }
-  std::vector<double> values = {0,         -0.0,       1,    -1,    0.5,  -0.5, 1.5,  2,    3,
+  std::vector<Number> values = {0,         -0.0,       1,    -1,    0.5,  -0.5, 1.5,  2,    3,
                                 -3,        7.25,       10,   -10,   100,  -100, 1e-3, 1e-8, 65504,
                                 kInfinity, -kInfinity, kNaN, 1e-30, 1e30, -20,  88,   -88};
   values.push_back(MinSubnormal(dtype));
@@ -62,10 +66,10 @@ struct Operands {
 /// All combinations of interesting values, repeated so that every one is seen by the packs and by
 /// the tail.
 Operands AllCombinations(const ElementwiseKernel& kernel) {
-  std::vector<std::vector<double>> columns(kernel.operands.size());
-  std::vector<std::vector<double>> choices;
+  std::vector<std::vector<Number>> columns(kernel.operands.size());
+  std::vector<std::vector<Number>> choices;
   for (DType dtype : kernel.operands)
-    choices.push_back(dtype == DType::kBool ? std::vector<double>{0, 1} : Interesting(dtype));
+    choices.push_back(dtype == DType::kBool ? std::vector<Number>{0, 1} : Interesting(dtype));
   size_t combinations = 1;
   for (const auto& c : choices) combinations *= c.size();
   for (size_t n = 0; n < combinations; ++n) {
@@ -85,22 +89,23 @@ Operands AllCombinations(const ElementwiseKernel& kernel) {
 }
 
 /// "" when `have` is a correct result of fn(args).
-std::string Wrong(Pw fn, DType dtype, const double* args, double have) {
+std::string Wrong(Pw fn, DType dtype, const Number* args, const Number& result) {
   const PwInfo& info = Info(fn);
-  const double want = EvalPointwise(fn, dtype, args);
-  double error = 0;
-  if (info.result == PwResult::kSame && IsFloat(dtype)) {
-    const bool narrow = UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
-    const double computed = UnitRoundoff(narrow ? DType::kF32 : dtype);
-    const double magnitude = info.magnitude == nullptr ? std::fabs(want) : info.magnitude(args);
-    error = magnitude * (info.ulps * computed + (narrow ? UnitRoundoff(dtype) : 0)) +
-            info.ulps * MinSubnormal(dtype);
-    if (std::isnan(want)) return std::isnan(have) ? "" : "want NaN";
-    // Beyond the largest number everything is infinite, at its edge perhaps.
-    if (std::fabs(want) > MaxFinite(dtype) && std::isinf(have) && (want > 0) == (have > 0))
-      return "";
-    if (!std::isfinite(error)) return std::isinf(have) ? "" : "want infinity";
-  }
+  const Number exact = EvalPointwise(fn, dtype, args);
+  if (info.result == PwResult::kBool || !IsFloat(dtype))
+    return result == exact ? "" : absl::StrCat("want ", NumberText(exact));
+  double reals[3];
+  for (int i = 0; i < info.arity; ++i) reals[i] = args[i].real();
+  const double want = exact.real(), have = result.real();
+  const bool narrow = UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
+  const double computed = UnitRoundoff(narrow ? DType::kF32 : dtype);
+  const double magnitude = info.magnitude == nullptr ? std::fabs(want) : info.magnitude(reals);
+  const double error = magnitude * (info.ulps * computed + (narrow ? UnitRoundoff(dtype) : 0)) +
+                       info.ulps * MinSubnormal(dtype);
+  if (std::isnan(want)) return std::isnan(have) ? "" : "want NaN";
+  // Beyond the largest number everything is infinite, at its edge perhaps.
+  if (std::fabs(want) > MaxFinite(dtype) && std::isinf(have) && (want > 0) == (have > 0)) return "";
+  if (!std::isfinite(error)) return std::isinf(have) ? "" : "want infinity";
   return std::fabs(have - want) <= error || have == want
              ? ""
              : absl::StrCat("want ", want, " +- ", error);
@@ -116,29 +121,27 @@ TEST_P(DialectFunctionsTest, ElementwiseFunctionsKeepTheirTablesBounds) {
     Column out(kernel.result, operands.columns[0].size());
     Module().Run(kernel, operands.pointers(), out);
     for (int64_t i = 0; i < out.size(); ++i) {
-      double args[3] = {};
+      Number args[3];
       for (size_t k = 0; k < operands.columns.size(); ++k) args[k] = operands.columns[k][i];
-      const double exact = Info(fn).eval(args);
-      if (!IsFloat(dtype) && std::isfinite(exact) && std::fabs(exact) > 0x1p53)
-        continue;  // beyond what a double holds
       const std::string wrong = Wrong(fn, dtype, args, out[i]);
-      ASSERT_EQ(wrong, "") << kernel.name << "(" << args[0] << ", " << args[1] << ", " << args[2]
-                           << ") = " << out[i];
+      ASSERT_EQ(wrong, "") << kernel.name << "(" << NumberText(args[0]) << ", "
+                           << NumberText(args[1]) << ", " << NumberText(args[2])
+                           << ") = " << NumberText(out[i]);
     }
   }
 }
 
 /// What an integer type cannot hold has no defined value.
-bool Holds(DType dtype, double value) {
+bool Holds(DType dtype, const Number& value) {
   if (IsFloat(dtype) || dtype == DType::kBool) return true;
-  return std::trunc(value) >= MinFinite(dtype) && std::trunc(value) <= MaxFinite(dtype) &&
-         std::fabs(value) <= 0x1p53;
+  const Number whole = value.is_integer() ? value : std::trunc(value.real());
+  return Stored(dtype, whole) == whole;
 }
 
 TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
   for (DType from : kAllDTypes) {
-    std::vector<double> values =
-        from == DType::kBool ? std::vector<double>{0, 1} : Interesting(from);
+    std::vector<Number> values =
+        from == DType::kBool ? std::vector<Number>{0, 1} : Interesting(from);
     while (values.size() % 16 != 15) values.push_back(values[values.size() / 2]);
     const Column in(from, values);
     for (DType to : kAllDTypes) {
@@ -146,13 +149,13 @@ TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
       Module().Run(CastKernel(from, to), {&in}, out);
       for (int64_t i = 0; i < in.size(); ++i) {
         if (!Holds(to, in[i])) continue;
-        const Column want(to, std::vector<double>{in[i]});
-        const Column through_f32(
-            to, std::vector<double>{static_cast<float>(in[i])});  // f16 and bf16 may round twice
-        const bool same = out[i] == want[0] || out[i] == through_f32[0] ||
-                          (std::isnan(out[i]) && std::isnan(want[0]));
-        ASSERT_TRUE(same) << Name(to) << " of " << Name(from) << " " << in[i] << ": want "
-                          << want[0] << ", have " << out[i];
+        const Number want = Stored(to, in[i]);
+        // f16 and bf16 may round twice.
+        const Number through_f32 = Stored(to, static_cast<float>(in[i].real()));
+        const bool same = out[i] == want || (IsFloat(to) && out[i] == through_f32) ||
+                          (out[i].is_nan() && want.is_nan());
+        ASSERT_TRUE(same) << Name(to) << " of " << Name(from) << " " << NumberText(in[i])
+                          << ": want " << NumberText(want) << ", have " << NumberText(out[i]);
       }
     }
   }
@@ -161,7 +164,7 @@ TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
 TEST_P(DialectFunctionsTest, BitCastsLikeTheReference) {
   for (DType from : kAllDTypes) {
     if (from == DType::kBool) continue;
-    std::vector<double> values = Interesting(from);
+    std::vector<Number> values = Interesting(from);
     while (values.size() % 16 != 15) values.push_back(values[values.size() / 2]);
     const Column in(from, values);
     for (DType to : kAllDTypes) {
@@ -169,11 +172,11 @@ TEST_P(DialectFunctionsTest, BitCastsLikeTheReference) {
       Column out(to, in.size());
       Module().Run(BitCastKernel(from, to), {&in}, out);
       for (int64_t i = 0; i < in.size(); ++i) {
-        if (std::isnan(in[i])) continue;  // with any bits
-        const double want = BitCastElement(from, to, in[i]);
-        ASSERT_TRUE(out[i] == want || (std::isnan(out[i]) && std::isnan(want)))
-            << Name(to) << " of " << Name(from) << " " << in[i] << ": want " << want << ", have "
-            << out[i];
+        if (in[i].is_nan()) continue;  // with any bits
+        const Number want = BitCastElement(from, to, in[i]);
+        ASSERT_TRUE(out[i] == want || (out[i].is_nan() && want.is_nan()))
+            << Name(to) << " of " << Name(from) << " " << NumberText(in[i]) << ": want "
+            << NumberText(want) << ", have " << NumberText(out[i]);
       }
     }
   }

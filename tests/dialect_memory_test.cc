@@ -236,7 +236,7 @@ TEST_P(DialectMemoryTest, BroadcastsByTheMap) {
       {{9, 23}, {23, 1}},
       {{2, 3, 2, 5}, {30, 0, 5, 1}},
   };
-  std::vector<double> numbers(1000);
+  std::vector<Number> numbers(1000);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i) + 0.5;
   const Column in(DType::kF32, numbers);
   for (const Map& map : maps) {

@@ -129,7 +129,7 @@ std::string RunRanks(HostKernel kernel, DType dtype, int64_t n, int steps, uint6
         for (int64_t i = 0; i < n && wrong[rank].empty(); ++i) {
           if (mine.out[i] == Want(step, i)) continue;
           wrong[rank] = absl::StrCat("step ", step, " on rank ", rank, ", element ", i, ": want ",
-                                     Want(step, i), ", have ", mine.out[i]);
+                                     Want(step, i), ", have ", NumberText(mine.out[i]));
         }
       }
     });

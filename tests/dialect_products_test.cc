@@ -69,7 +69,7 @@ struct Matrix {
   int at(int64_t i, int64_t j) const { return elements[i * columns + j]; }
   Column Stored(DType dtype, bool transposed, int64_t gap) const {
     const int64_t outer = transposed ? columns : rows, inner = transposed ? rows : columns;
-    std::vector<double> values(outer * (inner + gap), 77);  // 77: is not to be read
+    std::vector<Number> values(outer * (inner + gap), 77);  // 77: is not to be read
     for (int64_t i = 0; i < outer; ++i) {
       for (int64_t j = 0; j < inner; ++j)
         values[i * (inner + gap) + j] = transposed ? at(j, i) : at(i, j);
@@ -119,7 +119,7 @@ class DialectProductsTest : public testing::TestWithParam<DialectToolchain> {
     const Column a = expected.a.Stored(form.dtype, form.transpose_a, kGap),
                  b = expected.b.Stored(form.dtype, form.transpose_b, kGap),
                  rounded = expected.c.Stored(form.dtype, false, kGap);
-    Column c(form.dtype, std::vector<double>(rounded.size(), 77));
+    Column c(form.dtype, std::vector<Number>(rounded.size(), 77));
     const std::vector<Word> words = {
         reinterpret_cast<Word>(a.data()),
         reinterpret_cast<Word>(b.data()),

@@ -20,8 +20,8 @@ bool AreReplicas(DType dtype, const std::string& a, const std::string& b) {
   if (a == b) return true;
   if (a.size() != b.size() || !IsFloat(dtype)) return false;
   for (size_t i = 0; i < a.size() / SizeOf(dtype); ++i) {
-    const double x = LoadElement(dtype, a.data(), static_cast<int64_t>(i)),
-                 y = LoadElement(dtype, b.data(), static_cast<int64_t>(i));
+    const double x = LoadElement(dtype, a.data(), static_cast<int64_t>(i)).real(),
+                 y = LoadElement(dtype, b.data(), static_cast<int64_t>(i)).real();
     if (Distance(x, y) != 0 || (x == y && std::signbit(x) != std::signbit(y))) return false;
   }
   return true;
@@ -48,7 +48,7 @@ absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> re
   return judge;
 }
 
-double Judge::Stored::At(int rank, int64_t index) const {
+Number Judge::Stored::At(int rank, int64_t index) const {
   const TensorType& type = placements[0].type();
   if (type.layout.sliced()) {
     const int owner = FirstOf(rank) + placements[0].OwnerOf(index);
@@ -134,11 +134,12 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
         tally.undetermined += is_ordinary_;
         continue;
       }
-      const double value = have.At(rank, indices[i]);
+      const Number value = have.At(rank, indices[i]);
       if (Distance(value, want.value[i]) <= want.error[i]) continue;
       return absl::InternalError(
           absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ", rank,
-                       ": want ", want.value[i], " +- ", want.error[i], ", have ", value));
+                       ": want ", ShortText(want.value[i]), " +- ", want.error[i], ", have ",
+                       ShortText(value)));
     }
   }
   return absl::OkStatus();

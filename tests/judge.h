@@ -42,7 +42,7 @@ class Judge {
   struct Stored {
     std::vector<Placement> placements;  // by rank of the world
     std::vector<std::string> parts;
-    double At(int rank, int64_t index) const;
+    Number At(int rank, int64_t index) const;
     int FirstOf(int rank) const { return rank - rank % stage_size; }
     int stage_size = 1;
   };

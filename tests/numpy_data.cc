@@ -24,8 +24,8 @@ class Draws {
     return std::sqrt(-2 * std::log(Uniform())) * std::cos(2 * M_PI * Uniform());  // Box-Muller
   }
   double Signed(double value) { return OneIn(2) ? -value : value; }
-  template <size_t N>
-  double Of(const double (&values)[N]) {
+  template <class T, size_t N>
+  T Of(const T (&values)[N]) {
     return values[Word() % N];
   }
 
@@ -33,13 +33,6 @@ class Draws {
   uint64_t seed_;
   uint64_t drawn_ = 0;
 };
-
-/// The value that is stored.
-double Stored(DType dtype, double value) {
-  alignas(8) char held[8];
-  StoreElement(dtype, held, 0, value);
-  return LoadElement(dtype, held, 0);
-}
 
 double Natural(DType dtype, Draws& draws) {
   if (dtype == DType::kBool) return draws.OneIn(2);
@@ -65,18 +58,19 @@ double Huge(DType dtype, Draws& draws) {
 }
 
 /// `sign`: of huge numbers, one for a tensor, so that sums of few are decided in any order.
-double Special(DType dtype, double sign, Draws& draws) {
+Number Special(DType dtype, double sign, Draws& draws) {
+  if (!IsFloat(dtype)) {
+    const Number any = Wrapped(dtype, draws.Word());
+    return draws.Of<Number>({0, 1, Stored(dtype, -1), Least(dtype), Greatest(dtype), any});
+  }
   const double most = MaxFinite(dtype);
-  if (dtype == DType::kI64) return draws.Of({0.0, -1.0, 0x1p52, -0x1p52, -0x1p63});
-  if (dtype == DType::kU64) return draws.Of({0.0, 1.0, 0x1p52, 0x1p63});
-  if (!IsFloat(dtype)) return draws.Of({0.0, 1.0, MinFinite(dtype), most});
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double tiny = Tiny(dtype, draws);
   const double huge = sign * (draws.OneIn(4) ? most : Huge(dtype, draws));
   return draws.Of({std::nan(""), kInf, -kInf, 0.0, -0.0, tiny, tiny, huge});
 }
 
-double Value(NumpyDataKind kind, DType dtype, int step, double sign, Draws& draws) {
+Number Value(NumpyDataKind kind, DType dtype, int step, double sign, Draws& draws) {
   switch (kind) {
     case NumpyDataKind::kNatural:
       return Natural(dtype, draws);
@@ -106,7 +100,7 @@ absl::string_view Name(NumpyDataKind kind) {
 }
 
 StepData DataFor(NumpyDataKind kind, uint64_t seed) {
-  return [=](const std::string& name, DType dtype, int step, int rank, int64_t index) -> double {
+  return [=](const std::string& name, DType dtype, int step, int rank, int64_t index) -> Number {
     uint64_t mixed = Mix(seed, static_cast<uint64_t>(kind));
     for (char c : name) mixed = Mix(mixed, static_cast<unsigned char>(c));
     mixed = Mix(mixed, static_cast<uint64_t>(step));
@@ -120,8 +114,8 @@ StepData DataFor(NumpyDataKind kind, uint64_t seed) {
     if (base == "seed") return std::floor(draws.Between(-0x1p40, 0x1p40));
     if (base == "index") return std::floor(draws.Between(-3, 41));
     if (base == "token" || base == "count") return std::floor(draws.Between(-2, 12));
-    const double value = Value(kind, dtype, step, sign, draws);
-    return Stored(dtype, base == "v" ? std::fabs(value) : value);
+    const Number value = Value(kind, dtype, step, sign, draws);
+    return Stored(dtype, base == "v" ? std::fabs(value.real()) : value);
   };
 }
 

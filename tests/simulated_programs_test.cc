@@ -100,9 +100,9 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
         const double value = have.at(result)[rank][i];
         ++tally.elements;
         tally.undetermined += std::isinf(want.error[i]) && !HasSpecialValues(setting.seed, 0);
-        if (Within(value, want.value[i], want.error[i])) continue;
+        if (Within(value, want.value[i].real(), want.error[i])) continue;
         return absl::InternalError(absl::StrCat(
-            result, "[", i, "] on rank ", rank, ": want ", want.value[i], " +- ", want.error[i],
+            result, "[", i, "] on rank ", rank, ": want ", ShortText(want.value[i]), " +- ", want.error[i],
             ", have ", value, "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace())));
       }
     }

@@ -46,7 +46,7 @@ bool HasSpecialValues(uint64_t seed, int step) {
   return Mix(seed, static_cast<uint64_t>(step)) % kSpecialSteps == 0;
 }
 
-double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
+Number TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
                  int64_t index) {
   const std::string base = name.substr(0, name.find('.'));  // of tensors of a list, too
   if (base == "step") return step + 1;
@@ -67,9 +67,7 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
     value *= 9;
   if (const uint64_t draw = Mix(bits, seed); may_be_special && draw % kSpecialElements == 0)
     value = SpecialValue(dtype, draw / kSpecialElements);
-  alignas(8) char held[8];
-  StoreElement(dtype, held, 0, value);
-  return LoadElement(dtype, held, 0);
+  return Stored(dtype, value);
 }
 
 StepData UsualData(uint64_t seed) {

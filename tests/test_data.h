@@ -13,7 +13,7 @@ namespace coconet {
 /// second moments, in [1/16, 1]; `step` counts from 1; `wild`, an i32, is what no index, offset or
 /// count should be, every other time. In one step of four, one element in 24 of
 /// the others is special: NaN, infinite, zero or the least subnormal number, of either sign.
-double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
+Number TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
                  int64_t index);
 
 /// Whether TestValue has special values in this step.
@@ -22,7 +22,7 @@ bool HasSpecialValues(uint64_t seed, int step);
 /// Where a test's inputs and first states come from: a pure function like TestValue, of one seed.
 /// The value must be representable in `dtype`.
 using StepData =
-    std::function<double(const std::string& name, DType dtype, int step, int rank, int64_t index)>;
+    std::function<Number(const std::string& name, DType dtype, int step, int rank, int64_t index)>;
 /// TestValue.
 StepData UsualData(uint64_t seed);
 

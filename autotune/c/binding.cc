@@ -42,15 +42,29 @@ absl::StatusOr<int> NumberOf(const coconet_binding& binding, absl::string_view n
                                           names.empty() ? "none" : absl::StrJoin(names, ", ")));
 }
 
-absl::Status SetScalar(coconet_binding& binding, int number, double value) {
+absl::Status SetScalar(coconet_binding& binding, int number, const Number& value) {
   RETURN_IF_ERROR(binding.bound.Check("coconet_set"));
   const auto scalars = static_cast<int>(binding.scalars.size());
   if (number < 0 || number >= scalars) {
     return absl::OutOfRangeError(absl::StrCat("coconet_set: want the number of a scalar, below ",
                                               scalars, ", have ", number));
   }
-  binding.bound.Set(binding.scalars[number], value);
-  return absl::OkStatus();
+  return WithContext(binding.bound.Set(binding.scalars[number], value), "coconet_set");
+}
+
+int SetNumber(coconet_binding* binding, int number, const Number& value) {
+  return AtBorder([&]() -> absl::Status {
+    RETURN_IF_NULL(coconet_set, binding);
+    return SetScalar(*binding, number, value);
+  });
+}
+
+int SetNamed(coconet_binding* binding, const char* name, const Number& value) {
+  return AtBorder([&]() -> absl::Status {
+    RETURN_IF_NULL(coconet_set_named, binding);
+    ASSIGN_OR_RETURN(const int number, NumberOf(*binding, TextOf(name)));
+    return WithContext(SetScalar(*binding, number, value), TextOf(name));
+  });
 }
 
 }  // namespace
@@ -86,18 +100,23 @@ int coconet_scalar(const coconet_binding* binding, const char* name, int* number
 }
 
 int coconet_set(coconet_binding* binding, int number, double value) {
-  return AtBorder([&]() -> absl::Status {
-    RETURN_IF_NULL(coconet_set, binding);
-    return SetScalar(*binding, number, value);
-  });
+  return SetNumber(binding, number, value);
+}
+int coconet_set_i64(coconet_binding* binding, int number, int64_t value) {
+  return SetNumber(binding, number, value);
+}
+int coconet_set_u64(coconet_binding* binding, int number, uint64_t value) {
+  return SetNumber(binding, number, value);
 }
 
 int coconet_set_named(coconet_binding* binding, const char* name, double value) {
-  return AtBorder([&]() -> absl::Status {
-    RETURN_IF_NULL(coconet_set_named, binding);
-    ASSIGN_OR_RETURN(const int number, NumberOf(*binding, TextOf(name)));
-    return SetScalar(*binding, number, value);
-  });
+  return SetNamed(binding, name, value);
+}
+int coconet_set_named_i64(coconet_binding* binding, const char* name, int64_t value) {
+  return SetNamed(binding, name, value);
+}
+int coconet_set_named_u64(coconet_binding* binding, const char* name, uint64_t value) {
+  return SetNamed(binding, name, value);
 }
 
 int coconet_run(coconet_binding* binding) {

@@ -122,7 +122,7 @@ absl::StatusOr<double> TimeSteps(const TunedProgram& tuned) {
     const auto* input = std::get_if<Input>(&node.op);
     if (input == nullptr || !input->type.shape.empty()) continue;
     ASSIGN_OR_RETURN(const ScalarRef scalar, bound.Scalar(input->name));
-    bound.Set(scalar, 1);
+    RETURN_IF_ERROR(bound.Set(scalar, 1));
   }
   const int batch = static_cast<int>(
       std::clamp(1000 / std::max(tuned.record().best.timing.median_us, 1e-3), 1.0, 1e5));

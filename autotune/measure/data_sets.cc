@@ -65,6 +65,7 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
       {DataKind::kOrdinary, 1}, {DataKind::kSpecial, 2}, {DataKind::kSmall, 3},
       {DataKind::kLoneNaN, 4},  {DataKind::kZeros, 5},   {DataKind::kLoneInfinity, 6},
       {DataKind::kWide, 7},     {DataKind::kWide, 8},    {DataKind::kOtherZeros, 5},
+      {DataKind::kExact, 9},
   };
   DataSets sets;
   for (const auto& [kind, number] : kKinds) {
@@ -100,7 +101,7 @@ absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t 
   const Graph expanded = Expand(program);
   std::optional<DataSets> best;
   double best_share = -1;
-  for (const DataKind kind : {DataKind::kOrdinary, DataKind::kSmall}) {
+  for (const DataKind kind : {DataKind::kOrdinary, DataKind::kSmall, DataKind::kExact}) {
     absl::StatusOr<Reference> reference =
         Reference::Create(expanded, rank.mesh(), rank.rank(), seed, kind, numerics);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));

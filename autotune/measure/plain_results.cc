@@ -85,7 +85,7 @@ std::vector<int64_t> PositionsOf(std::vector<Suspect> suspects) {
 /// Takes elements out of memory that the host addresses, or by the kernel out of a GPU's.
 Reference::Take From(DType dtype, const void* storage, const StorageOfShare& share) {
   return [=](absl::Span<const int64_t> positions) {
-    std::vector<double> values;
+    std::vector<Number> values;
     for (const int64_t position : positions)
       values.push_back(LoadElement(dtype, storage, share.At(position)));
     return values;

@@ -15,9 +15,9 @@ TEST(Poison, IsNaNsAndOnes) {
     std::vector<char> memory(1 << 12);
     Poison(dtype, 0, absl::MakeSpan(memory));
     for (int64_t i : {0, 1, 77, 500}) {
-      const double value = LoadElement(dtype, memory.data(), i);
+      const Number value = LoadElement(dtype, memory.data(), i);
       if (IsFloat(dtype))
-        EXPECT_TRUE(std::isnan(value)) << Name(dtype);
+        EXPECT_TRUE(value.is_nan()) << Name(dtype);
       else
         EXPECT_EQ(value, 1) << Name(dtype);
     }

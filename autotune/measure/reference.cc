@@ -72,7 +72,7 @@ std::vector<std::string> SummingResults(const Graph& g) {
 
 }  // namespace
 
-double Excess(double have, double want, double error) {
+double Excess(const Number& have, const Number& want, double error) {
   const double off = Distance(have, want);
   if (std::isinf(error) || off == 0) return 0;
   return error > 0 && std::isfinite(off) ? off / error : kUndetermined;
@@ -106,7 +106,7 @@ Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, i
       *interpreter_,
       ElementSource::OfMany(
           [data = data_.get()](const std::string& name, int r, absl::Span<const int64_t> indices,
-                               double* out) { data->Read(name, r, indices, out); }));
+                               Number* out) { data->Read(name, r, indices, out); }));
 }
 
 void Reference::StopWhen(std::function<bool()> stop) {
@@ -181,18 +181,19 @@ absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window
     all.resize(window.expected.value.size());
     std::iota(all.begin(), all.end(), 0);
   }
-  ASSIGN_OR_RETURN(const std::vector<double> have,
+  ASSIGN_OR_RETURN(const std::vector<Number> have,
                    take(window.positions.empty() ? all : window.positions));
   return Compare(tensor, window, [&](size_t i) { return have[i]; });
 }
 
 absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window,
-                                const std::function<double(size_t)>& have) const {
+                                const std::function<Number(size_t)>& have) const {
   const Expected& want = window.expected;
-  double worst = 1, worst_have = 0;
+  double worst = 1;
+  Number worst_have;
   size_t worst_at = 0, wrong = 0;
   for (size_t i = 0; i < want.value.size(); ++i) {
-    const double value = have(i);
+    const Number value = have(i);
     const double excess = Excess(value, want.value[i], want.error[i]);
     if (excess <= 1) continue;
     if (++wrong == 1 || excess > worst) {
@@ -203,9 +204,9 @@ absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window
   }
   if (wrong == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s[%d]: want %.9g +- %.3g, have %.9g (%d of %d elements are wrong)", tensor.name,
-      ShareOf(tensor.type).Global(window.At(worst_at)), want.value[worst_at], want.error[worst_at],
-      worst_have, wrong, want.value.size()));
+      "%s[%d]: want %s +- %.3g, have %s (%d of %d elements are wrong)", tensor.name,
+      ShareOf(tensor.type).Global(window.At(worst_at)), ShortText(want.value[worst_at]), want.error[worst_at],
+      ShortText(worst_have), wrong, want.value.size()));
 }
 
 absl::StatusOr<double> Reference::UsualBound(const PlacedTensor& tensor) {

@@ -21,7 +21,7 @@
 namespace coconet {
 
 /// How far a value is off, in units of what it may be off; above 1 it is wrong.
-double Excess(double have, double want, double error);
+double Excess(const Number& have, const Number& want, double error);
 
 /// A program's results on TestData by the interpreter, for the elements that one rank checks; each
 /// is computed once however many variants are checked. The ranks divide the work: a rank checks
@@ -64,7 +64,7 @@ class Reference {
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
   /// The same for storage that the host cannot address: `take` returns the elements at these
   /// positions of the share, one after the other.
-  using Take = std::function<absl::StatusOr<std::vector<double>>(absl::Span<const int64_t>)>;
+  using Take = std::function<absl::StatusOr<std::vector<Number>>(absl::Span<const int64_t>)>;
   absl::Status Check(const PlacedTensor& tensor, const Take& take);
   /// The same for the elements at these positions of the share, whatever Check looks at.
   absl::Status CheckAt(const PlacedTensor& tensor, std::vector<int64_t> positions,
@@ -96,7 +96,7 @@ class Reference {
                                   std::vector<int64_t> positions);
   /// `have`: by index in the window.
   absl::Status Compare(const PlacedTensor& tensor, const Window& window,
-                       const std::function<double(size_t)>& have) const;
+                       const std::function<Number(size_t)>& have) const;
   absl::Status Compare(const PlacedTensor& tensor, const Window& window, const Take& take) const;
 
   // On the heap, since the evaluator points to them.

@@ -249,14 +249,14 @@ absl::Status ResultKernels::Gather(const Memory& memory, DType dtype,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<double>> ResultKernels::Values(const Memory& memory, DType dtype,
+absl::StatusOr<std::vector<Number>> ResultKernels::Values(const Memory& memory, DType dtype,
                                                           const StorageOfShare& share,
                                                           absl::Span<const int64_t> positions) {
   std::vector<int64_t> places;
   for (const int64_t position : positions) places.push_back(share.At(position));
   std::vector<char> elements(places.size() * SizeOf(dtype));
   RETURN_IF_ERROR(Gather(memory, dtype, places, elements.data()));
-  std::vector<double> values;
+  std::vector<Number> values;
   for (size_t i = 0; i < places.size(); ++i)
     values.push_back(LoadElement(dtype, elements.data(), static_cast<int64_t>(i)));
   return values;

@@ -36,7 +36,7 @@ class ResultKernels {
   absl::Status Gather(const Memory& memory, DType dtype, absl::Span<const int64_t> places,
                       char* to);
   /// The elements at these positions of a share, one after the other.
-  absl::StatusOr<std::vector<double>> Values(const Memory& memory, DType dtype,
+  absl::StatusOr<std::vector<Number>> Values(const Memory& memory, DType dtype,
                                              const StorageOfShare& share,
                                              absl::Span<const int64_t> positions);
   /// Copies a share, by position, to memory beside it. ResourceExhausted where it does not fit in

@@ -166,7 +166,13 @@ double Wide(DType dtype, double ordinary, uint64_t tensor, uint64_t random) {
   return is_narrow ? ordinary : std::ldexp(ordinary, static_cast<int>(random % 12));
 }
 
-double Special(DType dtype, bool is_signed, Nans nans, uint64_t random) {
+/// Of what is signed 0, 1 or 2, with a sign; else 0.5, 1 or 2, which may be a divisor.
+double Exact(bool is_signed, uint64_t random) {
+  constexpr double kSigned[] = {0, 0, 1, 1, 2, -1, -1, -2}, kPositive[] = {0.5, 1, 1, 2};
+  return is_signed ? kSigned[random % 8] : kPositive[random % 4];
+}
+
+Number Special(DType dtype, bool is_signed, Nans nans, uint64_t random) {
   const double sign = is_signed && random % 2 == 0 ? -1 : 1;
   random /= 2;
   if (IsFloat(dtype)) {
@@ -176,9 +182,9 @@ double Special(DType dtype, bool is_signed, Nans nans, uint64_t random) {
     const size_t first = nans == Nans::kNone ? 1 : 0;
     return std::copysign(kinds[first + random % (std::size(kinds) - first)], sign);
   }
-  if (dtype == DType::kBool || random % 2 == 0) return 0;
-  // Doubles do not hold the greatest i64.
-  return sign * (SizeOf(dtype) == 8 ? std::ldexp(1, 53) : MaxFinite(dtype));
+  if (dtype == DType::kBool) return 0;
+  const Number kinds[] = {0, Greatest(dtype), Least(dtype), Wrapped(dtype, Mix(random))};
+  return kinds[random % std::size(kinds)];
 }
 
 }  // namespace
@@ -200,6 +206,8 @@ absl::string_view Name(DataKind kind) {
     case DataKind::kZeros:
     case DataKind::kOtherZeros:
       return "partly zero";
+    case DataKind::kExact:
+      return "exact";
     case DataKind::kInUse:
       return "in use";
   }
@@ -365,7 +373,7 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
       s.lone >= begin && s.lone < begin + count && (!s.local || rank % stage_size_ == s.lone_rank);
   const auto each = [&](auto value_of) {
     for (int64_t i = 0; i < count; ++i)
-      StoreElement(s.dtype, elements, i, value_of(LoadElement(s.dtype, elements, i), i));
+      StoreElement(s.dtype, elements, i, value_of(LoadElement(s.dtype, elements, i).real(), i));
   };
   const auto random = [&](int64_t i) { return Mix(~seed + static_cast<uint64_t>(begin + i)); };
   switch (kind_) {
@@ -379,10 +387,14 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
       // A scalar of 0 would hide all that it is a factor of.
       return each(
           [&](double x, int64_t i) { return Wide(s.dtype, x, s.seed, s.scalar ? 1 : random(i)); });
+    case DataKind::kExact:
+      if (IsFloat(s.dtype))
+        each([&](double, int64_t i) { return Exact(s.is_signed && !s.scalar, random(i)); });
+      return;
     case DataKind::kSpecial:
       return each([&](double x, int64_t i) {
         const uint64_t draw = random(i);
-        return s.scalar || draw % 16 != 0 ? x : Special(s.dtype, s.is_signed, nans_, draw / 16);
+        return s.scalar || draw % 16 != 0 ? Number(x) : Special(s.dtype, s.is_signed, nans_, draw / 16);
       });
     case DataKind::kLoneInfinity:
       if (has_lone)
@@ -399,14 +411,14 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
   }
 }
 
-double TestData::At(const std::string& tensor, int rank, int64_t index) const {
-  double element = 0;
+Number TestData::At(const std::string& tensor, int rank, int64_t index) const {
+  Number element;
   Read(tensor, rank, {&index, 1}, &element);
   return element;
 }
 
 void TestData::Read(const std::string& tensor, int rank, absl::Span<const int64_t> indices,
-                    double* out) const {
+                    Number* out) const {
   const Stream& stream = StreamOf(tensor);
   std::array<uint64_t, 256> run;  // elements with consecutive indices
   for (size_t i = 0; i < indices.size();) {

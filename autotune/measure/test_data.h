@@ -35,6 +35,9 @@ enum class DataKind : uint8_t {
   kZeros,
   /// The same with the others.
   kOtherZeros,
+  /// Floats that are small integers and powers of two, on which sums and products are exact: so
+  /// choices that follow from them, as of the greatest, are certain, and ties come often.
+  kExact,
   /// Ordinary, but all indices are rows of the table, all rows that are counted are in use, and
   /// bags have equally many indices: what a timed step should do.
   kInUse,
@@ -68,10 +71,10 @@ class TestData {
 
   /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
   /// input or state.
-  double At(const std::string& tensor, int rank, int64_t index) const;
+  Number At(const std::string& tensor, int rank, int64_t index) const;
   /// Elements `indices`, in that order.
   void Read(const std::string& tensor, int rank, absl::Span<const int64_t> indices,
-            double* out) const;
+            Number* out) const;
 
   /// Writes the elements of `tensor` that `rank` holds (part = PartOf(...)) to its storage; leaves
   /// padding alone.

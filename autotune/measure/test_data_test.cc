@@ -37,7 +37,7 @@ TEST(TestData, IsOneFunctionHoweverItIsCut) {
       const Part part = PartOf({dtype, {kN}, Layout::Sliced(0)}, 3, rank);
       const std::vector<char> slice = Filled(data, dtype, "m", rank, Layout::Sliced(0), 3);
       for (int64_t i = 0; i < part.elements(); ++i) {
-        const double value = LoadElement(dtype, slice.data(), part.Stored(i));
+        const Number value = LoadElement(dtype, slice.data(), part.Stored(i));
         ASSERT_EQ(value, LoadElement(dtype, whole.data(), part.Global(i)))
             << Name(dtype) << " " << i;
         ASSERT_EQ(value, data.At("m", rank, part.Global(i)));
@@ -56,14 +56,14 @@ TEST(TestData, IndicesAreMostlyRowsOfTheTable) {
     g.Add(Gather{1}, {table, g.Add(Reshape{{kN / 2, 2}}, {i})});
     g.Add(Output{"y"}, {other});
     const TestData data(g, 3, 8);
-    std::set<double> seen;
+    std::set<int64_t> seen;
     int below = 0, above = 0;
     for (int64_t at = 0; at < kN; ++at) {
-      const double row = data.At("i", 1, at);
+      const auto row = static_cast<int64_t>(data.At("i", 1, at).integer());
       below += row < 0;
       above += row >= rows;
       if (row >= 0 && row < rows) seen.insert(row);
-      ASSERT_LE(std::abs(data.At("other", 1, at)), 8);
+      ASSERT_LE(std::abs(data.At("other", 1, at).real()), 8);
     }
     EXPECT_GT(below, kN / 64);
     EXPECT_GT(above, kN / 64);
@@ -78,8 +78,9 @@ TEST(TestData, InUseTakesRowsOnly) {
   const NodeId i = g.Add(Input{"i", {DType::kI32, {kN}, Layout::Local()}});
   g.Add(Output{"y"}, {g.Add(Gather{0}, {table, i})});
   const TestData data(g, 3, 8, DataKind::kInUse);
-  std::set<double> seen;
-  for (int64_t at = 0; at < kN; ++at) seen.insert(data.At("i", 1, at));
+  std::set<int64_t> seen;
+  for (int64_t at = 0; at < kN; ++at)
+    seen.insert(static_cast<int64_t>(data.At("i", 1, at).integer()));
   EXPECT_EQ(seen.size(), 50u);
   EXPECT_EQ(*seen.begin(), 0);
   EXPECT_EQ(*seen.rbegin(), 49);
@@ -100,7 +101,7 @@ TEST(TestData, ProductsAreAboutOne) {
       for (int64_t j = 0; j < 30; ++j) {
         double y = 0;
         for (int64_t k = 0; k < kTerms; ++k)
-          y += data.At("x", 1, k * 20 + i) * data.At("w", 1, j * kTerms + k);
+          y += data.At("x", 1, k * 20 + i).real() * data.At("w", 1, j * kTerms + k).real();
         sum += y * y;
       }
     }
@@ -115,7 +116,7 @@ TEST(TestData, IsWellConditioned) {
     int negative = 0;
     std::set<double> values;
     for (int64_t i = 0; i < kN; ++i) {
-      const double g = data.At("g", 1, i), m = data.At("m", 1, i);
+      const double g = data.At("g", 1, i).real(), m = data.At("m", 1, i).real();
       values.insert(g);
       negative += g < 0;
       if (dtype == DType::kBool) continue;
@@ -132,10 +133,10 @@ TEST(TestData, IsWellConditioned) {
 
 TEST(TestData, ScalarsThatCountAreSmallIntegers) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const double step = TestData(ProgramOf(DType::kF64), seed, 1).At("s", 0, 0);
+    const double step = TestData(ProgramOf(DType::kF64), seed, 1).At("s", 0, 0).real();
     EXPECT_EQ(step, std::floor(step));
     EXPECT_TRUE(step >= 1 && step <= 8) << step;
-    const double rate = TestData(ProgramOf(DType::kF32), seed, 1).At("s", 0, 0);
+    const double rate = TestData(ProgramOf(DType::kF32), seed, 1).At("s", 0, 0).real();
     EXPECT_TRUE(rate >= 0.5 && rate < 2) << rate;
   }
 }
@@ -146,7 +147,7 @@ TEST(TestData, DiffersByRankTensorAndSeed) {
   int same_rank = 0, same_tensor = 0, same_seed = 0, same_shifted = 0;
   for (int64_t i = 0; i + 4096 < kN; ++i) {
     same_rank += data.At("g", 0, i) == data.At("g", 1, i);
-    same_tensor += std::abs(data.At("g", 0, i)) == data.At("m", 0, i);
+    same_tensor += std::abs(data.At("g", 0, i).real()) == data.At("m", 0, i);
     same_seed += data.At("g", 0, i) == other.At("g", 0, i);
     same_shifted += data.At("g", 0, i) == data.At("g", 0, i + 4096);
   }
@@ -173,8 +174,8 @@ TEST(TestData, OperandsOfProductsHaveSignsOfTheirOwn) {
   const TestData data(g, 3, 8);
   int positive = 0, same_as_block_before = 0;
   for (int64_t i = 0; i < 4096; ++i) {
-    positive += data.At("a", 0, i) * data.At("b", 0, i) > 0;
-    same_as_block_before += data.At("a", 0, i) * data.At("a", 0, i + 4096) > 0;
+    positive += data.At("a", 0, i).real() * data.At("b", 0, i).real() > 0;
+    same_as_block_before += data.At("a", 0, i).real() * data.At("a", 0, i + 4096).real() > 0;
   }
   EXPECT_NEAR(positive, 2048, 256);
   EXPECT_NEAR(same_as_block_before, 2048, 256);
@@ -187,7 +188,7 @@ TEST(TestData, KindsAreWhatTheySay) {
       const TestData data(g, 3, 8, kind);
       std::map<std::string, int> found;
       for (int64_t i = 0; i < kN; ++i) {
-        const double x = data.At(tensor, 1, i);
+        const double x = data.At(tensor, 1, i).real();
         ++found[std::isnan(x)                                  ? "nan"
                 : std::isinf(x)                                ? "inf"
                 : x == 0                                       ? "zero"
@@ -213,13 +214,30 @@ TEST(TestData, KindsAreWhatTheySay) {
   }
 }
 
+TEST(TestData, SpecialIntegersAreTheLimitsAndAnyBits) {
+  for (DType dtype : kAllDTypes) {
+    if (!IsInteger(dtype)) continue;
+    const TestData data(ProgramOf(dtype), 3, 8, DataKind::kSpecial);
+    int least = 0, greatest = 0, other = 0;
+    for (int64_t i = 0; i < kN; ++i) {
+      const Number x = data.At("g", 1, i);
+      least += x == Least(dtype);
+      greatest += x == Greatest(dtype);
+      other += std::abs(x.real()) > 8 && !(x == Least(dtype)) && !(x == Greatest(dtype));
+    }
+    EXPECT_GT(least, kN / 200) << Name(dtype);
+    EXPECT_GT(greatest, kN / 200) << Name(dtype);
+    EXPECT_GT(other, kN / 200) << Name(dtype);
+  }
+}
+
 TEST(TestData, HasNoNaNsWhereTheCallerExcludesThem) {
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
     const TestData data(ProgramOf(dtype), 7, 4, DataKind::kSpecial, Nans::kNone);
     int nans = 0, infinities = 0;
     for (int64_t i = 0; i < kN; ++i) {
-      nans += std::isnan(data.At("g", 1, i)) ? 1 : 0;
-      infinities += std::isinf(data.At("g", 1, i)) ? 1 : 0;
+      nans += data.At("g", 1, i).is_nan() ? 1 : 0;
+      infinities += std::isinf(data.At("g", 1, i).real()) ? 1 : 0;
     }
     EXPECT_EQ(nans, 0) << Name(dtype);
     EXPECT_GT(infinities, kN / 200) << Name(dtype);
@@ -250,8 +268,8 @@ TEST(TestData, ALoneElementIsOnOneRank) {
     int special = 0;
     for (int rank = 0; rank < 4; ++rank) {
       for (int64_t i = 0; i < kN; ++i) {
-        special += !std::isfinite(data.At("g", rank, i));
-        special += rank == 0 && !std::isfinite(data.At("m", rank, i));
+        special += !data.At("g", rank, i).is_finite();
+        special += rank == 0 && !data.At("m", rank, i).is_finite();
       }
     }
     EXPECT_EQ(special, 1) << seed;

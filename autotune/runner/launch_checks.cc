@@ -70,7 +70,7 @@ class ReadValues {
   }
 
   /// Elements that no rank has sent yet read as 0, and are wanted.
-  void Read(const std::string& name, int rank, absl::Span<const int64_t> indices, double* out) {
+  void Read(const std::string& name, int rank, absl::Span<const int64_t> indices, Number* out) {
     const auto number = number_.find(name);
     if (number == number_.end()) return data_.Read(name, rank, indices, out);
     const TensorType& type = (*reads_)[number->second].type;
@@ -91,7 +91,7 @@ class ReadValues {
   ElementSource Source() {
     return ElementSource::OfMany([this](const std::string& name, int rank,
                                         absl::Span<const int64_t> indices,
-                                        double* out) { Read(name, rank, indices, out); });
+                                        Number* out) { Read(name, rank, indices, out); });
   }
 
   /// Collective. Brings what is wanted; returns whether any rank wanted something. `mine`: how the
@@ -113,7 +113,7 @@ class ReadValues {
       for (int64_t i = 0; i < count; ++i) {
         const auto owner = static_cast<int>(in.Int()), number = static_cast<int>(in.Int());
         const int64_t stored = in.Int();
-        if (owner == rank_.rank()) answer.Real(Own(number, stored));
+        if (owner == rank_.rank()) answer.Int(WordOf(number, Own(number, stored)));
       }
       RETURN_IF_ERROR(in.Done());
     }
@@ -129,8 +129,9 @@ class ReadValues {
       for (int64_t i = 0; i < count; ++i) {
         const auto owner = static_cast<int>(in.Int()), number = static_cast<int>(in.Int());
         const int64_t stored = in.Int();
-        const double value = from[owner].Real();
-        if (static_cast<int>(r) == rank_.rank()) fetched_[{owner, number, stored}] = value;
+        const int64_t word = from[owner].Int();
+        if (static_cast<int>(r) == rank_.rank())
+          fetched_[{owner, number, stored}] = LoadElement(DTypeOf(number), &word, 0);
       }
     }
     wanted_.clear();
@@ -140,7 +141,7 @@ class ReadValues {
  private:
   using Place = std::tuple<int, int, int64_t>;  // rank, number of the value, index in storage
 
-  double Element(const Place& place) {
+  Number Element(const Place& place) {
     const auto& [owner, number, stored] = place;
     if (owner == rank_.rank()) return Own(number, stored);
     const auto found = fetched_.find(place);
@@ -148,8 +149,15 @@ class ReadValues {
     wanted_.insert(place);
     return 0;
   }
-  double Own(int number, int64_t stored) {
-    return LoadElement((*reads_)[number].type.dtype, views_[number].data(), stored);
+  DType DTypeOf(int number) const { return (*reads_)[number].type.dtype; }
+  Number Own(int number, int64_t stored) {
+    return LoadElement(DTypeOf(number), views_[number].data(), stored);
+  }
+  /// An element's bits.
+  int64_t WordOf(int number, const Number& element) const {
+    int64_t word = 0;
+    StoreElement(DTypeOf(number), &word, 0, element);
+    return word;
   }
 
   Rank& rank_;
@@ -158,14 +166,14 @@ class ReadValues {
   std::map<std::string, size_t> number_;
   std::vector<HostView> views_;
   std::set<Place> wanted_;
-  std::map<Place, double> fetched_;
+  std::map<Place, Number> fetched_;
 };
 
 /// A sample of one result of a launch.
 struct Sample {
   const LaunchResult* result;
   std::vector<int64_t> indices;  // of the global tensor
-  std::vector<double> have;
+  std::vector<Number> have;
   Expected want;
   /// With rows that are not in use, by element: its row, and the index of the number of those that
   /// are, and that number.
@@ -188,7 +196,7 @@ struct Sample {
     return absl::OkStatus();
   }
   bool IsUsed(size_t element) const {
-    return row.empty() || static_cast<double>(row[element]) < rows.value[element];
+    return row.empty() || row[element] < rows.value[element].integer();
   }
 };
 
@@ -256,9 +264,9 @@ absl::Status Compare(const LaunchProgram& launch, const Sample& sample,
   }
   if (worst <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s: element %d of its result %s: want %.9g +- %.3g of what it read, have %.9g", launch.label,
-      sample.indices[at], sample.result->tensor.name, sample.want.value[at], sample.want.error[at],
-      sample.have[at]));
+      "%s: element %d of its result %s: want %s +- %.3g of what it read, have %s", launch.label,
+      sample.indices[at], sample.result->tensor.name, ShortText(sample.want.value[at]),
+      sample.want.error[at], ShortText(sample.have[at])));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ void Change(Rank& rank, const Plan& plan, const PlacedTensor& result, int64_t po
   const auto size = static_cast<int64_t>(SizeOf(result.type.dtype));
   char* const at =
       static_cast<char*>(instance.buffers[result.buffer]->own()) + part.Stored(position) * size;
-  const double x = LoadElement(result.type.dtype, at, 0);
+  const double x = LoadElement(result.type.dtype, at, 0).real();
   StoreElement(result.type.dtype, at, 0, std::isfinite(x) ? 1 - 2 * x : 1);
 }
 

@@ -99,7 +99,7 @@ class Case {
                                            int64_t position, double limit) {
     const int64_t place = share.At(position);
     const auto size = static_cast<int64_t>(SizeOf(dtype_));
-    const double want = LoadElement(dtype_, At(place), 0);
+    const double want = LoadElement(dtype_, At(place), 0).real();
     std::vector<double> values = {want + 1};
     if (IsFloat(dtype_)) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -55,8 +55,12 @@ class BoundProgram {
 
   /// NotFound names the program's scalars.
   absl::StatusOr<ScalarRef> Scalar(absl::string_view name) const;
-  void Set(const ScalarRef& scalar, double value) {
+  /// Of the next step. InvalidArgument where the scalar's dtype does not hold the number: it keeps
+  /// the one before.
+  absl::Status Set(const ScalarRef& scalar, const Number& value) {
+    if (absl::Status held = CheckHolds(scalar.dtype, value); !held.ok()) return held;
     StoreElement(scalar.dtype, scalar.address, 0, value);
+    return absl::OkStatus();
   }
 
   /// Local. Runs one step, and returns when this rank's part is done. Allocates nothing, looks

@@ -1,10 +1,12 @@
 #include "coconet/base/dtype.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -59,13 +61,18 @@ void Write(void* data, int64_t index, T value) {
 
 /// Truncates towards zero; out of range becomes the nearest limit, NaN becomes 0.
 template <class T>
-T Saturated(double value) {
+T Saturated(const Number& number) {
+  using Limits = std::numeric_limits<T>;
+  if (number.is_integer()) {
+    const absl::int128 integer = number.integer();
+    return static_cast<T>(std::clamp<absl::int128>(integer, Limits::min(), Limits::max()));
+  }
+  const double value = number.real();
   if (std::isnan(value)) return 0;
   // The upper limit plus one is a power of two, so it is exact even where the limit is not.
-  const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
-  if (value >= above) return std::numeric_limits<T>::max();
-  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
-    return std::numeric_limits<T>::min();
+  const double above = std::ldexp(1.0, Limits::digits);
+  if (value >= above) return Limits::max();
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
   return static_cast<T>(value);
 }
 
@@ -99,7 +106,19 @@ double MinSubnormal(DType type) { return Row(type).min_subnormal; }
 double MaxFinite(DType type) { return Row(type).max_finite; }
 double MinFinite(DType type) { return Row(type).min_finite; }
 
-double LoadElement(DType type, const void* data, int64_t index) {
+Number Greatest(DType type) {
+  if (IsFloat(type)) return std::numeric_limits<double>::infinity();
+  return type == DType::kI64   ? Number(std::numeric_limits<int64_t>::max())
+         : type == DType::kU64 ? Number(std::numeric_limits<uint64_t>::max())
+                               : Stored(type, Row(type).max_finite);
+}
+
+Number Least(DType type) {
+  if (IsFloat(type)) return -std::numeric_limits<double>::infinity();
+  return Stored(type, Row(type).min_finite);
+}
+
+Number LoadElement(DType type, const void* data, int64_t index) {
   switch (type) {
     case DType::kF32:
       return Read<float>(data, index);
@@ -116,7 +135,7 @@ double LoadElement(DType type, const void* data, int64_t index) {
     case DType::kI32:
       return Read<int32_t>(data, index);
     case DType::kI64:
-      return static_cast<double>(Read<int64_t>(data, index));
+      return Read<int64_t>(data, index);
     case DType::kU8:
       return Read<uint8_t>(data, index);
     case DType::kU16:
@@ -124,23 +143,23 @@ double LoadElement(DType type, const void* data, int64_t index) {
     case DType::kU32:
       return Read<uint32_t>(data, index);
     case DType::kU64:
-      return static_cast<double>(Read<uint64_t>(data, index));
+      return Read<uint64_t>(data, index);
     case DType::kBool:
-      return Read<uint8_t>(data, index) != 0;
+      return int{Read<uint8_t>(data, index) != 0};
   }
   CC_CHECK(false);
 }
 
-void StoreElement(DType type, void* data, int64_t index, double value) {
+void StoreElement(DType type, void* data, int64_t index, const Number& value) {
   switch (type) {
     case DType::kF32:
-      return Write(data, index, static_cast<float>(value));
+      return Write(data, index, static_cast<float>(value.real()));
     case DType::kF16:
-      return Write(data, index, F16FromF32(RoundToOdd(value)));
+      return Write(data, index, F16FromF32(RoundToOdd(value.real())));
     case DType::kBF16:
-      return Write(data, index, BF16FromF32(RoundToOdd(value)));
+      return Write(data, index, BF16FromF32(RoundToOdd(value.real())));
     case DType::kF64:
-      return Write(data, index, value);
+      return Write(data, index, value.real());
     case DType::kI8:
       return Write(data, index, Saturated<int8_t>(value));
     case DType::kI16:
@@ -158,7 +177,7 @@ void StoreElement(DType type, void* data, int64_t index, double value) {
     case DType::kU64:
       return Write(data, index, Saturated<uint64_t>(value));
     case DType::kBool:
-      return Write(data, index, static_cast<uint8_t>(value != 0));
+      return Write(data, index, static_cast<uint8_t>(!(value == 0)));
   }
   CC_CHECK(false);
 }
@@ -214,7 +233,54 @@ std::optional<ReduceKind> ParseReduceKind(absl::string_view name) {
   return std::nullopt;
 }
 
-double BitCastElement(DType from, DType to, double number) {
+Number Stored(DType type, const Number& value) {
+  alignas(8) char held[8] = {};
+  StoreElement(type, held, 0, value);
+  return LoadElement(type, held, 0);
+}
+
+absl::Status CheckHolds(DType type, const Number& value) {
+  const Number stored = Stored(type, value);
+  if (IsFloat(type) ? stored.is_finite() || !value.is_finite() : stored == value)
+    return absl::OkStatus();
+  const Number least = IsFloat(type) ? MinFinite(type) : Least(type),
+               greatest = IsFloat(type) ? MaxFinite(type) : Greatest(type);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "want ", IsFloat(type) ? "a number" : "an integer", " from ", NumberText(least), " to ",
+      NumberText(greatest), ", which ", Name(type), " holds, have ", NumberText(value)));
+}
+
+Number Wrapped(DType type, absl::int128 integer) {
+  const uint64_t word = absl::Int128Low64(integer);
+  switch (type) {
+    case DType::kI8:
+      return static_cast<int8_t>(word);
+    case DType::kI16:
+      return static_cast<int16_t>(word);
+    case DType::kI32:
+      return static_cast<int32_t>(word);
+    case DType::kI64:
+      return static_cast<int64_t>(word);
+    case DType::kU8:
+      return static_cast<uint8_t>(word);
+    case DType::kU16:
+      return static_cast<uint16_t>(word);
+    case DType::kU32:
+      return static_cast<uint32_t>(word);
+    case DType::kU64:
+      return word;
+    case DType::kBool:
+      return static_cast<int>(word & 1);
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF64:
+      break;
+  }
+  CC_CHECK(false);
+}
+
+Number BitCastElement(DType from, DType to, const Number& number) {
   CC_CHECK(SizeOf(from) == SizeOf(to));
   alignas(8) char held[8] = {};
   StoreElement(from, held, 0, number);

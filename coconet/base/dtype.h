@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "coconet/base/number.h"
 
 namespace coconet {
 
@@ -42,18 +44,31 @@ bool IsSigned(DType type);
 double UnitRoundoff(DType type);
 /// The smallest positive subnormal: the absolute error of a rounding near 0; 0 for integers.
 double MinSubnormal(DType type);
-/// The largest finite value; of i64 and u64 the largest double that is none too large.
+/// The largest finite value; of i64 and u64 the largest double that is none too large. See
+/// Greatest.
 double MaxFinite(DType type);
 /// The least value that is finite: exact.
 double MinFinite(DType type);
+/// The greatest number of a type: infinity of floats, true of bool.
+Number Greatest(DType type);
+/// The least number of a type: -infinity of floats, false of bool.
+Number Least(DType type);
 
-/// Element `index` of an array of `type`. All types but i64 and u64 are exact in double.
-double LoadElement(DType type, const void* data, int64_t index);
+/// Element `index` of an array of `type`: a real number of floats, else an integer (of bools 0 or
+/// 1).
+Number LoadElement(DType type, const void* data, int64_t index);
 /// Writes `value` rounded to nearest even. Integers: truncated towards zero and saturated, NaN
 /// becomes 0. bool: value != 0.
-void StoreElement(DType type, void* data, int64_t index, double value);
+void StoreElement(DType type, void* data, int64_t index, const Number& value);
+/// What StoreElement makes of a number, as LoadElement reads it.
+Number Stored(DType type, const Number& value);
+/// OK where an element of `type` holds `value`: an integer type exactly, a float rounded, but no
+/// finite number as an infinity. InvalidArgument says what is wanted and found.
+absl::Status CheckHolds(DType type, const Number& value);
+/// The low bits of an integer, as many as `type`, an integer type or bool, has.
+Number Wrapped(DType type, absl::int128 integer);
 /// What the bits of a number of type `from` are in type `to`, which has as many.
-double BitCastElement(DType from, DType to, double number);
+Number BitCastElement(DType from, DType to, const Number& number);
 
 uint16_t F16FromF32(float value);  // round to nearest even
 float F32FromF16(uint16_t bits);

@@ -14,12 +14,6 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-double RoundTrip(DType type, double value) {
-  alignas(8) char bytes[8] = {};
-  StoreElement(type, bytes, 0, value);
-  return LoadElement(type, bytes, 0);
-}
-
 uint16_t Bits(DType type, double value) {
   uint16_t bits = 0;
   StoreElement(type, &bits, 0, value);
@@ -53,10 +47,10 @@ void CheckAllPatterns(DType type, uint16_t infinity) {
   for (uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
     const uint16_t bits = static_cast<uint16_t>(pattern);
     const uint16_t magnitude = bits & 0x7fff;
-    const double value = LoadElement(type, &bits, 0);
+    const double value = LoadElement(type, &bits, 0).real();
     if (magnitude > infinity) {
       ASSERT_TRUE(std::isnan(value)) << pattern;
-      ASSERT_TRUE(std::isnan(RoundTrip(type, value))) << pattern;
+      ASSERT_TRUE(Stored(type, value).is_nan()) << pattern;
       continue;
     }
     ASSERT_EQ(Bits(type, value), bits) << pattern;
@@ -68,8 +62,8 @@ void CheckAllPatterns(DType type, uint16_t infinity) {
     const uint16_t next = bits + 1;
     const double step =
         magnitude + 1 == infinity
-            ? value - LoadElement(type, std::vector<uint16_t>{uint16_t(bits - 1)}.data(), 0)
-            : LoadElement(type, &next, 0) - value;
+            ? value - LoadElement(type, std::vector<uint16_t>{uint16_t(bits - 1)}.data(), 0).real()
+            : LoadElement(type, &next, 0).real() - value;
     const double tie = value + step / 2;
     ASSERT_EQ(Bits(type, tie), bits % 2 == 0 ? bits : next) << pattern;
     ASSERT_EQ(Bits(type, std::nextafter(tie, value)), bits) << pattern;
@@ -92,41 +86,72 @@ TEST(DType, F32AndDoubleRoundAlikeWhereTheF32IsExact) {
 }
 
 TEST(DType, NarrowFloatsOverflowToInfinityAndKeepNaN) {
-  EXPECT_EQ(RoundTrip(DType::kF16, 65519.999), 65504);
-  EXPECT_EQ(RoundTrip(DType::kF16, 65520), kInf);
-  EXPECT_EQ(RoundTrip(DType::kF16, -1e300), -kInf);
-  EXPECT_EQ(RoundTrip(DType::kBF16, 3.4e38), kInf);
-  EXPECT_EQ(RoundTrip(DType::kF32, 1e300), kInf);
+  EXPECT_EQ(Stored(DType::kF16, 65519.999), 65504);
+  EXPECT_EQ(Stored(DType::kF16, 65520), kInf);
+  EXPECT_EQ(Stored(DType::kF16, -1e300), -kInf);
+  EXPECT_EQ(Stored(DType::kBF16, 3.4e38), kInf);
+  EXPECT_EQ(Stored(DType::kF32, 1e300), kInf);
   for (DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
-    EXPECT_TRUE(std::isnan(RoundTrip(type, kNaN)));
-    EXPECT_TRUE(std::signbit(RoundTrip(type, -0.0)));
+    EXPECT_TRUE(Stored(type, kNaN).is_nan());
+    EXPECT_TRUE(std::signbit(Stored(type, -0.0).real()));
   }
 }
 
 TEST(DType, IntegersTruncateAndSaturate) {
-  EXPECT_EQ(RoundTrip(DType::kI32, -2.9), -2);
-  EXPECT_EQ(RoundTrip(DType::kI32, 3e9), 2147483647);
-  EXPECT_EQ(RoundTrip(DType::kI32, -3e9), -2147483648.0);
-  EXPECT_EQ(RoundTrip(DType::kU8, -1), 0);
-  EXPECT_EQ(RoundTrip(DType::kU8, 255.9), 255);
-  EXPECT_EQ(RoundTrip(DType::kU8, 256), 255);
-  EXPECT_EQ(RoundTrip(DType::kI8, 128), 127);
-  EXPECT_EQ(RoundTrip(DType::kI8, -128.5), -128);
-  EXPECT_EQ(RoundTrip(DType::kI16, -1e9), -32768);
-  EXPECT_EQ(RoundTrip(DType::kU16, 65535.5), 65535);
-  EXPECT_EQ(RoundTrip(DType::kU32, 4294967295), 4294967295);
-  EXPECT_EQ(RoundTrip(DType::kU32, -0.5), 0);
-  EXPECT_EQ(RoundTrip(DType::kI32, kNaN), 0);
-  EXPECT_EQ(RoundTrip(DType::kBool, 0.5), 1);
-  EXPECT_EQ(RoundTrip(DType::kBool, 0), 0);
-  int64_t value = 0;
-  StoreElement(DType::kI64, &value, 0, 1e30);
-  EXPECT_EQ(value, std::numeric_limits<int64_t>::max());
-  StoreElement(DType::kI64, &value, 0, -kInf);
-  EXPECT_EQ(value, std::numeric_limits<int64_t>::min());
-  uint64_t natural = 0;
-  StoreElement(DType::kU64, &natural, 0, 1e30);
-  EXPECT_EQ(natural, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(Stored(DType::kI32, -2.9), -2);
+  EXPECT_EQ(Stored(DType::kI32, 3e9), 2147483647);
+  EXPECT_EQ(Stored(DType::kI32, -3e9), -2147483648.0);
+  EXPECT_EQ(Stored(DType::kU8, -1), 0);
+  EXPECT_EQ(Stored(DType::kU8, 255.9), 255);
+  EXPECT_EQ(Stored(DType::kU8, 256), 255);
+  EXPECT_EQ(Stored(DType::kI8, 128), 127);
+  EXPECT_EQ(Stored(DType::kI8, -128.5), -128);
+  EXPECT_EQ(Stored(DType::kI16, -1e9), -32768);
+  EXPECT_EQ(Stored(DType::kU16, 65535.5), 65535);
+  EXPECT_EQ(Stored(DType::kU32, 4294967295), 4294967295);
+  EXPECT_EQ(Stored(DType::kU32, -0.5), 0);
+  EXPECT_EQ(Stored(DType::kI32, kNaN), 0);
+  EXPECT_EQ(Stored(DType::kBool, 0.5), 1);
+  EXPECT_EQ(Stored(DType::kBool, 0), 0);
+  EXPECT_EQ(Stored(DType::kI64, 1e30), INT64_MAX);
+  EXPECT_EQ(Stored(DType::kI64, -kInf), INT64_MIN);
+  EXPECT_EQ(Stored(DType::kU64, 1e30), UINT64_MAX);
+  EXPECT_EQ(Stored(DType::kI64, UINT64_MAX), INT64_MAX);
+  EXPECT_EQ(Stored(DType::kU64, INT64_MIN), 0);
+  EXPECT_EQ(Stored(DType::kI32, INT64_MIN), INT32_MIN);
+  EXPECT_EQ(Stored(DType::kBool, INT64_MIN), 1);
+}
+
+TEST(DType, IntegersOf64BitsAreExact) {
+  for (const int64_t integer : {INT64_MIN, INT64_MIN + 1, (int64_t{1} << 53) + 1, INT64_MAX}) {
+    int64_t held = 0;
+    StoreElement(DType::kI64, &held, 0, integer);
+    EXPECT_EQ(held, integer);
+    EXPECT_EQ(LoadElement(DType::kI64, &held, 0), integer);
+    const auto natural = static_cast<uint64_t>(integer);
+    uint64_t bits = 0;
+    StoreElement(DType::kU64, &bits, 0, natural);
+    EXPECT_EQ(bits, natural);
+    EXPECT_EQ(LoadElement(DType::kU64, &bits, 0), natural);
+    EXPECT_EQ(BitCastElement(DType::kI64, DType::kU64, integer), natural);
+    EXPECT_EQ(BitCastElement(DType::kU64, DType::kI64, natural), integer);
+    double real = 0;
+    StoreElement(DType::kF64, &real, 0, integer);
+    EXPECT_EQ(real, static_cast<double>(integer));
+  }
+}
+
+TEST(DType, IntegersWrapAroundToTheirLowBits) {
+  EXPECT_EQ(Wrapped(DType::kI8, 200), -56);
+  EXPECT_EQ(Wrapped(DType::kU8, -1), 255);
+  EXPECT_EQ(Wrapped(DType::kI16, -32769), 32767);
+  EXPECT_EQ(Wrapped(DType::kU16, 65537), 1);
+  EXPECT_EQ(Wrapped(DType::kI32, int64_t{INT32_MAX} + 1), INT32_MIN);
+  EXPECT_EQ(Wrapped(DType::kU32, int64_t{1} << 32), 0);
+  EXPECT_EQ(Wrapped(DType::kI64, absl::int128(INT64_MAX) + 1), INT64_MIN);
+  EXPECT_EQ(Wrapped(DType::kU64, -1), UINT64_MAX);
+  EXPECT_EQ(Wrapped(DType::kU64, absl::int128(UINT64_MAX) + 8), 7);
+  EXPECT_EQ(Wrapped(DType::kBool, 2), 0);
 }
 
 TEST(DType, RangesAreThoseOfTheirBits) {
@@ -137,23 +162,32 @@ TEST(DType, RangesAreThoseOfTheirBits) {
     const double beyond = std::ldexp(1, IsSigned(type) ? bits - 1 : bits);
     EXPECT_LT(MaxFinite(type), beyond) << Name(type);
     EXPECT_EQ(std::nextafter(MaxFinite(type), beyond) >= beyond, bits == 64) << Name(type);
-    EXPECT_EQ(RoundTrip(type, MaxFinite(type)), MaxFinite(type)) << Name(type);
+    EXPECT_EQ(Stored(type, MaxFinite(type)), MaxFinite(type)) << Name(type);
+    const absl::int128 least = IsSigned(type) ? -(absl::int128(1) << (bits - 1)) : 0,
+                       greatest = (absl::int128(1) << (IsSigned(type) ? bits - 1 : bits)) - 1;
+    EXPECT_EQ(Least(type), Number::Of(least)) << Name(type);
+    EXPECT_EQ(Greatest(type), Number::Of(greatest)) << Name(type);
+    EXPECT_EQ(Wrapped(type, greatest + 1), Least(type)) << Name(type);
   }
+  EXPECT_EQ(Least(DType::kBool), 0);
+  EXPECT_EQ(Greatest(DType::kBool), 1);
+  EXPECT_EQ(Least(DType::kF16), -kInf);
+  EXPECT_EQ(Greatest(DType::kF64), kInf);
 }
 
 TEST(DType, LimitsAreTheTypesOwn) {
   for (DType type : kAllDTypes) {
-    EXPECT_EQ(RoundTrip(type, MaxFinite(type)), MaxFinite(type)) << Name(type);
+    EXPECT_EQ(Stored(type, MaxFinite(type)), MaxFinite(type)) << Name(type);
     if (!IsFloat(type)) {
       EXPECT_EQ(UnitRoundoff(type), 0);
       EXPECT_EQ(MinSubnormal(type), 0);
       continue;
     }
-    EXPECT_EQ(RoundTrip(type, 2 * MaxFinite(type)), kInf) << Name(type);
-    EXPECT_EQ(RoundTrip(type, MinSubnormal(type)), MinSubnormal(type)) << Name(type);
-    EXPECT_EQ(RoundTrip(type, MinSubnormal(type) / 2), 0) << Name(type);
-    EXPECT_EQ(RoundTrip(type, 1 + UnitRoundoff(type)), 1) << Name(type);
-    EXPECT_EQ(RoundTrip(type, 1 + 2 * UnitRoundoff(type)), 1 + 2 * UnitRoundoff(type))
+    EXPECT_EQ(Stored(type, 2 * MaxFinite(type)), kInf) << Name(type);
+    EXPECT_EQ(Stored(type, MinSubnormal(type)), MinSubnormal(type)) << Name(type);
+    EXPECT_EQ(Stored(type, MinSubnormal(type) / 2), 0) << Name(type);
+    EXPECT_EQ(Stored(type, 1 + UnitRoundoff(type)), 1) << Name(type);
+    EXPECT_EQ(Stored(type, 1 + 2 * UnitRoundoff(type)), 1 + 2 * UnitRoundoff(type))
         << Name(type);
   }
 }

@@ -12,17 +12,30 @@
 namespace coconet {
 namespace {
 
-/// What a number becomes in memory.
-double Stored(DType dtype, double number) {
-  alignas(8) char held[8] = {};
-  StoreElement(dtype, held, 0, number);
-  return LoadElement(dtype, held, 0);
-}
-
 Shape ShapeOf(const HloShape& shape) { return Shape(shape.dims.begin(), shape.dims.end()); }
 
-bool SameBits(double a, double b) {
-  return absl::bit_cast<uint64_t>(a) == absl::bit_cast<uint64_t>(b);
+bool SameBits(const Number& a, const Number& b) {
+  if (a.is_integer() || b.is_integer()) return a == b;
+  return absl::bit_cast<uint64_t>(a.real()) == absl::bit_cast<uint64_t>(b.real());
+}
+
+HloShape WithType(HloShape shape, HloType type) {
+  shape.type = type;
+  return shape;
+}
+
+/// The integer type of 8, 16, 32 or 64 bits.
+HloType OfBits(int bits, bool is_signed) {
+  switch (bits) {
+    case 8:
+      return is_signed ? HloType::kS8 : HloType::kU8;
+    case 16:
+      return is_signed ? HloType::kS16 : HloType::kU16;
+    case 32:
+      return is_signed ? HloType::kS32 : HloType::kU32;
+    default:
+      return is_signed ? HloType::kS64 : HloType::kU64;
+  }
 }
 
 std::vector<int> Identity(int rank) {
@@ -81,10 +94,15 @@ std::optional<DType> DTypeOf(HloType type) {
   }
 }
 
-HloValue HloArrays::Constant(double number, HloShape shape) {
+Number CountAs(DType dtype, int64_t count) {
+  return IsFloat(dtype) ? Number(static_cast<double>(count)) : Wrapped(dtype, count);
+}
+
+HloValue HloArrays::Constant(const Number& number, HloShape shape) {
   HloValue value;
   value.at.assign(shape.dims.size(), -1);
-  value.number = number;
+  const std::optional<DType> dtype = DTypeOf(shape.type);
+  value.number = dtype.has_value() && !IsFloat(*dtype) ? Stored(*dtype, number) : number;
   value.shape = std::move(shape);
   return value;
 }
@@ -107,7 +125,7 @@ HloValue HloArrays::Of(Tensor tensor, HloShape shape) {
 Tensor HloArrays::Typed(const HloValue& a) {
   if (!a.number.has_value()) return a.tensor;
   const DType dtype = *DTypeOf(a.shape.type);
-  if (!std::isnan(*a.number)) return program_.Constant(*a.number, dtype);
+  if (!a.number->is_nan()) return program_.Constant(*a.number, dtype);
   const Tensor infinity = program_.Constant(INFINITY, dtype);
   return infinity - infinity;  // the language has no name for a NaN
 }
@@ -153,7 +171,7 @@ Tensor HloArrays::Whole(const HloValue& a) {
   return Expand(tensor, shape);
 }
 
-HloValue HloArrays::Apply(Pw fn, const HloValue& a, double number) {
+HloValue HloArrays::Apply(Pw fn, const HloValue& a, const Number& number) {
   return Apply(fn, {a, Constant(number, a.shape)});
 }
 
@@ -166,7 +184,7 @@ HloValue HloArrays::Apply(Pw fn, absl::Span<const HloValue> operands) {
   }
   shape.type = type;
   if (absl::c_all_of(operands, [](const HloValue& v) { return v.number.has_value(); })) {
-    std::vector<double> numbers;
+    std::vector<Number> numbers;
     for (const HloValue& operand : operands) numbers.push_back(*operand.number);
     const DType of = *DTypeOf(operands.back().shape.type);
     return Constant(Stored(*DTypeOf(type), EvalPointwise(fn, of, numbers.data())), shape);
@@ -213,14 +231,14 @@ HloValue HloArrays::Apply(Pw fn, absl::Span<const HloValue> operands) {
 }
 
 HloValue HloArrays::Select(const HloValue& holds, const HloValue& a, const HloValue& b) {
-  if (holds.number.has_value()) return *holds.number != 0 ? a : b;
+  if (holds.number.has_value()) return *holds.number == 0 ? b : a;
   if (a.shape.type != HloType::kPred) return Apply(Pw::kSelect, {holds, a, b});
   return Cast(Apply(Pw::kSelect, {holds, Cast(a, HloType::kU8), Cast(b, HloType::kU8)}),
               HloType::kPred);
 }
 
 HloValue HloArrays::Clamped(const HloValue& indices, int64_t most) {
-  return Apply(Pw::kMin, Apply(Pw::kMax, indices, 0), static_cast<double>(most));
+  return Apply(Pw::kMin, Apply(Pw::kMax, indices, 0), most);
 }
 
 HloValue HloArrays::Cast(const HloValue& a, HloType type) {
@@ -236,6 +254,7 @@ HloValue HloArrays::Cast(const HloValue& a, HloType type) {
 }
 
 HloValue HloArrays::BitCast(const HloValue& a, HloType type) {
+  if (a.shape.type == type) return a;
   HloValue result = a;
   result.shape.type = type;
   if (a.number.has_value()) {
@@ -372,21 +391,42 @@ HloValue HloArrays::Iota(int dim, HloShape shape) {
   result.shape.type = HloType::kS32;
   const Tensor along = Expand(program_.Constant(0, DType::kI32), {shape.dims[d]});
   result.tensor = coconet::Iota(DType::kI32, along, 0);
-  return Cast(result, shape.type);
+  return Convert(result, shape.type);
 }
 
-HloValue HloArrays::Literal(absl::Span<const double> elements, HloShape shape) {
+HloValue HloArrays::Convert(const HloValue& a, HloType type) {
+  const DType from = *DTypeOf(a.shape.type), to = *DTypeOf(type);
+  if (!IsInteger(from) || !IsInteger(to) || from == to) return Cast(a, type);
+  if (a.number.has_value())
+    return Constant(Wrapped(to, a.number->integer()), WithType(a.shape, type));
+  if (SizeOf(to) > SizeOf(from)) {
+    if (IsSigned(to) || !IsSigned(from)) return Cast(a, type);
+    return BitCast(Cast(a, OfBits(BitsOf(type), /*is_signed=*/true)), type);
+  }
+  if (SizeOf(to) == SizeOf(from)) return BitCast(a, type);
+  // The low bits are an unsigned number that no cast saturates.
+  const HloType low_type = OfBits(BitsOf(type), /*is_signed=*/false);
+  const HloValue low =
+      Apply(Pw::kBitAnd, BitCast(a, OfBits(BitsOf(a.shape.type), /*is_signed=*/false)),
+            Greatest(*DTypeOf(low_type)));
+  return BitCast(Cast(low, low_type), type);
+}
+
+HloValue HloArrays::Literal(absl::Span<const Number> elements, HloShape shape) {
   if (elements.empty()) return Constant(0, std::move(shape));
-  const double first = elements[0];
-  if (absl::c_all_of(elements, [&](double e) { return e == first || (e != e && first != first); }))
-    return Constant(first, std::move(shape));
+  const Number first = elements[0];
+  const auto is_first = [&](const Number& e) {
+    return SameBits(e, first) || (e.is_nan() && first.is_nan());
+  };
+  if (absl::c_all_of(elements, is_first)) return Constant(first, std::move(shape));
   const DType dtype = *DTypeOf(shape.type);
   const auto count = static_cast<int64_t>(elements.size());
-  // Numbers at equal distances need no list.
-  const double step = elements[1] - first;
-  bool is_even = IsInteger(dtype) && std::fabs(first) < 0x1p31 && std::fabs(step) < 0x1p31;
+  // Integers at equal distances, which wrap around, need no list.
+  bool is_even = IsInteger(dtype) && count <= INT32_MAX;
+  const Number step =
+      is_even ? Wrapped(dtype, elements[1].integer() - first.integer()) : Number(0);
   for (size_t i = 0; is_even && i < elements.size(); ++i)
-    is_even = elements[i] == first + step * static_cast<double>(i);
+    is_even = elements[i] == Wrapped(dtype, first.integer() + step.integer() * absl::int128(i));
   if (is_even) {
     HloShape line = HloShape::Of(shape.type, {count});
     const HloValue steps = Apply(Pw::kMul, Iota(0, line), step);
@@ -394,9 +434,8 @@ HloValue HloArrays::Literal(absl::Span<const double> elements, HloShape shape) {
   }
   std::vector<HloValue> parts;
   for (size_t i = 0; i < elements.size();) {  // runs of equal numbers
-    size_t end = i;
-    while (end < elements.size() && elements[end] == elements[i]) ++end;
-    if (end == i) ++end;  // NaN
+    size_t end = i + 1;
+    while (end < elements.size() && SameBits(elements[end], elements[i])) ++end;
     parts.push_back(
         Constant(elements[i], HloShape::Of(shape.type, {static_cast<int64_t>(end - i)})));
     i = end;
@@ -421,17 +460,13 @@ HloValue HloArrays::Folded(FoldKind kind, const HloValue& a, absl::Span<const in
   result.shape = std::move(shape);
   const DType dtype = *DTypeOf(a.shape.type);
   if (a.number.has_value() && repeats > 0) {
-    const double number = *a.number;
-    if (kind != FoldKind::kSum) return Constant(number, result.shape);
-    const double factor = static_cast<double>(repeats);
-    const double args[] = {number, factor};
-    return Constant(Stored(dtype, EvalPointwise(Pw::kMul, dtype, args)), result.shape);
+    if (kind != FoldKind::kSum) return Constant(*a.number, result.shape);
+    return Apply(Pw::kMul, Constant(*a.number, result.shape), CountAs(dtype, repeats));
   }
   if (repeats == 0 || a.number.has_value()) {  // of nothing
-    const double nothing = kind == FoldKind::kSum ? 0
-                           : kind == FoldKind::kMax
-                               ? (IsFloat(dtype) ? -INFINITY : MinFinite(dtype))
-                               : (IsFloat(dtype) ? INFINITY : MaxFinite(dtype));
+    const Number nothing = kind == FoldKind::kSum   ? Number(0)
+                           : kind == FoldKind::kMax ? Least(dtype)
+                                                    : Greatest(dtype);
     return Constant(nothing, result.shape);
   }
   result.tensor = a.tensor;
@@ -440,9 +475,8 @@ HloValue HloArrays::Folded(FoldKind kind, const HloValue& a, absl::Span<const in
     if (result.tensor.id() >= 0 && result.tensor.type().shape.empty())
       result.at.assign(result.at.size(), -1);
   }
-  if (kind == FoldKind::kSum && repeats > 1) {
-    return Apply(Pw::kMul, result, static_cast<double>(repeats));
-  }
+  if (kind == FoldKind::kSum && repeats > 1)
+    return Apply(Pw::kMul, result, CountAs(dtype, repeats));
   return result;
 }
 

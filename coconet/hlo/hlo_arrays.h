@@ -23,7 +23,7 @@ struct HloValue {
   /// By dimension of the array: that of the tensor, whose other dimensions have the extent 1; -1
   /// where all elements along it are equal.
   std::vector<int> at;
-  std::optional<double> number;  // all elements are this constant; there is no tensor then
+  std::optional<Number> number;  // all elements are this constant; there is no tensor then
 
   bool is_skipped = false;  // of an unsupported operation
 
@@ -32,6 +32,10 @@ struct HloValue {
 
 /// The type that tensors of an HLO type have; none where the language has none.
 std::optional<DType> DTypeOf(HloType type);
+
+/// A number of equal elements, as a factor that makes one of them their sum: in a narrow integer it
+/// wraps around, as the sum does.
+Number CountAs(DType dtype, int64_t count);
 
 /// What makes arrays of others, in a program. Mistakes go to the program's status.
 class HloArrays {
@@ -42,19 +46,23 @@ class HloArrays {
   /// For which the module was written.
   int64_t ranks() const { return ranks_; }
 
-  static HloValue Constant(double number, HloShape shape);
+  /// Of an integer type the number is an integer, saturated.
+  static HloValue Constant(const Number& number, HloShape shape);
   static HloValue Tuple(std::vector<HloValue> elements);
   /// An array whose tensor has its dimensions.
   static HloValue Of(Tensor tensor, HloShape shape);
 
   /// fn of arrays of one shape, but that scalars, for clamps, may stand for any.
   HloValue Apply(Pw fn, absl::Span<const HloValue> operands);
-  HloValue Apply(Pw fn, const HloValue& a, double number);
+  HloValue Apply(Pw fn, const HloValue& a, const Number& number);
   /// a where `holds`, a pred of their shape or a scalar, else b.
   HloValue Select(const HloValue& holds, const HloValue& a, const HloValue& b);
   /// Indices as the nearest in [0, most].
   HloValue Clamped(const HloValue& indices, int64_t most);
+  /// As the language casts: integers saturate.
   HloValue Cast(const HloValue& a, HloType type);
+  /// As HLO converts: of integers the low bits are kept, and signs are extended.
+  HloValue Convert(const HloValue& a, HloType type);
   HloValue BitCast(const HloValue& a, HloType type);
 
   /// The tensor with exactly the array's dimensions and extents.
@@ -72,10 +80,10 @@ class HloArrays {
   HloValue Ranged(const HloValue& a, int dim, int64_t begin, int64_t end);
   HloValue Joined(absl::Span<const HloValue> parts, int dim, HloShape shape);
   HloValue Reversed(const HloValue& a, absl::Span<const int64_t> dims);
-  /// Each element's index along a dimension.
+  /// Each element's index along a dimension; of narrow integers it wraps around.
   HloValue Iota(int dim, HloShape shape);
   /// Elements that an array of the shape has in row-major order.
-  HloValue Literal(absl::Span<const double> elements, HloShape shape);
+  HloValue Literal(absl::Span<const Number> elements, HloShape shape);
   /// The reduction of an array over dimensions, which `shape` lacks.
   HloValue Folded(FoldKind kind, const HloValue& a, absl::Span<const int64_t> dims, HloShape shape);
 

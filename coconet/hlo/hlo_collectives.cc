@@ -171,13 +171,13 @@ absl::StatusOr<HloValue> Permuted(const HloModule&, const HloInstruction& instru
   ASSIGN_OR_RETURN(const auto pairs, PairsOf(instruction));
   HloGroups world;
   world.ranks = arrays.ranks();
-  std::vector<double> from(static_cast<size_t>(world.ranks), -1);
+  std::vector<Number> from(static_cast<size_t>(world.ranks), -1);
   for (const auto& [source, target] : pairs) {
     if (source >= world.ranks || target >= world.ranks)
       return WrongHlo(instruction, absl::StrCat("want pairs of ", world.ranks, " devices"));
-    double& of_target = from[static_cast<size_t>(target)];
-    if (of_target >= 0) return WrongHlo(instruction, "want each device once as a target");
-    of_target = static_cast<double>(source);
+    Number& of_target = from[static_cast<size_t>(target)];
+    if (!(of_target == -1)) return WrongHlo(instruction, "want each device once as a target");
+    of_target = source;
   }
   return OfEach(instruction, operands, arrays, [&](const HloValue& a) -> absl::StatusOr<HloValue> {
     return HloRanks(arrays, world).Sent(a, from);
@@ -188,9 +188,9 @@ absl::StatusOr<HloValue> Permuted(const HloModule&, const HloInstruction& instru
 absl::StatusOr<HloValue> Broadcasts(const HloModule& module, const HloInstruction& instruction,
                                     absl::Span<const HloValue> operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const HloGroups groups, RankGroupsOf(module, instruction, arrays.ranks()));
-  std::vector<double> from(static_cast<size_t>(groups.ranks));
+  std::vector<Number> from(static_cast<size_t>(groups.ranks));
   for (const auto& group : groups.groups) {
-    for (int64_t rank : group) from[static_cast<size_t>(rank)] = static_cast<double>(group[0]);
+    for (int64_t rank : group) from[static_cast<size_t>(rank)] = group[0];
   }
   return OfEach(instruction, operands, arrays, [&](const HloValue& a) -> absl::StatusOr<HloValue> {
     return HloRanks(arrays, groups).Sent(a, from);

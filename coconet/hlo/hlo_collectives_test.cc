@@ -19,7 +19,7 @@ TEST(HloCollectives, CollectivesAreOverAllRanks) {
         List(3, [](int64_t i) { return In("x", i, 0) + In("x", i, 1); }));
     EXPECT_EQ(
         Result("p = u32[] partition-id()\n c = s32[] convert(p)", 2, rank, ", num_partitions=2"),
-        (std::vector<double>{static_cast<double>(rank)}));
+        std::vector<Number>{rank});
   }
 }
 

@@ -10,6 +10,11 @@
 namespace coconet {
 namespace {
 
+/// An index as the nearest in [0, last].
+int64_t Clamped(const Number& index, int64_t last) {
+  return static_cast<int64_t>(std::clamp<absl::int128>(index.integer(), 0, last));
+}
+
 /// The rows of an array's dimension by index, a vector; zeros for indices that it has no row for.
 HloValue Taken(const HloValue& a, int dim, const HloValue& indices, HloArrays& arrays) {
   HloShape shape = a.shape;
@@ -47,8 +52,7 @@ absl::StatusOr<HloValue> DynamicSlice(const HloModule&, const HloInstruction& in
     const int dim = static_cast<int>(d);
     if (last == 0) continue;
     if (index.number.has_value() || value.at[d] < 0) {
-      const auto begin = static_cast<int64_t>(
-          std::clamp(index.number.value_or(0), 0.0, static_cast<double>(last)));
+      const int64_t begin = Clamped(index.number.value_or(0), last);
       value = arrays.Ranged(value, dim, begin, begin + sizes[d]);
       continue;
     }
@@ -95,7 +99,7 @@ absl::StatusOr<HloValue> DynamicUpdateSlice(const HloModule&, const HloInstructi
     begin.push_back(
         last == 0 || !are_known
             ? 0
-            : static_cast<int64_t>(std::clamp(*indices[d].number, 0.0, static_cast<double>(last))));
+            : Clamped(*indices[d].number, last));
   }
   if (are_known) return Replaced(a, update, begin, 0, arrays);
   // The update's element for each of the operand's, and whether it has one.

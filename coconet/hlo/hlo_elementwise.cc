@@ -137,33 +137,12 @@ absl::StatusOr<HloValue> Clamp(const HloModule&, const HloInstruction& instructi
   return arrays.Apply(Pw::kMin, {arrays.Apply(Pw::kMax, operands.first(2)), operands[2]});
 }
 
-/// Conversions between integers keep low bits in HLO, and saturate in the language.
-absl::StatusOr<HloValue> IntegersConverted(const HloInstruction& instruction, const HloValue& a,
-                                           HloType type, HloArrays& arrays) {
-  const DType from = *DTypeOf(a.shape.type), to = *DTypeOf(type);
-  if (MinFinite(from) >= MinFinite(to) && MaxFinite(from) <= MaxFinite(to))
-    return arrays.Cast(a, type);
-  if (SizeOf(to) == 8)
-    return UnsupportedHlo(instruction, "between signed and unsigned 64-bit integers");
-  const double values = std::ldexp(1, static_cast<int>(SizeOf(to)) * 8);
-  HloValue low = arrays.Apply(Pw::kBitAnd, from == DType::kU64 ? a : arrays.Cast(a, HloType::kS64),
-                              values - 1);
-  if (!IsSigned(to)) return arrays.Cast(low, type);
-  low = arrays.Cast(low, HloType::kS64);
-  low = arrays.Apply(Pw::kBitXor, low, values / 2);
-  return arrays.Cast(arrays.Apply(Pw::kSub, low, values / 2), type);
-}
-
 absl::StatusOr<HloValue> Convert(const HloModule&, const HloInstruction& instruction,
                                  Operands operands, HloArrays& arrays) {
   if (operands.size() != 1) return WrongHlo(instruction, "want one operand");
   const HloType type = instruction.shape.type;
-  const std::optional<DType> to = DTypeOf(type);
-  if (!to.has_value()) return UnsupportedHlo(instruction, absl::StrCat("to ", Name(type)));
-  const DType from = *DTypeOf(operands[0].shape.type);
-  if (IsInteger(from) && IsInteger(*to))
-    return IntegersConverted(instruction, operands[0], type, arrays);
-  return arrays.Cast(operands[0], type);
+  if (!DTypeOf(type).has_value()) return UnsupportedHlo(instruction, absl::StrCat("to ", Name(type)));
+  return arrays.Convert(operands[0], type);
 }
 
 absl::StatusOr<HloValue> BitcastConvert(const HloModule&, const HloInstruction& instruction,

@@ -352,11 +352,10 @@ class Importer {
     const HloValue& chosen = operands[0];
     const bool is_pred = chosen.shape.type == HloType::kPred;
     if (is_pred && branches.size() != 2) return WrongHlo(instruction, "want two branches");
-    const auto count = static_cast<double>(branches.size());
     if (chosen.number.has_value()) {
-      double branch = is_pred ? 1 - *chosen.number : *chosen.number;
-      if (branch < 0 || branch >= count) branch = count - 1;
-      const auto index = static_cast<size_t>(branch);
+      const absl::int128 number = chosen.number->integer(), branch = is_pred ? 1 - number : number;
+      const bool is_one = branch >= 0 && branch < absl::int128(branches.size());
+      const size_t index = is_one ? static_cast<size_t>(branch) : branches.size() - 1;
       return Run(*branches[index], {&operands[index + 1], 1}, depth + 1);
     }
     HloValue result;
@@ -367,7 +366,7 @@ class Importer {
         continue;
       }
       const HloValue holds =
-          is_pred ? chosen : arrays_.Apply(Pw::kEq, chosen, static_cast<double>(i));
+          is_pred ? chosen : arrays_.Apply(Pw::kEq, chosen, i);
       ASSIGN_OR_RETURN(result, Selected(instruction, holds, value, result));
     }
     return result;

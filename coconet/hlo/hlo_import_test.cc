@@ -73,11 +73,11 @@ TEST(ImportHlo, Views) {
 TEST(ImportHlo, Constants) {
   EXPECT_EQ(Result("c = s32[2,3] constant({ { 1, 2, 3 }, { 4, 5, 6 } })"),
             List(6, [](int64_t i) { return i + 1.0; }));
-  EXPECT_EQ(Result("c = f32[4] constant({1.5, -2, -2, 7})"), (std::vector<double>{1.5, -2, -2, 7}));
+  EXPECT_EQ(Result("c = f32[4] constant({1.5, -2, -2, 7})"), (std::vector<Number>{1.5, -2, -2, 7}));
   EXPECT_EQ(Result("i = s32[2,3] iota(), iota_dimension=0"),
             List(6, [](int64_t i) { return static_cast<double>(i / 3); }));
   EXPECT_EQ(Result("c = pred[2] constant({false, true})\n u = s32[2] convert(c)"),
-            (std::vector<double>{0, 1}));
+            (std::vector<Number>{0, 1}));
 }
 
 TEST(ImportHlo, Conversions) {
@@ -127,9 +127,9 @@ TEST(ImportHlo, BitsAreConverted) {
                    "b = u32[3] broadcast(o), dimensions={}\n c = u32[] constant(21)\n"
                    "s = u32[3] broadcast(c), dimensions={}\n h = u32[3] shift-left(i, s)\n"
                    "u = u32[3] or(h, b)\n f = f32[3] bitcast-convert(u)"),
-            (std::vector<double>{1, 1.25, 1.5}));
+            (std::vector<Number>{1, 1.25, 1.5}));
   EXPECT_EQ(Result("c = f32[] constant(1.5)\n u = s32[] bitcast-convert(c)"),
-            (std::vector<double>{0x3FC00000}));
+            (std::vector<Number>{0x3FC00000}));
 }
 
 TEST(ImportHlo, Reductions) {
@@ -144,7 +144,7 @@ TEST(ImportHlo, Reductions) {
             }));
   EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(-inf)\n"
                    "r = f32[] reduce(x, z), dimensions={0}, to_apply=max"),
-            (std::vector<double>{5}));
+            (std::vector<Number>{5}));
   // Of what is broadcast, no element is made.
   EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(0)\n"
                    "b = f32[3,5] broadcast(x), dimensions={1}\n"
@@ -258,7 +258,7 @@ TEST(ImportHlo, ProductsOverAnyDimensions) {
             }));
   EXPECT_EQ(Result("x = s32[4] parameter(0)\n y = s32[4] parameter(1)\n"
                    "d = s32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
-            (std::vector<double>{In("x", 0) * In("y", 0) + In("x", 1) * In("y", 1) +
+            (std::vector<Number>{In("x", 0) * In("y", 0) + In("x", 1) * In("y", 1) +
                                  In("x", 2) * In("y", 2) + In("x", 3) * In("y", 3)}));
 }
 
@@ -393,7 +393,7 @@ TEST(ImportHlo, NamesWhatIsWrong) {
   EXPECT_THAT(MistakeIn(x + "d = f32[2,2] dot(x, x), lhs_contracting_dims={0}, "
                             "rhs_contracting_dims={1}"),
               HasSubstr("want equal extents"));
-  EXPECT_THAT(MistakeIn("c = f32[2] constant({1, x})"), HasSubstr("want numbers, have 'x'"));
+  EXPECT_THAT(MistakeIn("c = f32[2] constant({1, x})"), HasSubstr("want numbers of f32, have 'x'"));
   EXPECT_THAT(MistakeIn(x + "g = f32[2,3] get-tuple-element(x), index=0"),
               HasSubstr("want an element of a tuple"));
   EXPECT_THAT(MistakeIn(x + "t = f32[2,3] tuple(x)"),

@@ -47,17 +47,17 @@ HloValue HloRanks::ByRank(const HloValue& of_ranks) {
 }
 
 HloValue HloRanks::Place() {
-  std::vector<double> places(static_cast<size_t>(groups_.ranks));
+  std::vector<Number> places(static_cast<size_t>(groups_.ranks));
   for (const auto& group : groups_.groups) {
     for (size_t i = 0; i < group.size(); ++i)
-      places[static_cast<size_t>(group[i])] = static_cast<double>(i);
+      places[static_cast<size_t>(group[i])] = i;
   }
   return ByRank(arrays_.Literal(places, HloShape::Of(HloType::kS32, {groups_.ranks})));
 }
 
 HloValue HloRanks::Members() {
   const auto size = static_cast<size_t>(groups_.size());
-  std::vector<double> members(static_cast<size_t>(groups_.ranks) * size);
+  std::vector<Number> members(static_cast<size_t>(groups_.ranks) * size);
   for (const auto& group : groups_.groups) {
     for (int64_t rank : group)
       std::copy(group.begin(), group.end(), members.begin() + rank * groups_.size());
@@ -94,9 +94,8 @@ HloValue HloRanks::Gathered(const HloValue& a) {
 HloValue HloRanks::Reduced(ReduceKind kind, const HloValue& a) {
   if (groups_.size() == 1) return a;
   if (a.number.has_value() || !IsLocal(a.tensor)) {
-    return kind == ReduceKind::kSum
-               ? arrays_.Apply(Pw::kMul, a, static_cast<double>(groups_.size()))
-               : a;
+    if (kind != ReduceKind::kSum) return a;
+    return arrays_.Apply(Pw::kMul, a, CountAs(*DTypeOf(a.shape.type), groups_.size()));
   }
   if (groups_.groups.size() == 1) return HloArrays::Of(AllReduce(kind, arrays_.Whole(a)), a.shape);
   return arrays_.Folded(WithinRank(kind), Gathered(a), {0}, a.shape);
@@ -114,7 +113,7 @@ HloValue HloRanks::Exchanged(const HloValue& a) {
   return Row(Gathered(a), Place(), 1);
 }
 
-HloValue HloRanks::Sent(const HloValue& a, absl::Span<const double> from) {
+HloValue HloRanks::Sent(const HloValue& a, absl::Span<const Number> from) {
   const HloValue sources =
       arrays_.Literal(from, HloShape::Of(HloType::kS32, {static_cast<int64_t>(from.size())}));
   return Row(OfWorld(a), ByRank(sources), 0);

@@ -20,7 +20,7 @@ class HloRanks {
   /// Of a [group, r...]: [group, r...], which has what each rank of the group had for this one.
   HloValue Exchanged(const HloValue& a);
   /// What rank from[r] has, on rank r; zeros where that is -1.
-  HloValue Sent(const HloValue& a, absl::Span<const double> from);
+  HloValue Sent(const HloValue& a, absl::Span<const Number> from);
 
  private:
   /// Row `rank` of the world's.

@@ -13,7 +13,9 @@
 namespace coconet {
 namespace {
 
-bool Is(const HloValue& value, double number) { return value.number == number; }
+bool Is(const HloValue& value, const Number& number) {
+  return value.number.has_value() && *value.number == number;
+}
 
 /// Of one array, from the initial value on. Of pred: whether some, or all, are true.
 HloValue ReduceOne(ReduceKind kind, const HloValue& a, const HloValue& init,
@@ -31,9 +33,7 @@ HloValue ReduceOne(ReduceKind kind, const HloValue& a, const HloValue& init,
   }
   const DType dtype = *DTypeOf(a.shape.type);
   const HloValue folded = arrays.Folded(fold, a, dims, shape);
-  const double neutral = is_sum   ? 0
-                         : is_max ? (IsFloat(dtype) ? -INFINITY : MinFinite(dtype))
-                                  : (IsFloat(dtype) ? INFINITY : MaxFinite(dtype));
+  const Number neutral = is_sum ? Number(0) : is_max ? Least(dtype) : Greatest(dtype);
   if (Is(init, neutral)) return folded;
   return arrays.Apply(is_sum   ? Pw::kAdd
                       : is_max ? Pw::kMax

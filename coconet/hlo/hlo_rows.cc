@@ -47,7 +47,7 @@ bool IsNumbered(const RowNumbers& numbers, int64_t d) {
 }
 
 /// Requires that the numbers fit the shapes. `sizes`: of windows, by dimension of the operand.
-NumberedRows Number(const RowNumbers& numbers, const HloShape& operand, const HloValue& indices,
+NumberedRows Numbered(const RowNumbers& numbers, const HloShape& operand, const HloValue& indices,
                     absl::Span<const int64_t> sizes, bool clamps, HloArrays& arrays) {
   NumberedRows rows;
   for (int64_t d = 0; d < indices.rank(); ++d) {
@@ -110,7 +110,7 @@ NumberedRows Number(const RowNumbers& numbers, const HloShape& operand, const Hl
         at = arrays.Apply(Pw::kAdd, {at, arrays.Iota(dim, shape)});
       }
     }
-    rows.numbers = arrays.Apply(Pw::kMul, rows.numbers, static_cast<double>(extent));
+    rows.numbers = arrays.Apply(Pw::kMul, rows.numbers, extent);
     rows.numbers = arrays.Apply(Pw::kAdd, {rows.numbers, at});
   }
   return rows;
@@ -229,7 +229,7 @@ absl::StatusOr<HloValue> GatherRows(const HloModule&, const HloInstruction& inst
     if (is_one && size == 0) return WrongHlo(instruction, "want slices of one element");
     if (!Has(numbers.indexed, d) && !is_one) a = arrays.Ranged(a, static_cast<int>(d), 0, size);
   }
-  const NumberedRows rows = Number(numbers, a.shape, indices, sizes, /*clamps=*/true, arrays);
+  const NumberedRows rows = Numbered(numbers, a.shape, indices, sizes, /*clamps=*/true, arrays);
   HloValue table = AsRows(a, rows, arrays);
   HloShape taken = HloShape::Of(a.shape.type, rows.numbers.shape.dims);
   taken.dims.insert(taken.dims.end(), table.shape.dims.begin() + 1, table.shape.dims.end());
@@ -276,7 +276,7 @@ absl::StatusOr<HloValue> ScatterRows(const HloModule& module, const HloInstructi
     if (!IsNumbered(numbers, d) && sizes.back() != extent)
       return UnsupportedHlo(instruction, "of windows that are parts");
   }
-  const NumberedRows rows = Number(numbers, a.shape, indices, sizes, /*clamps=*/false, arrays);
+  const NumberedRows rows = Numbered(numbers, a.shape, indices, sizes, /*clamps=*/false, arrays);
   const Tensor places = arrays.Whole(arrays.Apply(
       Pw::kSelect, {rows.is_there, rows.numbers, HloArrays::Constant(-1, rows.numbers.shape)}));
   // [batch..., windows..., others...] of the updates.

@@ -147,6 +147,24 @@ absl::StatusOr<HloValue> HloIota(const HloModule&, const HloInstruction& instruc
   return arrays.Iota(static_cast<int>(dim), instruction.shape);
 }
 
+/// An element of a literal; none where it is no number of the type.
+std::optional<Number> NumberOf(absl::string_view text, DType dtype) {
+  if (text == "true" || text == "false") return static_cast<int>(text == "true");
+  double real = 0;
+  int64_t integer = 0;
+  uint64_t large = 0;
+  if (IsFloat(dtype)) return absl::SimpleAtod(text, &real) ? std::optional<Number>(real) : std::nullopt;
+  Number number;
+  if (absl::SimpleAtoi(text, &integer)) {
+    number = integer;
+  } else if (absl::SimpleAtoi(text, &large)) {
+    number = large;
+  } else {
+    return std::nullopt;
+  }
+  return Stored(dtype, number) == number ? std::optional<Number>(number) : std::nullopt;
+}
+
 absl::StatusOr<HloValue> Constant(const HloModule&, const HloInstruction& instruction, Operands,
                                   HloArrays& arrays) {
   const std::optional<DType> dtype = DTypeOf(instruction.shape.type);
@@ -157,14 +175,13 @@ absl::StatusOr<HloValue> Constant(const HloModule&, const HloInstruction& instru
   if (instruction.shape.elements_count() > kMost)
     return UnsupportedHlo(instruction, absl::StrCat("of more than ", kMost, " numbers"));
   ASSIGN_OR_RETURN(const std::vector<absl::string_view> texts, LiteralOf(instruction));
-  std::vector<double> numbers;
+  std::vector<Number> numbers;
   for (absl::string_view text : texts) {
-    double& number = numbers.emplace_back();
-    if (text == "true" || text == "false") {
-      number = text == "true" ? 1 : 0;
-    } else if (!absl::SimpleAtod(text, &number)) {
-      return WrongHlo(instruction, absl::StrCat("want numbers, have '", text, "'"));
-    }
+    const std::optional<Number> number = NumberOf(text, *dtype);
+    if (!number.has_value())
+      return WrongHlo(instruction, absl::StrCat("want numbers of ", Name(instruction.shape.type),
+                                                ", have '", text, "'"));
+    numbers.push_back(*number);
   }
   return arrays.Literal(numbers, instruction.shape);
 }

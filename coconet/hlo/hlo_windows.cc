@@ -181,7 +181,7 @@ class SelectAndScatter {
       const std::vector<int64_t> place = PlaceOf(number);
       const HloValue here = At(values, place, source.shape),
                      is_inside = At(inside, place, source.shape);
-      const HloValue number_here = HloArrays::Constant(static_cast<double>(number), numbers);
+      const HloValue number_here = HloArrays::Constant(number, numbers);
       if (number == 0) {
         best = here, chosen_ = number_here, has_one = is_inside;
         continue;
@@ -207,7 +207,7 @@ class SelectAndScatter {
     HloValue sum = HloArrays::Broadcast(init, {}, shape);
     for (int64_t number = 0; number < places; ++number) {
       const std::vector<int64_t> place = PlaceOf(number);
-      const HloValue is_chosen = arrays_.Apply(Pw::kEq, chosen_, static_cast<double>(number));
+      const HloValue is_chosen = arrays_.Apply(Pw::kEq, chosen_, number);
       const HloValue added =
           arrays_.Select(is_chosen, source, HloArrays::Broadcast(zero, {}, source.shape));
       std::vector<HloPadding> back;

@@ -97,7 +97,7 @@ TEST(HloWindows, SelectsInWindowsAndScatters) {
                                   "] parameter(1)\n z = f32[] constant(5)\n "
                                   "r = f32[7,6] select-and-scatter(x, y, z), ",
                                   w.Text(), ", select=at_least, scatter=add")),
-              expected)
+              std::vector<Number>(expected.begin(), expected.end()))
         << w.Text();
   }
 }

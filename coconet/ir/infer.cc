@@ -58,13 +58,18 @@ absl::StatusOr<TensorType> InferDeclared(const Site& site, const TensorType& typ
 }
 
 absl::StatusOr<TensorType> InferConst(const Site& site, const Const& op) {
-  double stored = 0;
-  alignas(8) char bytes[8] = {};
-  StoreElement(op.dtype, bytes, 0, op.value);
-  stored = LoadElement(op.dtype, bytes, 0);
-  const bool in_range =
-      std::isinf(op.value) || (std::isfinite(stored) && (stored != 0 || op.value == 0));
-  const bool fits = IsFloat(op.dtype) ? in_range && !std::isnan(op.value) : stored == op.value;
+  const Number stored = Stored(op.dtype, op.value);
+  if (!IsFloat(op.dtype)) {
+    if (stored == op.value) return TensorType{op.dtype, {}, Layout::Replicated()};
+    return site.Error(NumberText(op.value), " is not a number of type ", Name(op.dtype));
+  }
+  const double value = op.value.real();
+  if (!(op.value == value)) {
+    return site.Error("want a number that a double holds, have ", NumberText(op.value),
+                      "; the nearest is ", NumberText(value));
+  }
+  const bool fits = std::isinf(value) ||
+                    (stored.is_finite() && !op.value.is_nan() && (value == 0 || !(stored == 0)));
   if (!fits) return site.Error(NumberText(op.value), " is not a number of type ", Name(op.dtype));
   return TensorType{op.dtype, {}, Layout::Replicated()};
 }
@@ -78,7 +83,9 @@ absl::StatusOr<TensorType> InferCount(const Site& site, const Count& op) {
   if (op.dtype == DType::kBool) return site.Error("a number of elements is not a bool");
   if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
     return site.Error(extents.message());
-  if (IsBound(op.shape) && static_cast<double>(NumElements(op.shape)) > MaxFinite(op.dtype))
+  const int64_t count = IsBound(op.shape) ? NumElements(op.shape) : 0;
+  if (IsInteger(op.dtype) ? !(Stored(op.dtype, count) == count)
+                          : static_cast<double>(count) > MaxFinite(op.dtype))
     return site.Error(NumElements(op.shape), " is not a number of type ", Name(op.dtype));
   return TensorType{op.dtype, {}, Layout::Replicated()};
 }
@@ -97,7 +104,7 @@ absl::StatusOr<TensorType> InferIota(const Site& site, const Iota& op) {
   if (op.dim < 0 || op.dim >= rank)
     return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
   const Dim& extent = type.shape[op.dim];
-  if (extent.bound() && static_cast<double>(extent.size) > MaxFinite(op.dtype) + 1)
+  if (extent.bound() && extent.size > 0 && !(Stored(op.dtype, extent.size - 1) == extent.size - 1))
     return site.Error("indices below ", Text(extent), " do not fit ", Name(op.dtype));
   return TensorType{op.dtype, type.shape, ReadLayout(type)};
 }

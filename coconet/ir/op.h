@@ -62,7 +62,7 @@ inline constexpr OpRow kRow<Output> = {
 
 /// (): a scalar.
 struct Const {
-  double value = 0;
+  Number value;
   DType dtype{};
   bool operator==(const Const&) const = default;
 };
@@ -70,7 +70,7 @@ template <>
 inline constexpr OpRow kRow<Const> = {
     .spelling = {"const", 0},
     .role = Role::kConstant,
-    .before = {Of<&Const::value>(Written::kNumber, "a number or inf"),
+    .before = {Of<&Const::value>(Written::kValue, "a number or inf"),
                Of<&Const::dtype>(Written::kDType)}};
 
 /// (): the number of ranks, a scalar.

@@ -57,6 +57,7 @@ absl::string_view Name(Pooling pooling);
 /// How an attribute is written as an argument of a call, and the type of its member.
 enum class Written : uint8_t {
   kNumber,      // double: "0.9", "-inf"
+  kValue,       // Number: the same, and "18446744073709551615"
   kInteger,     // int64_t: "7"
   kRank,        // int: "0"
   kStream,      // int64_t, of an operation that draws at random; left out: 0
@@ -73,13 +74,14 @@ enum class Written : uint8_t {
   kName,        // string: "sort", a name of the text form
 };
 
-using AttributeField = std::variant<double*, int64_t*, int*, bool*, DType*, ReduceKind*, Span*,
-                                    std::vector<int>*, Shape*, Pooling*, Cut*, std::string*>;
+using AttributeField = std::variant<double*, Number*, int64_t*, int*, bool*, DType*, ReduceKind*,
+                                    Span*, std::vector<int>*, Shape*, Pooling*, Cut*, std::string*>;
 
 /// One attribute of an operation.
 struct Attribute {
   Written form = Written::kNumber;
-  absl::string_view what;  // kNumber, kInteger, kName: what a message asks for; kFlag: the word
+  absl::string_view
+      what;  // kNumber, kValue, kInteger, kName: what a message asks for; kFlag: the word
   bool may_be_left_out = false;  // in front of the operands: read if it is there, always written
   AttributeField (*field)(void* op) = nullptr;  // of the operation's struct
 };

@@ -1,7 +1,6 @@
 #include "coconet/ir/op_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -84,6 +83,8 @@ void AppendArgument(const Op& op, const Attribute& a, std::vector<std::string>& 
   switch (a.form) {
     case Written::kNumber:
       return add(NumberText(Get<double>(op, a)));
+    case Written::kValue:
+      return add(NumberText(Get<Number>(op, a)));
     case Written::kInteger:
       return add(Get<int64_t>(op, a));
     case Written::kRank:
@@ -343,12 +344,6 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
   arguments.insert(arguments.end(), operands.begin(), operands.end());
   for (const Attribute& attribute : RowOf(op).after) AppendArgument(op, attribute, arguments);
   return absl::StrCat(word, "(", absl::StrJoin(arguments, ", "), ")");
-}
-
-std::string NumberText(double value) {
-  char buffer[32];  // the shortest form of a double takes at most 24
-  const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof(buffer), value);
-  return std::string(buffer, result.ptr);
 }
 
 }  // namespace coconet

@@ -100,7 +100,4 @@ std::string OpText(const Op& op);
 /// operations on the same operands are equal exactly when these texts are.
 std::string OpText(const Op& op, absl::Span<const std::string> operands);
 
-/// "0.9", "1e-08", "inf": the shortest text that reads back as the same number.
-std::string NumberText(double value);
-
 }  // namespace coconet

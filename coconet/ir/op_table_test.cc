@@ -19,8 +19,8 @@ double Eval(absl::string_view name, double a, double b = 0, double c = 0) {
   return Info(FindPointwise(name).value()).eval(args);
 }
 
-double EvalInt(absl::string_view name, DType dtype, double a, double b = 0) {
-  const double args[] = {a, b};
+Number EvalInt(absl::string_view name, DType dtype, const Number& a, const Number& b = 0) {
+  const Number args[] = {a, b};
   return EvalPointwise(FindPointwise(name).value(), dtype, args);
 }
 
@@ -34,11 +34,15 @@ TEST(Pointwise, RowsAreFoundByName) {
 }
 
 TEST(Pointwise, TheGreatestIntegerStaysWhatItIs) {
-  const double greatest = 0x1p63;  // what a double makes of the greatest i64
-  const double args[] = {1, greatest, 5};
-  EXPECT_EQ(EvalPointwise(Pw::kSelect, DType::kI64, args), greatest);
-  EXPECT_EQ(EvalInt("max", DType::kI64, greatest, 5), greatest);
-  EXPECT_EQ(EvalInt("abs", DType::kI64, -greatest), -greatest);
+  for (const DType dtype : {DType::kI64, DType::kU64}) {
+    const Number greatest = Greatest(dtype), args[] = {1, greatest, 5};
+    EXPECT_EQ(EvalPointwise(Pw::kSelect, dtype, args), greatest);
+    EXPECT_EQ(EvalInt("max", dtype, greatest, 5), greatest);
+    EXPECT_EQ(EvalInt("abs", dtype, greatest), greatest);
+    EXPECT_EQ(EvalInt("div", dtype, greatest, 1), greatest);
+    EXPECT_EQ(EvalInt("lt", dtype, EvalInt("sub", dtype, greatest, 1), greatest), 1);
+  }
+  EXPECT_EQ(EvalInt("abs", DType::kI64, INT64_MIN), INT64_MIN);
 }
 
 TEST(Pointwise, KernelExpressionsNameEachOperandOnceOrMore) {
@@ -100,8 +104,16 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"select", 3},
   };
   EXPECT_EQ(at_2_and_3.size(), AllPointwise().size());
-  for (const auto& [name, value] : at_2_and_3)
-    EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
+  for (const auto& [name, value] : at_2_and_3) {
+    const Pw fn = *FindPointwise(name);
+    const Number numbers[] = {2, 3, 4};
+    EXPECT_NEAR(EvalNumbers(fn, numbers).real(), value, 1e-15 * std::abs(value)) << name;
+    if (Info(fn).of_bits) {
+      EXPECT_TRUE(std::isnan(Eval(name, 2, 3, 4))) << name;
+    } else {
+      EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
+    }
+  }
   EXPECT_EQ(Eval("select", 0, 3, 4), 4);
   EXPECT_EQ(Eval("floor", -2.5), -3);
   EXPECT_EQ(Eval("ceil", -2.5), -2);
@@ -131,10 +143,10 @@ TEST(Pointwise, IntegersTruncateWrapAndDivideByZeroToZero) {
   EXPECT_EQ(EvalInt("div", DType::kI32, -7, 2), -3);
   EXPECT_EQ(EvalInt("div", DType::kI64, 5, 0), 0);
   EXPECT_EQ(EvalInt("div", DType::kI32, 0, 0), 0);
-  EXPECT_EQ(EvalInt("div", DType::kI32, -2147483648.0, -1), -2147483648.0);
-  EXPECT_EQ(EvalInt("add", DType::kI32, 2147483647, 1), -2147483648.0);
+  EXPECT_EQ(EvalInt("div", DType::kI32, INT32_MIN, -1), INT32_MIN);
+  EXPECT_EQ(EvalInt("add", DType::kI32, INT32_MAX, 1), INT32_MIN);
   EXPECT_EQ(EvalInt("sub", DType::kU8, 1, 2), 255);
-  EXPECT_EQ(EvalInt("add", DType::kI64, -1, 0), -1);  // not -1 + 2^64, which rounds
+  EXPECT_EQ(EvalInt("add", DType::kI64, -1, 0), -1);
   EXPECT_EQ(EvalInt("neg", DType::kI64, 3), -3);
   EXPECT_EQ(EvalInt("mul", DType::kU8, 16, 17), 16);
   EXPECT_EQ(EvalInt("neg", DType::kU8, 1), 255);
@@ -164,13 +176,45 @@ TEST(Pointwise, IntegersTruncateWrapAndDivideByZeroToZero) {
   EXPECT_EQ(EvalInt("div", DType::kF32, 1, 0), kInf);
 }
 
-TEST(Op, NumbersPrintShortestAndExactly) {
-  EXPECT_EQ(NumberText(0.9), "0.9");
-  EXPECT_EQ(NumberText(1e-8), "1e-08");
-  EXPECT_EQ(NumberText(1 - 0.9), "0.09999999999999998");
-  EXPECT_EQ(NumberText(-0.0), "-0");
-  EXPECT_EQ(NumberText(-kInf), "-inf");
-  EXPECT_EQ(NumberText(1 << 24), "16777216");
+TEST(Pointwise, IntegersOf64BitsAreExact) {
+  constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
+  EXPECT_EQ(EvalInt("add", DType::kI64, kOdd, 2), kOdd + 2);
+  EXPECT_EQ(EvalInt("add", DType::kI64, INT64_MAX, 1), INT64_MIN);
+  EXPECT_EQ(EvalInt("neg", DType::kI64, INT64_MIN), INT64_MIN);
+  EXPECT_EQ(EvalInt("div", DType::kI64, INT64_MIN, -1), INT64_MIN);
+  EXPECT_EQ(EvalInt("rem", DType::kI64, INT64_MIN, -1), 0);
+  EXPECT_EQ(EvalInt("rem", DType::kU64, UINT64_MAX, 10), 5);
+  EXPECT_EQ(EvalInt("div", DType::kU64, UINT64_MAX, 3), UINT64_MAX / 3);
+  EXPECT_EQ(EvalInt("sub", DType::kU64, 0, 1), UINT64_MAX);
+  EXPECT_EQ(EvalInt("mul", DType::kU64, UINT64_MAX, UINT64_MAX), 1);
+  EXPECT_EQ(EvalInt("mul", DType::kI64, INT64_MIN, INT64_MIN), 0);
+  EXPECT_EQ(EvalInt("mul", DType::kI64, kOdd, kOdd),
+            static_cast<int64_t>(uint64_t{kOdd} * uint64_t{kOdd}));
+  EXPECT_EQ(EvalInt("gt", DType::kU64, UINT64_MAX, UINT64_MAX - 1), 1);
+  EXPECT_EQ(EvalInt("eq", DType::kI64, kOdd, kOdd - 1), 0);
+  EXPECT_EQ(EvalInt("bit_not", DType::kU64, 0), UINT64_MAX);
+  EXPECT_EQ(EvalInt("bit_xor", DType::kI64, INT64_MIN, -1), INT64_MAX);
+  EXPECT_EQ(EvalInt("shift_left", DType::kI64, 3, 62), int64_t{3} << 62);
+  EXPECT_EQ(EvalInt("shift_left", DType::kU64, 1, 63), uint64_t{1} << 63);
+  EXPECT_EQ(EvalInt("shift_left", DType::kU64, 1, 64), 0);
+  EXPECT_EQ(EvalInt("shift_right", DType::kI64, INT64_MIN, 63), -1);
+  EXPECT_EQ(EvalInt("shift_right", DType::kU64, UINT64_MAX, 63), 1);
+  EXPECT_EQ(EvalInt("shift_right_logical", DType::kI64, INT64_MIN, 63), 1);
+}
+
+TEST(Pointwise, PlainNumbersAreExactWhereAllAreIntegers) {
+  const auto eval = [](Pw fn, const Number& a, const Number& b = 0) {
+    const Number args[] = {a, b};
+    return EvalNumbers(fn, args);
+  };
+  EXPECT_EQ(eval(Pw::kAdd, INT64_MAX, 1), uint64_t{1} << 63);
+  EXPECT_EQ(eval(Pw::kSub, 0, uint64_t{1} << 63), INT64_MIN);
+  EXPECT_EQ(eval(Pw::kAdd, UINT64_MAX, 1), 0x1p64);
+  EXPECT_FALSE(eval(Pw::kAdd, UINT64_MAX, 1).is_integer());
+  EXPECT_EQ(eval(Pw::kDiv, 7, 2), 3.5);
+  EXPECT_EQ(eval(Pw::kMul, 3, 0.5), 1.5);
+  EXPECT_TRUE(std::signbit(eval(Pw::kNeg, 0).real()));
+  EXPECT_TRUE(eval(Pw::kBitAnd, 3, 0.5).is_nan());
 }
 
 TEST(Op, TextForMessagesIsTheName) {

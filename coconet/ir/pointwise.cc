@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 namespace coconet {
 namespace {
 
 using Args = const double*;
+constexpr int kMostOperands = 3;
 
 /// Without an exponential that overflows where the result is small, but not 0.
 double Logistic(double x) {
@@ -36,18 +38,27 @@ bool PoleOfRem(Args x, Args e) {
   return std::trunc((n - e[0]) / (d + e[1])) != std::trunc((n + e[0]) / (d - e[1]));
 }
 
-/// An integer in two's complement; saturates.
-int64_t Bits(double integer) {
-  constexpr double kMost = 0x1p62;  // beyond 2^53 nothing is determined
-  return static_cast<int64_t>(std::clamp(integer, -kMost, kMost));
+using IntegerArgs = const absl::int128*;
+constexpr double kNoReal = std::numeric_limits<double>::quiet_NaN();
+
+/// Modulo 2^128, as products of u64 need.
+absl::int128 Times(absl::int128 a, absl::int128 b) {
+  return absl::int128(absl::uint128(a) * absl::uint128(b));
 }
 
-/// Places that a shift moves bits by, as an exponent of 2.
-int Places(double count) {
-  constexpr int kAll = 1 << 10;
-  return count >= 0 && count < kAll ? static_cast<int>(count) : kAll;
+/// Whether a shift by `places` leaves some of `bits` bits.
+bool IsShift(absl::int128 places, int bits) { return places >= 0 && places < bits; }
+int Places(absl::int128 places) { return static_cast<int>(places); }
+
+/// The unsigned number of the same bits.
+absl::int128 Unsigned(absl::int128 integer, int bits) {
+  return absl::Int128Low64(integer) & (~uint64_t{0} >> (64 - bits));
 }
 
+#define INTEGERS(...)                                                           \
+  .of_integers = [](IntegerArgs a, [[maybe_unused]] int bits) -> absl::int128 { \
+    return __VA_ARGS__;                                                         \
+  }
 #define ROW(operands, text, kernel, value, ...)                         \
   {.name = text,                                                        \
    .arity = operands,                                                   \
@@ -61,24 +72,10 @@ constexpr PwInfo kPointwise[] = {
 #include "coconet/ir/pointwise.inc"
 };
 #undef ROW
+#undef INTEGERS
 #undef UNARY
 #undef BINARY
 #undef TERNARY
-
-/// Keeps the low `bits` bits of an integer, as two's complement or unsigned arithmetic does.
-double Wrapped(double integer, int bits, bool is_signed) {
-  const double modulus = std::ldexp(1.0, bits);
-  const double least = is_signed ? -modulus / 2 : 0;
-  const double low = std::fmod(integer, modulus);
-  if (low < least) return low + modulus;
-  return low >= least + modulus ? low - modulus : low;
-}
-
-double RoundedToInteger(DType type, double value) {
-  if (!std::isfinite(value)) return 0;  // a division by zero
-  const double integer = std::trunc(value);
-  return Wrapped(integer, static_cast<int>(SizeOf(type)) * 8, IsSigned(type));
-}
 
 }  // namespace
 
@@ -93,19 +90,37 @@ std::optional<Pw> FindPointwise(absl::string_view name) {
 
 absl::Span<const PwInfo> AllPointwise() { return kPointwise; }
 
-double EvalPointwise(Pw fn, DType operands, const double* args) {
+Number EvalPointwise(Pw fn, DType operands, const Number* args) {
   const PwInfo& info = Info(fn);
-  if (fn == Pw::kShiftRightLogical && args[0] < 0 && Places(args[1]) > 0) {
-    // As the unsigned number of the same bits.
-    const int bits = static_cast<int>(SizeOf(operands)) * 8, places = Places(args[1]);
-    const uint64_t all = static_cast<uint64_t>(Bits(args[0])) & (~uint64_t{0} >> (64 - bits));
-    return places < bits ? static_cast<double>(all >> places) : 0;
+  if (fn == Pw::kSelect) return args[0] == 0 ? args[2] : args[1];
+  if (IsFloat(operands)) {
+    double reals[kMostOperands];
+    for (int i = 0; i < info.arity; ++i) reals[i] = args[i].real();
+    const double value = info.eval(reals);
+    return info.result == PwResult::kBool ? Number(static_cast<int>(value)) : Number(value);
   }
-  const double value = info.eval(args);
-  if (IsFloat(operands) || operands == DType::kBool || info.result != PwResult::kSame) return value;
-  // The greatest i64 is 2^63 as a double, which would wrap around.
-  const bool is_operand = std::find(args, args + info.arity, value) != args + info.arity;
-  return is_operand ? value : RoundedToInteger(operands, value);
+  absl::int128 integers[kMostOperands];
+  for (int i = 0; i < info.arity; ++i) integers[i] = args[i].integer();
+  const absl::int128 value = info.of_integers(integers, static_cast<int>(SizeOf(operands)) * 8);
+  return Wrapped(info.result == PwResult::kBool ? DType::kBool : operands, value);
+}
+
+Number EvalNumbers(Pw fn, const Number* args) {
+  const PwInfo& info = Info(fn);
+  bool are_integers = true;
+  absl::int128 integers[kMostOperands];
+  double reals[kMostOperands];
+  for (int i = 0; i < info.arity; ++i) {
+    are_integers &= args[i].is_integer();
+    if (are_integers) integers[i] = args[i].integer();
+    reals[i] = args[i].real();
+  }
+  const bool is_negative_zero = fn == Pw::kNeg && args[0] == 0;
+  if (are_integers && info.of_integers != nullptr && fn != Pw::kDiv && !is_negative_zero) {
+    const absl::int128 value = info.of_integers(integers, 64);
+    if (Number::Holds(value)) return Number::Of(value);
+  }
+  return info.eval(reals);
 }
 
 }  // namespace coconet

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "coconet/base/dtype.h"
@@ -29,8 +30,10 @@ struct PwInfo {
   /// Expression over $0, $1, $2 of type Pack<T, V>, in the kernel dialect (functions of the
   /// prelude).
   absl::string_view kernel_expr;
-  /// Reference semantics over the reals; for integers see EvalPointwise.
+  /// Reference semantics over the reals; of bits alone (of_bits) a NaN.
   double (*eval)(const double* args) = nullptr;
+  /// Of integers and bools of so many bits each, before the result wraps around; null: float_only.
+  absl::int128 (*of_integers)(const absl::int128* args, int bits) = nullptr;
   bool float_only = false;            // refuses integer operands (sqrt, exp, ...)
   bool of_bools = false;              // takes bools only, others take none but conditions
   bool of_bits = false;               // takes integers only
@@ -61,8 +64,14 @@ std::optional<Pw> FindPointwise(absl::string_view name);
 /// In the order of Pw.
 absl::Span<const PwInfo> AllPointwise();
 
-/// Info(fn).eval with the arithmetic of `operands` where that is an integer type: quotients are
-/// truncated towards zero, x / 0 is 0, overflow wraps. Exact while results stay within 2^53.
-double EvalPointwise(Pw fn, DType operands, const double* args);
+/// One element of the result as the type holds it in exact arithmetic: of floats Info(fn).eval, not
+/// rounded to the type; of integers with quotients truncated towards zero, x / 0 = 0, and what
+/// overflows wrapped around; of comparisons and functions of bools 0 or 1. `operands`: their dtype,
+/// of a selection that of the last two.
+Number EvalPointwise(Pw fn, DType operands, const Number* args);
+
+/// The same of plain numbers, which have no type: exact where all are integers, and so is the
+/// result; of bits as i64; quotients are real. NaN where a function of bits has a real operand.
+Number EvalNumbers(Pw fn, const Number* args);
 
 }  // namespace coconet

@@ -131,7 +131,7 @@ Result Expression::Ranges(Tensor value) {
 Result Expression::Operand() {
   switch (words_.Peek().kind) {
     case Token::Kind::kNumber: {
-      ASSIGN_OR_RETURN(const double number, Literal());
+      ASSIGN_OR_RETURN(const Number number, Literal());
       return Tensor(number);
     }
     case Token::Kind::kName:

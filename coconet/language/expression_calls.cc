@@ -175,6 +175,7 @@ absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& opera
         while (words_.Accept(",")) RETURN_IF_ERROR(Argument(attribute, op, operands));
         continue;
       case Written::kNumber:
+      case Written::kValue:
       case Written::kInteger:
       case Written::kRank:
       case Written::kDim:
@@ -206,8 +207,13 @@ absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& opera
 
 absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<Tensor>& operands) {
   switch (a.form) {
-    case Written::kNumber:
-      return ReadInto(Get<double>(op, a), Number(a.what));
+    case Written::kNumber: {
+      ASSIGN_OR_RETURN(const Number number, SignedNumber(a.what));
+      Get<double>(op, a) = number.real();
+      return absl::OkStatus();
+    }
+    case Written::kValue:
+      return ReadInto(Get<Number>(op, a), SignedNumber(a.what));
     case Written::kInteger:
       return ReadInto(Get<int64_t>(op, a), words_.Integer<int64_t>(a.what));
     case Written::kRank:
@@ -264,26 +270,26 @@ absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<
   CC_CHECK(false);
 }
 
-absl::StatusOr<double> Expression::Number(absl::string_view what) {
-  const double sign = words_.Accept("-") ? -1 : 1;
+absl::StatusOr<Number> Expression::SignedNumber(absl::string_view what) {
+  const bool negative = words_.Accept("-");
+  Number number = std::numeric_limits<double>::infinity();
   if (words_.Peek().kind == Token::Kind::kNumber) {
-    ASSIGN_OR_RETURN(const double number, Literal());
-    return sign * number;
+    ASSIGN_OR_RETURN(number, Literal());
+  } else if (!words_.Accept("inf")) {
+    return words_.Expected(what);
   }
-  if (words_.Accept("inf")) return sign * std::numeric_limits<double>::infinity();
-  return words_.Expected(what);
+  return negative ? EvalNumbers(Pw::kNeg, &number) : number;
 }
 
-absl::StatusOr<double> Expression::Literal() {
+absl::StatusOr<Number> Expression::Literal() {
   const Token token = words_.Take();
-  int64_t integer = 0;
-  const bool is_exact = !absl::SimpleAtoi(token.text, &integer) ||
-                        static_cast<long double>(integer) == token.number ||
+  const bool is_exact = token.number.is_integer() ||
+                        token.text.find_first_not_of("0123456789") != absl::string_view::npos ||
                         NumberText(token.number) == token.text;
   if (is_exact) return token.number;
-  return absl::InvalidArgumentError(absl::StrCat("want a number that a double holds, have ",
-                                                 token.text, "; the nearest is ",
-                                                 NumberText(token.number)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("want a number that 64 bits or a double hold, have ", token.text,
+                   "; the nearest is ", NumberText(token.number)));
 }
 
 absl::StatusOr<int> Expression::Int(absl::string_view what) {

@@ -51,9 +51,10 @@ class Expression {
   absl::Status ArgumentsAfter(Op& op, const std::vector<Tensor>& operands);
   /// One attribute; of kDims one dimension, by number or by the name of its extent.
   absl::Status Argument(const Attribute& a, Op& op, const std::vector<Tensor>& operands);
-  absl::StatusOr<double> Number(absl::string_view what);
-  /// The number token here; InvalidArgument for an integer that no double holds exactly.
-  absl::StatusOr<double> Literal();
+  /// With its sign; "inf" is one.
+  absl::StatusOr<Number> SignedNumber(absl::string_view what);
+  /// The number token here; InvalidArgument for an integer that neither 64 bits nor a double hold.
+  absl::StatusOr<Number> Literal();
   absl::StatusOr<int> Int(absl::string_view what);
   absl::StatusOr<int> NamedDim(const Tensor& operand);
 

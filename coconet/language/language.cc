@@ -63,7 +63,7 @@ void Program::Sizes(absl::string_view symbol, std::vector<int64_t> sizes) {
   Mistake(absl::StrCat("sizes of ", symbol, ": given twice"));
 }
 
-Tensor Program::Constant(double value, DType dtype) { return AddNode(Const{value, dtype}); }
+Tensor Program::Constant(const Number& value, DType dtype) { return AddNode(Const{value, dtype}); }
 
 Tensor Program::world(std::optional<DType> dtype) {
   if (!dtype.has_value()) return Tensor(Tensor::Kind::kWorld, this, -1);
@@ -137,6 +137,13 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
 
 Tensor Program::AddNode(Op op, std::vector<NodeId> inputs) {
   if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
+  if (auto* constant = std::get_if<Const>(&op); constant != nullptr) {
+    // One form of each number.
+    if (IsFloat(constant->dtype) && constant->value == constant->value.real())
+      constant->value = constant->value.real();
+    if (!IsFloat(constant->dtype) && Stored(constant->dtype, constant->value) == constant->value)
+      constant->value = Stored(constant->dtype, constant->value);
+  }
   const NodeId id = graph_.Add(std::move(op), std::move(inputs));
   status_ = checker_.CheckNext(graph_);
   return Tensor(status_.ok() ? Tensor::Kind::kNode : Tensor::Kind::kMistake, this,
@@ -181,14 +188,14 @@ Tensor Structured(Op op, std::vector<Tensor> operands) {
 
 Tensor Elementwise(Pw fn, std::vector<Tensor> operands) {
   CC_CHECK(static_cast<int>(operands.size()) == Info(fn).arity);
-  double numbers[3];
+  Number numbers[3];
   size_t count = 0;
   for (const Tensor& operand : operands) {
     if (operand.kind_ != Tensor::Kind::kNumber)
       return Structured(Pointwise{fn}, std::move(operands));
     numbers[count++] = operand.number_;
   }
-  return Info(fn).eval(numbers);
+  return Tensor(EvalNumbers(fn, numbers));
 }
 
 Tensor Extent(DType dtype, Tensor a, int dim) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,13 @@ class Gradients;
 class Program;
 
 /// A handle to a value of a Program; copy freely. Plain numbers convert where a tensor is expected,
-/// are calculated with in double, and take the dtype of the tensor they meet. The Program must
-/// outlive its tensors. Not thread-safe.
+/// are calculated with as integers or doubles (EvalNumbers), and take the dtype of the tensor they
+/// meet. The Program must outlive its tensors. Not thread-safe.
 class Tensor {
  public:
-  Tensor(double number) : number_(number) {}  // NOLINT: `0.9 * m` must read like the maths
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Tensor(T number) : number_(number) {}  // NOLINT: `0.9 * m` must read like the maths
+  explicit Tensor(const Number& number) : number_(number) {}
   /// -1 unless this is a node of the program's graph.
   NodeId id() const { return id_; }
   /// Not of a plain number. Of an operation that failed, a scalar f32.
@@ -51,7 +54,7 @@ class Tensor {
   Kind kind_ = Kind::kNumber;
   Program* program_ = nullptr;  // null where no tensor was met yet
   NodeId id_ = -1;
-  double number_ = 0;
+  Number number_;
 };
 
 /// Builds a Graph. Mistakes do not throw or abort: the first error sticks, later calls do nothing,
@@ -79,7 +82,7 @@ class Program {
   Tensor Each(Tensor declared);
   /// Binds `symbol` to a list of sizes, one per tensor.
   void Sizes(absl::string_view symbol, std::vector<int64_t> sizes);
-  Tensor Constant(double value, DType dtype);
+  Tensor Constant(const Number& value, DType dtype);
   /// Number of ranks; without `dtype` it takes that of the operand it meets.
   Tensor world(std::optional<DType> dtype = std::nullopt);
   /// Number of elements of a tensor of this shape, whose symbols may be bound later.

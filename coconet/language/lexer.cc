@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
@@ -34,7 +35,7 @@ std::string Quoted(absl::string_view text) {
                       text.size() > kLongest ? "...'" : "'");
 }
 
-absl::StatusOr<Token> Number(absl::string_view text) {
+absl::StatusOr<Token> NumberToken(absl::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   size_t length = static_cast<size_t>(end - text.data());
@@ -47,12 +48,14 @@ absl::StatusOr<Token> Number(absl::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(digits), " is beyond the range of a number (f64)"));
   }
+  uint64_t integer = 0;
+  if (absl::SimpleAtoi(digits, &integer)) return Token{Token::Kind::kNumber, digits, integer};
   return Token{Token::Kind::kNumber, digits, value};
 }
 
 absl::StatusOr<Token> Next(absl::string_view text) {
   const char c = text[0];
-  if (IsDigit(c) || c == '.') return Number(text);
+  if (IsDigit(c) || c == '.') return NumberToken(text);
   if (IsWord(c)) return Token{Token::Kind::kName, Prefix(text, IsWord)};
   if (c == '%') {
     const absl::string_view value = Prefix(text, IsDigit);

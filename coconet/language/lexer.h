@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "coconet/base/number.h"
 
 namespace coconet {
 
@@ -20,7 +21,7 @@ struct Token {
   };
   Kind kind = Kind::kEnd;
   absl::string_view text;  // into the line
-  double number = 0;       // kNumber
+  Number number;           // kNumber: digits alone are an integer, if 64 bits hold it
 
   bool Is(absl::string_view word) const { return text == word && kind != Kind::kEnd; }
 };

@@ -188,15 +188,30 @@ TEST(Parse, NumbersOfEveryForm) {
             PrintParsed("coconet 1\noutput y = const(5E-1, f64)\n"));
 }
 
-TEST(Parse, IntegersThatNoDoubleHoldsAreRefused) {
-  const std::string head = "coconet 1\ninput i : i64[4] local\noutput y = i + ";
-  EXPECT_EQ(Parse(head + "9007199254740992").status(), absl::OkStatus());
-  EXPECT_EQ(ErrorOf(head + "9007199254740993"),
-            "line 3: want a number that a double holds, have 9007199254740993; the nearest is "
-            "9007199254740992");
-  EXPECT_EQ(ErrorOf("coconet 1\noutput y = const(-9007199254740993, i64)\n"),
-            "line 2: want a number that a double holds, have 9007199254740993; the nearest is "
-            "9007199254740992");
+TEST(Parse, IntegersAreExact) {
+  for (const char* constant :
+       {"9007199254740993, i64", "-9007199254740993, i64", "9223372036854775807, i64",
+        "-9223372036854775808, i64", "9223372036854775808, u64", "18446744073709551615, u64"}) {
+    const std::string text = absl::StrCat("coconet 1\n%0 = const(", constant, ")\noutput y = %0\n");
+    EXPECT_EQ(PrintParsed(text), text);
+  }
+  const std::string of_i64 = "coconet 1\ninput i : i64[4] local\noutput y = i + ";
+  EXPECT_TRUE(absl::StrContains(PrintParsed(of_i64 + "9007199254740993\n"),
+                                "const(9007199254740993, i64)"));
+  EXPECT_TRUE(absl::StrContains(PrintParsed(of_i64 + "(9007199254740992 + 1)\n"),
+                                "const(9007199254740993, i64)"));
+  EXPECT_EQ(ErrorOf(of_i64 + "9223372036854775808"),
+            "line 3: %1 = const(9223372036854775808, i64): 9223372036854775808 is not a number of "
+            "type i64");
+}
+
+TEST(Parse, IntegersThatTheTypeHoldsNotAreRefused) {
+  EXPECT_EQ(ErrorOf("coconet 1\ninput x : f64[4] local\noutput y = x + 9007199254740993"),
+            "line 3: %1 = const(9007199254740993, f64): want a number that a double holds, have "
+            "9007199254740993; the nearest is 9007199254740992");
+  EXPECT_EQ(ErrorOf("coconet 1\noutput y = const(18446744073709551617, u64)\n"),
+            "line 2: want a number that 64 bits or a double hold, have 18446744073709551617; the "
+            "nearest is 18446744073709551616");
   for (const char* number : {"1152921504606846976", "123456789012345680", "1e+22"}) {
     const std::string text =
         absl::StrCat("coconet 1\n%0 = const(", number, ", f64)\noutput y = %0\n");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "coconet/reference/rounding.h"
 
@@ -17,16 +18,17 @@ struct Operand {
         errors(b.error.data()),
         stride(b.size() == 1 ? 0 : 1),
         exact(b.exact) {}
-  double value(size_t i) const { return values[i * stride]; }
+  const Number& value(size_t i) const { return values[i * stride]; }
+  double real(size_t i) const { return value(i).real(); }
   double error(size_t i) const { return errors[i * stride]; }
 
-  const double* values;
+  const Number* values;
   const double* errors;
   size_t stride;
   bool exact;
 };
 
-Bounded Sized(size_t size) { return {std::vector<double>(size), std::vector<double>(size)}; }
+Bounded Sized(size_t size) { return {std::vector<Number>(size), std::vector<double>(size)}; }
 
 Bounded Finished(Bounded result) {
   result.exact =
@@ -69,6 +71,26 @@ bool MakesNumbersExactly(Pw fn) {
   return fn == Pw::kFloor || fn == Pw::kCeil || fn == Pw::kRound || fn == Pw::kRem;
 }
 
+/// Whether the result of exact operands is no rounded one, in whatever type it is computed.
+bool IsExact(Pw fn, DType type, const double* x, double y) {
+  if (!std::isfinite(y) || !IsHeld(type, y)) return false;
+  switch (fn) {
+    case Pw::kAdd:
+    case Pw::kSub: {
+      const double b = fn == Pw::kAdd ? x[1] : -x[1], virtual_b = y - x[0];
+      return (x[0] - (y - virtual_b)) + (b - virtual_b) == 0;  // Knuth's TwoSum
+    }
+    case Pw::kMul:
+      return std::fma(x[0], x[1], -y) == 0;
+    case Pw::kDiv:
+      return x[1] != 0 && std::fma(y, x[1], -x[0]) == 0;
+    case Pw::kSqrt:
+      return std::fma(y, y, -x[0]) == 0;
+    default:
+      return false;
+  }
+}
+
 template <int kArity>
 Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
@@ -83,10 +105,14 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
   for (size_t i = 0; i < size; ++i) {
     double x[kArity], e[kArity];
     for (int k = 0; k < kArity; ++k) {
-      x[k] = operands[k].value(i);
+      x[k] = operands[k].real(i);
       e[k] = operands[k].error(i);
     }
     const double y = info.eval(x);
+    if (exact && IsExact(fn, type, x, y)) {
+      result.value[i] = y;
+      continue;
+    }
     double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
     if (spread > 0 && MakesNumbersExactly(fn)) spread += std::fabs(y) * UnitRoundoff(type);
     const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
@@ -102,43 +128,48 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
 }
 
 /// Integer arithmetic is exact: operands with errors (casts of floats) carry over, plus one for the
-/// truncation.
+/// truncation, as long as doubles hold what they become; what bits they have is not determined.
 template <int kArity>
 Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
-    double x[kArity], e[kArity];
+    Number x[kArity];
+    double reals[kArity], e[kArity];
     bool exact = true;
     for (int k = 0; k < kArity; ++k) {
       const Operand operand(*args[k]);
       x[k] = operand.value(i);
+      reals[k] = x[k].real();
       e[k] = operand.error(i);
       exact &= e[k] == 0;
     }
-    const double unbounded = info.eval(x);  // before it wraps around
     result.value[i] = EvalPointwise(fn, type, x);
-    if (exact) {
-      const bool is_exact =
-          std::fabs(unbounded) <= kExactIntegers && std::fabs(result.value[i]) <= kExactIntegers;
-      result.error[i] = is_exact || std::isinf(unbounded) ? 0 : kUndetermined;
-    } else {
-      const double spread = Spread<kArity>(info, x, e, unbounded);
-      result.error[i] = ErrorOf(unbounded, spread + 1, 0, RoundingOf(type, 0));
-    }
+    if (exact) continue;
+    const double unbounded = info.eval(reals);  // before it wraps around
+    const double spread = Spread<kArity>(info, reals, e, unbounded);
+    result.error[i] =
+        info.of_bits ? kUndetermined : ErrorOf(unbounded, spread + 1, 0, RoundingOf(type, 0));
   }
   return Finished(std::move(result));
 }
 
 /// 1 where the operands' errors could turn the answer round, else 0.
-Bounded Comparison(Pw fn, absl::Span<const Bounded* const> args, size_t size) {
+Bounded Comparison(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size,
+                   bool with_extreme) {
   const Operand a(*args[0]), b(*args[1]);
+  const bool is_same = args[0] == args[1];
+  const std::vector<bool>& sole = args[1]->sole;
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
-    const double x[] = {a.value(i), b.value(i)};
+    const Number x[] = {a.value(i), b.value(i)};
     const double reach = a.error(i) + b.error(i);
-    result.value[i] = Info(fn).eval(x);
-    result.error[i] = reach > 0 && !(std::fabs(x[0] - x[1]) > reach) ? 1 : 0;
+    result.value[i] = EvalPointwise(fn, type, x);
+    const bool is_certain =
+        std::isfinite(reach) &&
+        (is_same || (with_extreme && !sole.empty() && sole[sole.size() == 1 ? 0 : i]));
+    const bool is_apart = std::fabs(x[0].real() - x[1].real()) > reach;
+    result.error[i] = reach > 0 && !is_apart && !is_certain ? 1 : 0;
   }
   return Finished(std::move(result));
 }
@@ -147,19 +178,19 @@ Bounded Comparison(Pw fn, absl::Span<const Bounded* const> args, size_t size) {
 Bounded Logic(Pw fn, absl::Span<const Bounded* const> args, size_t size) {
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
-    double x[2] = {};
+    Number x[2];
     unsigned doubtful = 0;  // operands, by bits
     for (size_t k = 0; k < args.size(); ++k) {
       const Operand operand(*args[k]);
       x[k] = operand.value(i);
       doubtful |= unsigned{operand.error(i) > 0} << k;
     }
-    result.value[i] = Info(fn).eval(x);
+    result.value[i] = EvalPointwise(fn, DType::kBool, x);
     for (unsigned turned = 1; turned < 1u << args.size(); ++turned) {
       if ((turned & ~doubtful) != 0) continue;
-      double other[2];
-      for (size_t k = 0; k < 2; ++k) other[k] = (turned >> k & 1) != 0 ? x[k] == 0 : x[k];
-      if (Info(fn).eval(other) != result.value[i]) result.error[i] = 1;
+      Number other[2];
+      for (size_t k = 0; k < 2; ++k) other[k] = (turned >> k & 1) != 0 ? int{x[k] == 0} : x[k];
+      if (!(EvalPointwise(fn, DType::kBool, other) == result.value[i])) result.error[i] = 1;
     }
   }
   return Finished(std::move(result));
@@ -170,7 +201,7 @@ Bounded Selection(absl::Span<const Bounded* const> args, size_t size) {
   const Operand condition(*args[0]), if_true(*args[1]), if_false(*args[2]);
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
-    const bool holds = condition.value(i) != 0;
+    const bool holds = !(condition.value(i) == 0);
     const Operand& chosen = holds ? if_true : if_false;
     const Operand& other = holds ? if_false : if_true;
     result.value[i] = chosen.value(i);
@@ -183,13 +214,6 @@ Bounded Selection(absl::Span<const Bounded* const> args, size_t size) {
   return Finished(std::move(result));
 }
 
-/// What a number becomes in memory.
-double Held(DType dtype, double value) {
-  alignas(8) char held[8] = {};
-  StoreElement(dtype, held, 0, value);
-  return LoadElement(dtype, held, 0);
-}
-
 size_t CommonSize(absl::Span<const Bounded* const> args) {
   size_t size = 1;
   for (const Bounded* arg : args) {
@@ -200,13 +224,17 @@ size_t CommonSize(absl::Span<const Bounded* const> args) {
 
 }  // namespace
 
-Bounded BoundedScalar(double value, DType dtype) {
-  return Finished({{value}, {Distance(Held(dtype, value), value)}});
+Bounded BoundedScalar(const Number& value, DType dtype) {
+  const Number held = Stored(dtype, value);
+  // What a float rounds stays as exact as a double holds it.
+  if (IsFloat(dtype)) return Finished({{value.real()}, {Distance(held, value)}});
+  return {{held}, {0}};
 }
 
-Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args) {
+Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args,
+                         bool with_extreme) {
   const size_t size = CommonSize(args);
-  if (Info(fn).result == PwResult::kBool) return Comparison(fn, args, size);
+  if (Info(fn).result == PwResult::kBool) return Comparison(fn, operands, args, size, with_extreme);
   if (Info(fn).of_bools) return Logic(fn, args, size);
   if (fn == Pw::kSelect) return Selection(args, size);
   CC_CHECK(args.size() == 1 || args.size() == 2);
@@ -224,35 +252,28 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
   const Rounding rounding = RoundingOf(to, widens ? 0 : 1);
   Bounded result = Sized(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    const double x = a.value[i], e = a.error[i];
-    double& value = result.value[i];
+    const Number& number = a.value[i];
+    const double x = number.real(), e = a.error[i];
+    Number& value = result.value[i];
     double& error = result.error[i];
     if (to == DType::kBool) {
-      value = x != 0;
+      value = Stored(to, number);
       error = e > 0 && !(std::fabs(x) > e) ? 1 : 0;
     } else if (IsInteger(to)) {
-      // As doubles hold it: 2^63 of i64, 2^64 of u64.
-      const double most = SizeOf(to) == 8 ? std::ldexp(1, IsSigned(to) ? 63 : 64) : MaxFinite(to);
-      const double least = MinFinite(to);
-      const auto saturated = [&](double number) {
-        return std::isnan(number) ? 0 : std::clamp(std::trunc(number), least, most);
-      };
-      value = saturated(x);
-      const double low = saturated(x - e), high = saturated(x + e);
-      error = std::isinf(e) ? kUndetermined : std::max(high - value, value - low);
-      // Saturated values are exact; others that doubles do not hold are not.
-      const bool is_held = low == high && (value == most || value == least);
-      if (!is_held && std::max(std::fabs(low), std::fabs(high)) > rounding.limit)
-        error = kUndetermined;
+      value = Stored(to, number);
+      if (e == 0) continue;
+      const Number low = Stored(to, x - e), high = Stored(to, x + e);
+      error = std::isinf(e) ? kUndetermined : std::max(Distance(high, value), Distance(value, low));
+      const double greatest = std::max(std::fabs(low.real()), std::fabs(high.real()));
+      if (!(low == high) && greatest > rounding.limit) error = kUndetermined;
     } else {
+      value = x;
       if (!std::isfinite(x)) {
-        value = x;
         error = ErrorOfSpecial(e);
         continue;
       }
       const bool exact_integer = !IsFloat(from) && std::fabs(x) * UnitRoundoff(to) <= 1;
-      const bool is_held = e == 0 && Held(to, x) == x;  // and so is not rounded
-      value = x;
+      const bool is_held = e == 0 && Stored(to, number) == number;  // and so is not rounded
       error = ErrorOf(x, e, std::fabs(x), exact_integer || is_held ? RoundingOf(to, 0) : rounding);
     }
   }
@@ -262,13 +283,11 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a) {
   Bounded result = Sized(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    const double x = a.value[i];
+    const Number& x = a.value[i];
     result.value[i] = BitCastElement(from, to, x);
-    // The bits of a zero and of NaN are not determined; of 64 bits doubles hold 53.
-    const bool is_known = a.error[i] == 0 && !(IsFloat(from) && (x == 0 || std::isnan(x)));
-    const bool is_held = (IsFloat(from) || std::fabs(x) <= 0x1p53) &&
-                         (IsFloat(to) || std::fabs(result.value[i]) <= 0x1p53);
-    result.error[i] = is_known && is_held ? 0 : kUndetermined;
+    // The bits of a zero and of NaN are not determined.
+    const bool is_known = a.error[i] == 0 && !(IsFloat(from) && (x == 0 || x.is_nan()));
+    result.error[i] = is_known ? 0 : kUndetermined;
   }
   return Finished(std::move(result));
 }
@@ -294,6 +313,18 @@ double ErrorOfSum(DType dtype, size_t ranks, double value, double magnitude, dou
   return ErrorOf(value, spread, magnitude, rounding);
 }
 
+FoldKind FoldOf(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum:
+      return FoldKind::kSum;
+    case ReduceKind::kMax:
+      return FoldKind::kMax;
+    case ReduceKind::kMin:
+      return FoldKind::kMin;
+  }
+  CC_CHECK(false);
+}
+
 }  // namespace
 
 Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks,
@@ -302,26 +333,34 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
   const double most = RoundingOf(dtype, 1).limit;
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
-    double& value = result.value[i];
     double& error = result.error[i];
-    if (kind != ReduceKind::kSum) {
-      BoundedFold fold(kind == ReduceKind::kMax ? FoldKind::kMax : FoldKind::kMin, dtype);
+    if (kind != ReduceKind::kSum || !IsFloat(dtype)) {
+      BoundedFold fold(FoldOf(kind), dtype);
       for (const Bounded* rank : ranks) fold.Add(Operand(*rank).value(i), Operand(*rank).error(i));
-      const BoundedValue extreme = fold.Finish(static_cast<int64_t>(ranks.size()));
-      value = extreme.value;
-      error =
-          std::isnan(value) && terms.numerics.nans == Nans::kNone ? kUndetermined : extreme.error;
+      const BoundedValue folded = fold.Finish(static_cast<int64_t>(ranks.size()));
+      result.value[i] = folded.value;
+      result.sole.push_back(folded.sole && absl::c_all_of(ranks, [&](const Bounded* rank) {
+        return !rank->sole.empty() && rank->sole[rank->size() == 1 ? 0 : i];
+      }));
+      error = folded.value.is_nan() && terms.numerics.nans == Nans::kNone ? kUndetermined
+                                                                          : folded.error;
       continue;
     }
+    double value = 0;
     double magnitude = 0, spread = 0;
     bool special = false;
+    int quantum = std::numeric_limits<int>::max();
     for (const Bounded* rank : ranks) {
-      const double x = Operand(*rank).value(i), e = Operand(*rank).error(i);
+      const double x = Operand(*rank).real(i), e = Operand(*rank).error(i);
       value += x;
       special |= !std::isfinite(x);
       magnitude += (std::isfinite(x) ? std::fabs(x) : 0) + e;
       spread += e;
+      if (e == 0) quantum = std::min(quantum, LowestBit(x));
     }
+    result.value[i] = value;
+    const bool is_exact = spread == 0 && SumsExactly(magnitude, quantum, Precision(dtype));
+    if (is_exact && !special) continue;
     // Whether a partial sum overflows depends on the order, so the magnitudes count.
     error = !(magnitude <= most) ? kUndetermined
             : special            ? 0

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -15,19 +17,26 @@ namespace coconet {
 /// reach of the operands' errors). Infinities and NaNs of inputs, states and constants are values
 /// as others: what they make of a result is determined, with a bound of 0.
 struct Bounded {
-  std::vector<double> value;
+  std::vector<Number> value;  // real of floats, else integers
   std::vector<double> error;  // as long as `value`
   bool exact = true;          // all errors are 0
+  /// Of the greatest or least of some elements: whether one of them is that whatever the errors are.
+  /// Empty of all else.
+  std::vector<bool> sole = {};
 
   /// One entry stands for any number of equal elements.
   size_t size() const { return value.size(); }
 };
 
 /// A constant or a runtime scalar as an implementation holds it in `dtype`.
-Bounded BoundedScalar(double value, DType dtype);
+Bounded BoundedScalar(const Number& value, DType dtype);
 
-/// fn over operands of one type; operands of one entry are spread over the others' elements.
-Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args);
+/// fn over operands of one type; operands of one entry are spread over the others' elements. What is
+/// compared with itself is equal, unless it is NaN. `with_extreme`: a comparison with the greatest or
+/// least of a row that the first operand is an element of; it is certain where one element is that
+/// for sure.
+Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args,
+                         bool with_extreme = false);
 
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
 /// Determined where a is exact.
@@ -55,33 +64,49 @@ Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& wo
 
 /// A value and its bound.
 struct BoundedValue {
-  double value = 0, error = 0;
+  Number value;
+  double error = 0;
+  bool sole = false;  // Bounded::sole
 };
 
-/// A Fold of one result, element by element, in any order. Sums are accumulated in double precision
-/// and rounded once.
+/// A Fold of one result, element by element, in any order. Sums of floats are accumulated in double
+/// precision and rounded once; those of integers wrap around, and are determined where all elements
+/// are.
 class BoundedFold {
  public:
   BoundedFold(FoldKind kind, DType dtype);
-  void Add(double value, double error);
+  void Add(const Number& value, double error);
   /// `count`: elements of the whole mean, which the added ones may be a part of. `parts`: of how
   /// many ranks, each of which may round its own part, to f32 at least, before they are added up.
   BoundedValue Finish(int64_t count, int parts = 1) const;
 
  private:
+  void AddReal(double value, double error);
+  BoundedValue FinishReal(int64_t count, int parts) const;
+
   FoldKind kind_;
   DType dtype_;
   int64_t added_ = 0;
   double sum_ = 0, magnitude_ = 0, spread_ = 0;  // magnitude_: of finite elements
+  absl::int128 integer_ = 0;                     // of integers: their sum, or the extreme
+  bool is_exact_ = true;                         // all errors are 0
+  int quantum_ = std::numeric_limits<int>::max();  // LowestBit of all elements
   bool special_ =
       false;  // an element is NaN or, of a sum, infinite; spread_ is of those of extremes
   bool undetermined_ = false;   // an element of extremes is
   double extreme_, up_, down_;  // and what it becomes at the ends of the bounds
+  double extreme_error_ = 0;    // of the element that is it
+  double others_;               // the extreme of all others' ends
 };
 
 /// A row or column of a matrix product's operand.
 struct BoundedLine {
   std::vector<double> value, error;  // no errors: all 0
+  /// LowestBit of all values; computed once.
+  int Quantum() const;
+
+ private:
+  mutable std::optional<int> quantum_;
 };
 /// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`. Of
 /// bf16, subnormal operands and sums may be taken as 0, as processors' instructions do. The

@@ -13,14 +13,19 @@ namespace coconet {
 Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep) {
   const double scale = 1 / (1 - rate);
   const Rounding rounding = RoundingOf(dtype, 2);  // the scale's own, and the product's
-  Bounded result{std::vector<double>(keep.size()), std::vector<double>(keep.size())};
+  int unused = 0;
+  const bool divides_exactly = std::frexp(scale, &unused) == 0.5;
+  Bounded result{std::vector<Number>(keep.size(), 0.0), std::vector<double>(keep.size())};
   for (size_t i = 0; i < keep.size(); ++i) {
     if (!keep[i]) continue;
     const size_t from = a.size() == 1 ? 0 : i;
-    result.value[i] = a.value[from] * scale;
-    result.error[i] = std::isfinite(a.value[from]) ? ErrorOf(result.value[i], a.error[from] * scale,
-                                                             std::fabs(result.value[i]), rounding)
-                                                   : ErrorOfSpecial(a.error[from]);
+    const double value = a.value[from].real() * scale;
+    result.value[i] = value;
+    const bool is_exact = a.error[from] == 0 && divides_exactly && IsHeld(dtype, value);
+    result.error[i] = is_exact ? 0
+                      : a.value[from].is_finite()
+                          ? ErrorOf(value, a.error[from] * scale, std::fabs(value), rounding)
+                          : ErrorOfSpecial(a.error[from]);
     result.exact &= result.error[i] == 0;
   }
   return result;
@@ -31,15 +36,16 @@ Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& wo
     return absl::bit_cast<float>(
         RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(value)), word));
   };
-  Bounded result{std::vector<double>(words.size()), std::vector<double>(words.size())};
+  Bounded result{std::vector<Number>(words.size()), std::vector<double>(words.size())};
   for (size_t i = 0; i < words.size(); ++i) {
     const size_t from = a.size() == 1 ? 0 : i;
-    const double value = a.value[from], error = a.error[from];
-    result.value[i] = rounded(value, words[i]);
+    const double value = a.value[from].real(), error = a.error[from];
+    const double nearest = rounded(value, words[i]);
+    result.value[i] = nearest;
     const double low = rounded(value - error, words[i]), high = rounded(value + error, words[i]);
-    if (low == result.value[i] && high == result.value[i]) continue;
+    if (low == nearest && high == nearest) continue;
     result.error[i] = std::isfinite(low) && std::isfinite(high)
-                          ? std::max(result.value[i] - low, high - result.value[i])
+                          ? std::max(nearest - low, high - nearest)
                           : kUndetermined;
     result.exact = false;
   }
@@ -51,12 +57,41 @@ BoundedFold::BoundedFold(FoldKind kind, DType dtype) : kind_(kind), dtype_(dtype
   const double greatest = floats ? kUndetermined : MaxFinite(dtype);
   const double least = floats ? -kUndetermined : MinFinite(dtype);
   extreme_ = up_ = down_ = kind == FoldKind::kMax ? least : greatest;
+  others_ = kind == FoldKind::kMax ? -kUndetermined : kUndetermined;
+  if (!floats && kind == FoldKind::kMax) integer_ = Least(dtype).integer();
+  if (!floats && kind == FoldKind::kMin) integer_ = Greatest(dtype).integer();
 }
 
-void BoundedFold::Add(double value, double error) {
+void BoundedFold::Add(const Number& value, double error) {
+  AddReal(value.real(), error);
+  if (IsFloat(dtype_)) return;
+  const absl::int128 integer = value.integer();
+  switch (kind_) {
+    case FoldKind::kMax:
+      integer_ = std::max(integer_, integer);
+      return;
+    case FoldKind::kMin:
+      integer_ = std::min(integer_, integer);
+      return;
+    case FoldKind::kSum:
+    case FoldKind::kMean:
+      integer_ += integer;
+      return;
+  }
+}
+
+BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
+  if (IsFloat(dtype_)) return FinishReal(count, parts);
+  const Number value = Wrapped(dtype_, integer_);
+  return {value, is_exact_ ? 0 : FinishReal(count, parts).error};
+}
+
+void BoundedFold::AddReal(double value, double error) {
   ++added_;
+  is_exact_ &= error == 0;
   if (kind_ == FoldKind::kSum || kind_ == FoldKind::kMean) {
     sum_ += value;
+    quantum_ = std::min(quantum_, LowestBit(value));
     special_ |= !std::isfinite(value);
     magnitude_ += (std::isfinite(value) ? std::fabs(value) : 0) + error;
     spread_ += error;
@@ -71,26 +106,43 @@ void BoundedFold::Add(double value, double error) {
   const auto pick = [&](double a, double b) {
     return kind_ == FoldKind::kMax ? std::max(a, b) : std::min(a, b);
   };
-  extreme_ = pick(extreme_, value);
+  const double away = kind_ == FoldKind::kMax ? 1 : -1;
+  if (added_ == 1 || away * (value - extreme_) > 0) {
+    if (added_ > 1) others_ = pick(others_, extreme_ + away * extreme_error_);
+    extreme_ = value;
+    extreme_error_ = error;
+  } else {
+    others_ = pick(others_, value + away * error);
+  }
   up_ = pick(up_, value + error);
   down_ = pick(down_, value - error);
 }
 
-BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
+BoundedValue BoundedFold::FinishReal(int64_t count, int parts) const {
   if (kind_ == FoldKind::kMax || kind_ == FoldKind::kMin) {
     if (special_) return {std::numeric_limits<double>::quiet_NaN(), ErrorOfSpecial(spread_)};
     if (undetermined_) return {extreme_, kUndetermined};
     if (added_ == 0 || std::isinf(extreme_))
       return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
+    const double nearest = kind_ == FoldKind::kMax ? extreme_ - extreme_error_
+                                                   : extreme_ + extreme_error_;
     return {extreme_,
             ErrorOf(extreme_, std::max(std::fabs(up_ - extreme_), std::fabs(extreme_ - down_)), 0,
-                    RoundingOf(dtype_, 0))};
+                    RoundingOf(dtype_, 0)),
+            kind_ == FoldKind::kMax ? others_ < nearest : others_ > nearest};
   }
   const double divisor = kind_ == FoldKind::kMean ? static_cast<double>(count) : 1;
   const double value = sum_ / divisor;
+  int unused = 0;
   Rounding rounding = RoundingOf(dtype_, 2);  // of the sum and of the quotient
   if (!(magnitude_ <= rounding.limit)) return {value, kUndetermined};
   if (special_) return {value, 0};
+  // A mean may be a product with the reciprocal of the count.
+  const bool divides_exactly = std::frexp(divisor, &unused) == 0.5;
+  const int precision = Precision(dtype_ == DType::kF64 ? DType::kF64 : DType::kF32);
+  if (is_exact_ && IsFloat(dtype_) && divides_exactly && IsHeld(dtype_, value) &&
+      SumsExactly(magnitude_, quantum_, precision))
+    return {value, 0};
   const double shared =
       parts == 1 ? 0 : parts * std::min(UnitRoundoff(dtype_), UnitRoundoff(DType::kF32));
   const double accumulated =
@@ -153,6 +205,14 @@ bool IsCertain(double a, double error_a, double b, double error_b) {
 
 }  // namespace
 
+int BoundedLine::Quantum() const {
+  if (!quantum_.has_value()) {
+    quantum_ = std::numeric_limits<int>::max();
+    for (const double v : value) quantum_ = std::min(*quantum_, LowestBit(v));
+  }
+  return *quantum_;
+}
+
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b) {
   CC_CHECK(a.value.size() == b.value.size());
   const auto error_of = [](const BoundedLine& line, size_t i) {
@@ -180,6 +240,10 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
   // Whether a partial sum overflows depends on the order, so the magnitudes count.
   if (!(magnitude + spread <= MaxFinite(DType::kF32))) return {sum, kUndetermined};
   if (special) return {sum, 0};
+  const bool has_factors = a.Quantum() < INT32_MAX && b.Quantum() < INT32_MAX;
+  if (spread == 0 && has_factors && IsHeld(dtype, sum) &&
+      SumsExactly(magnitude, a.Quantum() + b.Quantum(), Precision(DType::kF32)))
+    return {sum, 0};
   return {sum, ErrorOf(sum, spread + rounding.Bound(magnitude, spread), std::fabs(sum),
                        RoundingOf(dtype, 1))};
 }

@@ -17,7 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kF32 = UnitRoundoff(DType::kF32);
 const double kF16 = UnitRoundoff(DType::kF16);
 
-Bounded Near(double value, double error) { return {{value}, {error}, error == 0}; }
+Bounded Near(const Number& value, double error) { return {{value}, {error}, error == 0}; }
 
 Bounded Unary(Pw fn, const Bounded& a, DType dtype = DType::kF32) {
   return BoundedPointwise(fn, dtype, {&a});
@@ -27,10 +27,23 @@ Bounded Binary(Pw fn, const Bounded& a, const Bounded& b, DType dtype = DType::k
 }
 
 TEST(BoundedPointwise, RoundsOnceWhereTheOperationIsCorrectlyRounded) {
-  const Bounded sum = Binary(Pw::kAdd, Near(1, 0), Near(2, 0));
-  EXPECT_EQ(sum.value[0], 3);
+  const Bounded sum = Binary(Pw::kAdd, Near(3, 0), Near(0x1p-30, 0));
+  EXPECT_EQ(sum.value[0], 3 + 0x1p-30);
   EXPECT_NEAR(sum.error[0], 3 * kF32, 1e-14);
   EXPECT_FALSE(sum.exact);
+}
+
+TEST(BoundedPointwise, ResultsThatNeedNoRoundingAreExact) {
+  const auto is_exact = [](const Bounded& a) { return a.error[0] == 0; };
+  EXPECT_TRUE(is_exact(Binary(Pw::kAdd, Near(1, 0), Near(2, 0))));
+  EXPECT_TRUE(is_exact(Binary(Pw::kMul, Near(3, 0), Near(5, 0), DType::kF16)));
+  EXPECT_TRUE(is_exact(Binary(Pw::kDiv, Near(7, 0), Near(4, 0))));
+  EXPECT_FALSE(is_exact(Binary(Pw::kDiv, Near(7, 0), Near(3, 0))));
+  EXPECT_TRUE(is_exact(Unary(Pw::kSqrt, Near(9, 0))));
+  EXPECT_FALSE(is_exact(Unary(Pw::kSqrt, Near(2, 0))));
+  // Whatever other elements are.
+  const Bounded many{{2.0, 0.1}, {0, 1e-9}, false};
+  EXPECT_TRUE(is_exact(Binary(Pw::kAdd, many, Near(1, 0))));
 }
 
 TEST(BoundedPointwise, ExactOperationsKeepTheOperandsBound) {
@@ -51,7 +64,7 @@ TEST(BoundedPointwise, CoversTheExtremumOfAFunctionThatIsNotMonotone) {
   EXPECT_GE(Unary(Pw::kAbs, Near(0.1, 0.5)).error[0], 0.5);
   // silu has its minimum, -0.278, at -1.278.
   const Bounded silu = Unary(Pw::kSilu, Near(-1, 0.5));
-  EXPECT_GE(silu.error[0], silu.value[0] + 0.278464);
+  EXPECT_GE(silu.error[0], silu.value[0].real() + 0.278464);
 }
 
 TEST(BoundedPointwise, ASignIsInDoubtWhereZeroIsWithinReach) {
@@ -102,7 +115,7 @@ TEST(BoundedPointwise, WhatMayOverflowIsNotDetermined) {
 }
 
 TEST(BoundedPointwise, OutsideOfAFunctionsDomainIsNaN) {
-  EXPECT_TRUE(std::isnan(Unary(Pw::kSqrt, Near(-1, 0.5)).value[0]));
+  EXPECT_TRUE(Unary(Pw::kSqrt, Near(-1, 0.5)).value[0].is_nan());
   EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 0.5)).error[0], 0);
   EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 2)).error[0], kInfinity);
 }
@@ -110,8 +123,8 @@ TEST(BoundedPointwise, OutsideOfAFunctionsDomainIsNaN) {
 TEST(BoundedPointwise, WhatFollowsFromInfinitiesAndNaNsIsDetermined) {
   const double nan = std::nan("");
   const auto expect = [](const Bounded& have, double want) {
-    EXPECT_TRUE(have.value[0] == want || (std::isnan(have.value[0]) && std::isnan(want)))
-        << have.value[0] << ", want " << want;
+    EXPECT_TRUE(have.value[0] == want || (have.value[0].is_nan() && std::isnan(want)))
+        << NumberText(have.value[0]) << ", want " << want;
     EXPECT_EQ(have.error[0], 0) << want;
   };
   expect(Unary(Pw::kNeg, Near(kInfinity, 0)), -kInfinity);
@@ -140,22 +153,22 @@ TEST(BoundedReduce, InfinitiesAndNaNsAreValues) {
     return BoundedReduce(kind, DType::kF32, ranks);
   };
   for (ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kMin}) {
-    EXPECT_TRUE(std::isnan(reduce(kind, {&one, &none, &infinite}).value[0]));
+    EXPECT_TRUE(reduce(kind, {&one, &none, &infinite}).value[0].is_nan());
     EXPECT_EQ(reduce(kind, {&one, &none, &infinite}).error[0], 0);
     EXPECT_EQ(reduce(kind, {&one, &doubtful}).error[0], kInfinity);
   }
   EXPECT_EQ(reduce(ReduceKind::kSum, {&one, &infinite}).value[0], kInfinity);
   EXPECT_EQ(reduce(ReduceKind::kSum, {&one, &infinite}).error[0], 0);
-  EXPECT_TRUE(std::isnan(reduce(ReduceKind::kSum, {&minus, &infinite}).value[0]));
+  EXPECT_TRUE(reduce(ReduceKind::kSum, {&minus, &infinite}).value[0].is_nan());
   EXPECT_EQ(reduce(ReduceKind::kMax, {&one, &infinite}).value[0], kInfinity);
   EXPECT_EQ(reduce(ReduceKind::kMax, {&one, &infinite}).error[0], 0);
   EXPECT_EQ(reduce(ReduceKind::kMin, {&one, &infinite}).error[0], 0.25);
 }
 
 TEST(BoundedPointwise, NarrowTypesMayBeStoredOrStayInF32) {
-  const Bounded product = Binary(Pw::kMul, Near(3, 0), Near(5, 0), DType::kF16);
-  EXPECT_GE(product.error[0], 15 * kF16);
-  EXPECT_LE(product.error[0], 15 * (kF16 + 2 * kF32) + MinSubnormal(DType::kF16));
+  const Bounded product = Binary(Pw::kMul, Near(3, 0), Near(683, 0), DType::kF16);
+  EXPECT_GE(product.error[0], 2049 * kF16);
+  EXPECT_LE(product.error[0], 2049 * (kF16 + 2 * kF32) + MinSubnormal(DType::kF16));
 }
 
 TEST(BoundedPointwise, ComparisonsAreInDoubtWithinTheOperandsErrors) {
@@ -173,7 +186,7 @@ TEST(BoundedPointwise, LogicIsInDoubtWhereAnOperandInDoubtDecidesIt) {
   const Bounded no = Near(0, 0), yes = Near(1, 0), maybe_no = Near(0, 1), maybe_yes = Near(1, 1);
   const auto logic = [](Pw fn, const Bounded& a, const Bounded& b) {
     const Bounded result = Binary(fn, a, b, DType::kBool);
-    return std::pair(result.value[0], result.error[0]);
+    return std::pair(result.value[0].real(), result.error[0]);
   };
   EXPECT_EQ(logic(Pw::kAnd, yes, yes), std::pair(1., 0.));
   EXPECT_EQ(logic(Pw::kAnd, no, maybe_yes), std::pair(0., 0.));
@@ -207,7 +220,7 @@ TEST(BoundedCast, LeavesWhatTheNewTypeHoldsAsItIs) {
 TEST(BoundedPointwise, SpreadsOneEntryOverMany) {
   const Bounded many{{1, 2, 3}, {0, 0, 0}, true};
   const Bounded product = Binary(Pw::kMul, Near(2, 0), many);
-  EXPECT_EQ(product.value, (std::vector<double>{2, 4, 6}));
+  EXPECT_EQ(product.value, (std::vector<Number>{2, 4, 6}));
 }
 
 TEST(BoundedPointwise, IntegersAreExact) {
@@ -219,13 +232,48 @@ TEST(BoundedPointwise, IntegersAreExact) {
   EXPECT_EQ(quotient.error[0], 0);
   // An operand that was a float may be off by one.
   EXPECT_GE(Binary(Pw::kMul, Near(10, 1), Near(3, 0), DType::kI64).error[0], 3);
-  // Doubles do not hold such products.
-  EXPECT_EQ(Binary(Pw::kMul, Near(1e10, 0), Near(1e10, 0), DType::kI64).error[0], kInfinity);
-  // 2^53 + 1 and 3 * 3002399751580331, which is the same, become 2^53.
-  EXPECT_EQ(Binary(Pw::kAdd, Near(0x1p53, 0), Near(1, 0), DType::kI64).error[0], kInfinity);
-  EXPECT_EQ(Binary(Pw::kMul, Near(3, 0), Near(3002399751580331, 0), DType::kI64).error[0],
+  // Where an operand has an error, so has what doubles do not hold.
+  EXPECT_EQ(Binary(Pw::kMul, Near(10000000000, 1), Near(10000000000, 0), DType::kI64).error[0],
             kInfinity);
-  EXPECT_EQ(Binary(Pw::kAdd, Near(0x1p53 - 2, 0), Near(1, 0), DType::kI64).error[0], 0);
+}
+
+TEST(BoundedPointwise, IntegersThatNoDoubleHoldsAreExact) {
+  const auto expect = [](const Bounded& have, const Number& want) {
+    EXPECT_EQ(have.value[0], want);
+    EXPECT_EQ(have.error[0], 0) << NumberText(want);
+    EXPECT_TRUE(have.exact);
+  };
+  constexpr int64_t kOdd = (int64_t{1} << 53) + 1;
+  expect(Binary(Pw::kAdd, Near(kOdd - 1, 0), Near(1, 0), DType::kI64), kOdd);
+  expect(Binary(Pw::kMul, Near(3, 0), Near(3002399751580331, 0), DType::kI64), kOdd);
+  expect(Binary(Pw::kMul, Near(10000000000, 0), Near(10000000000, 0), DType::kI64),
+         7766279631452241920);
+  expect(Binary(Pw::kMul, Near(UINT64_MAX, 0), Near(3, 0), DType::kU64), UINT64_MAX - 2);
+  expect(Binary(Pw::kBitXor, Near(kOdd, 0), Near(INT64_MIN, 0), DType::kI64), INT64_MIN + kOdd);
+  expect(Binary(Pw::kLt, Near(kOdd - 1, 0), Near(kOdd, 0), DType::kI64), 1);
+  expect(Unary(Pw::kNeg, Near(INT64_MIN, 0), DType::kI64), INT64_MIN);
+  expect(BoundedScalar(UINT64_MAX, DType::kU64), UINT64_MAX);
+  expect(BoundedCast(DType::kI64, DType::kU64, Near(kOdd, 0)), kOdd);
+  expect(BoundedCast(DType::kU64, DType::kI64, Near(UINT64_MAX, 0)), INT64_MAX);
+  const Bounded a = Near(INT64_MAX, 0), b = Near(kOdd, 0);
+  expect(BoundedReduce(ReduceKind::kSum, DType::kI64, {&a, &b, &b}), INT64_MIN + 2 * kOdd - 1);
+  expect(BoundedReduce(ReduceKind::kMax, DType::kI64, {&b, &a, &b}), INT64_MAX);
+  expect(BoundedReduce(ReduceKind::kMin, DType::kI64, {&a, &b}), kOdd);
+}
+
+TEST(BoundedBitCast, KnowsAllBitsButThoseOfZerosAndNaNs) {
+  const auto expect = [](DType from, DType to, const Number& number, const Number& want) {
+    EXPECT_EQ(BoundedBitCast(from, to, Near(number, 0)).value[0], want);
+    EXPECT_EQ(BoundedBitCast(from, to, Near(number, 0)).error[0], 0) << NumberText(number);
+  };
+  expect(DType::kF64, DType::kI64, 1 + 0x1p-52, 0x3ff0000000000001);
+  expect(DType::kI64, DType::kF64, 0x3ff0000000000001, 1 + 0x1p-52);
+  expect(DType::kI64, DType::kU64, INT64_MIN, uint64_t{1} << 63);
+  expect(DType::kU64, DType::kI64, UINT64_MAX, -1);
+  expect(DType::kF32, DType::kU32, -1.0, 0xbf800000u);
+  for (const double number : {0.0, std::nan("")})
+    EXPECT_EQ(BoundedBitCast(DType::kF64, DType::kI64, Near(number, 0)).error[0], kInfinity);
+  EXPECT_EQ(BoundedBitCast(DType::kI64, DType::kU64, Near(7, 1)).error[0], kInfinity);
 }
 
 TEST(BoundedScalar, CarriesTheRoundingOfTheConstant) {
@@ -246,9 +294,10 @@ TEST(BoundedCast, ToAndFromIntegers) {
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(-2.75, 0.25)).error[0], 1);
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(2.5, 0.25)).error[0], 0);
   for (const auto& [number, dtype, want] :
-       {std::tuple(-3.0, DType::kU8, 0.0), std::tuple(1e10, DType::kI32, 2147483647.0),
-        std::tuple(-kInfinity, DType::kI32, -2147483648.0),
-        std::tuple(std::nan(""), DType::kI64, 0.0), std::tuple(1e30, DType::kI64, 0x1p63)}) {
+       {std::tuple(-3.0, DType::kU8, Number(0)), std::tuple(1e10, DType::kI32, Number(INT32_MAX)),
+        std::tuple(-kInfinity, DType::kI32, Number(INT32_MIN)),
+        std::tuple(std::nan(""), DType::kI64, Number(0)),
+        std::tuple(1e30, DType::kI64, Number(INT64_MAX))}) {
     EXPECT_EQ(BoundedCast(DType::kF32, dtype, Near(number, 0)).value[0], want) << number;
     EXPECT_EQ(BoundedCast(DType::kF32, dtype, Near(number, 0)).error[0], 0) << number;
   }
@@ -274,11 +323,7 @@ TEST(BoundedReduce, AddsARoundingOfTheMagnitudesForEachAddition) {
 }
 
 /// x as `dtype` has it.
-double Held(DType dtype, double x) {
-  alignas(8) char held[8] = {};
-  StoreElement(dtype, held, 0, x);
-  return LoadElement(dtype, held, 0);
-}
+double Held(DType dtype, double x) { return Stored(dtype, x).real(); }
 
 /// x with `bits` bits less than `dtype` has, towards 0.
 double Coarse(DType dtype, double x, int bits) {
@@ -307,7 +352,7 @@ class SumOverRanks {
   /// Two by two in a random order, as rings and trees add up; `add` makes each sum.
   double InAnyOrder(const std::function<double(double)>& add, size_t left_out = 0) {
     std::vector<double> left;
-    for (size_t i = left_out; i < operands_.size(); ++i) left.push_back(operands_[i].value[0]);
+    for (size_t i = left_out; i < operands_.size(); ++i) left.push_back(operands_[i].value[0].real());
     const auto take = [&] {
       std::swap(left[random_() % left.size()], left.back());
       const double taken = left.back();
@@ -337,10 +382,10 @@ TEST(BoundedReduce, AdmitsWhatEachWayOfRoundingMakesInAnyOrder) {
         SumOverRanks sum(dtype, ranks, random);
         const Bounded each = sum.Bound(kEach), once = sum.Bound(kOnce);
         const double rounded = sum.InAnyOrder([&](double x) { return Held(dtype, x); });
-        ASSERT_LE(std::fabs(rounded - each.value[0]), each.error[0]) << Name(dtype) << " " << ranks;
+        ASSERT_LE(std::fabs(rounded - each.value[0].real()), each.error[0]) << Name(dtype) << " " << ranks;
         const double in_f32 =
             Held(dtype, sum.InAnyOrder([](double x) { return static_cast<float>(x); }));
-        ASSERT_LE(std::fabs(in_f32 - once.value[0]), once.error[0]) << Name(dtype) << " " << ranks;
+        ASSERT_LE(std::fabs(in_f32 - once.value[0].real()), once.error[0]) << Name(dtype) << " " << ranks;
       }
     }
   }
@@ -353,7 +398,7 @@ bool IsFound(DType dtype, int ranks, const ReduceTerms& terms,
   for (int i = 0; i < 3000; ++i) {
     SumOverRanks sum(dtype, ranks, random);
     const Bounded want = sum.Bound(terms);
-    if (std::fabs(make(sum) - want.value[0]) > want.error[0]) return true;
+    if (std::fabs(make(sum) - want.value[0].real()) > want.error[0]) return true;
   }
   return false;
 }
@@ -432,10 +477,17 @@ TEST(BoundedReduce, MaxAndMinWithANaNDependOnTheOrder) {
   }
 }
 
-BoundedLine Line(size_t count, const std::function<double()>& value) {
+BoundedLine LineOf(std::vector<double> value, std::vector<double> error = {}) {
   BoundedLine line;
-  for (size_t i = 0; i < count; ++i) line.value.push_back(static_cast<float>(value()));
+  line.value = std::move(value);
+  line.error = std::move(error);
   return line;
+}
+
+BoundedLine Line(size_t count, const std::function<double()>& value) {
+  std::vector<double> values;
+  for (size_t i = 0; i < count; ++i) values.push_back(static_cast<float>(value()));
+  return LineOf(values);
 }
 
 /// The sum of the products in single precision, in `lanes` partial sums.
@@ -466,7 +518,7 @@ TEST(BoundedDot, HoldsForSumsInAnyOrder) {
           const BoundedValue dot = BoundedDot(DType::kF32, a, b);
           for (const size_t lanes : {1, 4, 16, 256}) {
             for (const bool fused : {false, true})
-              EXPECT_LE(std::fabs(DotInLanes(a, b, lanes, fused) - dot.value), dot.error)
+              EXPECT_LE(std::fabs(DotInLanes(a, b, lanes, fused) - dot.value.real()), dot.error)
                   << count << " terms in " << lanes << " lanes";
           }
         }
@@ -488,17 +540,17 @@ TEST(BoundedDot, FindsAMissingTermOfALongSum) {
 
 TEST(BoundedDot, HasABoundWhereOnlyTheMagnitudesExceedTheTypeOfTheResult) {
   const auto error = [](double a, double b) {
-    return BoundedDot(DType::kF16, {{a, a, 1}, {}}, {{b, -b, 1}, {}}).error;
+    return BoundedDot(DType::kF16, LineOf({a, a, 1}), LineOf({b, -b, 1})).error;
   };
   EXPECT_LT(error(300, 300), 0.1);  // 90000 is beyond f16, the sum of 1 is not
-  EXPECT_EQ(BoundedDot(DType::kF16, {{300}, {}}, {{300}, {}}).error, kInfinity);
+  EXPECT_EQ(BoundedDot(DType::kF16, LineOf({300}), LineOf({300})).error, kInfinity);
   EXPECT_EQ(error(1e20, 1e20), kInfinity);  // beyond f32: a partial sum may overflow
 }
 
 TEST(BoundedDot, TakesSubnormalNumbersOfBf16AsZeroOrAsTheyAre) {
   const double subnormal = 0x1p-130, greatest = 0x1p127;
-  const BoundedLine small{{subnormal, 1}, {}}, great{{greatest, 1}, {}},
-      infinite{{kInfinity, 1}, {}};
+  const BoundedLine small = LineOf({subnormal, 1}), great = LineOf({greatest, 1}),
+                    infinite = LineOf({kInfinity, 1});
   EXPECT_EQ(BoundedDot(DType::kBF16, small, infinite).error, kInfinity);  // 0 * inf is NaN
   EXPECT_GE(BoundedDot(DType::kBF16, small, great).error, 0.125);
   EXPECT_EQ(BoundedDot(DType::kF32, small, infinite).error, 0);
@@ -506,17 +558,19 @@ TEST(BoundedDot, TakesSubnormalNumbersOfBf16AsZeroOrAsTheyAre) {
 }
 
 TEST(BoundedDot, KnowsWhatFollowsFromInfinitiesAndNaNs) {
-  const auto dot = [](BoundedLine a, BoundedLine b) { return BoundedDot(DType::kF32, a, b); };
-  EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{2, 1}, {}}).value, kInfinity);
-  EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{2, 1}, {}}).error, 0);
-  EXPECT_TRUE(std::isnan(dot({{kInfinity, 1}, {}}, {{0, 1}, {}}).value));
-  EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{0, 1}, {}}).error, 0);
-  EXPECT_TRUE(std::isnan(dot({{kInfinity, kInfinity}, {}}, {{1, -1}, {}}).value));
-  EXPECT_EQ(dot({{kInfinity, kInfinity}, {}}, {{1, -1}, {}}).error, 0);
-  EXPECT_EQ(dot({{std::nan(""), 1}, {}}, {{0, 1}, {}}).error, 0);
+  const auto dot = [](const BoundedLine& a, const BoundedLine& b) {
+    return BoundedDot(DType::kF32, a, b);
+  };
+  EXPECT_EQ(dot(LineOf({kInfinity, 1}), LineOf({2, 1})).value, kInfinity);
+  EXPECT_EQ(dot(LineOf({kInfinity, 1}), LineOf({2, 1})).error, 0);
+  EXPECT_TRUE(dot(LineOf({kInfinity, 1}), LineOf({0, 1})).value.is_nan());
+  EXPECT_EQ(dot(LineOf({kInfinity, 1}), LineOf({0, 1})).error, 0);
+  EXPECT_TRUE(dot(LineOf({kInfinity, kInfinity}), LineOf({1, -1})).value.is_nan());
+  EXPECT_EQ(dot(LineOf({kInfinity, kInfinity}), LineOf({1, -1})).error, 0);
+  EXPECT_EQ(dot(LineOf({std::nan(""), 1}), LineOf({0, 1})).error, 0);
   // Whether the other factor is 0 is in doubt.
-  EXPECT_EQ(dot({{kInfinity}, {0}}, {{0.1}, {0.2}}).error, kInfinity);
-  EXPECT_EQ(dot({{kInfinity}, {0}}, {{0.3}, {0.2}}).error, 0);
+  EXPECT_EQ(dot(LineOf({kInfinity}, {0}), LineOf({0.1}, {0.2})).error, kInfinity);
+  EXPECT_EQ(dot(LineOf({kInfinity}, {0}), LineOf({0.3}, {0.2})).error, 0);
 }
 
 }  // namespace

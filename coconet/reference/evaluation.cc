@@ -99,6 +99,21 @@ std::vector<int> Evaluation::Contributors(const Op& op, int rank) const {
   return ranks;
 }
 
+bool Evaluation::IsOfOwnExtreme(NodeId id) const {
+  const Graph& g = e_.program.graph();
+  if (g.nodes[id].inputs.size() != 2) return false;
+  NodeId extreme = g.nodes[id].inputs[1];
+  const auto keeps_places = [&](const Op& op) {
+    return std::holds_alternative<Reshape>(op) || std::holds_alternative<Expand>(op) ||
+           (std::holds_alternative<AllReduce>(op) &&
+            std::get<AllReduce>(op).kind != ReduceKind::kSum);
+  };
+  while (keeps_places(g.nodes[extreme].op)) extreme = g.nodes[extreme].inputs[0];
+  const auto* fold = As<Fold>(g, extreme);
+  return fold != nullptr && (fold->kind == FoldKind::kMax || fold->kind == FoldKind::kMin) &&
+         g.nodes[extreme].inputs[0] == g.nodes[id].inputs[0];
+}
+
 Bounded Evaluation::Kept(NodeId id, const Part& part) {
   const auto known = cache_.scalars.find({id, part.second});
   if (known != cache_.scalars.end()) return known->second;
@@ -174,12 +189,12 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
   };
   return std::visit(
       Match{
-          [&](const Input& op) { return Read(op.name, part); },
-          [&](const State& op) { return Read(op.name, part); },
+          [&](const Input& op) { return Read(op.name, dtype, part); },
+          [&](const State& op) { return Read(op.name, dtype, part); },
           [&](const Const& op) { return BoundedScalar(op.value, dtype); },
           [&](const WorldSize&) { return BoundedScalar(e_.ranks, dtype); },
           [&](const Count& op) {
-            const Bounded count{{static_cast<double>(NumElements(op.shape))}, {0}};
+            const Bounded count{{NumElements(op.shape)}, {0}};
             return BoundedCast(DType::kI64, dtype, count);
           },
           [&](const RankNumber&) {
@@ -192,7 +207,8 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
               const bool by_owner = e_.TakesOwnValues(id, i);
               args.push_back(by_owner ? &own.emplace_back(OwnValues(id, part, i)) : &operand(i));
             }
-            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
+            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args,
+                                    IsOfOwnExtreme(id));
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
           [&](const BitCast&) { return BoundedBitCast(type(inputs[0]).dtype, dtype, operand(0)); },
@@ -265,7 +281,7 @@ void Evaluation::WantJoined(NodeId id, const Part& part) {
 
 Bounded Evaluation::Joined(NodeId id, const Part& part) {
   const size_t size = lists_[part.first]->size();
-  Bounded values{std::vector<double>(size), std::vector<double>(size)};
+  Bounded values{std::vector<Number>(size), std::vector<double>(size)};
   for (auto& [of, own] : JoinedPartsOf(id, part)) {
     const Bounded& operand =
         Get(e_.input(id, of.first), Listed(std::move(own.elements)), of.second);
@@ -300,7 +316,7 @@ void Evaluation::WantOwnValues(NodeId id, const Part& part, size_t i) {
 
 Bounded Evaluation::OwnValues(NodeId id, const Part& part, size_t i) {
   const size_t size = lists_[part.first]->size();
-  Bounded values{std::vector<double>(size), std::vector<double>(size)};
+  Bounded values{std::vector<Number>(size), std::vector<double>(size)};
   for (const auto& [owner, places] : PlacesByOwner(id, part)) {
     const Bounded& own = Get(e_.input(id, i), MapPlaces(id, part.first, places, i), owner);
     for (size_t k = 0; k < places.size(); ++k) {
@@ -327,7 +343,7 @@ std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t s
       Get(e_.program.graph().nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
   std::vector<uint32_t> words;
   for (int64_t index : *lists_[part.first])
-    words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
+    words.push_back(RandomWord(index, stream, seed.value[0].word()));
   return words;
 }
 
@@ -347,10 +363,13 @@ Bounded Evaluation::Received(NodeId id, const Part& part) const {
   return Get(e_.program.graph().nodes[id].inputs[0], part.first, from);
 }
 
-Bounded Evaluation::Read(const std::string& name, const Part& part) const {
+Bounded Evaluation::Read(const std::string& name, DType dtype, const Part& part) const {
   const std::vector<int64_t>& indices = *lists_[part.first];
-  Bounded read{std::vector<double>(indices.size()), std::vector<double>(indices.size(), 0.0)};
+  Bounded read{std::vector<Number>(indices.size()), std::vector<double>(indices.size())};
   e_.source.Read(name, part.second, indices, read.value.data());
+  for (Number& value : read.value) {
+    if (value.is_integer() == IsFloat(dtype)) value = Stored(dtype, value);
+  }
   return read;
 }
 

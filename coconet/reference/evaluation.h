@@ -131,6 +131,8 @@ class Evaluation {
   const Bounded& Get(NodeId id, int list, int rank) const {
     return values_.at(id).at(PartOf(id, list, rank));
   }
+  /// Whether a comparison's second operand is the greatest or least of elements of its first.
+  bool IsOfOwnExtreme(NodeId id) const;
   /// A scalar that is computed, whatever from: known after the first time.
   bool IsKept(NodeId id) const {
     return type(id).shape.empty() && IsComputation(e_.program.graph().nodes[id].op);
@@ -152,7 +154,7 @@ class Evaluation {
   std::vector<uint32_t> WordsOf(NodeId id, const Part& part, int64_t stream);
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
-  Bounded Read(const std::string& name, const Part& part) const;
+  Bounded Read(const std::string& name, DType dtype, const Part& part) const;
   /// Of a Concat: the elements of its operands, by operand and by the rank that is asked.
   struct JoinedElements {
     std::vector<int64_t> elements;

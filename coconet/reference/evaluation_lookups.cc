@@ -50,12 +50,10 @@ class Rows {
 
   /// The element of the indices that element `at` of the result depends on.
   int64_t IndexOf(int64_t at) const { return at / stride_ % indices_; }
-  bool Has(double index) const { return index >= held_.begin && index < held_.end; }
-  bool IsInTable(double index) const { return index >= 0 && index < count_; }
+  bool Has(int64_t index) const { return index >= held_.begin && index < held_.end; }
+  bool IsInTable(int64_t index) const { return index >= 0 && index < count_; }
   /// The element of the table. Requires Has(index).
-  int64_t ElementOf(int64_t at, double index) const {
-    return map_.Of(at) + static_cast<int64_t>(index) * stride_;
-  }
+  int64_t ElementOf(int64_t at, int64_t index) const { return map_.Of(at) + index * stride_; }
 
  private:
   IndexMap map_;
@@ -99,7 +97,7 @@ class Bags {
     const auto offset = [&](int64_t of) {
       const BoundedValue& value = offsets->at(of);
       found.certain &= value.error == 0;
-      return std::clamp<int64_t>(static_cast<int64_t>(value.value), 0, indices_);
+      return std::clamp<int64_t>(value.value.word(), 0, indices_);
     };
     found.begin = offset(bag);
     found.end = bag + 1 < bags_ ? offset(bag + 1) : indices_;
@@ -109,7 +107,7 @@ class Bags {
 
   const Rows& rows() const { return rows_; }
   /// Of a mean: the indices that the whole table has rows for.
-  bool Counts(double index) const { return rows_.IsInTable(index); }
+  bool Counts(int64_t index) const { return rows_.IsInTable(index); }
   Pooling pooling() const { return op_.pooling; }
 
  private:
@@ -138,8 +136,8 @@ void Evaluation::WantTaken(NodeId id, const Part& part) {
     const auto index = known.find(rows.IndexOf(at));
     if (index == known.end()) {
       unknown.push_back(rows.IndexOf(at));
-    } else if (rows.Has(index->second.value)) {
-      elements[TableRankOf(id, at, rank)].push_back(rows.ElementOf(at, index->second.value));
+    } else if (const int64_t row = index->second.value.word(); rows.Has(row)) {
+      elements[TableRankOf(id, at, rank)].push_back(rows.ElementOf(at, row));
     }
   }
   if (!unknown.empty()) {
@@ -166,9 +164,10 @@ Bounded Evaluation::Taken(NodeId id, const Part& part) {
     const int64_t at = (*lists_[list])[i];
     const BoundedValue& index = known.at(rows.IndexOf(at));
     if (index.error > 0) result.error[i] = kUndetermined;
-    if (!rows.Has(index.value)) continue;
+    const int64_t row = index.value.word();
+    if (!rows.Has(row)) continue;
     Elements& own = elements[TableRankOf(id, at, rank)];
-    own.of_table.push_back(rows.ElementOf(at, index.value));
+    own.of_table.push_back(rows.ElementOf(at, row));
     own.places.push_back(i);
   }
   for (auto& [of, own] : elements) {
@@ -223,7 +222,7 @@ void Evaluation::WantPooled(NodeId id, const Part& part) {
   for (int64_t at : *lists_[list]) {
     const Bags::Bag bag = bags.At(bags.BagOf(at), ends);
     for (int64_t index = bag.begin; index < bag.end; ++index) {
-      const double row = known(1).at(index).value;
+      const int64_t row = known(1).at(index).value.word();
       if (bags.rows().Has(row))
         rows[TableRankOf(id, at, rank)].push_back(bags.rows().ElementOf(at, row));
     }
@@ -255,16 +254,17 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     const Bags::Bag bag = bags.At(bags.BagOf(at), ends);
     sums[i].certain = bag.certain;
     for (int64_t index = bag.begin; index < bag.end; ++index) {
-      const BoundedValue& row = known(1).at(index);
-      sums[i].certain &= row.error == 0;
-      sums[i].count += bags.Counts(row.value);
-      if (!bags.rows().Has(row.value)) continue;
+      const BoundedValue& taken = known(1).at(index);
+      const int64_t row = taken.value.word();
+      sums[i].certain &= taken.error == 0;
+      sums[i].count += bags.Counts(row);
+      if (!bags.rows().Has(row)) continue;
       const BoundedValue weight =
           bags.weights() < 0 ? BoundedValue{1, 0} : known(bags.weights()).at(index);
-      sums[i].weights.value.push_back(weight.value);
+      sums[i].weights.value.push_back(weight.value.real());
       sums[i].weights.error.push_back(weight.error);
       Elements& own = elements[TableRankOf(id, at, rank)];
-      own.of_table.push_back(bags.rows().ElementOf(at, row.value));
+      own.of_table.push_back(bags.rows().ElementOf(at, row));
       own.sums.push_back(i);
     }
   }
@@ -272,7 +272,7 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(own.of_table)), of);
     for (size_t k = 0; k < own.sums.size(); ++k) {
       const size_t from = taken.size() == 1 ? 0 : k;
-      sums[own.sums[k]].rows.value.push_back(taken.value[from]);
+      sums[own.sums[k]].rows.value.push_back(taken.value[from].real());
       sums[own.sums[k]].rows.error.push_back(taken.error[from]);
     }
   }
@@ -281,10 +281,11 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     BoundedValue pooled = BoundedDot(DType::kF32, sum.rows, sum.weights);
     if (bags.pooling() == Pooling::kMean && sum.count > 0) {
       const double count = static_cast<double>(sum.count);
-      pooled.value /= count;
-      if (std::isfinite(pooled.value))
-        pooled.error = ErrorOf(pooled.value, pooled.error / count, std::fabs(pooled.value),
-                               RoundingOf(DType::kF32, 1));
+      const double mean = pooled.value.real() / count;
+      pooled.value = mean;
+      if (std::isfinite(mean))
+        pooled.error =
+            ErrorOf(mean, pooled.error / count, std::fabs(mean), RoundingOf(DType::kF32, 1));
     }
     result.value.push_back(pooled.value);
     result.error.push_back(sum.certain ? pooled.error : kUndetermined);
@@ -332,7 +333,7 @@ Evaluation::Updates Evaluation::UpdatesOf(NodeId id, const Part& part) {
   for (int64_t at : IndicesOf(e_, id, rank)) {
     const BoundedValue& index = known.at(at);
     updates.certain &= index.error == 0;
-    by_row[static_cast<int64_t>(index.value)].push_back(at);
+    by_row[index.value.word()].push_back(at);
   }
   const int64_t columns = SlicingOf(type(id).shape, 0, 1).inner;  // the result may have no rows
   const int64_t per_update =
@@ -363,9 +364,9 @@ Bounded Evaluation::Added(NodeId id, const Part& part) {
     for (size_t k = 0; k < updates.places.size(); ++k) {
       const size_t from = values.size() == 1 ? 0 : k, place = updates.places[k];
       const BoundedValue factor = weighted ? known->at(updates.indices[k]) : BoundedValue{1, 0};
-      rows[place].value.push_back(values.value[from]);
+      rows[place].value.push_back(values.value[from].real());
       rows[place].error.push_back(values.error[from]);
-      factors[place].value.push_back(factor.value);
+      factors[place].value.push_back(factor.value.real());
       factors[place].error.push_back(factor.error);
     }
   }

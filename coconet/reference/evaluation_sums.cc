@@ -161,11 +161,11 @@ class LineJob : public EvaluationJob {
  private:
   void Use(const Bounded& values) override {
     BoundedLine& kept = line_.In(cache_)[line_.line];
-    const auto all = [&](const std::vector<double>& v) {
-      return v.size() == 1 ? std::vector<double>(block_.size(), v[0]) : v;
-    };
-    kept.value = all(values.value);
-    if (!values.exact) kept.error = all(values.error);
+    for (size_t i = 0; i < block_.size(); ++i) {
+      const size_t at = values.size() == 1 ? 0 : i;
+      kept.value.push_back(values.value[at].real());
+      if (!values.exact) kept.error.push_back(values.error[at]);
+    }
     cache_.line_elements += static_cast<int64_t>(block_.size());
   }
 
@@ -199,6 +199,7 @@ Bounded Evaluation::Folded(NodeId id, const Part& part) const {
     result.value.push_back(v.value);
     result.error.push_back(v.error);
     result.exact &= v.error == 0;
+    result.sole.push_back(v.sole);
   }
   return result;
 }

@@ -41,10 +41,10 @@ ElementSource Elements(const Graph& g, uint64_t seed) {
       dtypes[*DeclaredName(node.op)] = type->dtype;
   }
   return [=](const std::string& name, int rank, int64_t index) {
-    const double x = drawn(name, rank, index);
+    const double x = drawn(name, rank, index).real();
     if (!IsFloat(dtypes.at(name))) return std::floor(4 + 5 * x);
-    const double more = 0.25 + std::ldexp(drawn(name + "_1", rank, index), -8) +
-                        std::ldexp(drawn(name + "_2", rank, index), -15);
+    const double more = 0.25 + std::ldexp(drawn(name + "_1", rank, index).real(), -8) +
+                        std::ldexp(drawn(name + "_2", rank, index).real(), -15);
     return x < 0 ? x - more : x + more;
   };
 }
@@ -265,7 +265,7 @@ bool IsSingular(const Graph& program, int ranks, const ElementSource& source) {
       const absl::StatusOr<Expected> values = interpreter->Evaluate(name, rank, all, source);
       EXPECT_TRUE(values.ok()) << values.status() << Print(watched);
       const bool is_root = absl::StartsWith(name, "root");
-      const auto is_singular = [&](double x) { return !std::isfinite(x) || (is_root && x == 0); };
+      const auto is_singular = [&](const Number& x) { return !x.is_finite() || (is_root && x == 0); };
       if (values.ok() && absl::c_any_of(values->value, is_singular)) return true;
     }
   }

@@ -137,7 +137,7 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
     }
   }
   const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_, in.numerics_};
-  Expected expected{std::vector<double>(indices.size()), std::vector<double>(indices.size())};
+  Expected expected{std::vector<Number>(indices.size()), std::vector<double>(indices.size())};
   const std::vector<size_t> order =
       OrderOf(in.program_.graph(), in.program_.type(node->second).shape, indices);
   for (size_t begin = 0; begin < order.size(); begin += kBlock) {

@@ -23,24 +23,24 @@ class ElementSource {
  public:
   /// Writes elements `indices` to `out`, in that order.
   using Many = std::function<void(const std::string& name, int rank,
-                                  absl::Span<const int64_t> indices, double* out)>;
+                                  absl::Span<const int64_t> indices, Number* out)>;
   static ElementSource OfMany(Many read) { return ElementSource(std::move(read)); }
-  /// A function that returns element `index`: double(const std::string& name, int rank, int64_t
+  /// A function that returns element `index`: Number(const std::string& name, int rank, int64_t
   /// index).
   template <class Element, class = std::enable_if_t<std::is_invocable_r_v<
-                               double, Element, const std::string&, int, int64_t>>>
+                               Number, Element, const std::string&, int, int64_t>>>
   ElementSource(Element element)
       : read_([element = std::move(element)](const std::string& name, int rank,
-                                             absl::Span<const int64_t> indices, double* out) {
+                                             absl::Span<const int64_t> indices, Number* out) {
           for (const int64_t index : indices) *out++ = element(name, rank, index);
         }) {}
 
   void Read(const std::string& name, int rank, absl::Span<const int64_t> indices,
-            double* out) const {
+            Number* out) const {
     read_(name, rank, indices, out);
   }
-  double operator()(const std::string& name, int rank, int64_t index) const {
-    double element = 0;
+  Number operator()(const std::string& name, int rank, int64_t index) const {
+    Number element;
     read_(name, rank, {&index, 1}, &element);
     return element;
   }
@@ -53,17 +53,18 @@ class ElementSource {
 /// Expected values of some elements of one result, with a bound on what a correct implementation
 /// may differ by.
 struct Expected {
-  std::vector<double> value;
+  std::vector<Number> value;  // real of floats, else integers
   std::vector<double> error;  // absolute, >= 0; infinity where the result is not determined
 };
 
 struct EvaluationCache;
 
 /// Reference semantics of a bound program (no symbols) over `ranks` ranks: plain real arithmetic in
-/// double, any schedule of the graph included (ReduceScatter, AllGather, Sliced states). With
-/// `stages`, the world is so many groups of `ranks` ranks in a line, each of which runs the program
-/// on values of its own; Send passes some on. Those of a group lie on `nodes` nodes, one after the
-/// other and as many on each; that matters to collectives within and across nodes only.
+/// double, that of integers exact, any schedule of the graph included (ReduceScatter, AllGather,
+/// Sliced states). With `stages`, the world is so many groups of `ranks` ranks in a line, each of
+/// which runs the program on values of its own; Send passes some on. Those of a group lie on
+/// `nodes` nodes, one after the other and as many on each; that matters to collectives within and
+/// across nodes only.
 ///
 /// `error` is a running first-order bound: every operation of dtype T adds its rounding
 /// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a

@@ -31,7 +31,7 @@ double Telling(const std::string&, int rank, int64_t index) {
   return 100.0 * rank + static_cast<double>(index);
 }
 
-std::vector<double> Values(const Graph& g, int ranks, const std::string& result, int rank,
+std::vector<Number> Values(const Graph& g, int ranks, const std::string& result, int rank,
                            const std::vector<int64_t>& indices,
                            const ElementSource& source = Telling) {
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
@@ -50,23 +50,23 @@ std::vector<int64_t> AllIndices(const TensorType& type) {
 TEST(Interpreter, ReducesOverRanks) {
   const std::string inputs = "input g : f32[8] local\n";
   EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(sum, g)\n"), 3, "y", 1, {2, 5}),
-            (std::vector<double>{306, 315}));
+            (std::vector<Number>{306, 315}));
   EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(max, g)\n"), 3, "y", 0, {2}),
-            std::vector<double>{202});
+            std::vector<Number>{202});
   EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(min, g) / world\n"), 4, "y", 0, {2}),
-            std::vector<double>{0.5});
+            std::vector<Number>{0.5});
 }
 
 TEST(Interpreter, ScheduledCommunicationMeansTheSame) {
   const Graph g =
       Program("input g : f32[8] local\noutput y = all_gather(2 * reduce_scatter(sum, g, 0))\n");
-  EXPECT_EQ(Values(g, 3, "y", 2, {7}), std::vector<double>{642});
+  EXPECT_EQ(Values(g, 3, "y", 2, {7}), std::vector<Number>{642});
 }
 
 TEST(Interpreter, LocalResultsDifferByRank) {
   const Graph g =
       Program("input g : f32[8] local\ninput x : f32[8] replicated\noutput y = g - x\n");
-  EXPECT_EQ(Values(g, 3, "y", 2, {1, 3}), (std::vector<double>{200, 200}));
+  EXPECT_EQ(Values(g, 3, "y", 2, {1, 3}), (std::vector<Number>{200, 200}));
 }
 
 TEST(Interpreter, BroadcastsAsNumPyDoes) {
@@ -78,14 +78,14 @@ input s : f32[] replicated
 output y = a + 1000 * row + 100000 * column + s
 )");
   // Element [2, 4].
-  EXPECT_EQ(Values(g, 1, "y", 0, {14}), std::vector<double>{14 + 4000 + 200000});
-  EXPECT_EQ(Values(g, 1, "y", 0, {7, 0}), (std::vector<double>{7 + 2000 + 100000, 0}));
+  EXPECT_EQ(Values(g, 1, "y", 0, {14}), std::vector<Number>{14 + 4000 + 200000});
+  EXPECT_EQ(Values(g, 1, "y", 0, {7, 0}), (std::vector<Number>{7 + 2000 + 100000, 0}));
 }
 
 TEST(Interpreter, AStateIsItsOldValueAndAnUpdateItsNewOne) {
   const Graph g = Program("state m : f32[8]\nnew = update(m, 2 * m)\noutput y = new - m\n");
-  EXPECT_EQ(Values(g, 1, "m", 0, {3}), std::vector<double>{6});
-  EXPECT_EQ(Values(g, 1, "y", 0, {3}), std::vector<double>{3});
+  EXPECT_EQ(Values(g, 1, "m", 0, {3}), std::vector<Number>{6});
+  EXPECT_EQ(Values(g, 1, "y", 0, {3}), std::vector<Number>{3});
 }
 
 TEST(Interpreter, ReadsNoMoreThanItNeeds) {
@@ -162,14 +162,21 @@ class Implementation {
 
  private:
   static double Rounded(DType dtype, double value) {
-    double stored = 0;
-    StoreElement(dtype, &stored, 0, value);
-    return LoadElement(dtype, &stored, 0);
+    return Stored(dtype, value).real();
   }
   double Result(NodeId id, double value) const {
     const DType dtype = types_[id].dtype;
     const bool narrow = dtype == DType::kF16 || dtype == DType::kBF16;
     return Rounded(narrow && keeps_f32_ ? DType::kF32 : dtype, value);
+  }
+
+  /// An integer where the node's type has integers.
+  Number Held(NodeId id, const Number& value) const {
+    const DType dtype = types_[id].dtype;
+    return IsFloat(dtype) ? value : Stored(dtype, value);
+  }
+  double Read(NodeId id, const std::string& name, int rank, int64_t index) const {
+    return Held(id, source_(name, rank, index)).real();
   }
 
   /// All shapes of the programs here are vectors, matrices, rows or scalars.
@@ -199,20 +206,20 @@ class Implementation {
 
   double Compute(NodeId id, int rank, int64_t index) {
     const auto& inputs = g_.nodes[id].inputs;
-    if (const auto* op = As<Input>(g_, id)) return source_(op->name, rank, index);
+    if (const auto* op = As<Input>(g_, id)) return Read(id, op->name, rank, index);
     if (const auto* op = As<State>(g_, id)) {
-      return source_(op->name, op->type.layout == Layout::Local() ? rank : 0, index);
+      return Read(id, op->name, op->type.layout == Layout::Local() ? rank : 0, index);
     }
-    if (const auto* op = As<Const>(g_, id)) return Result(id, op->value);
+    if (const auto* op = As<Const>(g_, id)) return Result(id, op->value.real());
     if (const auto* op = As<Count>(g_, id))
       return Result(id, static_cast<double>(NumElements(op->shape)));
     if (As<WorldSize>(g_, id)) return static_cast<double>(order_.size());
     if (const auto* op = As<AllReduce>(g_, id)) return Reduced(id, op->kind, index);
     if (const auto* op = As<Pointwise>(g_, id)) {
-      double args[3];
+      Number args[3];
       for (size_t i = 0; i < inputs.size(); ++i)
-        args[i] = Of(inputs[i], rank, Broadcast(index, inputs[i]));
-      return Result(id, EvalPointwise(op->fn, types_[inputs.back()].dtype, args));
+        args[i] = Held(inputs[i], Of(inputs[i], rank, Broadcast(index, inputs[i])));
+      return Result(id, EvalPointwise(op->fn, types_[inputs.back()].dtype, args).real());
     }
     if (const auto* op = As<Iota>(g_, id)) {
       const Shape& shape = types_[id].shape;
@@ -220,7 +227,7 @@ class Implementation {
     }
     const double operand = Of(inputs.back(), rank, index);
     if (const auto* op = As<BitCast>(g_, id))
-      return BitCastElement(types_[inputs[0]].dtype, op->dtype, operand);
+      return BitCastElement(types_[inputs[0]].dtype, op->dtype, operand).real();
     return As<Cast>(g_, id) ? Result(id, operand) : operand;
   }
 
@@ -257,7 +264,7 @@ NodeId ResultNode(const Graph& g, const std::string& name) {
 /// Checks every element of every result of one implementation, and returns how many bounds are
 /// below `useful`.
 double ShareOfUsefulBounds(const Graph& g, int ranks, uint64_t seed, double useful) {
-  const ElementSource source = SameWhereReplicated(g, RandomElements(seed));
+  const ElementSource source = SameWhereReplicated(g, RandomElements(seed, g));
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
   EXPECT_TRUE(interpreter.ok()) << interpreter.status();
   Implementation implementation(g, ranks, source, /*keeps_f32=*/seed % 2 == 0, seed);
@@ -268,9 +275,9 @@ double ShareOfUsefulBounds(const Graph& g, int ranks, uint64_t seed, double usef
     const absl::StatusOr<Expected> expected = interpreter->Evaluate(result, rank, indices, source);
     for (int64_t i : indices) {
       const double got = implementation.Of(ResultNode(g, result), rank, i);
-      EXPECT_LE(std::fabs(got - expected->value[i]), expected->error[i])
+      EXPECT_LE(std::fabs(got - expected->value[i].real()), expected->error[i])
           << "seed " << seed << ", " << result << "[" << i << "] = " << got << ", want "
-          << expected->value[i];
+          << NumberText(expected->value[i]);
       ++elements;
       useful_bounds += expected->error[i] < useful;
     }
@@ -308,7 +315,7 @@ double MedianRelativeBound(const Graph& g, const std::string& result) {
       interpreter->Evaluate(result, 0, AllIndices(interpreter->type(result)), RandomElements(1));
   std::vector<double> relative;
   for (size_t i = 0; i < expected->value.size(); ++i) {
-    relative.push_back(expected->error[i] / std::fabs(expected->value[i]));
+    relative.push_back(expected->error[i] / std::fabs(expected->value[i].real()));
   }
   std::nth_element(relative.begin(), relative.begin() + relative.size() / 2, relative.end());
   return relative[relative.size() / 2];

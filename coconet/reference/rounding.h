@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "coconet/base/dtype.h"
@@ -45,10 +47,37 @@ inline double ErrorOf(double value, double spread, double magnitude, const Round
   return is_held ? error : kUndetermined;  // not held: NaN, too
 }
 
+/// Bits of a float's significand, the leading one included: integers of so many are exact.
+inline int Precision(DType type) { return -std::ilogb(UnitRoundoff(type)); }
+
+/// Whether an element of a float type is this number.
+inline bool IsHeld(DType type, double value) {
+  if (type == DType::kF32) return static_cast<double>(static_cast<float>(value)) == value;
+  return type == DType::kF64 || Stored(type, value) == value;
+}
+
+/// The exponent of the lowest bit of a number that is set; of 0 the greatest int. Numbers whose
+/// lowest bits are at 2^q or above are whole multiples of 2^q, and so are their sums.
+inline int LowestBit(double value) {
+  const uint64_t bits = std::bit_cast<uint64_t>(value) << 1 >> 1, fraction = bits << 12 >> 12;
+  const int exponent = static_cast<int>(bits >> 52);
+  if (bits == 0) return std::numeric_limits<int>::max();
+  return fraction != 0 ? std::countr_zero(fraction) + std::max(exponent, 1) - 1075 : exponent - 1023;
+}
+
+/// Whether sums, in any order, of whole multiples of 2^quantum with these magnitudes together are
+/// exact with so many bits.
+inline bool SumsExactly(double magnitude, int quantum, int precision) {
+  return magnitude == 0 || magnitude <= std::ldexp(1.0, precision + quantum);
+}
+
 /// How far two values are apart: 0 for equal infinities and for two NaNs; infinite where only one
 /// is a number.
-inline double Distance(double a, double b) {
-  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+inline double Distance(const Number& x, const Number& y) {
+  if (x.is_integer() && y.is_integer())
+    return std::fabs(static_cast<double>(x.integer() - y.integer()));
+  const double a = x.real(), b = y.real();
+  if (x == y || (x.is_nan() && y.is_nan())) return 0;
   const double distance = std::fabs(a - b);
   return std::isnan(distance) ? kUndetermined : distance;
 }

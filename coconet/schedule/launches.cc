@@ -174,7 +174,7 @@ void FindDependencies(const TypedGraph& program, Launches& launches) {
 }
 
 /// Orders launches by first node, and fills in `of`.
-void Number(NodeId nodes, Launches& launches) {
+void NumberLaunches(NodeId nodes, Launches& launches) {
   std::sort(launches.list.begin(), launches.list.end(),
             [](const Launch& a, const Launch& b) { return a.nodes[0] < b.nodes[0]; });
   launches.of.assign(nodes, -1);
@@ -278,7 +278,7 @@ Launches LaunchesBut(const TypedGraph& program, const Kernels& kernels,
   for (NodeId id = 0; id < program.size(); ++id) {
     if (kernel[id] < 0 && !recomputed[id]) launches.list.push_back({{id}, {}});
   }
-  Number(program.size(), launches);
+  NumberLaunches(program.size(), launches);
   FindDependencies(program, launches);
   return launches;
 }
@@ -309,7 +309,7 @@ Launches Joined(const Launches& launches, const std::vector<int>& into) {
     std::sort(of_launch.begin(), of_launch.end());
     joined.list.push_back({std::move(of_launch), {}});
   }
-  Number(static_cast<NodeId>(launches.of.size()), joined);
+  NumberLaunches(static_cast<NodeId>(launches.of.size()), joined);
   for (const Launch& launch : launches.list) {
     const int to = joined.of[launch.nodes[0]];
     for (int before : launch.after) {

@@ -39,7 +39,9 @@ Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int 
     std::vector<int64_t> indices(NumElements(interpreter->type(result).shape));
     std::iota(indices.begin(), indices.end(), 0);
     for (int rank = 0; rank < ranks * stages; ++rank) {
-      results[result].push_back(interpreter->Evaluate(result, rank, indices, source)->value);
+      std::vector<double>& elements = results[result].emplace_back();
+      const absl::StatusOr<Expected> found = interpreter->Evaluate(result, rank, indices, source);
+      for (const Number& value : found->value) elements.push_back(value.real());
     }
   }
   return results;
@@ -64,7 +66,7 @@ void ExpectSame(const Results& got, const Results& want, const Schedule& s,
 /// interpreter, and its kernels run element by element in an order drawn from the seed.
 void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks,
                     uint64_t seed, int stages = 1, int nodes = 1) {
-  const ElementSource source = RandomElements(seed);
+  const ElementSource source = RandomElements(seed, program);
   const Results want = Interpreted(program, ranks, source, stages);
   uint64_t order = 1000 * seed;
   for (const Schedule& s : schedules) {

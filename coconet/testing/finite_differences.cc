@@ -37,7 +37,7 @@ class Differences {
   absl::StatusOr<double> Element(const std::string& result, int rank, int64_t index) const {
     ASSIGN_OR_RETURN(const Expected found,
                      interpreter_.Evaluate(result, rank, {&index, 1}, source_));
-    return found.value[0];
+    return found.value[0].real();
   }
 
   absl::StatusOr<double> Loss() const { return LossWith({}, 0); }
@@ -54,7 +54,8 @@ class Differences {
     const ElementSource moved = [&](const std::string& name, int rank, int64_t index) {
       const bool is_it =
           name == place.name && index == place.index && (place.rank < 0 || place.rank == rank);
-      return source_(name, rank, index) + (is_it ? more : 0);
+      const Number element = source_(name, rank, index);
+      return is_it ? Number(element.real() + more) : element;
     };
     const bool is_local = interpreter_.type("loss").layout.kind == Layout::Kind::kLocal;
     double loss = 0;
@@ -62,7 +63,7 @@ class Differences {
       const int64_t first = 0;
       ASSIGN_OR_RETURN(const Expected found,
                        interpreter_.Evaluate("loss", rank, {&first, 1}, moved));
-      loss += found.value[0];
+      loss += found.value[0].real();
     }
     return loss;
   }

@@ -19,10 +19,7 @@ concept NoElement = kRow<T>.role == Role::kProduct || kRow<T>.role == Role::kSca
 
 /// Floats are not rounded.
 double Converted(DType dtype, double value) {
-  if (IsFloat(dtype)) return value;
-  alignas(8) char held[8];
-  StoreElement(dtype, held, 0, value);
-  return LoadElement(dtype, held, 0);
+  return IsFloat(dtype) ? value : Stored(dtype, value).real();
 }
 
 }  // namespace
@@ -56,18 +53,21 @@ double KernelValues::Compute(NodeId id, int64_t index) {
       Match{
           [&](const Input&) { return in_memory(); },
           [&](const State&) { return in_memory(); },
-          [&](const Const& o) { return o.value; },
+          [&](const Const& o) { return o.value.real(); },
           [&](const WorldSize&) -> double { return ranks_.of_stage(); },
           [&](const Count& o) -> double { return NumElements(o.shape); },
           [&](const RankNumber&) -> double { return rank_ - ranks_.FirstOfStage(rank_); },
           [&](const Pointwise& o) {
-            std::vector<double> args;
-            for (size_t i = 0; i < inputs.size(); ++i) args.push_back(arg(i));
-            return EvalPointwise(o.fn, ranks_.type(inputs.back()).dtype, args.data());
+            std::vector<Number> args;
+            for (size_t i = 0; i < inputs.size(); ++i)
+              args.push_back(IsFloat(ranks_.type(inputs[i]).dtype)
+                                 ? Number(arg(i))
+                                 : Stored(ranks_.type(inputs[i]).dtype, arg(i)));
+            return EvalPointwise(o.fn, ranks_.type(inputs.back()).dtype, args.data()).real();
           },
           [&](const Cast& o) { return Converted(o.dtype, arg(0)); },
           [&](const BitCast& o) {
-            return BitCastElement(ranks_.type(inputs[0]).dtype, o.dtype, arg(0));
+            return BitCastElement(ranks_.type(inputs[0]).dtype, o.dtype, arg(0)).real();
           },
           [&](const Iota& o) -> double {
             return index / SlicingOf(shape, o.dim, 1).inner % shape[o.dim].size;

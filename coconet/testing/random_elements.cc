@@ -1,6 +1,9 @@
 #include "coconet/testing/random_elements.h"
 
+#include <map>
 #include <string>
+
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 namespace {
@@ -24,6 +27,21 @@ ElementSource RandomElements(uint64_t seed) {
     const double magnitude = static_cast<double>(bits % 129) / 128;
     const bool negative = (bits >> 32 & 1) && name != "v" && name != "lr";
     return negative ? -magnitude : magnitude;
+  };
+}
+
+ElementSource RandomElements(uint64_t seed, const Graph& program) {
+  std::map<std::string, DType> dtypes;
+  for (const Node& node : program.nodes) {
+    if (const TensorType* type = DeclaredType(node.op))
+      dtypes[*DeclaredName(node.op)] = type->dtype;
+  }
+  const ElementSource real = RandomElements(seed);
+  return [dtypes, real](const std::string& name, int rank, int64_t index) {
+    const Number element = real(name, rank, index);
+    const DType dtype = dtypes.at(name);
+    if (dtype == DType::kBool) return Number(static_cast<int>(element.real() > 0));
+    return IsFloat(dtype) ? element : Stored(dtype, 9 * element.real());
   };
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "coconet/ir/op_table.h"
 
@@ -36,10 +35,7 @@ inline double Combined(ReduceKind kind, double a, double b) {
 /// What folding nothing gives: of integers the least and the greatest there are.
 inline double FirstOf(FoldKind kind, DType dtype) {
   if (AcrossRanks(kind) == ReduceKind::kSum) return 0;
-  const double infinity = std::numeric_limits<double>::infinity();
-  alignas(8) char held[8];
-  StoreElement(dtype, held, 0, kind == FoldKind::kMax ? -infinity : infinity);
-  return LoadElement(dtype, held, 0);
+  return (kind == FoldKind::kMax ? Least(dtype) : Greatest(dtype)).real();
 }
 
 }  // namespace coconet

@@ -27,7 +27,8 @@ SimulatedMemory::SimulatedMemory(const TypedGraph& program, int ranks, int nodes
       for (int64_t i = 0; i < NumElements(type.shape); ++i) {
         if (!Owns(rank, i, type)) continue;
         const int asked = type.layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
-        At(rank, id, i) = source(input != nullptr ? input->name : state->name, asked, i);
+        const Number element = source(input != nullptr ? input->name : state->name, asked, i);
+        At(rank, id, i) = (IsFloat(type.dtype) ? element : Stored(type.dtype, element)).real();
       }
     }
   }

@@ -50,12 +50,12 @@ void CompareMoments(const Graph& program, int ranks, uint64_t seed) {
         result, 0, {&index, 1}, [&](const std::string& name, int rank, int64_t at) -> double {
           if (absl::EndsWith(name, ".m") || absl::EndsWith(name, ".v")) return 0;
           if (name == "step") return 1;
-          const double x = drawn(name, rank, at);
+          const double x = drawn(name, rank, at).real();
           if (name == "tokens" || name == "targets") return std::floor(5.5 + 6 * x);
           return x + (name == moved.name && at == moved.index ? moved.more : 0);
         });
     EXPECT_TRUE(found.ok()) << found.status();
-    return found.ok() ? found->value[0] : 0;
+    return found.ok() ? found->value[0].real() : 0;
   };
   std::mt19937_64 random(seed);
   int moving = 0, all = 0;
@@ -164,7 +164,7 @@ TEST(LocalSgd, IsRanksOwnStepsAndAPullToTheAnchor) {
   const ElementSource drawn = RandomElements(seed);
   const ElementSource source = [&](const std::string& name, int rank, int64_t at) -> double {
     const bool is_shared = absl::EndsWith(name, ".z") || absl::EndsWith(name, ".v");
-    return name == "lr" ? kLr : drawn(name, is_shared ? 0 : rank, at);
+    return name == "lr" ? kLr : drawn(name, is_shared ? 0 : rank, at).real();
   };
   std::map<std::string, int64_t> sizes;
   for (const Node& node : program->nodes) {
@@ -175,7 +175,7 @@ TEST(LocalSgd, IsRanksOwnStepsAndAPullToTheAnchor) {
   }
   const auto all = [&](const std::string& name, int rank) {
     std::vector<double> elements;
-    for (int64_t i = 0; i < sizes.at(name); ++i) elements.push_back(source(name, rank, i));
+    for (int64_t i = 0; i < sizes.at(name); ++i) elements.push_back(source(name, rank, i).real());
     return elements;
   };
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -189,17 +189,17 @@ TEST(LocalSgd, IsRanksOwnStepsAndAPullToTheAnchor) {
     const auto expect = [&](const std::string& name, int64_t index, double value) {
       const absl::StatusOr<Expected> have = interpreter->Evaluate(name, rank, {&index, 1}, source);
       ASSERT_TRUE(have.ok()) << have.status();
-      EXPECT_NEAR(have->value[0], value, 1e-6 * (1 + std::abs(value)))
+      EXPECT_NEAR(have->value[0].real(), value, 1e-6 * (1 + std::abs(value)))
           << name << "[" << index << "] of rank " << rank << ", COCONET_SEED=" << seed;
     };
     expect("loss", 0, want.loss);
     for (size_t w = 0; w < names.size(); ++w) {
       for (int64_t i = 0; i < std::ssize(want.weights[w]); ++i) {
         double mean = 0;
-        const double z = source(absl::StrCat(names[w], ".z"), 0, i);
-        for (int r = 0; r < kRanks; ++r) mean += (source(names[w], r, i) - z) / kRanks;
+        const double z = source(absl::StrCat(names[w], ".z"), 0, i).real();
+        for (int r = 0; r < kRanks; ++r) mean += (source(names[w], r, i).real() - z) / kRanks;
         const double v =
-            options.anchor_momentum * source(absl::StrCat(names[w], ".v"), 0, i) + mean;
+            options.anchor_momentum * source(absl::StrCat(names[w], ".v"), 0, i).real() + mean;
         const double x = want.weights[w][i];
         expect(absl::StrCat(names[w], ".v"), i, v);
         expect(absl::StrCat(names[w], ".z"), i, z + v);

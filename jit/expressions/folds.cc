@@ -1,26 +1,11 @@
 #include "jit/expressions/folds.h"
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "jit/expressions/operations.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {
-namespace {
-
-double LeastOf(DType dtype) {
-  if (IsFloat(dtype)) return -std::numeric_limits<double>::infinity();
-  return MinFinite(dtype);
-}
-
-double GreatestOf(DType dtype) {
-  return IsFloat(dtype) ? std::numeric_limits<double>::infinity() : MaxFinite(dtype);
-}
-
-}  // namespace
-
 absl::string_view FoldKindText(FoldKind kind) {
   switch (kind) {
     case FoldKind::kSum:
@@ -34,15 +19,15 @@ absl::string_view FoldKindText(FoldKind kind) {
   CC_CHECK(false);
 }
 
-double FirstOfFold(FoldKind kind, DType dtype) {
+Number FirstOfFold(FoldKind kind, DType dtype) {
   switch (kind) {
     case FoldKind::kSum:
     case FoldKind::kMean:
       return 0;
     case FoldKind::kMax:
-      return LeastOf(dtype);
+      return Least(dtype);
     case FoldKind::kMin:
-      return GreatestOf(dtype);
+      return Greatest(dtype);
   }
   CC_CHECK(false);
 }

@@ -14,7 +14,7 @@ absl::string_view FoldKindText(FoldKind kind);
 /// dialect's Partial, 8 bytes.
 DType PartialType(DType dtype);
 /// What folding nothing gives.
-double FirstOfFold(FoldKind kind, DType dtype);
+Number FirstOfFold(FoldKind kind, DType dtype);
 
 /// An accumulator of fold `id`: its name and the statement that declares it.
 std::pair<std::string, std::string> Accumulator(KernelContext& k, NodeId id);

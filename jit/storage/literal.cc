@@ -30,41 +30,29 @@ absl::string_view KernelType(DType dtype) {
   return dtype == DType::kBool ? "boolean" : Name(dtype);
 }
 
-std::string Literal(double value, DType dtype) {
+std::string Literal(const Number& value, DType dtype) {
   switch (dtype) {
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16: {
-      const float rounded = static_cast<float>(value);
+      const auto rounded = static_cast<float>(value.real());
       return FloatLiteral(rounded, absl::StrFormat("%.9g", rounded), "f");
     }
     case DType::kF64:
-      return FloatLiteral(value, absl::StrFormat("%.17g", value), "");
-    case DType::kI64: {
-      int64_t stored = 0;
-      StoreElement(dtype, &stored, 0, value);
-      return IntegerLiteral(stored, "ll");
-    }
-    case DType::kU64: {
-      uint64_t stored = 0;
-      StoreElement(dtype, &stored, 0, value);
-      return absl::StrCat(stored, "ull");
-    }
-    case DType::kU32: {
-      uint32_t stored = 0;
-      StoreElement(dtype, &stored, 0, value);
-      return absl::StrCat(stored, "u");
-    }
+      return FloatLiteral(value.real(), absl::StrFormat("%.17g", value.real()), "");
+    case DType::kI64:
+      return IntegerLiteral(Stored(dtype, value).word(), "ll");
+    case DType::kU64:
+      return absl::StrCat(NumberText(Stored(dtype, value)), "ull");
+    case DType::kU32:
+      return absl::StrCat(NumberText(Stored(dtype, value)), "u");
     case DType::kI8:
     case DType::kI16:
     case DType::kI32:
     case DType::kU8:
     case DType::kU16:
-    case DType::kBool: {
-      alignas(8) char stored[8] = {};
-      StoreElement(dtype, stored, 0, value);
-      return IntegerLiteral(static_cast<int64_t>(LoadElement(dtype, stored, 0)), "");
-    }
+    case DType::kBool:
+      return IntegerLiteral(Stored(dtype, value).word(), "");
   }
   return "";
 }

@@ -11,6 +11,6 @@ namespace coconet {
 absl::string_view KernelType(DType dtype);
 
 /// `value` as a literal of Compute<T>, exact after rounding to it: "0.899999976f", "1.0", "5ll".
-std::string Literal(double value, DType dtype);
+std::string Literal(const Number& value, DType dtype);
 
 }  // namespace coconet

@@ -83,6 +83,8 @@ _STATUS: Dict[str, Sequence[Any]] = {
              POINTER(c_void_p)),
     "scalar": (c_void_p, c_char_p, POINTER(c_int)),
     "set": (c_void_p, c_int, c_double),
+    "set_i64": (c_void_p, c_int, c_int64),
+    "set_u64": (c_void_p, c_int, c_uint64),
     "set_named": (c_void_p, c_char_p, c_double),
     "run": (c_void_p,),
     "run_steps": (c_void_p, c_int64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_void_p
@@ -11,7 +12,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTupl
 
 from coconet._array import Array, numpy_dtype
 from coconet._dlpack import NO_VIEW, View, dl_dtype, make_tensor, name_of_dl_dtype, view
-from coconet._errors import FailedPrecondition, NotFound
+from coconet._errors import FailedPrecondition, InvalidArgument, NotFound
 from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library, refuse)
 
 if TYPE_CHECKING:
@@ -155,11 +156,28 @@ class Scalar:
         self._number = number.value
         self._set: Callable[[Any, int, float], int] = library().coconet_set
 
-    def set(self, value: float) -> None:
-        """Of the next step."""
+    def set(self, value: Union[float, int]) -> None:
+        """Of the next step. `InvalidArgument` for what the scalar's dtype does not hold."""
+        if type(value) is not float:
+            try:
+                integer = operator.index(value)  # type: ignore[arg-type]
+            except TypeError:
+                value = float(value)
+            else:
+                self._set_integer(integer)
+                return
         status = self._set(self._handle, self._number, value)
         if status:
             check(status)
+
+    def _set_integer(self, value: int) -> None:
+        """All of 64 bits, which a float does not hold."""
+        if self._handle is None:
+            raise FailedPrecondition("the binding is closed")
+        if not -2**63 <= value < 2**64:
+            raise InvalidArgument(f"set: want a number of at most 64 bits, have {value}")
+        name = "coconet_set_i64" if value < 2**63 else "coconet_set_u64"
+        check(getattr(library(), name)(self._handle, self._number, value))
 
 
 def _closed(*arguments: Any) -> int:
@@ -205,7 +223,7 @@ class Binding:
         if hasattr(value, "__float__") and not getattr(value, "shape", ()):
             tensor = self.program.tensors.get(name)
             if tensor is None or (tensor.role == "input" and not tensor.shape):
-                self.scalar(name).set(float(value))
+                self.scalar(name).set(value)
                 return
         self.write(name, value)
 
@@ -295,7 +313,7 @@ class Binding:
         if handle is not None:
             self._run = _closed
             for scalar in self._scalars.values():
-                scalar._set = _closed
+                scalar._set, scalar._handle = _closed, None
             library().coconet_binding_free(handle)
             self._views = []
 

@@ -34,6 +34,7 @@ language, and the module has a function for each. What is wrong with types and l
 from __future__ import annotations
 
 import math
+import operator
 import os
 import re
 import sys
@@ -61,7 +62,10 @@ def _place() -> str:
 def _number(value: Union[int, float]) -> str:
     if isinstance(value, bool):
         raise TypeError(f"{value}: want a number; a bool is x == x, say, or a comparison")
-    value = value if isinstance(value, int) else float(value)
+    try:
+        return repr(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
+        value = float(value)
     if not math.isfinite(value):
         raise ValueError(f"{value}: want a finite number; infinity is coconet.const('inf', dtype)")
     return repr(value)

@@ -142,7 +142,7 @@ TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
         ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0, dtype));
         StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
         for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
-        const double sum = LoadElement(dtype, bound.out->own(), 0), want = ranks == 3 ? first + 2
+        const double sum = LoadElement(dtype, bound.out->own(), 0).real(), want = ranks == 3 ? first + 2
                                                                            : dtype == DType::kF32
                                                                                ? first + 1
                                                                                : first;
@@ -166,7 +166,7 @@ TEST(Nccl, RoundsEachAdditionOfNarrowSumsWhereThePlanAdmitsIt) {
                        BindLibrarySum(rank, 0, 0, dtype, {.rounds_each = true}));
       StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
       RETURN_IF_ERROR(bound.plan->Run());
-      const double sum = LoadElement(dtype, bound.out->own(), 0);
+      const double sum = LoadElement(dtype, bound.out->own(), 0).real();
       return sum == first ? absl::OkStatus()
                           : Wrong(Name(dtype), ": want ", first, ", twice rounded, have ", sum);
     }),

@@ -21,14 +21,14 @@ absl::Status Bad(const GemmStep& step, absl::string_view want, absl::string_view
 }
 
 /// One of the three matrices as stored, on the rank with the largest part.
-struct Stored {
+struct StoredMatrix {
   char name;
   const GemmStep::Matrix& matrix;
   int64_t rows, cols;
 };
 
 /// Elements from the first to the last one used. 128 bits, because sums and products may exceed 64.
-absl::int128 Span(const Stored& s, int64_t batch) {
+absl::int128 Span(const StoredMatrix& s, int64_t batch) {
   if (batch == 0 || s.rows == 0 || s.cols == 0) return 0;
   return absl::int128(batch - 1) * s.matrix.batch_stride + absl::int128(s.rows - 1) * s.matrix.ld +
          s.cols;
@@ -39,7 +39,7 @@ std::string Text(absl::int128 number) {
   return fits ? absl::StrCat(static_cast<int64_t>(number)) : "2^63 or more";
 }
 
-absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const Buffer> buffers) {
+absl::Status CheckMatrix(const GemmStep& step, const StoredMatrix& s, absl::Span<const Buffer> buffers) {
   const GemmStep::Matrix& matrix = s.matrix;
   const std::string name(1, s.name);
   if (matrix.buffer < 0 || matrix.buffer >= static_cast<int>(buffers.size())) {
@@ -69,7 +69,7 @@ absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const
 }
 
 /// OK when the batches of c are consecutive or side by side in each row.
-absl::Status CheckBatchesApart(const GemmStep& step, const Stored& c) {
+absl::Status CheckBatchesApart(const GemmStep& step, const StoredMatrix& c) {
   if (step.batch <= 1 || c.rows == 0 || c.cols == 0) return absl::OkStatus();
   const absl::int128 stride = c.matrix.batch_stride;
   const bool one_after_another = stride >= Span(c, 1);
@@ -79,9 +79,9 @@ absl::Status CheckBatchesApart(const GemmStep& step, const Stored& c) {
              absl::StrCat("a batch stride of ", c.matrix.batch_stride));
 }
 
-absl::Status CheckApart(const GemmStep& step, const Stored& c, const Stored& in) {
-  const auto begin = [](const Stored& s) { return absl::int128(s.matrix.offset); };
-  const auto end = [&](const Stored& s) { return s.matrix.offset + Span(s, step.batch); };
+absl::Status CheckApart(const GemmStep& step, const StoredMatrix& c, const StoredMatrix& in) {
+  const auto begin = [](const StoredMatrix& s) { return absl::int128(s.matrix.offset); };
+  const auto end = [&](const StoredMatrix& s) { return s.matrix.offset + Span(s, step.batch); };
   if (c.matrix.buffer != in.matrix.buffer || end(c) <= begin(in) || end(in) <= begin(c))
     return absl::OkStatus();
   return Bad(step, absl::StrCat("c apart from ", std::string(1, in.name)),
@@ -165,10 +165,10 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
     if (extent < 0) return Bad(step, "no negative size", absl::StrCat(extent));
   }
   const int64_t m = step.m.Most(), n = step.n.Most(), k = step.k.Most();
-  const Stored a{'a', step.a, step.transpose_a ? k : m, step.transpose_a ? m : k};
-  const Stored b{'b', step.b, step.transpose_b ? n : k, step.transpose_b ? k : n};
-  const Stored c{'c', step.c, m, n};
-  for (const Stored& stored : {a, b, c}) RETURN_IF_ERROR(CheckMatrix(step, stored, buffers));
+  const StoredMatrix a{'a', step.a, step.transpose_a ? k : m, step.transpose_a ? m : k};
+  const StoredMatrix b{'b', step.b, step.transpose_b ? n : k, step.transpose_b ? k : n};
+  const StoredMatrix c{'c', step.c, m, n};
+  for (const StoredMatrix& stored : {a, b, c}) RETURN_IF_ERROR(CheckMatrix(step, stored, buffers));
   RETURN_IF_ERROR(CheckBatchesApart(step, c));
   RETURN_IF_ERROR(CheckApart(step, c, a));
   return CheckApart(step, c, b);

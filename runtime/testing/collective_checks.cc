@@ -110,8 +110,10 @@ absl::Status Compare(const Site& site, const char* have) {
       if (element[0] != kPoison) return Wrong(site.Words(), ": wrote between its blocks, at ", i);
       continue;
     }
-    const double value = LoadElement(dtype, have, i), want = site.Expected(i);
-    if (value != want) return Wrong(site.Words(), ": want ", want, " at ", i, ", have ", value);
+    const Number value = LoadElement(dtype, have, i);
+    const double want = site.Expected(i);
+    if (value != want)
+      return Wrong(site.Words(), ": want ", want, " at ", i, ", have ", ShortText(value));
   }
   return absl::OkStatus();
 }

@@ -157,12 +157,12 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
         written[at] = true;
         double sum = 0, magnitude = 0;
         for (int64_t p = 0; p < k; ++p) {
-          const double product = LoadElement(dtype_, a_.data(), a.At(t, i, p).begin) *
-                                 LoadElement(dtype_, b_.data(), b.At(t, p, j).begin);
+          const double product = LoadElement(dtype_, a_.data(), a.At(t, i, p).begin).real() *
+                                 LoadElement(dtype_, b_.data(), b.At(t, p, j).begin).real();
           sum += product;
           magnitude += std::abs(product);
         }
-        const double have = LoadElement(dtype_, c_.data(), at);
+        const double have = LoadElement(dtype_, c_.data(), at).real();
         if (!(std::abs(have - sum) <= Bound(k, sum, magnitude))) {
           return absl::StrCat("c[", t, ", ", i, ", ", j, "]: want ", sum, ", have ", have);
         }

@@ -9,7 +9,6 @@
 // where an answer is wrong.
 
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -33,6 +32,7 @@
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
+#include "coconet/reference/rounding.h"
 #include "coconet/workloads/workloads.h"
 #include "tests/test_data.h"
 
@@ -166,11 +166,11 @@ absl::Status CheckStep(const TunedProgram& tuned, BoundProgram& bound, const Ses
     std::vector<char> data(elements * SizeOf(type.dtype));
     RETURN_IF_ERROR(bound.Read(result, type.dtype, data.data(), elements));
     for (int64_t i = 0; i < elements; ++i) {
-      const double have = LoadElement(type.dtype, data.data(), i);
-      if (std::isinf(want.error[i]) || std::abs(have - want.value[i]) <= want.error[i]) continue;
-      if (have == want.value[i] || (std::isnan(have) && std::isnan(want.value[i]))) continue;
-      return absl::DataLossError(absl::StrCat("WRONG ", result, "[", i, "]: want ", want.value[i],
-                                              " within ", want.error[i], ", have ", have));
+      const Number have = LoadElement(type.dtype, data.data(), i);
+      if (Distance(have, want.value[i]) <= want.error[i]) continue;
+      return absl::DataLossError(absl::StrCat("WRONG ", result, "[", i, "]: want ",
+                                              ShortText(want.value[i]), " within ", want.error[i],
+                                              ", have ", ShortText(have)));
     }
   }
   return absl::OkStatus();

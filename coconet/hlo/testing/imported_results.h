@@ -73,7 +73,7 @@ inline absl::StatusOr<ImportedHlo> Import(const std::string& text) {
 }
 
 /// The elements of the result on a rank, of parameters x, y, z.
-inline std::vector<double> Result(const std::string& instructions, int ranks = 1, int rank = 0,
+inline std::vector<Number> Result(const std::string& instructions, int ranks = 1, int rank = 0,
                                   const std::string& attributes = "") {
   const absl::StatusOr<ImportedHlo> imported = Import(Module(instructions, attributes));
   EXPECT_TRUE(imported.ok()) << imported.status() << "\n" << instructions;
@@ -88,13 +88,13 @@ inline std::vector<double> Result(const std::string& instructions, int ranks = 1
       result, rank, indices,
       [](const std::string& name, int of_rank, int64_t i) { return In(name, i, of_rank); });
   EXPECT_TRUE(expected.ok()) << expected.status();
-  return expected.ok() ? expected->value : std::vector<double>();
+  return expected.ok() ? expected->value : std::vector<Number>();
 }
 
 /// f(i) for 0 <= i < count.
 template <class F>
-std::vector<double> List(int64_t count, F f) {
-  std::vector<double> list;
+std::vector<Number> List(int64_t count, F f) {
+  std::vector<Number> list;
   for (int64_t i = 0; i < count; ++i) list.push_back(f(i));
   return list;
 }

@@ -190,7 +190,7 @@ DType TypeOf(const Layout& layout) {
 float Rounded(DType type, float value) {
   char stored[sizeof(float)];
   StoreElement(type, stored, 0, value);
-  return static_cast<float>(LoadElement(type, stored, 0));
+  return static_cast<float>(LoadElement(type, stored, 0).real());
 }
 
 float Element(const Product& p, int64_t t, int64_t row, int64_t col, int64_t inner) {
@@ -201,13 +201,13 @@ float Element(const Product& p, int64_t t, int64_t row, int64_t col, int64_t inn
         p.operation.transpose_a == CUBLAS_OP_N ? p.a.At(t, row, i) : p.a.At(t, i, row);
     const int64_t at_b =
         p.operation.transpose_b == CUBLAS_OP_N ? p.b.At(t, i, col) : p.b.At(t, col, i);
-    sum += static_cast<float>(LoadElement(type, p.a_data, at_a)) *
-           static_cast<float>(LoadElement(type, p.b_data, at_b));
+    sum += static_cast<float>(LoadElement(type, p.a_data, at_a).real()) *
+           static_cast<float>(LoadElement(type, p.b_data, at_b).real());
     if (p.way.number == kHostWays) sum = Rounded(type, sum);
   }
   const float before =
       p.beta == 0 ? 0
-                  : p.beta * static_cast<float>(LoadElement(type, p.c_data, p.c.At(t, row, col)));
+                  : p.beta * static_cast<float>(LoadElement(type, p.c_data, p.c.At(t, row, col)).real());
   return p.alpha * sum + before;
 }
 

@@ -59,23 +59,30 @@ double Coarse(DType type, double x) {
   return std::ldexp(std::trunc(fraction / unit) * unit, exponent);
 }
 
+/// One step of a reduction.
+Number Combined(ncclRedOp_t op, DType type, const Number& a, const Number& b) {
+  if (!IsFloat(type)) {
+    const absl::int128 x = a.integer(), y = b.integer();
+    return op == ncclSum ? Wrapped(type, x + y)
+                         : Number::Of(op == ncclMax ? std::max(x, y) : std::min(x, y));
+  }
+  const double x = a.real(), y = b.real();
+  if (op == ncclMax) return std::max(x, y);
+  if (op == ncclMin) return std::min(x, y);
+  return planted == ReductionMistake::kCoarse ? Coarse(type, x + y) : x + y;
+}
+
 /// Sums elements from `first` on over all ranks, rounded after each addition, as in NCCL.
 std::vector<char> Reduced(const HostRound& round, size_t number, const HostOp& op, size_t first) {
   const DType type = TypeOf(op.type);
   std::vector<char> sum(BytesOf(op));
   std::memcpy(sum.data(), round.ops[0][number].in + first * SizeOf(type), sum.size());
-  const ReductionMistake mistake = planted;
-  const size_t ranks = round.ops.size() - (mistake == ReductionMistake::kSkipsLast ? 1 : 0);
+  const size_t ranks = round.ops.size() - (planted == ReductionMistake::kSkipsLast ? 1 : 0);
   for (size_t rank = 1; rank < ranks; ++rank) {
     for (size_t i = 0; i < op.count; ++i) {
-      const double a = LoadElement(type, sum.data(), i),
+      const Number a = LoadElement(type, sum.data(), i),
                    b = LoadElement(type, round.ops[rank][number].in, first + i);
-      StoreElement(type, sum.data(), i,
-                   op.reduce == ncclSum && mistake == ReductionMistake::kCoarse && IsFloat(type)
-                       ? Coarse(type, a + b)
-                   : op.reduce == ncclSum ? a + b
-                   : op.reduce == ncclMax ? std::max(a, b)
-                                          : std::min(a, b));
+      StoreElement(type, sum.data(), i, Combined(op.reduce, type, a, b));
     }
   }
   return sum;

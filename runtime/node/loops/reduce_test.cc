@@ -51,7 +51,7 @@ TEST_P(Reduce, EqualsTheScalarReference) {
         std::vector<char> want(count * size), first(count * size), second(count * size);
         for (int64_t i = 0; i < count; ++i) {
           std::vector<double> values;
-          for (const void* in : ins) values.push_back(LoadElement(dtype, in, i));
+          for (const void* in : ins) values.push_back(LoadElement(dtype, in, i).real());
           StoreElement(dtype, want.data(), i, Reference(kind, values));
         }
         ReduceInto({first.data(), second.data()}, ins, count, dtype, kind);
@@ -77,7 +77,7 @@ TEST(Reduce, ExtremesWithANaNAreNaN) {
           ins.push_back(&held[k]);
         }
         ReduceInto({&result}, ins, 1, dtype, kind);
-        EXPECT_TRUE(std::isnan(LoadElement(dtype, &result, 0)))
+        EXPECT_TRUE(LoadElement(dtype, &result, 0).is_nan())
             << Name(kind) << " of " << NameOf(dtype) << ", NaN is operand " << which;
       }
     }
@@ -90,9 +90,9 @@ TEST(ReduceHalves, WidensAndRoundsEveryBitPatternAsTheScalarsDo) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
     ReduceInto({out.data()}, {all.data(), zeros.data()}, 65536, dtype, ReduceKind::kSum);
     for (size_t i = 0; i < all.size(); ++i) {
-      const double want = LoadElement(dtype, all.data(), i),
+      const Number want = LoadElement(dtype, all.data(), i),
                    have = LoadElement(dtype, out.data(), i);
-      EXPECT_TRUE(std::isnan(want) ? std::isnan(have) : out[i] == all[i])
+      EXPECT_TRUE(want.is_nan() ? have.is_nan() : out[i] == all[i])
           << NameOf(dtype) << " bits " << i;
     }
   }
