@@ -37,7 +37,6 @@ namespace coconet {
 namespace {
 
 constexpr int kOurFault = 1, kBadInput = 2, kInterrupted = 130;
-constexpr int kDefaultRanks = 2;
 constexpr int kShownSteps = 20;  // of the winner, run once more after a hit
 
 std::atomic<bool> interrupted = false;

@@ -20,6 +20,7 @@
 #include "autotune/cost/nominal_cost_model.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
+#include "coconet/hlo/hlo_devices.h"
 #include "coconet/hlo/hlo_import.h"
 #include "coconet/hlo/text/hlo_parser.h"
 #include "coconet/ir/op_table.h"
@@ -27,6 +28,7 @@
 #include "coconet/workloads/model_shapes.h"
 #include "coconet/workloads/training_steps.h"
 #include "coconet/workloads/workloads.h"
+#include "runtime/world.h"
 
 namespace coconet {
 namespace {
@@ -182,25 +184,27 @@ std::string ImportedText(const ImportedHlo& imported) {
     });
     return list.empty() ? "" : absl::StrCat("; ", what, ": ", list);
   };
-  return absl::StrCat(imported.operations, " instructions of HLO",
-                      counts("opaque", imported.opaque),
-                      counts("in groups of ranks", imported.grouped));
+  return absl::StrCat(
+      imported.operations, " instructions of HLO", counts("opaque", imported.opaque),
+      counts("in groups of ranks", imported.grouped),
+      imported.elided == 0
+          ? ""
+          : absl::StrCat("; constants whose numbers the text ", "leaves out: ", imported.elided));
 }
 
-/// The program of a module in HLO, which is for as many ranks as it has partitions.
+/// The program of a module in HLO, for as many ranks as it says, or else as a stage has.
 absl::StatusOr<Graph> ImportModule(std::string text, SweepFlags& flags) {
   ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
-  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module, {.for_planning = flags.plan_only}));
+  if (flags.ranks % flags.stages != 0)
+    return absl::InvalidArgumentError(absl::StrCat("--stages: want stages of equally many of ",
+                                                   flags.ranks, " ranks, have ", flags.stages));
+  int64_t ranks = flags.ranks / flags.stages;
+  ASSIGN_OR_RETURN(const HloDevices devices, DevicesOf(module, ranks));
+  if (devices.ranks == 0 && (flags.plan_only || !UnderMpi())) ranks = kDefaultRanks;
+  ASSIGN_OR_RETURN(ImportedHlo imported,
+                   ImportHlo(module, {.ranks = ranks, .for_planning = flags.plan_only}));
   flags.imported = ImportedText(imported);
-
-  if (imported.partitions > 1) {
-    const int64_t ranks = imported.partitions * flags.stages;
-    if (flags.ranks != 0 && flags.ranks != ranks)
-      return absl::InvalidArgumentError(absl::StrCat("--ranks: the module was lowered for ",
-                                                     imported.partitions, " devices, want ", ranks,
-                                                     ", have ", flags.ranks));
-    flags.ranks = static_cast<int>(ranks);
-  }
+  if (!imported.is_for_any) flags.ranks = static_cast<int>(imported.partitions * flags.stages);
   return std::move(imported.program);
 }
 

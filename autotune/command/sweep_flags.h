@@ -12,6 +12,9 @@
 
 namespace coconet {
 
+/// Of a job that says none: threads, or those that a plan is for.
+inline constexpr int kDefaultRanks = 2;
+
 /// The command line of `sweep`.
 struct SweepFlags {
   std::string program;  // a workload's name, or a file's path, resolved

@@ -21,7 +21,6 @@ namespace {
 
 constexpr double kMostSeconds = 10;  // of the search
 constexpr int kColumns = 80;         // of the timeline
-constexpr int kDefaultRanks = 2;
 
 std::string BytesText(double bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -7,12 +7,14 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -67,6 +69,58 @@ ENTRY e {
   std::filesystem::remove(trace);
   EXPECT_THAT(std::string(Planned({file, "--ranks=2"}).status().message()),
               HasSubstr("the module was lowered for 64 devices"));
+  std::filesystem::remove(file);
+}
+
+constexpr char kSum[] = R"(HloModule m
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }
+ENTRY e {
+  x = f32[15] parameter(0)
+)";
+
+TEST(PlanText, OfModulesThatLeaveTheirRanksOpen) {
+  const std::string file = FileOf("all.hlo", absl::StrCat(kSum, R"(
+  ROOT r = f32[15] all-reduce(x), replica_groups={}, to_apply=add
+}
+)"));
+  // As many as there are: a collective in each of the three plans.
+  for (const char* ranks : {"--ranks=2", "--ranks=5", "--ranks=4 --stages=2"}) {
+    std::vector<std::string> args = absl::StrSplit(ranks, ' ');
+    args.push_back(file);
+    const absl::StatusOr<std::string> text = Planned(args);
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_THAT(*text, HasSubstr(ranks[8] == '5' ? "5 ranks" : "2 ranks"));
+    EXPECT_THAT(*text, ContainsRegex("found +[^ ]+ [^ ]+ +[0-9.]+ +[0-9]+ +1 "));
+  }
+  EXPECT_THAT(*Planned({file}), HasSubstr("2 ranks"));
+  EXPECT_THAT(*Planned({file, "--ranks=1"}), ContainsRegex("found .* +0 "));
+  EXPECT_THAT(std::string(Planned({file, "--ranks=3", "--stages=2"}).status().message()),
+              HasSubstr("want stages of equally many of 3 ranks, have 2"));
+  std::filesystem::remove(file);
+  const std::string gathers = FileOf("gather.hlo", absl::StrCat(kSum, R"(
+  ROOT r = f32[60] all-gather(x), replica_groups={}, dimensions={0}
+}
+)"));
+  EXPECT_THAT(*Planned({gathers}), HasSubstr("4 ranks"));
+  EXPECT_THAT(std::string(Planned({gathers, "--ranks=3"}).status().message()),
+              HasSubstr("the module was lowered for 4 devices (line 8: %r = f32[60] all-gather), "
+                        "have 3 ranks"));
+  std::filesystem::remove(gathers);
+}
+
+TEST(PlanText, CountsConstantsWithoutNumbers) {
+  const std::string file = FileOf("elided.hlo", absl::StrCat(kSum, R"(
+  c = f32[15] constant({...})
+  m = f32[15] multiply(x, c)
+  ROOT r = f32[15] all-reduce(m), replica_groups={}, to_apply=add
+}
+)"));
+  const absl::StatusOr<std::string> text = Planned({file});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("3 instructions of HLO; constants whose numbers the text leaves "
+                               "out: 1\n"));
   std::filesystem::remove(file);
 }
 

@@ -26,6 +26,8 @@ struct HloValue {
   std::optional<Number> number;  // all elements are this constant; there is no tensor then
 
   bool is_skipped = false;  // of an unsupported operation
+  /// The constant from which it follows, whose numbers are not known (IsElided), for planning.
+  const HloInstruction* elided = nullptr;
 
   int rank() const { return static_cast<int>(shape.dims.size()); }
 };
@@ -43,7 +45,7 @@ class HloArrays {
   HloArrays(Program& program, int64_t ranks) : program_(program), ranks_(ranks) {}
 
   Program& program() { return program_; }
-  /// For which the module was written.
+  /// For which the module was written; 0: for any number.
   int64_t ranks() const { return ranks_; }
 
   /// Of an integer type the number is an integer, saturated.

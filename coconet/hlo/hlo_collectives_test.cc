@@ -2,12 +2,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/hlo/testing/imported_results.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(HloCollectives, CollectivesAreOverAllRanks) {
   for (int rank = 0; rank < 2; ++rank) {
@@ -164,6 +168,181 @@ TEST(HloCollectives, GroupsOfReplicasLeavePartitionsAloneOrTogether) {
                 "x = f32[2] parameter(0)\n"
                 "r = f32[2] all-reduce(x), replica_groups={{0}}, to_apply=add, channel_id=1",
                 [](int, int64_t i) { return In("x", i, 0) + In("x", i, 1); });
+}
+
+TEST(HloCollectives, ReplicasOfSeveralPartitions) {
+  // Device d is partition d % 2 of replica d / 2.
+  const std::string four = ", replica_count=2", x = "x = f32[2] parameter(0)\n";
+  const auto on_four = [&](const std::string& instruction, auto rank_lists) {
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(Result(x + instruction, 4, rank, ", num_partitions=2" + four),
+                List(2,
+                     [&](int64_t i) {
+                       double sum = 0;
+                       for (int r : rank_lists(rank)) sum += In("x", i, r);
+                       return sum;
+                     }))
+          << instruction << " on rank " << rank;
+    }
+  };
+  using Ranks = std::vector<int>;
+  const std::string sum = "r = f32[2] all-reduce(x), to_apply=add, replica_groups=";
+  const auto across_replicas = [](int rank) { return Ranks{rank % 2, rank % 2 + 2}; };
+  on_four(sum + "{}", across_replicas);
+  on_four(sum + "{{0,1}}", across_replicas);
+  on_four(sum + "{{0},{1}}, channel_id=1",
+          [](int rank) { return Ranks{rank / 2 * 2, rank / 2 * 2 + 1}; });
+  on_four(sum + "{}, channel_id=1", [](int) { return Ranks{0, 1, 2, 3}; });
+  on_four(sum + "{{0,3},{1,2}}" + kGlobal,
+          [](int rank) { return rank % 3 == 0 ? Ranks{0, 3} : Ranks{1, 2}; });
+  const std::string send = "r = f32[2] collective-permute(x), source_target_pairs={{0,1},{1,0}}";
+  on_four(send, [](int rank) { return Ranks{(rank + 2) % 4}; });
+  on_four(send + ", channel_id=1", [](int rank) { return Ranks{rank ^ 1}; });
+  on_four("r = f32[2] collective-broadcast(x), channel_id=1, replica_groups={{1,0}}",
+          [](int rank) { return Ranks{rank / 2 * 2 + 1}; });
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(Result("p = u32[] partition-id()\n q = u32[] replica-id()\n"
+                     "t = u32[] constant(10)\n u = u32[] multiply(q, t)\n r = u32[] add(p, u)",
+                     4, rank, ", num_partitions=2" + four),
+              (std::vector<double>{10.0 * (rank / 2) + rank % 2}));
+  }
+}
+
+/// A module that does not say for how many ranks it is, on so many.
+absl::StatusOr<ImportedHlo> ImportFor(int64_t ranks, const std::string& instructions,
+                                      bool for_planning = false,
+                                      const std::string& attributes = "") {
+  const absl::StatusOr<HloModule> module = ParseHlo(Module(instructions, attributes));
+  if (!module.ok()) return module.status();
+  return ImportHlo(*module, {.ranks = ranks, .for_planning = for_planning});
+}
+
+std::string MistakeFor(int64_t ranks, const std::string& instructions,
+                       const std::string& attributes = "") {
+  return std::string(ImportFor(ranks, instructions, false, attributes).status().message());
+}
+
+TEST(HloCollectives, GroupsOfAllAreTheWorld) {
+  for (const char* tail : {", replica_groups={}", ""}) {
+    const std::string sum =
+        absl::StrCat("x = f32[4] parameter(0)\n r = f32[4] all-reduce(x), to_apply=add", tail);
+    for (const bool for_planning : {false, true}) {
+      for (int64_t ranks : {0, 1, 2, 3}) {
+        const absl::StatusOr<ImportedHlo> imported = ImportFor(ranks, sum, for_planning);
+        ASSERT_TRUE(imported.ok()) << imported.status();
+        EXPECT_EQ(imported->is_for_any, ranks == 0);
+        EXPECT_EQ(imported->partitions, std::max<int64_t>(ranks, 1));
+        const bool has_sum = absl::StrContains(Print(imported->program), "all_reduce");
+        EXPECT_EQ(has_sum, ranks != 1) << Print(imported->program);
+      }
+    }
+    // Where the number is not known, the program is for any.
+    for (int ranks : {1, 2, 3}) {
+      EXPECT_EQ(Result(sum, ranks, ranks - 1), List(4, [&](int64_t i) {
+                  double total = 0;
+                  for (int r = 0; r < ranks; ++r) total += In("x", i, r);
+                  return total;
+                }));
+      EXPECT_EQ(Result("c = f32[] constant(3)\n x = f32[2] broadcast(c), dimensions={}\n"
+                       "s = f32[2] all-reduce(x), replica_groups={}, to_apply=add\n"
+                       "ROOT m = f32[2] all-reduce(s), replica_groups={}, to_apply=max",
+                       ranks),
+                (std::vector<double>{3.0 * ranks, 3.0 * ranks}));
+      for (const char* id : {"replica-id", "partition-id"}) {
+        EXPECT_EQ(Result(absl::StrCat("r = u32[] ", id, "()"), ranks, ranks - 1),
+                  (std::vector<double>{ranks - 1.0}));
+      }
+    }
+  }
+}
+
+TEST(HloCollectives, ShapesTellHowManyRanksThereAre) {
+  for (const char* text :
+       {"r = f32[12] all-gather(x), dimensions={0}, replica_groups={}",
+        "s = (f32[4], f32[12]) all-gather-start(x), dimensions={0}, replica_groups={}\n"
+        "r = f32[12] all-gather-done(s)",
+        "b = f32[4,6] broadcast(x), dimensions={0}\n"
+        "r = f32[4,2] reduce-scatter(b), dimensions={1}, to_apply=add, replica_groups={}",
+        "r = (f32[4], f32[4], f32[4]) all-to-all(x, x, x), replica_groups={}",
+        "s = f32[4] all-reduce(x), to_apply=add, replica_groups={{0,1,2}}",
+        "s = f32[4] all-reduce(x), to_apply=add, replica_groups=[1,3]<=[3]"}) {
+    const std::string all = absl::StrCat("x = f32[4] parameter(0)\n", text);
+    for (int64_t ranks : {0, 3}) {
+      const absl::StatusOr<ImportedHlo> imported = ImportFor(ranks, all);
+      ASSERT_TRUE(imported.ok()) << imported.status();
+      EXPECT_EQ(imported->partitions, 3);
+      EXPECT_FALSE(imported->is_for_any);
+    }
+    EXPECT_THAT(MistakeFor(2, all), HasSubstr("the module was lowered for 3 devices (line"));
+  }
+  const std::string gathered =
+      "x = f32[4] parameter(0)\n g = f32[8] all-gather(x), dimensions={0}, replica_groups={}\n";
+  EXPECT_THAT(MistakeFor(3, gathered),
+              HasSubstr("lowered for 2 devices (line 43: %g = f32[8] all-gather), have 3 ranks"));
+  EXPECT_THAT(MistakeFor(0, gathered + "r = f32[24] all-gather(g), dimensions={0}"),
+              HasSubstr("%r = f32[24] all-gather: it is for 3 devices, want 2, as line 43: %g"));
+  EXPECT_THAT(MistakeFor(0, gathered, ", replica_count=4"),
+              HasSubstr("%g = f32[8] all-gather: its operands give f32[16] on 4 ranks"));
+  EXPECT_THAT(MistakeFor(2, gathered, ", replica_count=4"),
+              HasSubstr("lowered for 4 devices (HloModule: replica_count=4), have 2 ranks"));
+}
+
+TEST(HloCollectives, WhatNeedsTheNumberOfRanksSaysSo) {
+  const std::string x = "x = f32[4] parameter(0)\n",
+                    exchange = x + "r = f32[4] all-to-all(x), dimensions={0}, replica_groups={}";
+  EXPECT_THAT(MistakeFor(0, exchange), HasSubstr("%r = f32[4] all-to-all: the module leaves open"));
+  EXPECT_TRUE(ImportFor(2, exchange).ok());
+  EXPECT_THAT(MistakeFor(3, exchange), HasSubstr("want an extent that is a multiple of 3"));
+  const std::string send =
+      x + "r = f32[4] collective-permute(x), source_target_pairs={{0,2},{2,0}}";
+  EXPECT_EQ(ImportFor(0, send)->partitions, 3);
+  EXPECT_EQ(ImportFor(5, send)->partitions, 5);
+  EXPECT_THAT(MistakeFor(2, send), HasSubstr("lowered for 3 devices (line 43: %r"));
+  EXPECT_THAT(MistakeFor(2, x + "p = u32[] partition-id()\n q = u32[] replica-id()\n"
+                                "r = u32[] add(p, q)"),
+              HasSubstr("want num_partitions or replica_count in the header"));
+}
+
+TEST(HloCollectives, ScalarsThatOnlyOrderCollectivesArePassedThrough) {
+  const std::string two = ", num_partitions=2",
+                    tail = absl::StrCat(", replica_groups={{0,1}}", kGlobal);
+  const std::string before =
+      "x = f32[4] parameter(0)\n t = f32[] parameter(1)\n"
+      "s = (f32[2], f32[]) reduce-scatter(x, t), dimensions={0}, to_apply=add" +
+      tail + "\n y = f32[2] get-tuple-element(s), index=0\n";
+  const auto scattered = [](int rank, int64_t i) {
+    return In("x", 2 * rank + i, 0) + In("x", 2 * rank + i, 1);
+  };
+  ExpectOnRanks(2, 2, before + "r = f32[2] copy(y)", scattered);
+  // Through others, and made 0.
+  const std::string next = "u = f32[] get-tuple-element(s), index=1\n";
+  ExpectOnRanks(2, 4,
+                before + next + "g = (f32[4], f32[]) all-gather(y, u), dimensions={0}" + tail +
+                    "\n v = f32[] get-tuple-element(g), index=1\n z = f32[] constant(0)\n"
+                    "w = f32[] multiply(v, z)\n b = f32[4] broadcast(w), dimensions={}\n"
+                    "a = f32[4] get-tuple-element(g), index=0\n r = f32[4] add(a, b)",
+                [&](int, int64_t i) { return scattered(static_cast<int>(i / 2), i % 2); });
+  // What is used has no value.
+  const std::string used =
+      before + next + "b = f32[2] broadcast(u), dimensions={}\n r = f32[2] add(y, b)";
+  EXPECT_THAT(MistakeFor(0, used, two), HasSubstr("1 x reduce-scatter of a scalar (first at line"));
+  const absl::StatusOr<ImportedHlo> planned = ImportFor(0, used, true, two);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_EQ(planned->opaque, (std::map<std::string, int64_t>{{"reduce-scatter of a scalar", 1}}));
+  // It sends half of its 20 bytes.
+  EXPECT_THAT(Print(planned->program),
+              HasSubstr("opaque(reduce_scatter_of_a_scalar, f32, [2], 0, 10, x, t)"));
+}
+
+TEST(HloCollectives, SeveralArraysInTwoHalves) {
+  ExpectOnRanks(2, 4,
+                absl::StrCat("x = f32[2] parameter(0)\n y = f32[3] parameter(1)\n"
+                             "s = ((f32[2], f32[3]), (f32[4], f32[6])) all-gather-start(x, y), "
+                             "dimensions={0}, replica_groups={{0,1}}",
+                             kGlobal,
+                             "\n d = (f32[4], f32[6]) all-gather-done(s)\n"
+                             "r = f32[4] get-tuple-element(d), index=0"),
+                [](int, int64_t i) { return In("x", i % 2, static_cast<int>(i / 2)); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_arrays.h"
+#include "coconet/hlo/hlo_devices.h"
 #include "coconet/hlo/hlo_groups.h"
 #include "coconet/hlo/hlo_lifted.h"
 #include "coconet/hlo/hlo_opaque.h"
@@ -39,7 +40,7 @@ class Importer {
         is_partitioned_(ranks == 1 || IsPartitioned(module)),
         program_(NameFrom(module.name)),
         arrays_(program_, ranks) {
-    result_.partitions = ranks;
+    result_.partitions = std::max<int64_t>(ranks, 1);
   }
 
   absl::StatusOr<ImportedHlo> Import() {
@@ -54,6 +55,7 @@ class Importer {
     RETURN_IF_ERROR(CheckSupported());
     RETURN_IF_ERROR(Store(root));
     result_.operations = operations_;
+    result_.elided = static_cast<int64_t>(elided_.size());
     ASSIGN_OR_RETURN(Graph graph, program_.graph());
     result_.program = Canonicalize(graph).graph;
     return std::move(result_);
@@ -74,7 +76,7 @@ class Importer {
     const auto index = static_cast<int32_t>(&parameter - module_.Entry().instructions.data());
     HloShape shape = parameter.shape;
     const absl::string_view* sharding = parameter.Find("sharding");
-    bool is_replicated = result_.partitions == 1 || shape.dims.empty() ||
+    bool is_replicated = arrays_.ranks() == 1 || shape.dims.empty() ||
                          (sharding != nullptr && IsReplicated(*sharding));
     if (const auto at = manual_.find(index); at != manual_.end()) {
       is_replicated = at->second == shape;
@@ -256,6 +258,8 @@ class Importer {
           ComputationOf(module_, instruction, opcode == "call" ? "to_apply" : "calls"));
       return Run(*called, operands, depth + 1);
     }
+    if (opcode == "constant" && options_.for_planning && IsElided(instruction))
+      return Elided(instruction);
     if (opcode == "while") return Loop(instruction, operands, depth);
     if (opcode == "conditional") return Conditional(instruction, operands, depth);
     if (opcode == "async-start") {
@@ -287,14 +291,60 @@ class Importer {
       ASSIGN_OR_RETURN(const int64_t ranks, RanksOfGroup(instruction));
       if (ranks > 1) return Skip(instruction, absl::StrCat(opcode, " of ", ranks), operands, ranks);
     }
+    RETURN_IF_ERROR(CheckIndices(instruction, operands));
     absl::StatusOr<HloValue> value = HloOperation(module_, instruction, operands, arrays_);
     if (absl::IsUnimplemented(value.status()))
       return Skip(instruction, std::string(value.status().message()), operands);
     RETURN_IF_ERROR(value.status());
     if (!(value->shape == instruction.shape))
-      return absl::InvalidArgumentError(
-          absl::StrCat(Where(instruction), ": its operands give ", Text(value->shape)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          Where(instruction), ": its operands give ", Text(value->shape),
+          IsCollective(opcode) ? absl::StrCat(" on ", arrays_.ranks(), " ranks") : ""));
+    value->elided = value->number.has_value() ? nullptr : ElidedIn(operands);
     return value;
+  }
+
+  // ---- Constants whose numbers are not known
+
+  /// Numbers that lie in memory, as those of an input do.
+  absl::StatusOr<HloValue> Elided(const HloInstruction& instruction) {
+    const auto [known, is_new] = elided_.try_emplace(&instruction);
+    if (!is_new) return known->second;
+    if (BitsOf(instruction.shape.type) == 0) return WrongHlo(instruction, "want an array");
+    const HloShape& shape = instruction.shape;
+    known->second = HloArrays::Of(
+        program_.Input(Unique(NameFrom(instruction.name)), StoredAs(shape.type),
+                       Shape(shape.dims.begin(), shape.dims.end()), Layout::Replicated()),
+        shape);
+    known->second.elided = &instruction;
+    return known->second;
+  }
+  /// From which a value that follows from these alone follows; null where it is data's, or known.
+  static const HloInstruction* ElidedIn(absl::Span<const HloValue> operands) {
+    const HloInstruction* elided = nullptr;
+    for (const HloValue& operand : operands) {
+      if (operand.number.has_value()) continue;
+      if (operand.elided == nullptr) return nullptr;
+      elided = operand.elided;
+    }
+    return elided;
+  }
+  static absl::Status NeedsNumbers(const HloInstruction& instruction, absl::string_view what,
+                                   const HloInstruction& constant) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Where(instruction), ": ", what,
+        " follows from numbers that are not known: ", LiteralOf(constant).status().message()));
+  }
+  static absl::Status CheckIndices(const HloInstruction& instruction,
+                                   absl::Span<const HloValue> operands) {
+    const size_t first = instruction.opcode == "dynamic-slice"          ? 1
+                         : instruction.opcode == "dynamic-update-slice" ? 2
+                                                                        : operands.size();
+    for (size_t i = first; i < operands.size(); ++i) {
+      if (operands[i].elided != nullptr)
+        return NeedsNumbers(instruction, "its index", *operands[i].elided);
+    }
+    return absl::OkStatus();
   }
 
   /// Unrolls a loop whose condition follows from constants in each turn.
@@ -308,6 +358,8 @@ class Importer {
     HloValue carried = operands[0];
     while (true) {
       ASSIGN_OR_RETURN(const HloValue holds, Run(*condition, {&carried, 1}, depth + 1));
+      if (holds.elided != nullptr)
+        return NeedsNumbers(instruction, "the number of its turns", *holds.elided);
       if (!holds.number.has_value()) {
         return absl::UnimplementedError(
             absl::StrCat(Where(instruction), ": want a loop whose number of turns follows from ",
@@ -358,6 +410,8 @@ class Importer {
       const size_t index = is_one ? static_cast<size_t>(branch) : branches.size() - 1;
       return Run(*branches[index], {&operands[index + 1], 1}, depth + 1);
     }
+    if (chosen.elided != nullptr)
+      return NeedsNumbers(instruction, "the branch that is taken", *chosen.elided);
     HloValue result;
     for (size_t i = branches.size(); i-- > 0;) {
       ASSIGN_OR_RETURN(const HloValue value, Run(*branches[i], {&operands[i + 1], 1}, depth + 1));
@@ -400,6 +454,13 @@ class Importer {
     return groups->IsWorld() ? 1 : groups->size();
   }
 
+  /// In one of whose groups an instruction's ranks send: those of the largest, 1 of others.
+  int64_t RanksThatSend(const HloInstruction& instruction) {
+    if (!IsCollective(instruction.opcode)) return 1;
+    const absl::StatusOr<HloGroups> groups = RankGroupsOf(module_, instruction, arrays_.ranks());
+    return groups.ok() ? groups->size() : arrays_.ranks();
+  }
+
   /// Notes an operation that is not supported; empty: one of its operands was not. For planning it
   /// becomes opaque; a collective is in groups of `group` ranks.
   HloValue Skip(const HloInstruction& instruction, std::string what,
@@ -421,7 +482,7 @@ class Importer {
       tensors.erase(tensors.begin(), end);
       tensors.push_back(joined);
     }
-    HloCosts costs = CostsOf(instruction, operands, group);
+    HloCosts costs = CostsOf(instruction, operands, std::max(group, RanksThatSend(instruction)));
     return OpaqueValue(name, instruction.shape, tensors, costs);
   }
   void AppendTensors(const HloValue& value, std::vector<Tensor>& tensors) {
@@ -478,6 +539,7 @@ class Importer {
   std::set<std::string> names_;
   std::map<std::string, int64_t> copies_;  // of names that several parameters have
   std::map<std::vector<int64_t>, std::pair<std::string, Tensor>> states_;  // by result
+  std::map<const HloInstruction*, HloValue> elided_;
   int64_t operations_ = 0;
   std::map<std::string, std::pair<int64_t, std::string>> unsupported_;  // count, where first
 };
@@ -485,18 +547,19 @@ class Importer {
 }  // namespace
 
 absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module, const HloImportOptions& options) {
-  ASSIGN_OR_RETURN(const int64_t ranks, DevicesOf(module));
+  ASSIGN_OR_RETURN(const HloDevices devices, DevicesOf(module, options.ranks));
   std::set<int64_t> local;
   while (true) {
     const size_t before = local.size();
-    absl::StatusOr<ImportedHlo> imported = Importer(module, options, ranks, local).Import();
+    absl::StatusOr<ImportedHlo> imported = Importer(module, options, devices.ranks, local).Import();
+    if (imported.ok()) imported->is_for_any = devices.is_for_any || devices.ranks == 0;
     if (!imported.ok() || local.size() == before) return imported;
   }
 }
 
-absl::StatusOr<Graph> FromHlo(std::string text) {
+absl::StatusOr<Graph> FromHlo(std::string text, int64_t ranks) {
   ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
-  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module));
+  ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module, {.ranks = ranks}));
   return std::move(imported.program);
 }
 

@@ -16,6 +16,7 @@
 namespace coconet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -406,6 +407,62 @@ TEST(ImportHlo, NamesWhatIsWrong) {
       MistakeIn(x + "r = f32[2,3] all-reduce(x), replica_groups={{0,1}}, to_apply=add" + kGlobal,
                 ", num_partitions=4"),
       HasSubstr("want groups in which each of 4 devices is once, have 2 in them"));
+}
+
+TEST(ImportHlo, ConstantsWithoutNumbersArePlanned) {
+  const auto planned = [](const std::string& instructions) -> absl::StatusOr<ImportedHlo> {
+    const absl::StatusOr<HloModule> module = ParseHlo(Module(instructions));
+    if (!module.ok()) return module.status();
+    return ImportHlo(*module, {.for_planning = true});
+  };
+  const std::string some =
+      "x = f32[15] parameter(0)\n c = f32[15] constant({...})\n k = s32[2,8] constant({...})\n";
+  const absl::StatusOr<ImportedHlo> imported = planned(some + "r = f32[15] multiply(x, c)");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->elided, 2);
+  EXPECT_THAT(imported->parameters, ElementsAre("x"));
+  EXPECT_EQ(Print(imported->program),
+            "coconet 1\nprogram m\ninput x : f32[15] replicated\ninput c : f32[15] replicated\n"
+            "input k : i32[2, 8] replicated\n%3 = mul(x, c)\noutput out = %3\n");
+  // To run it, or to know a branch, an index or a count, needs them.
+  EXPECT_THAT(MistakeIn(some + "r = f32[15] multiply(x, c)"),
+              HasSubstr("%c = f32[15] constant: its numbers were left out when the module was "
+                        "printed; print it by as_hlo_text(print_large_constants=True)"));
+  const std::string one = some +
+                          "s = s32[1,1] slice(k), slice={[1:2], [3:4]}\n i = s32[] reshape(s)\n"
+                          "t = s32[] constant(2)\n j = s32[] add(i, t)\n";
+  const std::string known = "%k = s32[2,8] constant: its numbers were left out";
+  EXPECT_THAT(std::string(planned(one + "r = f32[3] dynamic-slice(x, j), dynamic_slice_sizes={3}")
+                              .status()
+                              .message()),
+              AllOf(HasSubstr("%r = f32[3] dynamic-slice: its index follows from numbers"),
+                    HasSubstr(known)));
+  EXPECT_THAT(std::string(planned(one + "a = (f32[15], f32[15]) tuple(x, x)\n"
+                                        "r = f32[15] conditional(j, a, a), "
+                                        "branch_computations={sorted, sorted}")
+                              .status()
+                              .message()),
+              HasSubstr("%r = f32[15] conditional: the branch that is taken follows from"));
+  // Mixed with data, it is data.
+  EXPECT_TRUE(planned(one + "n = s32[] parameter(1)\n m = s32[] add(i, n)\n"
+                            "r = f32[3] dynamic-slice(x, m), dynamic_slice_sizes={3}")
+                  .ok());
+  const std::string loop = R"(HloModule m
+twice { p = f32[] parameter(0)
+  ROOT c = f32[] add(p, p) }
+more { p = f32[] parameter(0)
+  k = f32[11] constant({...})
+  s = f32[1] slice(k), slice={[2:3]}
+  l = f32[] reshape(s)
+  ROOT c = pred[] compare(p, l), direction=LT }
+ENTRY e { x = f32[] constant(1)
+  ROOT w = f32[] while(x), condition=more, body=twice }
+)";
+  const absl::StatusOr<HloModule> module = ParseHlo(loop);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(std::string(ImportHlo(*module, {.for_planning = true}).status().message()),
+              AllOf(HasSubstr("%w = f32[] while: the number of its turns follows from numbers"),
+                    HasSubstr("line 5: %k = f32[11] constant: its numbers were left out")));
 }
 
 TEST(ImportHlo, CountsUnsupportedOperations) {

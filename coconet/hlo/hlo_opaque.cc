@@ -73,7 +73,7 @@ double LinkBytesOf(const HloInstruction& instruction, absl::Span<const HloValue>
   const double most = (ranks - 1) / ranks * bytes;
   if (absl::StartsWith(opcode, "all-reduce")) return 2 * most;
   if (absl::StartsWith(opcode, "all-gather")) return (ranks - 1) * bytes;
-  if (opcode == "reduce-scatter" || opcode == "all-to-all") return most;
+  if (opcode == "reduce-scatter" || absl::EndsWith(opcode, "all-to-all")) return most;
   if (absl::StartsWith(opcode, "collective-")) return bytes;
   return 0;
 }

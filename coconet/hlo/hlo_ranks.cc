@@ -95,7 +95,11 @@ HloValue HloRanks::Reduced(ReduceKind kind, const HloValue& a) {
   if (groups_.size() == 1) return a;
   if (a.number.has_value() || !IsLocal(a.tensor)) {
     if (kind != ReduceKind::kSum) return a;
-    return arrays_.Apply(Pw::kMul, a, CountAs(*DTypeOf(a.shape.type), groups_.size()));
+    if (groups_.size() > 0)
+      return arrays_.Apply(Pw::kMul, a, CountAs(*DTypeOf(a.shape.type), groups_.size()));
+    // Of how many ranks is open: each has it as a value of its own.
+    const Tensor own = Select(arrays_.program().rank(DType::kI32) >= 0, arrays_.Whole(a), 0);
+    return HloArrays::Of(AllReduce(kind, own), a.shape);
   }
   if (groups_.groups.size() == 1) return HloArrays::Of(AllReduce(kind, arrays_.Whole(a)), a.shape);
   return arrays_.Folded(WithinRank(kind), Gathered(a), {0}, a.shape);

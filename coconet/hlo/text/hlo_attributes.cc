@@ -377,59 +377,8 @@ absl::StatusOr<std::vector<int64_t>> DonorsOf(const HloModule& module) {
   return donors;
 }
 
-namespace {
-
-/// One more than the greatest number of a device in a collective.
-absl::StatusOr<int64_t> DevicesInGroups(const HloModule& module) {
-  int64_t most = 0;
-  for (const HloComputation& computation : module.computations) {
-    for (const HloInstruction& instruction : computation.instructions) {
-      if (instruction.Find("replica_groups") != nullptr) {
-        ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> groups, GroupsOf(instruction));
-        for (const std::vector<int64_t>& group : groups) {
-          for (int64_t device : group) most = std::max(most, device);
-        }
-      } else if (instruction.Find("source_target_pairs") != nullptr) {
-        ASSIGN_OR_RETURN(const auto pairs, PairsOf(instruction));
-        for (const auto& [source, target] : pairs) most = std::max({most, source, target});
-      }
-    }
-  }
-  return most + 1;
-}
-
-}  // namespace
-
-absl::StatusOr<int64_t> DevicesOf(const HloModule& module) {
-  int64_t devices = 1;
-  for (absl::string_view name : {"num_partitions", "replica_count"}) {
-    const absl::string_view* text = module.Find(name);
-    int64_t count = 0;
-    if (text == nullptr) continue;
-    if (!absl::SimpleAtoi(*text, &count) || count < 1 || count > kMostDevices)
-      return absl::InvalidArgumentError(
-          absl::StrCat("HloModule: want a number of devices as ", name, ", have ", *text));
-    devices = std::max(devices, count);
-  }
-  // xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>}, maybe with escapes.
-  constexpr absl::string_view kMesh = "sdy.mesh<[";
-  const absl::string_view* attributes = module.Find("frontend_attributes");
-  if (devices > 1) return devices;
-  const size_t begin = attributes == nullptr ? absl::string_view::npos : attributes->find(kMesh);
-  if (begin == absl::string_view::npos) return DevicesInGroups(module);
-
-  absl::string_view axes = attributes->substr(begin + kMesh.size());
-  axes = axes.substr(0, axes.find(']'));
-  for (absl::string_view axis : absl::StrSplit(axes, ',', absl::SkipWhitespace())) {
-    int64_t size = 0;
-    const size_t equals = axis.rfind('=');
-    if (equals == absl::string_view::npos || !absl::SimpleAtoi(axis.substr(equals + 1), &size) ||
-        size < 1 || size > kMostDevices / devices)
-      return absl::InvalidArgumentError(
-          absl::StrCat("HloModule: want a mesh of axes with sizes, have ", axes));
-    devices *= size;
-  }
-  return devices;
+bool IsElided(const HloInstruction& constant) {
+  return constant.opcode == "constant" && absl::StrContains(constant.argument, "...");
 }
 
 absl::StatusOr<std::vector<absl::string_view>> LiteralOf(const HloInstruction& constant) {
@@ -440,8 +389,9 @@ absl::StatusOr<std::vector<absl::string_view>> LiteralOf(const HloInstruction& c
     numbers.push_back(reader.Word("{},"));
     if (numbers.back() == "...")
       return absl::InvalidArgumentError(absl::StrCat(
-          Where(constant),
-          ": its numbers were left out when it was printed; print large constants, too"));
+          Where(constant), ": its numbers were left out when the module was printed; print it by ",
+          "as_hlo_text(print_large_constants=True), to_string with HloPrintOptions of ",
+          "print_large_constants, or a dump with XLA_FLAGS=--xla_dump_large_constants=true"));
     if (numbers.back().empty())
       return absl::InvalidArgumentError(absl::StrCat(Where(constant), ": want a literal"));
   }

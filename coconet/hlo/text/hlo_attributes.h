@@ -78,13 +78,11 @@ absl::StatusOr<std::vector<HloAlias>> AliasesOf(const HloModule& module);
 /// of tuples are left out.
 absl::StatusOr<std::vector<int64_t>> DonorsOf(const HloModule& module);
 
-/// The number of devices that a module is for: partitions or replicas, or those of the mesh that
-/// JAX gives it before it is partitioned; where it says none, those in the groups of its
-/// collectives.
-absl::StatusOr<int64_t> DevicesOf(const HloModule& module);
+/// Whether a constant's numbers were left out when it was printed: "constant({...})".
+bool IsElided(const HloInstruction& constant);
 
 /// The numbers of a literal in row-major order, as text: of "{ { 1, 2 }, { 3, 4 } }" 1, 2, 3, 4.
-/// InvalidArgument where they are not as many as the shape has elements, or were left out ("...").
+/// InvalidArgument where they are not as many as the shape has elements, or IsElided.
 absl::StatusOr<std::vector<absl::string_view>> LiteralOf(const HloInstruction& constant);
 
 }  // namespace coconet

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coconet/hlo/text/hlo_module.h"
+
+namespace coconet {
+
+/// Whether an instruction sends data between devices; of one in two halves, the first.
+bool IsCollective(absl::string_view opcode);
+
+/// What the header of a module says: replicas, and the partitions of each. Device d is partition
+/// d % partitions of replica d / partitions.
+struct HloHeader {
+  std::optional<int64_t> replicas, partitions;
+};
+absl::StatusOr<HloHeader> HeaderOf(const HloModule& module);
+
+/// For how many ranks a module is.
+struct HloDevices {
+  int64_t ranks = 1;  // 0: the module leaves it open
+  /// It works on any number of ranks as well, having neither collectives nor numbers of devices.
+  bool is_for_any = false;
+};
+
+/// By the header, or the mesh that JAX gives a module before it is partitioned, or the groups,
+/// pairs and shapes of its collectives. Where these leave it open, since the number of replicas was
+/// an option of the compiler, the `world`'s ranks, of which 0 are not known. InvalidArgument where
+/// the module contradicts itself or a known world.
+absl::StatusOr<HloDevices> DevicesOf(const HloModule& module, int64_t world);
+
+}  // namespace coconet
