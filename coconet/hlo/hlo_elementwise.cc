@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -155,21 +156,82 @@ absl::StatusOr<HloValue> BitcastConvert(const HloModule&, const HloInstruction& 
   return arrays.BitCast(operands[0], to);
 }
 
+struct FloatBits {
+  int exponent = 0, mantissa = 0;
+  int bias() const { return (1 << (exponent - 1)) - 1; }
+};
+
+FloatBits FloatBitsOf(HloType type) {
+  switch (type) {
+    case HloType::kF16:
+      return {5, 10};
+    case HloType::kBF16:
+      return {8, 7};
+    case HloType::kF32:
+      return {8, 23};
+    default:
+      return {11, 52};
+  }
+}
+
+/// A number of type `from`.
+double Reduced(double a, const FloatBits& from, const FloatBits& to) {
+  if (std::isnan(a) || std::isinf(a) || a == 0) return a;
+  double result = a;
+  if (to.mantissa < from.mantissa) {
+    const int last = std::max(std::ilogb(a), 1 - from.bias()) - to.mantissa;
+    result = std::ldexp(std::nearbyint(std::ldexp(a, -last)), last);
+  }
+  const FloatBits& narrower = to.exponent < from.exponent ? to : from;
+  if (std::fabs(result) >= std::ldexp(1, narrower.bias()) * 2) return std::copysign(INFINITY, a);
+  if (to.exponent < from.exponent && std::fabs(result) < std::ldexp(1, 1 - to.bias()))
+    return std::copysign(0, a);
+  return result;
+}
+
+/// As XLA does it: the mantissa is rounded to even in place, also of subnormal numbers; what is
+/// subnormal in fewer bits of exponent becomes 0 of its sign, what is too large infinite.
 absl::StatusOr<HloValue> ReducePrecision(const HloModule&, const HloInstruction& instruction,
                                          Operands operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const int64_t exponent, IntegerOf(instruction, "exponent_bits"));
   ASSIGN_OR_RETURN(const int64_t mantissa, IntegerOf(instruction, "mantissa_bits"));
   if (operands.size() != 1 || !IsFloatOf(operands[0]))
     return WrongHlo(instruction, "want one operand of floats");
+  if (exponent < 1 || mantissa < 0) return WrongHlo(instruction, "want a bit of exponent");
+  if (mantissa == 0) return UnsupportedHlo(instruction, "to 0 bits of mantissa");
   const HloValue& a = operands[0];
-  const std::pair<int64_t, int64_t> bits(exponent, mantissa);
-  if (bits == std::pair<int64_t, int64_t>(8, 7))
-    return arrays.Cast(arrays.Cast(a, HloType::kBF16), a.shape.type);
-  if (bits == std::pair<int64_t, int64_t>(5, 10))
-    return arrays.Cast(arrays.Cast(a, HloType::kF16), a.shape.type);
-  if (bits == std::pair<int64_t, int64_t>(8, 23))
-    return arrays.Cast(arrays.Cast(a, HloType::kF32), a.shape.type);
-  return UnsupportedHlo(instruction, absl::StrCat("to ", exponent, " and ", mantissa, " bits"));
+  const HloType type = a.shape.type;
+  const FloatBits from = FloatBitsOf(type),
+                  to = {static_cast<int>(std::min<int64_t>(exponent, from.exponent)),
+                        static_cast<int>(std::min<int64_t>(mantissa, from.mantissa))};
+  if (a.number.has_value()) return HloArrays::Constant(Reduced(*a.number, from, to), a.shape);
+  if (type == HloType::kF32 && to.exponent == 8 && to.mantissa == 7)
+    return arrays.Cast(arrays.Cast(a, HloType::kBF16), type);
+  HloValue result = a;
+  if (const int dropped = from.mantissa - to.mantissa; dropped > 0) {
+    const HloType bits = BitsOf(type) == 16   ? HloType::kU16
+                         : BitsOf(type) == 32 ? HloType::kU32
+                                              : HloType::kU64;
+    const HloValue old = arrays.BitCast(a, bits);
+    const HloValue is_odd =
+        arrays.Apply(Pw::kBitAnd, arrays.Apply(Pw::kShiftRightLogical, old, dropped), 1);
+    const HloValue rounded = arrays.Apply(
+        Pw::kAdd, {arrays.Apply(Pw::kAdd, old, std::ldexp(1, dropped - 1) - 1), is_odd});
+    result = arrays.BitCast(
+        arrays.Apply(Pw::kShiftLeft, arrays.Apply(Pw::kShiftRightLogical, rounded, dropped),
+                     dropped),
+        type);
+  }
+  if (to.exponent < from.exponent) {
+    const HloValue magnitude = arrays.Apply(Pw::kAbs, {result});
+    const double least = std::ldexp(1, 1 - to.bias()), most = std::ldexp(1, to.bias() + 1);
+    const HloValue large = arrays.Apply(
+        Pw::kSelect,
+        {arrays.Apply(Pw::kGe, magnitude, most), arrays.Apply(Pw::kMul, result, INFINITY), result});
+    result = arrays.Apply(Pw::kSelect, {arrays.Apply(Pw::kLt, magnitude, least),
+                                        arrays.Apply(Pw::kMul, result, 0), large});
+  }
+  return arrays.Apply(Pw::kSelect, {arrays.Apply(Pw::kEq, {a, a}), result, a});  // NaN stays
 }
 
 absl::StatusOr<HloValue> IsFinite(const HloModule&, const HloInstruction& instruction,
