@@ -312,6 +312,12 @@ Tensor Gradients::CountLike(Tensor like, const Shape& shape) {
   return like.is_node() ? like.program_->count(like.type().dtype, shape) : like;
 }
 
+std::optional<double> Gradients::NumberOf(const Tensor& a) {
+  if (!a.is_node()) return std::nullopt;
+  const auto* constant = std::get_if<Const>(&a.program_->graph_.nodes[a.id_].op);
+  return constant == nullptr ? std::nullopt : std::optional(constant->value);
+}
+
 Tensor Gradients::AsConstant(Tensor a) {
   if (a.is_node()) a.program_->constants_.push_back(a.id_);
   return a;

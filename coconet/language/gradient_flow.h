@@ -22,6 +22,8 @@ class Gradients {
   static Tensor GradientOf(Tensor loss, Tensor of);
   /// Makes an operation that was just added a constant for gradients, and yields it.
   static Tensor AsConstant(Tensor a);
+  /// The number that every element of a constant is; none of other tensors.
+  static std::optional<double> NumberOf(const Tensor& a);
   /// The number of elements of a tensor of `shape`, in the dtype of `like`.
   static Tensor CountLike(Tensor like, const Shape& shape);
   /// A sliced tensor as a Local one: this rank's part, and zeros elsewhere.

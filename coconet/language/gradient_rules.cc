@@ -29,6 +29,13 @@ Tensor IsFound(Tensor a, Tensor extremum) {
   return Equal(a, extremum);
 }
 
+/// At the edges as torch has it: x^0 is 1 everywhere, and 0^k is 0 around any k > 0.
+Tensor OfPow(const std::vector<Tensor>& a, Tensor y, size_t k, Tensor g) {
+  if (k == 1) return g * Select(And(Equal(a[0], 0), a[1] >= 0), 0, y * Log(a[0]));
+  const Tensor slope = g * a[1] * Pow(a[0], a[1] - 1);
+  return Gradients::NumberOf(a[1]).value_or(0) != 0 ? slope : Select(Equal(a[1], 0), 0, slope);
+}
+
 /// The derivative of an elementwise function y = fn(a, ...) by operand k, times `g`. Requires that
 /// it is not 0 everywhere.
 Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tensor g) {
@@ -55,8 +62,7 @@ Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tens
       return Select(wins, g, ZeroUnless(Equal(a[k], other), g * 0.5));
     }
     case Pw::kPow:
-      if (k == 0) return g * a[1] * Pow(a[0], a[1] - 1);
-      return g * ZeroUnless(a[0] > 0, y * Log(a[0]));
+      return OfPow(a, y, k, g);
     case Pw::kSqrt:
       return g * 0.5 / y;
     case Pw::kRsqrt:

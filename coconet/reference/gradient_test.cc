@@ -3,7 +3,9 @@
 
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,7 +28,10 @@ namespace coconet {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::NanSensitiveDoubleEq;
+using ::testing::NanSensitiveDoubleNear;
 using ::testing::Not;
 
 uint64_t Seed() { return GetEnv().seed.value_or(std::random_device()()); }
@@ -114,6 +119,86 @@ TEST(Gradient, OfElementwiseFunctions) {
     Check({kTwo, absl::StrCat("all_reduce(sum, sum(", f, "))").c_str(), "x w"}, seed);
     Check({kTwo, absl::StrCat("mean(", f, ")").c_str(), "x w"}, seed);
   }
+}
+
+/// The elements of `what` in a program of x and k, on one rank.
+std::vector<double> AtEdge(const std::string& what, const std::vector<double>& x,
+                           const std::vector<double>& k) {
+  const auto count = static_cast<int64_t>(x.size());
+  const absl::StatusOr<Graph> program =
+      Parse(absl::StrCat("coconet 1\ninput x : f32[", count, "] local\ninput k : f32[", count,
+                         "] local\noutput d = ", what, "\n"));
+  EXPECT_TRUE(program.ok()) << program.status() << "\n" << what;
+  if (!program.ok()) return {};
+  const absl::StatusOr<Interpreter> interpreter = Interpreter::Create(*program, 1);
+  std::vector<int64_t> all(x.size());
+  std::iota(all.begin(), all.end(), 0);
+  const absl::StatusOr<Expected> d =
+      interpreter->Evaluate("d", 0, all, [&](const std::string& name, int, int64_t i) {
+        return (name == "x" ? x : k)[static_cast<size_t>(i)];
+      });
+  EXPECT_TRUE(d.ok()) << d.status();
+  return d.ok() ? d->value : std::vector<double>();
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// What PyTorch 2 gives, and JAX where it does not say otherwise.
+TEST(Gradient, OfPowersAtEdges) {
+  const std::vector<double> x = {0, 0, 0, 0, 0, 0, -2, -2, -2, -2, 0, 0, 2, 2, -0.0, -0.0},
+                            k = {0, .5, 1, 2, 3, -1, 0, 1, 2, 3, 1.5, -.5, 0, 2, 0, 1};
+  EXPECT_THAT(AtEdge("grad(sum(pow(x, k)), x)", x, k),
+              testing::Pointwise(NanSensitiveDoubleEq(),
+                                 std::vector<double>{0, kInf, 1, 0, 0, -kInf, 0, 1, -4, 12, 0,
+                                                     -kInf, 0, 4, 0, 1}));
+  // By the exponent, JAX has NaN for 0 to a negative power.
+  const double log4 = 4 * std::log(2);
+  EXPECT_THAT(AtEdge("grad(sum(pow(x, k)), k)", x, k),
+              testing::Pointwise(NanSensitiveDoubleNear(1e-6),
+                                 std::vector<double>{0, 0, 0, 0, 0, -kInf, kNan, kNan, kNan, kNan,
+                                                     0, -kInf, std::log(2), log4, 0, 0}));
+  EXPECT_THAT(AtEdge("grad(sum(pow(x, 0)), x)", {0, -1, 2}, {0, 0, 0}), ElementsAre(0, 0, 0));
+  EXPECT_THAT(AtEdge("grad(sum(pow(x, 1)), x)", {0, -1, 2}, {0, 0, 0}), ElementsAre(1, 1, 1));
+  EXPECT_THAT(AtEdge("grad(sum(pow(x, 3)), x)", {0, -1, 2}, {0, 0, 0}), ElementsAre(0, 3, 12));
+}
+
+TEST(Gradient, OfOtherFunctionsAtEdges) {
+  const struct {
+    const char* f;
+    double x, gradient;
+  } kCases[] = {{"abs(x)", 0, 0},
+                {"abs(x)", -0.0, 0},
+                {"relu(x)", 0, 0},
+                {"max(x, 0)", 0, .5},
+                {"min(x, 1)", 1, .5},
+                {"sqrt(x)", 0, kInf},
+                {"sqrt(x)", kInf, 0},
+                {"sqrt(x)", -1, kNan},
+                {"rsqrt(x)", 0, -kInf},
+                {"log(x)", 0, kInf},
+                {"log(x)", -1, -1},
+                {"log1p(x)", -1, kInf},
+                {"1 / x", 0, -kInf},
+                {"x / x", 0, kNan},
+                {"sigmoid(x)", -kInf, 0},
+                {"tanh(x)", kInf, 0},
+                {"expm1(x)", -kInf, 0},
+                // The derivative of the other branch counts, times 0.
+                {"select(x > 0, sqrt(x), 0)", 0, kNan},
+                {"select(x > 0, sqrt(select(x > 0, x, 1)), 0)", 0, 0},
+                {"sqrt(x * x)", 0, kNan},
+                {"pow(x * x, 0.5)", 0, kNan}};
+  for (const auto& c : kCases) {
+    EXPECT_THAT(AtEdge(absl::StrCat("grad(sum(", c.f, "), x)"), {c.x}, {0}),
+                testing::Pointwise(NanSensitiveDoubleEq(), std::vector<double>{c.gradient}))
+        << c.f << " at " << c.x;
+  }
+  // Norms, as in JAX; torch.norm gives 0.
+  EXPECT_THAT(AtEdge("grad(sqrt(sum(x * x)), x)", {0, 0}, {0, 0}),
+              testing::Pointwise(NanSensitiveDoubleEq(), std::vector<double>{kNan, kNan}));
+  EXPECT_THAT(AtEdge("grad(sqrt(max(sum(x * x), 1e-30)), x)", {0, 0}, {0, 0}), ElementsAre(0, 0));
+  EXPECT_THAT(AtEdge("grad(sum(amax(x, 0)), x)", {3, 3, 1}, {0, 0, 0}), ElementsAre(.5, .5, 0));
 }
 
 TEST(Gradient, OfWhatIsBroadcast) {
