@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -87,6 +88,25 @@ absl::Status OpenBundle(std::ifstream& file, const std::string& path, HostModule
   return absl::OkStatus();
 }
 
+bool ForbidsExecution(const std::string& path) {
+  struct statvfs system = {};
+  return statvfs(path.c_str(), &system) == 0 && (system.f_flag & ST_NOEXEC) != 0;
+}
+
+/// A shared object; of a file system from which nothing may be executed, a copy of it in memory.
+absl::Status OpenFile(const std::string& path, HostModule& module) {
+  const absl::Status opened = module.Open("", path);
+  if (opened.ok() || !ForbidsExecution(path)) return opened;
+  std::ifstream file(path, std::ios::binary);
+  const std::string content(std::istreambuf_iterator<char>(file), {});
+  const absl::Status in_memory = OpenPart("", content, module);
+  if (in_memory.ok()) return in_memory;
+  return absl::FailedPreconditionError(
+      absl::StrCat(opened.message(), ": the file system is mounted noexec, and memory cannot be ",
+                   "executed either (", in_memory.message(),
+                   "); let COCONET_CACHE_DIR name a folder from which programs may run"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Module>> LoadHostModule(const std::string& path) {
@@ -98,7 +118,7 @@ absl::StatusOr<std::unique_ptr<Module>> LoadHostModule(const std::string& path) 
     file.seekg(0);
     RETURN_IF_ERROR(OpenBundle(file, path, *module));
   } else {
-    RETURN_IF_ERROR(module->Open("", path));
+    RETURN_IF_ERROR(OpenFile(path, *module));
   }
   return std::unique_ptr<Module>(std::move(module));
 }

@@ -1,5 +1,15 @@
 #include "runtime/host/module.h"
 
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -22,6 +32,32 @@ TEST(HostModule, FindsAndRunsItsKernels) {
   const Word params[] = {reinterpret_cast<Word>(&found)};
   reinterpret_cast<HostKernel>(*kernel)(params, 3, 5);
   EXPECT_EQ(found, 305);
+}
+
+/// In a process of its own, where a file system may be mounted.
+void LoadFromNoExec(const std::string& folder) {
+  constexpr int kCannotMount = 77;
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("none", folder.c_str(), "tmpfs", MS_NOEXEC, "") != 0)
+    std::_Exit(kCannotMount);
+  const std::string path = folder + "/kernels.so";
+  std::ofstream(path, std::ios::binary) << std::ifstream(kPath, std::ios::binary).rdbuf();
+  if (dlopen(path.c_str(), RTLD_NOW) != nullptr) std::_Exit(kCannotMount);
+  const absl::StatusOr<std::unique_ptr<Module>> module = LoadHostModule(path);
+  if (!module.ok()) std::fprintf(stderr, "%s\n", std::string(module.status().message()).c_str());
+  std::_Exit(module.ok() && (*module)->Symbol("store_block").ok() ? 0 : 1);
+}
+
+TEST(HostModule, LoadsFromFileSystemsThatForbidExecution) {
+  const std::string folder = testing::TempDir() + "/noexec";
+  ASSERT_TRUE(mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST);
+  const pid_t child = fork();
+  if (child == 0) LoadFromNoExec(folder);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "file systems cannot be mounted here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(HostModule, LoadsBundles) {
