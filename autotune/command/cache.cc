@@ -27,6 +27,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "coconet/base/env.h"
 #include "coconet/base/json.h"
+#include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/base/table.h"
 #include "runtime/world.h"
@@ -339,7 +340,9 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
     } else if (absl::StartsWith(arg, "-") && !words.empty() && words[0] == "why") {
       flags.sweep.push_back(arg);
     } else if (absl::StartsWith(arg, "-")) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, "; see --help"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown flag ", arg, DidYouMean(arg, {"--help", "--json", "--lift", "--cache=FILE"}),
+          "; see --help"));
     } else {
       words.push_back(arg);
     }
@@ -348,9 +351,10 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
   const std::vector<std::string> commands = {"list",   "show",   "why",        "verify",
                                              "retune", "forget", "quarantine", "predictions"};
   if (words.empty() || !absl::c_linear_search(commands, words[0])) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want one of ", absl::StrJoin(commands, ", "),
-                     words.empty() ? "" : absl::StrCat(", have ", words[0]), "; see --help"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "want one of ", absl::StrJoin(commands, ", "),
+        words.empty() ? "" : absl::StrCat(", have ", words[0], DidYouMean(words[0], commands)),
+        "; see --help"));
   }
   flags.command = words[0];
   if (words.size() > 2)

@@ -48,14 +48,16 @@ const std::vector<std::string>& KnownFlags() {
   return flags;
 }
 
-absl::Status Bad(absl::string_view flag, absl::string_view want, absl::string_view have) {
+/// `known`: the words that the flag takes, if it takes words.
+absl::Status Bad(absl::string_view flag, absl::string_view want, absl::string_view have,
+                 const std::vector<std::string>& known = {}) {
   return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, ": want ", want, ", have '", have, "'"));
+      absl::StrCat("--", flag, ": want ", want, ", have '", have, "'", DidYouMean(have, known)));
 }
 
 absl::Status SetDType(SweepFlags& flags, absl::string_view value) {
   const std::optional<DType> dtype = ParseDType(value);
-  if (!dtype.has_value()) return Bad("dtype", "f32, f16 or bf16", value);
+  if (!dtype.has_value()) return Bad("dtype", "f32, f16 or bf16", value, {"f32", "f16", "bf16"});
   flags.dtype = *dtype;
   return absl::OkStatus();
 }
@@ -97,17 +99,19 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
     return absl::OkStatus();
   }
   if (name == "order") {
-    if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
+    if (value != "any" && value != "rank") return Bad(name, "any or rank", value, {"any", "rank"});
     flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
     return absl::OkStatus();
   }
   if (name == "sum-rounding") {
-    if (value != "once" && value != "each") return Bad(name, "once or each", value);
+    if (value != "once" && value != "each")
+      return Bad(name, "once or each", value, {"once", "each"});
     flags.sum_rounding = value == "once" ? SumRounding::kOnce : SumRounding::kEach;
     return absl::OkStatus();
   }
   if (name == "nans") {
-    if (value != "possible" && value != "none") return Bad(name, "possible or none", value);
+    if (value != "possible" && value != "none")
+      return Bad(name, "possible or none", value, {"possible", "none"});
     flags.nans = value == "possible" ? Nans::kPossible : Nans::kNone;
     return absl::OkStatus();
   }
@@ -120,13 +124,15 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   }
   if (name == "search") {
     const std::optional<SearchKind> kind = ParseSearchKind(value);
-    if (!kind.has_value()) return Bad(name, "auto, exhaustive, racing, model or evolution", value);
+    if (!kind.has_value())
+      return Bad(name, "auto, exhaustive, racing, model or evolution", value,
+                 {"auto", "exhaustive", "racing", "model", "evolution"});
     flags.search = *kind;
     return absl::OkStatus();
   }
   if (name == "backend") {
     if (value != "host" && value != "cuda" && value != "simt")
-      return Bad(name, "host, cuda or simt", value);
+      return Bad(name, "host, cuda or simt", value, {"host", "cuda", "simt"});
     flags.backend = value == "host"   ? Backend::kHost
                     : value == "cuda" ? Backend::kCuda
                                       : Backend::kSimt;
@@ -170,8 +176,7 @@ absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::st
     return absl::InvalidArgumentError(
         absl::StrCat("want one workload or file, have '", flags.program, "' and '", name, "'"));
   }
-  flags.is_file =
-      absl::EndsWith(name, ".coco") || absl::EndsWith(name, ".hlo") || absl::StrContains(name, "/");
+  flags.is_file = absl::StrContains(name, ".") || absl::StrContains(name, "/");
   flags.program = flags.is_file ? ResolvePath(name, folder) : std::string(name);
   return absl::OkStatus();
 }
@@ -208,14 +213,35 @@ absl::StatusOr<Graph> ImportModule(std::string text, SweepFlags& flags) {
   return std::move(imported.program);
 }
 
+/// Those of files in the same folder, as far as they can be read.
+std::vector<std::string> NamesBeside(const std::string& file) {
+  constexpr size_t kMost = 1000;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(fs::path(file).parent_path(), error), end;
+       !error && at != end && names.size() < kMost; at.increment(error))
+    names.push_back(at->path().filename().string());
+  return names;
+}
+
+/// Files of XLA's and JAX's, of which the parser of HLO says what is wrong.
+bool LooksLikeHlo(absl::string_view file, absl::string_view text) {
+  for (absl::string_view ending : {".hlo", ".hlo.gz", ".txt.gz", ".pb", ".pb.gz", ".mlir"}) {
+    if (absl::EndsWith(file, ending)) return true;
+  }
+  return absl::StartsWith(text, "HloModule") || absl::StartsWith(text, "module ");
+}
+
 absl::StatusOr<Graph> ReadProgram(SweepFlags& flags) {
   const std::string& file = flags.program;
   std::ifstream in(file, std::ios::binary);
   std::error_code error;
   if (!in || fs::is_directory(file, error))
-    return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
+    return absl::NotFoundError(
+        absl::StrCat(file, ": cannot be read",
+                     DidYouMean(fs::path(file).filename().string(), NamesBeside(file))));
   std::string text((std::istreambuf_iterator<char>(in)), {});
-  const bool is_hlo = absl::EndsWith(file, ".hlo") || absl::StartsWith(text, "HloModule");
+  const bool is_hlo = LooksLikeHlo(file, text);
   absl::StatusOr<Graph> program = is_hlo ? ImportModule(std::move(text), flags) : Parse(text);
   if (!program.ok()) return WithContext(program.status(), file);
   return program;
@@ -385,7 +411,11 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
       RETURN_IF_ERROR(SetFlag(flags, name, arg.substr(equals + 1), folder));
       has_dtype = has_dtype || name == "dtype";
     } else if (absl::StartsWith(arg, "-")) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, "; see --help"));
+      std::vector<std::string> flags_with_dashes;
+      for (const std::string& known : KnownFlags())
+        flags_with_dashes.push_back(absl::StrCat("--", known));
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown flag ", arg, DidYouMean(arg, flags_with_dashes), "; see --help"));
     } else {
       RETURN_IF_ERROR(SetProgram(flags, arg, folder));
     }

@@ -102,8 +102,8 @@ TEST(ParseSweepFlags, RefusesWithWords) {
   EXPECT_EQ(Message({"adam", "--N=-3"}), "--N: want a size such as 4096, 16Mi or 1G, have '-3'");
   EXPECT_EQ(Message({"adam", "--sum-rounding=twice"}),
             "--sum-rounding: want once or each, have 'twice'");
-  EXPECT_EQ(Message({"adam", "--nans=some"}), "--nans: want possible or none, have 'some'");
-  EXPECT_EQ(Message({"adam", "--dtype=f99"}), "--dtype: want f32, f16 or bf16, have 'f99'");
+  EXPECT_EQ(Message({"adam", "--nans=all"}), "--nans: want possible or none, have 'all'");
+  EXPECT_EQ(Message({"adam", "--dtype=double"}), "--dtype: want f32, f16 or bf16, have 'double'");
   EXPECT_EQ(Message({"adam", "--order=up"}), "--order: want any or rank, have 'up'");
   EXPECT_EQ(Message({"adam", "--budget=-1"}), "--budget: want seconds, have '-1'");
   for (const char* limit : {"0", "-1", "200000G", "half", ""}) {
@@ -112,11 +112,39 @@ TEST(ParseSweepFlags, RefusesWithWords) {
         absl::StrCat("--memory: want 1 to 140737488355328 bytes, as in 512Mi, have '", limit, "'"));
   }
   EXPECT_EQ(Message({"adam", "--json="}), "--json: want a file, have ''");
-  EXPECT_EQ(Message({"adam", "--ranks"}),
-            "want --ranks=VALUE, have --ranks (did you mean 'ranks'?); see --help");
+  EXPECT_EQ(Message({"adam", "--ranks"}), "want --ranks=VALUE, have --ranks; see --help");
   EXPECT_EQ(Message({"adam", "-v"}), "unknown flag -v; see --help");
+  for (const auto& [flag, meant] :
+       std::vector<std::pair<std::string, std::string>>{{"--nans=non", "none"},
+                                                        {"--dtype=bf17", "bf16"},
+                                                        {"--backend=cdua", "cuda"},
+                                                        {"--search=racng", "racing"},
+                                                        {"--order=rnk", "rank"},
+                                                        {"--sum-rounding=onec", "once"},
+                                                        {"--device=h10", "h100"},
+                                                        {"-ranks", "--ranks"}}) {
+    EXPECT_THAT(Message({"adam", flag}), HasSubstr(absl::StrCat("(did you mean '", meant, "'?)")))
+        << flag;
+  }
   EXPECT_EQ(Message({"my.coco", "--dtype=f16"}),
             "--dtype is for workloads: a file names its own types");
+}
+
+TEST(LoadSweepProgram, SaysWhatAFileIs) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/files_", getpid());
+  std::filesystem::create_directory(folder);
+  const auto error = [&](const std::string& name, const std::string& content) {
+    if (!content.empty()) std::ofstream(absl::StrCat(folder, "/", name)) << content;
+    absl::StatusOr<SweepFlags> flags = ParseSweepFlags({name}, folder);
+    return std::string(LoadSweepProgram(*flags).status().message());
+  };
+  for (const char* name : {"step.hlo.gz", "step.hlo", "step.txt", "step.coco"})
+    EXPECT_THAT(error(name, "\x1f\x8b\x08"), HasSubstr("decompress it: gunzip FILE")) << name;
+  EXPECT_THAT(error("step.pb", "\n\x05step\x12"), HasSubstr("as an HloProto is"));
+  EXPECT_THAT(error("step.mlir", "module @step {}"), HasSubstr("have StableHLO"));
+  EXPECT_THAT(error("step.text", "module @step {}"), HasSubstr("have StableHLO"));
+  EXPECT_THAT(error("stp.coco", ""), HasSubstr("cannot be read (did you mean 'step.coco'?)"));
+  std::filesystem::remove_all(folder);
 }
 
 class LoadSweepProgramTest : public ::testing::Test {

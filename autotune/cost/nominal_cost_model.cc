@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -31,8 +32,9 @@ absl::StatusOr<NominalRates> NominalRatesOf(absl::string_view device) {
     rates.bytes_per_us = kReachedBytes * d.gigabytes * 1e3;
     return rates;
   }
-  return absl::NotFoundError(absl::StrCat(
-      "want one of the devices ", absl::StrJoin(NominalDevices(), ", "), ", have ", device));
+  return absl::NotFoundError(absl::StrCat("want one of the devices ",
+                                          absl::StrJoin(NominalDevices(), ", "), ", have ", device,
+                                          DidYouMean(device, NominalDevices())));
 }
 
 std::vector<std::string> NominalDevices() {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 
 namespace coconet {
 namespace {
@@ -73,7 +74,7 @@ absl::StatusOr<IndexCheck> IndexCheck::Create(const TypedGraph& program,
     check.reads_.insert(names->begin(), names->end());
     const std::string result = absl::StrCat("coconet.indices.", id);
     looked.Add(Output{result}, {indices});
-    check.gathers_[result] = {NodeText(g, id), ValueText(g, indices), program.type(indices),
+    check.gathers_[result] = {Described(g, id), Described(g, indices), program.type(indices),
                               rows[*dim].size};
     if (Layout& layout = check.gathers_[result].type.layout; layout == Layout::Auto())
       layout = Layout::Replicated();

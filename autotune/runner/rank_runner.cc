@@ -14,6 +14,7 @@
 #include "autotune/search/small_sizes.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "runtime/plan_memory.h"
 
 namespace coconet {
@@ -161,7 +162,7 @@ absl::Status RankRunner::NoneIsWithin() const {
   std::string at;
   for (const PlacedLaunch& launch : launches) {
     if (launch.begin <= peak && peak < launch.end)
-      at = NodeText(variant.schedule.graph(), launch.nodes.back());
+      at = Described(variant.schedule.graph(), launch.nodes.back());
   }
   if (at.empty() && peak >= 0)
     at = std::visit([](const auto& step) { return step.label; }, lowered->plan.steps[peak]);

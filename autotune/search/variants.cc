@@ -12,6 +12,7 @@
 #include "autotune/measure/tensors.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
@@ -102,7 +103,7 @@ absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
   for (NodeId id = 0; id < program.size() && space.nodes == 1; ++id) {
     if (SpanOf(program.nodes[id].op) == Span::kAll) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        "tune ", program.name, ": ", NodeText(program, id),
+        "tune ", program.name, ": ", Described(program, id),
         " is for several nodes, and there is one; leave the last word out, as schedules find it"));
   }
   return absl::OkStatus();

@@ -108,7 +108,7 @@ TEST(EnumerateVariants, RefusesAProgramForSeveralNodesOnOne) {
       "coconet 1\nprogram p\ninput g : f32[8] local\n"
       "output y = all_gather(all_reduce(sum, reduce_scatter(sum, g, 0, node), across), node)\n");
   EXPECT_EQ(EnumerateVariants(program, {.ranks = 2}).status().message(),
-            "tune p: %1 = reduce_scatter(sum, g, 0, node) is for several nodes, and there is one; "
+            "tune p: reduce_scatter(sum, g, 0, node) is for several nodes, and there is one; "
             "leave the last word out, as schedules find it");
   EXPECT_TRUE(EnumerateVariants(program, {.ranks = 4, .nodes = 2}).ok());
 }

@@ -12,6 +12,7 @@
 #include "autotune/session/step_trace.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/fingerprint.h"
+#include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -293,9 +294,9 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
     }
     return ScalarRef{rep_->Storage(tensor).own(), tensor.type.dtype};
   }
-  return absl::NotFoundError(absl::StrCat("Scalar ", name, ": no such scalar; there ",
-                                          names.empty() ? "are none" : "are ",
-                                          absl::StrJoin(names, ", ")));
+  return absl::NotFoundError(
+      absl::StrCat("Scalar ", name, ": no such scalar", DidYouMean(name, names), "; there ",
+                   names.empty() ? "are none" : "are ", absl::StrJoin(names, ", ")));
 }
 
 absl::Status BoundProgram::Run() {

@@ -35,6 +35,7 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& k
   size_t best = word.size() / 3 + 2;
   const std::string* nearest = nullptr;
   for (const std::string& name : known) {
+    if (name == word) return "";
     if (name.size() > kLongest) continue;
     const size_t distance = EditDistance(lower, absl::AsciiStrToLower(name));
     if (distance < best && distance < name.size()) {

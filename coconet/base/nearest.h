@@ -9,7 +9,7 @@
 namespace coconet {
 
 /// " (did you mean 'sqrt'?)" for the first of the `known` words nearest to `word`, if it is a
-/// plausible misspelling; else "". For messages about unknown names.
+/// plausible misspelling; else "", as for one of them. For messages about unknown names.
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& known);
 
 /// The numbers of the `most` of the `known` texts that are nearest to `text` by edit distance, the

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/typed_graph.h"
@@ -21,21 +22,22 @@ std::string KnownSymbols(const std::set<std::string>& symbols) {
 
 /// `sizes` are those of the program's symbols that have no list yet.
 absl::Status CheckGiven(const Graph& g, const std::set<std::string>& symbols, const Sizes& sizes) {
-  for (const std::string& symbol : symbols) {
-    if (sizes.contains(symbol) != g.lists.contains(symbol)) continue;
-    const absl::string_view what =
-        sizes.contains(symbol) ? "the program has a list of them" : "no value is given";
-    return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", what));
-  }
   for (const auto& [symbol, size] : sizes) {
     if (!symbols.contains(symbol)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols)));
+          absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols),
+                       DidYouMean(symbol, {symbols.begin(), symbols.end()})));
     }
     if (!size.is_list && size.sizes[0] < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("size of ", symbol, ": want 0 or more, have ", size.sizes[0]));
     }
+  }
+  for (const std::string& symbol : symbols) {
+    if (sizes.contains(symbol) != g.lists.contains(symbol)) continue;
+    const absl::string_view what =
+        sizes.contains(symbol) ? "the program has a list of them" : "no value is given";
+    return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", what));
   }
   return absl::OkStatus();
 }

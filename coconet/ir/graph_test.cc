@@ -184,7 +184,7 @@ TEST(BindSizes, ChecksComputedTensorsToo) {
       "y\n");
   EXPECT_TRUE(BindSizes(g, {{"N", 1 << 20}}).ok());
   EXPECT_EQ(BindSizes(g, {{"N", 1 << 21}}).status().message(),
-            "%2 = mul(x, y): shape [2097152, 2097152]: more than 2^40 elements; a tensor holds at "
+            "mul(x, y): shape [2097152, 2097152]: more than 2^40 elements; a tensor holds at "
             "most 1099511627776");
 }
 

@@ -236,7 +236,7 @@ absl::Status CheckOperands(const Site& site) {
   for (NodeId operand : site.operands()) {
     if (operand < 0 || operand >= site.id) {
       return absl::InvalidArgumentError(
-          absl::StrCat("%", site.id, ": operand %", operand, " does not come before it"));
+          absl::StrCat("node ", site.id, ": operand ", operand, " does not come before it"));
     }
   }
   if (count < arity.least || count > arity.most) {
@@ -356,6 +356,27 @@ absl::StatusOr<TensorType> InferAt(const Site& site) {
 
 }  // namespace
 
+namespace {
+
+std::string DescribedWithin(const Graph& g, NodeId id, int depth) {
+  if (id < 0 || id >= g.size()) return "?";
+  const Node& node = g.nodes[id];
+  if (RoleOf(node.op) == Role::kDeclaration) return *DeclaredName(node.op);
+  std::vector<std::string> operands;
+  for (NodeId input : node.inputs)
+    operands.push_back(depth > 0 ? DescribedWithin(g, input, depth - 1) : "");
+  const std::string text = OpText(node.op, operands);
+  return depth > 0 || node.inputs.empty() ? text
+                                          : absl::StrCat(text.substr(0, text.find('(')), "(...)");
+}
+
+}  // namespace
+
+std::string Described(const Graph& g, NodeId id) {
+  constexpr int kDepth = 2;
+  return DescribedWithin(g, id, kDepth);
+}
+
 absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
                                      const std::vector<TensorType>& types_before) {
   const Site site{g, id, types_before};
@@ -414,7 +435,7 @@ absl::Status CheckRuns(const Graph& g, int ranks) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const std::optional<int> root = RootOf(g.nodes[id].op);
     if (!root.has_value() || *root < ranks) continue;
-    return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": want a rank from 0 to ",
+    return absl::InvalidArgumentError(absl::StrCat(Described(g, id), ": want a rank from 0 to ",
                                                    ranks - 1, ", have ", *root, "; there are ",
                                                    ranks, ranks == 1 ? " rank" : " ranks"));
   }

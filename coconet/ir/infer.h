@@ -28,6 +28,10 @@ namespace coconet {
 absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
                                      const std::vector<TensorType>& types_before);
 
+/// What a value is, for readers of messages: its name, or the operation that gives it with its
+/// operands, of which inner ones are left out: "add(mul(x, y), exp(...))".
+std::string Described(const Graph& g, NodeId id);
+
 /// Letters, digits, '_' and '.', not starting with a digit or '.': what names of tensors, sizes and
 /// programs are.
 bool IsIdentifier(absl::string_view word);

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/ir/graph.h"
+#include "coconet/ir/infer.h"
 
 namespace coconet {
 
@@ -24,11 +25,13 @@ struct Site {
 
   template <class... Parts>
   absl::Status Error(const Parts&... parts) const {
-    return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": ", parts...));
+    const bool is_declared = DeclaredName(g.nodes[id].op) != nullptr;
+    return absl::InvalidArgumentError(
+        absl::StrCat(is_declared ? NodeText(g, id) : Described(g, id), ": ", parts...));
   }
   /// "g, f32[N] local"
   std::string Operand(size_t i) const {
-    return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(types[operands()[i]]));
+    return absl::StrCat(Described(g, operands()[i]), " : ", Text(types[operands()[i]]));
   }
   /// "have a : f32[N] local and b : f16[N] local"
   std::string HaveOperands() const {

@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/ir/typed_graph.h"
 
 namespace coconet {
@@ -78,12 +79,12 @@ absl::Status CheckSharing(const Graph& g) {
     const auto& inputs = g.nodes[id].inputs;
     if (As<Update>(g, id) && each[inputs[1]] && !each[inputs[0]]) {
       return absl::InvalidArgumentError(absl::StrCat(
-          NodeText(g, id), ": all tensors share ", ValueText(g, inputs[0]),
+          Described(g, id), ": all tensors share ", Described(g, inputs[0]),
           ", and each has a value of its own for it; declare it each, or assign a total"));
     }
     if (As<Total>(g, id) && !each[inputs[0]]) {
       return absl::InvalidArgumentError(absl::StrCat(
-          NodeText(g, id), ": want a value of each tensor, have one that all tensors share"));
+          Described(g, id), ": want a value of each tensor, have one that all tensors share"));
     }
   }
   return absl::OkStatus();

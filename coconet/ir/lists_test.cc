@@ -182,17 +182,17 @@ TEST(Lists, SayWhatDoesNotFit) {
   EXPECT_EQ(words(BindSizes(*Parse("coconet 1\nstate s : f32[] replicated\ninput a : f32[N] "
                                    "replicated\nupdate(s, sum(a))\n"),
                             {{"N", {1, 2}}})),
-            "%3 = update(s, %2): all tensors share s, and each has a value of its own for it; "
+            "update(s, sum(a)): all tensors share s, and each has a value of its own for it; "
             "declare it each, or assign a total");
   EXPECT_EQ(
       words(BindSizes(
           *Parse(
               "coconet 1\ninput s : f32[]\ninput a : f32[N] replicated\noutput b = a * total(s)\n"),
           {{"N", {1, 2}}})),
-      "%2 = total(sum, s): want a value of each tensor, have one that all tensors share");
-  EXPECT_EQ(words(Parse("coconet 1\ninput a : f32[N] replicated\noutput b = total(a)\n")),
-            "line 3: %1 = total(sum, a): want a scalar, have a : f32[N] replicated; fold the "
-            "tensor first");
+      "total(sum, s): want a value of each tensor, have one that all tensors share");
+  EXPECT_EQ(
+      words(Parse("coconet 1\ninput a : f32[N] replicated\noutput b = total(a)\n")),
+      "line 3: total(sum, a): want a scalar, have a : f32[N] replicated; fold the tensor first");
 }
 
 TEST(Lists, ExpandToOneOfEachATensor) {

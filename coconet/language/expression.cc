@@ -172,11 +172,12 @@ absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& pr
 absl::StatusOr<DType> ParseDTypeWord(Words& words) {
   const std::optional<DType> dtype = ParseDType(words.Peek().text);
   if (!dtype.has_value()) {
-    return words.Expected(absl::StrCat(
-        "a dtype (",
-        absl::StrJoin(kAllDTypes, " ",
-                      [](std::string* out, DType type) { absl::StrAppend(out, Name(type)); }),
-        ")"));
+    std::vector<std::string> known;
+    for (DType type : kAllDTypes) known.emplace_back(Name(type));
+    const absl::Status error =
+        words.Expected(absl::StrCat("a dtype (", absl::StrJoin(known, " "), ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(error.message(), DidYouMean(words.Peek().text, known)));
   }
   words.Take();
   return *dtype;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/bags.h"
 #include "coconet/language/gradient_flow.h"
@@ -109,8 +110,8 @@ void Gradients::Explain(NodeId value, NodeId user) {
   const absl::string_view message = program_.status_.message();
   if (absl::StartsWith(message, "grad: ")) return;
   program_.status_ = absl::InvalidArgumentError(absl::StrCat(
-      "grad: what ", NodeText(program_.graph_, user), " passes on to ",
-      ValueText(program_.graph_, value), " : ", Text(type(value)), " cannot be computed: ", message,
+      "grad: what ", Described(program_.graph_, user), " passes on to ",
+      Described(program_.graph_, value), " : ", Text(type(value)), " cannot be computed: ", message,
       "; write it with other slices, or take stop_gradient of the operand"));
 }
 
@@ -174,8 +175,8 @@ void Gradients::Flow(NodeId value, NodeId user, size_t k, Parts& parts) {
       Add(value, user, *to, is_partial, parts);
     } else {
       program_.Mistake(absl::StrCat(
-          "grad: ", NodeText(program_.graph_, user), " has no gradient with respect to ",
-          ValueText(program_.graph_, value), " : ", Text(type(value)),
+          "grad: ", Described(program_.graph_, user), " has no gradient with respect to ",
+          Described(program_.graph_, value), " : ", Text(type(value)),
           "; bind its sizes, write it in other operations, or take stop_gradient of the operand"));
     }
   }
@@ -188,7 +189,7 @@ void Gradients::Add(NodeId value, NodeId user, const Tensor& contribution, bool 
   if (!each_.empty() && each_[user] && !each_[value]) {
     if (!to.type().shape.empty()) {
       program_.Mistake(absl::StrCat(
-          "grad: ", ValueText(program_.graph_, value),
+          "grad: ", Described(program_.graph_, value),
           " is shared by the tensors of a list; want a scalar, or one tensor each, have ",
           Text(type(value))));
       return;
@@ -241,7 +242,7 @@ bool Gradients::FlowBetweenRanks(NodeId value, NodeId user, Parts& parts) {
   const Op op = program_.graph_.nodes[user].op;  // a copy: the graph grows
   const Tensor x = At(value), y = At(user);
   const auto refuse = [&](absl::string_view wanted) {
-    program_.Mistake(absl::StrCat("grad: ", NodeText(program_.graph_, user),
+    program_.Mistake(absl::StrCat("grad: ", Described(program_.graph_, user),
                                   " has no gradient: want ", wanted,
                                   ", or stop_gradient of its operand"));
     return true;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/gradient_flow.h"
 
@@ -162,7 +163,7 @@ Tensor Program::Typed(const Tensor& open, DType dtype) {
 std::string Program::OperandText(const Tensor& operand) const {
   switch (operand.kind_) {
     case Tensor::Kind::kNode:
-      return ValueText(graph_, operand.id_);
+      return Described(graph_, operand.id_);
     case Tensor::Kind::kNumber:
       return NumberText(operand.number_);
     case Tensor::Kind::kWorld:

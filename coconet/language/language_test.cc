@@ -176,8 +176,8 @@ TEST(Language, TheFirstMistakeSticks) {
   EXPECT_EQ(worse.id(), -1);
   p.Output("y", worse);
   EXPECT_EQ(TextOf(p),
-            "%2 = add(x, h): want operands of one dtype, have x : f32[N] local and h : f16[N] "
-            "local; use cast");
+            "add(x, h): want operands of one dtype, have x : f32[N] local and h : f16[N] local; "
+            "use cast");
   EXPECT_EQ(p.graph().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -204,12 +204,12 @@ TEST(Language, MistakesSayWhatIsMissing) {
   EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", Select(1, x, x)); }),
             "select(1, x, x): want a tensor, have a plain number");
   EXPECT_EQ(MistakeOf([](Program&, Tensor x) { Update(3, x); }),
-            "%2 = update(%1, x): want a state as the first operand, have %1 : f32[] replicated and "
-            "x : f32[N] local");
+            "update(const(3, f32), x): want a state as the first operand, have const(3, f32) : "
+            "f32[] replicated and x : f32[N] local");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Input("x", DType::kF32, {}, {}); }),
             "input x : f32[] replicated: the name 'x' is taken");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", x + 1e300); }),
-            "%1 = const(1e+300, f32): 1e+300 is not a number of type f32");
+            "const(1e+300, f32): 1e+300 is not a number of type f32");
 }
 
 TEST(Language, RangesCountAsPythonDoes) {

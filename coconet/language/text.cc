@@ -1,12 +1,17 @@
 #include "coconet/language/text.h"
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/language/expression.h"
 #include "coconet/language/language.h"
@@ -17,6 +22,13 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
+
+/// The error of words that are none of the known ones, with the one that may be meant.
+absl::Status Unknown(Words& words, absl::string_view wanted,
+                     const std::vector<std::string>& known) {
+  const std::string hint = DidYouMean(words.Peek().text, known);
+  return absl::InvalidArgumentError(absl::StrCat(words.Expected(wanted).message(), hint));
+}
 
 /// Reads a program line by line; what a statement means is the language's business (Program).
 class Parser {
@@ -72,7 +84,8 @@ absl::Status Parser::Statement() {
   if (words_.Accept("output")) return OutputOf();
   if (words_.Peek().Is("update") && words_.Peek(1).Is("("))
     return ParseCall(words_, values_, program()).status();
-  return words_.Expected("program, sizes, input, state, output, update(...) or <name> =");
+  return Unknown(words_, "program, sizes, input, state, output, update(...) or <name> =",
+                 {"program", "sizes", "input", "state", "output", "update"});
 }
 
 absl::Status Parser::Version() {
@@ -173,13 +186,40 @@ absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
     return Layout::Sliced(to);
   }
   if (!words_.Accept("sliced"))
-    return words_.Expected("a layout (local, replicated, sliced(...), owned or auto)");
+    return Unknown(words_, "a layout (local, replicated, sliced(...), owned or auto)",
+                   {"local", "replicated", "sliced", "owned", "auto", "each"});
   RETURN_IF_ERROR(words_.Expect("("));
   Layout layout = Layout::Sliced(0);
   ASSIGN_OR_RETURN(layout.dim, ParseSlicedDim(words_));
   if (words_.Accept(",")) RETURN_IF_ERROR(ParseWeights(layout));
   RETURN_IF_ERROR(words_.Expect(")"));
   return layout;
+}
+
+/// Whether a text that has no line of a program is the name of a file.
+bool IsPath(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  if (text.empty() || absl::StrContains(text, '\n') || absl::StrContains(text, ' ')) return false;
+  const size_t dot = text.rfind('.');
+  return absl::StrContains(text, '/') || (dot != text.npos && dot > 0 && dot + 1 < text.size());
+}
+
+/// InvalidArgument for what is often taken for a program.
+absl::Status CheckIsProgram(absl::string_view text) {
+  const auto error = [](absl::string_view have) {
+    return absl::InvalidArgumentError(absl::StrCat("want the text of a program, have ", have));
+  };
+  const absl::string_view head = absl::StripLeadingAsciiWhitespace(text.substr(0, 4096));
+  if (absl::StartsWith(text, "\x1f\x8b"))
+    return error("a file that gzip compressed; decompress it: gunzip FILE");
+  if (absl::StartsWith(head, "HloModule"))
+    return error("XLA's HLO; sweep imports it from a file, and FromHlo in C++");
+  if (absl::StartsWith(head, "module ") || absl::StartsWith(head, "#loc"))
+    return error("MLIR; from JAX, HLO can be imported: lowered.compiler_ir(\"hlo\").as_hlo_text()");
+  if (IsPath(text))
+    return error(absl::StrCat("the path '", absl::StripAsciiWhitespace(text),
+                              "'; read the file, and pass what it contains"));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -195,6 +235,7 @@ std::string Print(const Graph& g) {
 
 absl::StatusOr<Graph> Parse(absl::string_view text) {
   absl::ConsumePrefix(&text, kByteOrderMark);
+  RETURN_IF_ERROR(CheckIsProgram(text));
   Parser parser;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

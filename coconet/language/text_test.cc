@@ -9,10 +9,13 @@
 #include "coconet/ir/infer.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/workloads/workloads.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::string PrintParsed(const std::string& text) {
   absl::StatusOr<Graph> g = Parse(text);
@@ -249,14 +252,11 @@ TEST(Parse, RangesAreSlices) {
   EXPECT_EQ(error("a[1:]"),
             "line 4: a range of dimension 0 of a : f32[N, 8] replicated is counted from its end, "
             "and N is no number yet; count from the beginning, and say where it ends");
-  EXPECT_EQ(error("b[1:7]"),
-            "line 4: %2 = slice(b, 0, 1, 7): want a range within [0, 6), have [1, 7)");
-  EXPECT_EQ(error("b[4:2]"),
-            "line 4: %2 = slice(b, 0, 4, 2): want a range within [0, 6), have [4, 2)");
+  EXPECT_EQ(error("b[1:7]"), "line 4: slice(b, 0, 1, 7): want a range within [0, 6), have [1, 7)");
+  EXPECT_EQ(error("b[4:2]"), "line 4: slice(b, 0, 4, 2): want a range within [0, 6), have [4, 2)");
   EXPECT_EQ(error("b[-7:2]"),
-            "line 4: %2 = slice(b, 0, -1, 2): want a range within [0, 6), have [-1, 2)");
-  EXPECT_EQ(error("b[:, :, 1:]"),
-            "line 4: %2 = slice(b, 2, 1, 1): want a dimension below 2, have 2");
+            "line 4: slice(b, 0, -1, 2): want a range within [0, 6), have [-1, 2)");
+  EXPECT_EQ(error("b[:, :, 1:]"), "line 4: slice(b, 2, 1, 1): want a dimension below 2, have 2");
   EXPECT_EQ(error("3[1:]"),
             "line 4: a cast, collective or update was given plain numbers only; make a tensor of "
             "them with Constant");
@@ -301,7 +301,7 @@ TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("input z f32[]"), "line 5: expected ':', found 'f32'");
   EXPECT_EQ(ErrorOfLine("input z : f31[]"),
             "line 5: expected a dtype (f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool), found "
-            "'f31'");
+            "'f31' (did you mean 'f32'?)");
   EXPECT_EQ(ErrorOfLine("input z : f32"), "line 5: expected '[', found end of line");
   EXPECT_EQ(ErrorOfLine("input z : f32[N M]"), "line 5: expected ']', found 'M'");
   EXPECT_EQ(ErrorOfLine("input z : f32[1.5] local"), "line 5: expected a size, found '1.5'");
@@ -322,6 +322,26 @@ TEST(Parse, StatementsSayWhatIsExpected) {
             "line 5: 'world' is the number of ranks and cannot be a name");
   EXPECT_EQ(ErrorOfLine("3 = lr"), "line 5: expected a name before '=', found '3'");
   EXPECT_EQ(ErrorOfLine("output z"), "line 5: expected '=', found end of line");
+}
+
+TEST(Text, SaysWhatIsTakenForAProgram) {
+  const auto error = [](absl::string_view text) {
+    return std::string(Parse(text).status().message());
+  };
+  EXPECT_EQ(error("step.coco"),
+            "want the text of a program, have the path 'step.coco'; read the file, and pass what "
+            "it contains");
+  EXPECT_THAT(error("folder/step\n"), HasSubstr("have the path 'folder/step'"));
+  EXPECT_THAT(error("HloModule m\nENTRY e {}"), HasSubstr("have XLA's HLO; sweep imports it"));
+  EXPECT_THAT(error("module @jit_f {\n}"), HasSubstr("have MLIR; from JAX, HLO can be imported"));
+  EXPECT_THAT(error("\x1f\x8b\x08"), HasSubstr("that gzip compressed; decompress it: gunzip FILE"));
+  EXPECT_THAT(error("adam"), HasSubstr("expected 'coconet 1' as the first line"));
+}
+
+TEST(Text, SuggestsWhatMayBeMeant) {
+  EXPECT_THAT(ErrorOfLine("inptu q : f32[4] local"), HasSubstr("(did you mean 'input'?)"));
+  EXPECT_THAT(ErrorOfLine("input q : bf17[4] local"), HasSubstr("(did you mean 'bf16'?)"));
+  EXPECT_THAT(ErrorOfLine("input q : f32[4] replicatd"), HasSubstr("(did you mean 'replicated'?)"));
 }
 
 TEST(Parse, ExpressionsSayWhatIsExpected) {
@@ -387,7 +407,7 @@ TEST(Parse, AllToAllOfPartsOfUnequalSizesKeepsTheRowsInUse) {
 
 TEST(Parse, MistakesOfTypeHaveTheirLine) {
   EXPECT_EQ(ErrorOfLine("z = all_reduce(sum, lr)"),
-            "line 5: %3 = all_reduce(sum, lr): want a local operand, have lr : f32[] replicated");
+            "line 5: all_reduce(sum, lr): want a local operand, have lr : f32[] replicated");
   EXPECT_EQ(ErrorOfLine("z = x * (1 / world)"),
             "line 5: div(1, world): no operand has a dtype; give one to a number or to world");
 }

@@ -393,7 +393,7 @@ TEST(Evaluation, Communication) {
   absl::StatusOr<Interpreter> none =
       Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
   EXPECT_EQ(none.status().message(),
-            "interpret: %1 = broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
+            "interpret: broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
 }
 
 TEST(Evaluation, StagesPassValuesOn) {

@@ -298,7 +298,11 @@ absl::StatusOr<Graph> MakeTrainingStep(absl::string_view name, const Sizes& size
     ASSIGN_OR_RETURN(const LocalSgdModel its, SizesFrom(name, kLocalSgdNames, sizes));
     return LocalSgd(its, options);
   }
-  return absl::NotFoundError(absl::StrCat("unknown training step '", name, "'"));
+  std::vector<std::string> known;
+  for (const TrainingStepInfo& step : TrainingSteps()) known.emplace_back(step.name);
+  return absl::NotFoundError(absl::StrCat("unknown training step '", name, "'",
+                                          DidYouMean(name, known), "; training steps are ",
+                                          absl::StrJoin(known, ", ")));
 }
 
 absl::StatusOr<Graph> MlpStep(const MlpModel& s, const WorkloadOptions& options) {

@@ -65,7 +65,9 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
       "remote-first=1, concurrent=1, bucket=B where that is not 0, columns=1, unroll=U where that "
       "is not 1");
   const int protocol = Find(kProtocols, words[0]);
-  if (protocol < 0) return error("unknown protocol; there are library, generated");
+  if (protocol < 0)
+    return error(absl::StrCat("unknown protocol", DidYouMean(words[0], {"library", "generated"}),
+                              "; there are library, generated"));
   c.protocol = static_cast<Protocol>(protocol);
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;

@@ -8,6 +8,7 @@ import sys
 from ctypes import POINTER, byref, c_int64, c_void_p, cast, py_object
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from coconet._errors import did_you_mean
 from coconet._library import DLDataType, DLDevice, DLManagedTensor, DLTensor
 
 CPU = 1  # kDLCPU
@@ -45,7 +46,8 @@ def dtype_name(dtype: Any) -> str:
     name = name.rpartition(".")[2]
     name = _OF_OTHERS.get(name, name)
     if name not in DTYPES:
-        raise ValueError(f"dtype {dtype!r}: want one of {' '.join(DTYPES)}")
+        raise ValueError(f"dtype {dtype!r}: want one of {' '.join(DTYPES)}"
+                         f"{did_you_mean(name, DTYPES)}")
     return name
 
 

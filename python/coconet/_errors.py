@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Dict, Type
+import difflib
+from typing import Dict, Iterable, Type
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: " (did you mean 'sqrt'?)", or nothing."""
+    near = difflib.get_close_matches(str(word), list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class Error(Exception):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gzip
 import os
 import pathlib
+import re
 import sys
 import warnings
 import weakref
@@ -15,7 +17,7 @@ from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequ
 from coconet import _groups
 from coconet._array import Array
 from coconet._dlpack import dl_dtype, dtype_name, int64s
-from coconet._errors import FailedPrecondition, Unavailable, error_of
+from coconet._errors import FailedPrecondition, Unavailable, did_you_mean, error_of
 from coconet._library import (INTERRUPTED, LINE, DLDataType, DLManagedTensor, Options, Size, call,
                               check, last_error, library, refuse)
 from coconet._tuned import Ended, TunedProgram
@@ -34,7 +36,8 @@ Sizes = Mapping[str, Union[int, Sequence[int]]]
 
 def _number(what: str, word: str, numbers: Dict[str, int]) -> int:
     if word not in numbers:
-        raise ValueError(f"{what}={word!r}: want one of {', '.join(map(repr, numbers))}")
+        raise ValueError(f"{what}={word!r}: want one of {', '.join(map(repr, numbers))}"
+                         f"{did_you_mean(word, numbers)}")
     return numbers[word]
 
 
@@ -213,7 +216,8 @@ class Session:
                 **named_sizes: Union[int, Sequence[int]]) -> TunedProgram:
         """The program for these sizes, from the tuning cache or tuned now. Collective.
 
-        `program` is a `coconet.Program`, text of the language, or the path of a .coco file. A size
+        `program` is a `coconet.Program`, text of the language, or the path of a file of such text,
+        which gzip may have compressed. A size
         is a number, or a list of numbers for a program over a list of tensors:
         `session.compile("adam.coco", N=1 << 24)`, `session.compile(text, N=[1024, 4096])`.
         """
@@ -292,12 +296,29 @@ def _sizes_of(sizes: Sizes) -> Any:
 def _text_of(program: Any) -> str:
     if isinstance(program, Program):
         return program.text
-    if isinstance(program, str) and ("\n" in program or not program.endswith(".coco")):
+    if isinstance(program, str) and not _is_path(program):
         return program
     if isinstance(program, (str, os.PathLike)):
-        return pathlib.Path(program).read_text(encoding="utf-8")
+        return _read(pathlib.Path(program))
     raise TypeError(f"program: want a coconet.Program, text, or the path of a .coco file; have "
                     f"{type(program).__name__}")
+
+
+def _is_path(text: str) -> bool:
+    """A program has lines; a name of a file has an ending, or folders before it."""
+    if "\n" in text or text.startswith("coconet "):
+        return False
+    return re.search(r"[/.]\S*\S$", text) is not None
+
+
+def _read(path: pathlib.Path) -> str:
+    content = path.read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: want the text of a program in UTF-8; have a binary file") from None
 
 
 _sessions: "Set[Session]" = set()  # all that are open

@@ -12,7 +12,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTupl
 
 from coconet._array import Array, numpy_dtype
 from coconet._dlpack import NO_VIEW, View, dl_dtype, make_tensor, name_of_dl_dtype, view
-from coconet._errors import FailedPrecondition, InvalidArgument, NotFound
+from coconet._errors import FailedPrecondition, InvalidArgument, NotFound, did_you_mean
 from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library, refuse)
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class TunedProgram:
     def tensor(self, name: str) -> Tensor:
         """NotFound where the program has no such tensor."""
         if name not in self.tensors:
-            raise NotFound(f"{name}: the program has {', '.join(self.tensors)}")
+            raise NotFound(f"{name}: the program has {', '.join(self.tensors)}"
+                           f"{did_you_mean(name, self.tensors)}")
         return self.tensors[name]
 
     def allocate(self, name: str) -> Array:

@@ -1,6 +1,7 @@
 """Sessions, programs, bindings and arrays of one process: against NumPy, and by DLPack."""
 
 import gc
+import gzip
 import os
 import pathlib
 import subprocess
@@ -131,6 +132,9 @@ class SessionTest(unittest.TestCase):
             bound.set(lr=1)
             bound.trace()
             session.write_trace(os.path.join(folder, "trace.json"))
+            compressed = pathlib.Path(folder) / "momentum.coco.gz"
+            compressed.write_bytes(gzip.compress(MOMENTUM.encode()))
+            self.assertEqual(session.compile(str(compressed), N=8).text, tuned.text)
             self.assertIn("traceEvents", (pathlib.Path(folder) / "trace.json").read_text())
 
 
@@ -227,6 +231,23 @@ class ArrayTest(unittest.TestCase):
             self.session.compile(MOMENTUM, N="16")
         with self.assertRaisesRegex(FileNotFoundError, "none.coco"):
             self.session.compile("none.coco", N=3)
+        with self.assertRaisesRegex(FileNotFoundError, "a folder/none"):
+            self.session.compile("a folder/none", N=3)
+        with self.assertRaisesRegex(ValueError, "expected 'coconet 1' as the first line"):
+            self.session.compile("adam", N=3)
+        with self.assertRaisesRegex(ValueError, "have XLA's HLO; sweep imports it"):
+            self.session.compile("HloModule m\nENTRY e {}\n")
+        with tempfile.NamedTemporaryFile(suffix=".pb") as file:
+            file.write(b"\xff\xfe")
+            file.flush()
+            with self.assertRaisesRegex(ValueError, "in UTF-8; have a binary file"):
+                self.session.compile(file.name)
+        with self.assertRaisesRegex(ValueError, r"did you mean 'N'\?"):
+            self.session.compile(MOMENTUM, n=4)
+        with self.assertRaisesRegex(ValueError, r"did you mean 'cuda'\?"):
+            coconet.Session(backend="cudaa")
+        with self.assertRaisesRegex(ValueError, r"did you mean 'f32'\?"):
+            self.session.allocate("f31", 4)
         with self.assertRaisesRegex(ValueError, "'tune', 'cache_only'"):
             coconet.Session(policy="never")
         with self.assertRaisesRegex(ValueError, "sum_rounding='twice': want one of 'once', 'each'"):

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -102,6 +103,13 @@ class Parser {
  private:
   absl::Status NoModule() {
     const absl::string_view head = cursor_.rest().substr(0, 4096);
+    if (absl::StartsWith(head, "\x1f\x8b"))
+      return absl::InvalidArgumentError(
+          "want HLO text, have a file that gzip compressed; decompress it: gunzip FILE");
+    if (absl::c_any_of(head, [](char c) { return c >= 0 && c < '\t'; }))
+      return absl::InvalidArgumentError(
+          "want HLO text, have a binary file, as an HloProto is; print the module as text: "
+          "as_hlo_text() in JAX, XLA_FLAGS=--xla_dump_hlo_as_text for dumps");
     if (absl::StrContains(head, "stablehlo.") || absl::StrContains(head, "mhlo.") ||
         absl::StrContains(head, "func.func") || absl::StartsWith(head, "module")) {
       return absl::InvalidArgumentError(

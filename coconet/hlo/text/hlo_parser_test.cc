@@ -211,6 +211,8 @@ TEST(ParseHlo, NamesWhatIsWrong) {
       {"", "line 1: want 'HloModule', but the text ends here"},
       {"#loc = 1\nmodule @jit_f { func.func public @main() }", "have StableHLO"},
       {"module @jit_f", "have StableHLO"},
+      {"\x1f\x8b\x08", "that gzip compressed; decompress it: gunzip"},
+      {"\n\x05step\x12\x01x", "have a binary file, as an HloProto is; print the module as text"},
       {"HloModule m\n", "want a computation that begins with ENTRY"},
       {"HloModule m\nENTRY e {\n}", "computation e has no instructions"},
       {head, "line 4: want an instruction or '}', but the text ends here"},
