@@ -1,14 +1,11 @@
 #include "coconet/hlo/hlo_import.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "coconet/hlo/testing/imported_results.h"
 #include "coconet/hlo/text/hlo_parser.h"
 #include "coconet/language/text.h"
@@ -101,63 +98,6 @@ TEST(ImportHlo, Conversions) {
             }));
   EXPECT_EQ(Result("x = s32[11] parameter(0)\n u = u32[11] convert(x)\n c = s32[11] convert(u)"),
             List(11, [](int64_t i) { return In("x", i); }));
-}
-
-/// What XLA on the CPU gives.
-TEST(ImportHlo, ReducesPrecision) {
-  const double inf = std::numeric_limits<double>::infinity();
-  const struct {
-    const char* type;
-    int exponent, mantissa;
-    double x, result;
-  } kCases[] = {
-      {"f32", 8, 7, 1 + 0x1p-8, 1},  // to even
-      {"f32", 8, 7, 1 + 0x1.8p-8, 1 + 0x1p-7},
-      {"f32", 8, 7, 0x1.ffp127, inf},
-      {"f32", 8, 7, 0x1.2p-130, 0x1.2p-130},  // subnormal in both
-      {"f32", 8, 7, 0x1.1p-130, 0x1p-130},
-      {"f32", 5, 10, 65504, 65504},
-      {"f32", 5, 10, 65520, inf},
-      {"f32", 5, 10, -65520, -inf},
-      {"f32", 5, 10, 0x1p-14, 0x1p-14},
-      {"f32", 5, 10, 0x1.ffcp-15, 0},        // subnormal in f16
-      {"f32", 5, 10, 0x1.fffp-15, 0x1p-14},  // rounds to a normal number
-      {"f32", 5, 10, -0x1p-15, -0.0},
-      {"f32", 8, 10, 1 + 0x1.8p-10, 1 + 0x1p-9},
-      {"f32", 4, 3, 240, 240},
-      {"f32", 4, 3, 248, inf},
-      {"f32", 4, 3, 0x1.8p-7, 0},
-      {"f32", 5, 2, 1.125, 1},
-      {"f32", 5, 2, 1.375, 1.5},
-      {"f32", 5, 2, 0x1p-15, 0},
-      {"f32", 11, 52, 0x1.234p-140, 0x1.234p-140},
-      {"f16", 8, 7, 0x1p-22, 0},  // a bit of its mantissa that is dropped
-      {"f16", 8, 7, 0x1.8p-22, 0x1p-21},
-      {"bf16", 5, 10, 1e5, inf},
-      {"f64", 8, 23, 1 + 0x1p-40, 1},
-      {"f64", 8, 23, 0x1p-140, 0},
-      {"f64", 8, 7, 1e300, inf},
-      {"f32", 5, 2, inf, inf},
-  };
-  for (const auto& c : kCases) {
-    const std::string type = c.type;
-    const std::string bits =
-        absl::StrCat(", exponent_bits=", c.exponent, ", mantissa_bits=", c.mantissa);
-    const std::string number = absl::StrFormat("%.17g", c.x);
-    for (const bool is_constant : {true, false}) {
-      // Casts are not rounded by the interpreter, but have a bound.
-      if (!is_constant && type == "f32" && c.exponent == 8 && c.mantissa == 7) continue;
-      const std::string text = absl::StrCat(
-          "c = ", type, "[] constant(", number, ")\n x = ", type, "[2] parameter(0)\n i = ", type,
-          "[2] multiply(x, x)\n b = ", type, "[2] broadcast(c), dimensions={}\n z = ", type,
-          "[2] subtract(x, x)\n y = ", type, "[2] ", is_constant ? "copy(b)" : "add(b, z)",
-          "\n ROOT r = ", type, "[2] reduce-precision(y)", bits);
-      const std::vector<double> result = Result(text);
-      ASSERT_EQ(result.size(), 2u) << text;
-      EXPECT_EQ(result[0], c.result) << text;
-      EXPECT_EQ(std::signbit(result[0]), std::signbit(c.result)) << text;
-    }
-  }
 }
 
 TEST(ImportHlo, RowsOfWhatIsFilledRowByRowAreNotCopied) {
