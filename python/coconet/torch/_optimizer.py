@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+import math
+import types
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple, Union
 
 import torch
+from torch.optim import optimizer as torch_optimizer
 
 import coconet
-from coconet.torch._buffers import Buffer, attach, buffers_of, take_weights
+from coconet.torch._buffers import (Buffer, attach, buffers_of, check_form, check_parameters,
+                                    dense_strides, is_plain, is_trained, names_of,
+                                    shared_with_others, take_weights)
+from coconet.torch._options import Group, check_made, number, read_group
 from coconet.torch._programs import Form, program_of
 from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
 
 _SET_TO_NONE = inspect.signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default
-_HYPERPARAMETERS = ("lr", "betas", "eps", "weight_decay", "maximize", "momentum", "dampening",
-                    "nesterov")
 _HALVE, _DOUBLE, _GOOD_STEPS = 0.5, 2.0, 2000  # of a dynamic loss scale
+_LEAST_SCALE, _MOST_SCALE = 2.0**-16, 2.0**100
 
+# From torch 2.0 on; the second from 2.1 on.
 _NO_HOOKS: Dict[Any, Any] = {}
+_global_pre_hooks = getattr(torch_optimizer, "_global_optimizer_pre_hooks", _NO_HOOKS)
+_global_post_hooks = getattr(torch_optimizer, "_global_optimizer_post_hooks", _NO_HOOKS)
+_profiler: Any = torch.autograd.profiler
+if not hasattr(_profiler, "_is_profiler_enabled"):
+    _profiler = types.SimpleNamespace(_is_profiler_enabled=False)
+_increment_version = getattr(torch._C, "_increment_version", None)
 
 
 class _Running:
@@ -35,7 +49,8 @@ class _Running:
                 tables = self._tables(form, buffer)
                 self.tables.append(tables)
                 arrays.update((form.name(name, i), table) for name, table in tables.items())
-        self.norm, self.bad = torch.zeros(1), torch.zeros(1)
+        self.norm = torch.zeros(1, dtype=torch.float64, device="cpu")
+        self.bad = torch.zeros(1, dtype=torch.float32, device="cpu")
         for name, is_there in (("norm", form.is_clipped), ("bad", form.is_checked)):
             if is_there:
                 arrays[name] = getattr(self, name)
@@ -45,11 +60,11 @@ class _Running:
 
     @staticmethod
     def _tables(form: Form, buffer: Buffer) -> Dict[str, torch.Tensor]:
-        index = torch.zeros(max(1, buffer.size), dtype=torch.int32)
+        index = torch.zeros(max(1, buffer.size), dtype=torch.int32, device="cpu")
         for number, slot in enumerate(buffer.slots):
             index[slot.offset:slot.offset + slot.count] = number
         dtype = torch.float64 if buffer.dtype == "f64" else torch.float32
-        return {"index": index, **{name: torch.zeros(len(buffer.slots), dtype=dtype)
+        return {"index": index, **{name: torch.zeros(len(buffer.slots), dtype=dtype, device="cpu")
                                    for name in (*form.step_scalars(), "present")}}
 
     def set(self, name: str, value: float) -> None:
@@ -62,59 +77,172 @@ class FusedOptimizer(torch.optim.Optimizer):
     """The base of the fused optimizers; see `coconet.torch`."""
 
     _kind = ""
+    _state_names: Tuple[str, ...] = ()
+    _optimizer_step_pre_hooks = _optimizer_step_post_hooks = _NO_HOOKS  # of versions without them
 
     def __init__(self, params: Any, defaults: Dict[str, Any], *, group: Any = None,
                  session: Optional[coconet.Session] = None, max_grad_norm: Optional[float] = None,
-                 loss_scale: Union[float, str, None] = None) -> None:
-        if max_grad_norm is not None and not max_grad_norm > 0:
-            raise ValueError(f"max_grad_norm={max_grad_norm}: want a positive number or None")
-        if isinstance(loss_scale, str) and loss_scale != "dynamic":
-            raise ValueError(f"loss_scale={loss_scale!r}: want a number, 'dynamic' or None")
+                 loss_scale: Union[float, str, None] = None,
+                 fixed: Optional[Dict[str, Any]] = None) -> None:
         self._ready = False
+        self._fixed = fixed or {}
         super().__init__(params, defaults)
-        self._group = group_of(group) if session is None else group
-        self._session = session_of(self._group) if session is None else session
-        self._ranks = self._session.ranks
         self.max_grad_norm = max_grad_norm
         self._is_dynamic = loss_scale == "dynamic"
         self._is_checked = loss_scale is not None
-        self._loss_scale = 65536.0 if self._is_dynamic else float(loss_scale or 1)
+        self._loss_scale = 65536.0
+        if not self._is_dynamic:
+            self._loss_scale = 1.0 if loss_scale is None else _scale_of(loss_scale)
         self._good_steps = 0
         self._grad_norm = float("nan")
+        self._group = group_of(group) if session is None else group
+        self._session = session_of(self._group) if session is None else session
+        self._begin()
+        self._read_groups()
+
+    def _begin(self) -> None:
+        """Without buffers, which the first call of _read_groups makes."""
+        self._ranks = self._session.ranks
+        self._is_watching = self._ranks > 1
         self._steps: Dict[torch.Tensor, int] = {}  # that each parameter has made
-        self._even_steps: Optional[int] = 0  # that every one has made; else None
-        self._last_values: Any = None  # hyperparameters of the last step
-        self._hyperparameters = [name for name in self.defaults if name in _HYPERPARAMETERS]
+        self._even: Optional[List[int]] = []  # of all parameters of a group, by group; else None
+        self._counted: List[int] = []  # groups whose steps are counted
+        self._read: List[Group] = []  # the groups, as they were read last
+        self._is_set = False  # the running program has their values
         self._compiled: Dict[Form, coconet.TunedProgram] = {}
         self._running: Optional[_Running] = None
-        self._to_push = False  # self.state is newer than the running program's states
+        self._is_shown = True  # self._state has all states; else the running program has
+        self._shown: Any = []
+        self._to_push = True  # self._state is newer than the running program's states
         self._buffers: List[Buffer] = []
+        self._slots: List[Any] = []
+        self._weights: List[torch.Tensor] = []
+        self._frozen: List[torch.Tensor] = []
+        self._presence: Optional[_Presence] = None
+        self._is_built = False
         self._ready = True
-        self._build()
+
+    @property
+    def max_grad_norm(self) -> Optional[float]:
+        return self._max_grad_norm
+
+    @max_grad_norm.setter
+    def max_grad_norm(self, value: Optional[float]) -> None:
+        if value is not None:
+            value = number("max_grad_norm", value)
+            if not value > 0:
+                raise ValueError(f"max_grad_norm={value}: want a positive number or None")
+        self._max_grad_norm, self._is_set = value, False
+
+    # Copies.
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "FusedOptimizer":
+        """An optimizer of the copied parameters, with the same session. Collective. The parameters
+        lie in memory of their own until its first step, which makes buffers."""
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        copied._ready = False
+        copied._fixed = self._fixed
+        state = {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+        torch.optim.Optimizer.__setstate__(copied, {
+            name: copy.deepcopy(value, memo) for name, value in state.items()})
+        copied._state = copied.__dict__.pop("state")
+        for name in ("_max_grad_norm", "_is_dynamic", "_is_checked", "_loss_scale", "_good_steps",
+                     "_grad_norm", "_group", "_session"):
+            setattr(copied, name, getattr(self, name))
+        copied._begin()
+        copied._take_states()
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} belongs to this process's session and cannot be "
+                        "pickled: save state_dict(), or use copy.deepcopy for a copy here")
+
+    # Groups.
+
+    def _read_group(self, number_of_group: int, group: Group) -> Group:
+        return read_group(group, self.defaults, self._fixed,
+                          f"{type(self).__name__}: group {number_of_group}")
+
+    def _read_groups(self) -> None:
+        """Takes the options and parameters that the groups have now."""
+        read = [self._read_group(i, group) for i, group in enumerate(self.param_groups)]
+        is_other = [group["params"] for group in read] != \
+            [group["params"].objects for group in self._read]
+        if is_other or not self._is_built:
+            self._build()
+        self._read, self._is_set = read, False
+        self._counted = [i for i, group in enumerate(read) if self._counts(group)]
+
+    def _counts(self, group: Group) -> bool:
+        """Whether a step of the group is one that states count."""
+        return True
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """Collective once the optimizer is made."""
+        position = len(self.param_groups)
+        if isinstance(param_group, dict):
+            given: Group = {**self.defaults, **param_group, "params": []}
+            check_made(self._read_group(position, given),
+                       f"{type(self).__name__}: group {position}")
+        super().add_param_group(param_group)
+        if self._ready and self._is_built:
+            try:
+                check_parameters(self.param_groups)
+            except ValueError:
+                self.param_groups.pop()
+                raise
+            self._read_groups()
 
     # Buffers.
 
     def _build(self) -> None:
         """Moves all parameters into buffers, with rank 0's values."""
-        if self._ranks > 1:
-            check_equal(self._group, self._session, "the optimizer's parameters", [
-                [(str(p.dtype), list(p.shape), p.requires_grad) for p in group["params"]]
-                for group in self.param_groups])
+        self._check_parameters()
+        self._dismantle()
+        trained = [p for group in self.param_groups for p in group["params"] if is_trained(p)]
+        names = names_of(self.param_groups)
+        others = [names[id(p)] for p in shared_with_others(trained)]
+        if others:
+            warnings.warn(
+                f"{type(self).__name__}: other tensors lie in the memory of {', '.join(others[:3])}"
+                f"{' and others' if len(others) > 3 else ''}; they keep the values of now, since "
+                "the optimizer moves its parameters", RuntimeWarning, stacklevel=2)
         self._buffers, self._frozen = buffers_of(self._session, self.param_groups,
                                                  self._kind == "lamb")
         self._slots = [slot for buffer in self._buffers for slot in buffer.slots]
+        self._weights = [slot.parameter for slot in self._slots]
         if self._ranks > 1:
             for tensor in [buffer.flat_weights for buffer in self._buffers] + \
-                    [p.data for p in self._frozen]:
+                    [p.data for p in self._frozen if is_plain(p)]:
                 broadcast(self._group, self._session, tensor)
         for slot in self._slots:
             self._steps.setdefault(slot.parameter, 0)
+        self._is_built = True
         self._read_steps()
         self._compiled = {}
         self._presence = _Presence(self._session, len(self._slots)) if self._ranks > 1 else None
 
+    def _check_parameters(self) -> None:
+        """ValueError, on all ranks, for parameters that cannot be trained, or differ."""
+        failure = None
+        try:
+            check_parameters(self.param_groups)
+        except ValueError as mistake:
+            failure = mistake
+        try:
+            if self._ranks > 1:
+                check_equal(self._group, self._session, "the optimizer's parameters", [
+                    str(failure), *([_form_of(p) for p in group["params"]]
+                                    for group in self.param_groups)])
+        finally:
+            if failure is not None:
+                raise failure
+
     def _dismantle(self) -> None:
         """Takes the states out of the program, and lets go of the buffers."""
+        if not self._is_built:
+            return
         self._write_steps()
         self._pull()
         self._stop()
@@ -124,25 +252,21 @@ class FusedOptimizer(torch.optim.Optimizer):
             self._presence.close()
         self._to_push = True
 
-    def add_param_group(self, param_group: Dict[str, Any]) -> None:
-        """Collective once the optimizer is made."""
-        super().add_param_group(param_group)
-        if self._ready:
-            self._dismantle()
-            self._build()
-
     # Programs.
 
     def _form(self, is_masked: bool) -> Form:
-        groups = [self.param_groups[buffer.group] for buffer in self._buffers]
+        groups = [self._read[buffer.group] for buffer in self._buffers]
         momenta = [group.get("momentum", 0) for group in groups]
         return Form(
-            kind=self._kind, dtypes=tuple(buffer.dtype for buffer in self._buffers),
+            kind=self._program_kind(groups), dtypes=tuple(buffer.dtype for buffer in self._buffers),
             is_shared=len({buffer.group for buffer in self._buffers}) == 1,
-            has_momentum=any(momenta),
+            has_momentum=any(momenta) or any(self._steps[slot.parameter] for slot in self._slots),
             is_plain=all(momenta) and not any(group.get("nesterov") for group in groups),
             is_clipped=self.max_grad_norm is not None, is_checked=self._is_checked,
             is_masked=is_masked)
+
+    def _program_kind(self, groups: Sequence[Group]) -> str:
+        return self._kind
 
     def _start(self, is_masked: bool) -> _Running:
         """The program of that form; states move from the one that ran before."""
@@ -187,9 +311,15 @@ class FusedOptimizer(torch.optim.Optimizer):
         is None on all ranks are left alone, as torch does; where some ranks have one, the others
         count as zeros.
         """
+        if _global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks or \
+                self._optimizer_step_post_hooks or _profiler._is_profiler_enabled:
+            return _observed_step(self) if closure is None else _observed_step(self, closure)
+        return self._step(closure)
+
+    step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
+
+    def _step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         loss = None
-        for hook in getattr(self, "_optimizer_step_pre_hooks", _NO_HOOKS).values():
-            hook(self, (closure,), {})
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
@@ -199,94 +329,134 @@ class FusedOptimizer(torch.optim.Optimizer):
             missing = self._presence.agree(missing)
         if self._slots and len(missing) < len(self._slots):
             self._run(missing)
-        for hook in getattr(self, "_optimizer_step_post_hooks", _NO_HOOKS).values():
-            hook(self, (closure,), {})
         return loss
 
-    step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
-
     def _take_changes(self) -> None:
+        try:
+            is_same = self.param_groups == self._read
+        except (RuntimeError, ValueError):  # from a tensor or array with several elements
+            is_same = False
+        if not is_same:
+            self._read_groups()
         for parameter in self._frozen:
             if parameter.requires_grad and parameter.numel():
-                self._dismantle()
                 self._build()
                 return
 
     def _collect(self) -> List[int]:
         """Brings all gradients into the buffers; the numbers of parameters that have none."""
         missing = []
-        for number, slot in enumerate(self._slots):
+        for number_of_slot, slot in enumerate(self._slots):
             if slot.parameter.data_ptr() != slot.address:
                 take_weights(slot)
             gradient = slot.parameter.grad
             if gradient is not slot.gradient:
                 if gradient is None:
-                    missing.append(number)
+                    missing.append(number_of_slot)
                     slot.gradient.zero_()
                 else:
                     attach(slot)
+        if self._is_watching and self._slots:
+            slot = self._slots[0]
+            if slot.version is not None and slot.gradient._version != slot.version:
+                self._warn_of_changes()
         return missing
 
+    def _warn_of_changes(self) -> None:
+        self._is_watching = False
+        warnings.warn(
+            f"{type(self).__name__}: gradients were changed between backward() and step(), when "
+            "they are this rank's and not averaged yet. Scaling and masking them does no harm; "
+            "clip_grad_norm_ clips by another norm on each rank: use max_grad_norm instead. Nor "
+            "is DistributedDataParallel needed around the model, which averages them too.",
+            RuntimeWarning, stacklevel=4)
+
     def _run(self, missing: List[int]) -> None:
-        values = [[group[name] for name in self._hyperparameters] for group in self.param_groups]
-        values.append([self._loss_scale, self.max_grad_norm])
-        is_even = not missing and self._even_steps is not None
+        if self._is_shown:
+            self._take_shown()
+        is_even = not missing and self._even is not None
         running = self._running
-        is_same = running is not None and values == self._last_values and not self._to_push and \
+        is_same = self._is_set and running is not None and not self._to_push and \
             is_even != running.form.is_masked
         if not is_same or running is None:
             self._write_steps()
             running = self._start(not is_even)
-            self._last_values = values
-        if self.state:
-            self.state.clear()  # the program's are newer now
+        if self._is_shown:
+            self._hide()
         if is_even:
-            self._set_scalars(running, (self._even_steps or 0) + 1, is_same)
+            self._set_scalars(running, is_same)
         else:
             self._write_steps()
-            self._set_tables(running, {self._slots[number].parameter for number in missing})
+            self._set_tables(running, {self._slots[i].parameter for i in missing})
+        self._is_set = True
         running.binding.run()
         if running.form.is_clipped:
             self._grad_norm = running.norm.item()
         if running.form.is_checked and not self._take_check(running.bad.item() > 0.5):
             return
-        if is_even:
-            self._even_steps = (self._even_steps or 0) + 1
+        self._bump_versions()
+        if is_even and self._even is not None:
+            for group in self._counted:
+                self._even[group] += 1
             return
         absent = set(missing)
-        for number, slot in enumerate(self._slots):
-            if number not in absent:
+        for number_of_slot, slot in enumerate(self._slots):
+            if number_of_slot not in absent and slot.group in self._counted:
                 self._steps[slot.parameter] += 1
         self._read_steps()
 
+    def _bump_versions(self) -> None:
+        """So that autograd refuses a graph that has saved the weights before the step."""
+        if _increment_version is not None:
+            _increment_version(self._weights)
+            return
+        with torch.no_grad():
+            torch._foreach_zero_([weights.detach()[:0] if weights.dim() else
+                                  weights.detach().view(1)[:0] for weights in self._weights])
+
     def _read_steps(self) -> None:
-        """Finds whether all parameters have made as many steps: then one number counts them."""
-        counts = {self._steps[slot.parameter] for slot in self._slots}
-        self._even_steps = counts.pop() if len(counts) == 1 else None
+        """Finds whether all parameters of a group have made as many steps: then one number counts
+        them."""
+        counts: List[Any] = [set() for _ in self.param_groups]
+        for slot in self._slots:
+            counts[slot.group].add(self._steps[slot.parameter])
+        self._even = None
+        if all(len(of_group) <= 1 for of_group in counts):
+            self._even = [of_group.pop() if of_group else 0 for of_group in counts]
 
     def _write_steps(self) -> None:
         """Brings the count of each parameter up to date."""
-        if self._even_steps is not None:
+        if self._even is not None:
             for slot in self._slots:
-                self._steps[slot.parameter] = self._even_steps
+                self._steps[slot.parameter] = self._even[slot.group]
 
     def _take_check(self, is_bad: bool) -> bool:
         """Adjusts a dynamic loss scale; returns whether the step was made."""
         if self._is_dynamic:
             self._good_steps = 0 if is_bad else self._good_steps + 1
             if is_bad:
-                self._loss_scale *= _HALVE
+                self._change_scale(self._loss_scale * _HALVE)
             elif self._good_steps == _GOOD_STEPS:
-                self._loss_scale *= _DOUBLE
+                self._change_scale(min(self._loss_scale * _DOUBLE, _MOST_SCALE))
                 self._good_steps = 0
         return not is_bad
 
-    def _set_scalars(self, running: _Running, step: int, is_same: bool) -> None:
+    def _change_scale(self, scale: float) -> None:
+        if scale < _LEAST_SCALE:
+            raise FloatingPointError(
+                f"{type(self).__name__}: gradients are inf or nan at a loss scale of "
+                f"{self._loss_scale}, the least: it is not the scale that makes them so; the "
+                "weights are those of the last good step")
+        self._loss_scale, self._is_set = scale, False
+
+    def _set_scalars(self, running: _Running, is_same: bool) -> None:
         """Those of an even step; only what depends on its number where the others are set."""
         for i in range(1 if running.form.is_shared else len(self._buffers)):
-            group = self.param_groups[self._buffers[i].group]
+            number_of_group = self._buffers[i].group
+            group = self._read[number_of_group]
             if not is_same:
                 self._set_group(running, i, group)
+            step = self._even[number_of_group] + 1  # type: ignore[index]
             for name, value in self._step_scalars(group, step).items():
                 running.set(running.form.scalar_name(name, i), value)
 
@@ -297,21 +467,21 @@ class FusedOptimizer(torch.optim.Optimizer):
         for name, value in self._group_scalars(group).items():
             running.set(form.scalar_name(name, tensor), value)
         if form.is_clipped:
-            running.set("max_norm", float(self.max_grad_norm or 0))
+            running.set("max_norm", self.max_grad_norm or 0)
 
     def _set_tables(self, running: _Running, absent: Any) -> None:
         form = running.form
         for i, buffer in enumerate(self._buffers):
-            group = self.param_groups[buffer.group]
+            group = self._read[buffer.group]
             self._set_group(running, i, group)
-            for number, slot in enumerate(buffer.slots):
+            for number_of_slot, slot in enumerate(buffer.slots):
                 values = self._step_scalars(group, self._steps[slot.parameter] + 1)
                 values["present"] = float(slot.parameter not in absent)
                 for name, value in values.items():
                     if form.by_tensor:
                         running.set(form.name(name, i), value)
                     elif name in running.tables[i]:
-                        running.tables[i][name][number] = value
+                        running.tables[i][name][number_of_slot] = value
 
     def _group_scalars(self, group: Dict[str, Any]) -> Dict[str, float]:
         """Values of the scalars that do not depend on a parameter's step."""
@@ -332,11 +502,14 @@ class FusedOptimizer(torch.optim.Optimizer):
             return
         for slot in self._slots:
             attach(slot)
+            check_form(slot)
         for buffer in self._buffers:
             buffer.flat_gradients.zero_()
-        for parameter in self._frozen:
-            if parameter.grad is not None:
-                parameter.grad = torch.zeros_like(parameter.grad)
+        own = set(map(id, self._weights))
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and id(parameter) not in own:
+                    parameter.grad = torch.zeros_like(parameter.grad)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -361,9 +534,24 @@ class FusedOptimizer(torch.optim.Optimizer):
             for i, buffer in enumerate(self._buffers):
                 yield state, i, buffer
 
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        """By parameter, as torch's optimizer has it. Collective, as `state_dict` is; what is
+        changed in it is taken up by the next step."""
+        if self._ready:
+            self._pull()
+        return self._state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._state = value
+        if self._ready:
+            self._check_states(self.param_groups, value)
+            self._take_states()
+
     def _pull(self) -> None:
-        """Copies the program's states into self.state, for every parameter that made a step."""
-        if self._running is None or self.state or self._to_push:
+        """Copies the program's states into self._state, for every parameter that made a step."""
+        if self._is_shown or self._running is None:
             return
         self._write_steps()
         form = self._running.form
@@ -372,19 +560,47 @@ class FusedOptimizer(torch.optim.Optimizer):
             self._running.binding.read(form.name(state, i), flat)
             for slot in buffer.slots:
                 if self._steps[slot.parameter]:
-                    self.state[slot.parameter][state] = slot.part_of(flat).clone()
+                    self._state[slot.parameter][state] = slot.part_of(flat).clone()
         if self._kind != "sgd":
             for slot in self._slots:
                 if self._steps[slot.parameter]:
-                    self.state[slot.parameter]["step"] = torch.tensor(
-                        float(self._steps[slot.parameter]))
+                    self._state[slot.parameter]["step"] = torch.tensor(
+                        float(self._steps[slot.parameter]), dtype=torch.float32, device="cpu")
+        self._is_shown, self._shown = True, self._marks()
+
+    def _marks(self) -> Any:
+        """What differs after a change of self._state."""
+        return [(id(p), name, id(value), getattr(value, "_version", value))
+                for p, of_p in self._state.items() if isinstance(of_p, dict)
+                for name, value in of_p.items()]
+
+    def _take_shown(self) -> None:
+        """Before the program goes on: takes up what the caller has changed in self._state."""
+        if self._marks() != self._shown:
+            self._check_states(self.param_groups, self._state)
+            self._take_states()
+
+    def _take_states(self) -> None:
+        """Makes self._state the newest."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self._steps[parameter] = self._steps_of(self._state.get(parameter, {}))
+        if self._is_built:
+            self._read_steps()
+        self._is_shown, self._shown, self._to_push = True, self._marks(), True
+
+    def _hide(self) -> None:
+        """The program's states are newer than self._state from now on."""
+        for slot in self._slots:
+            self._state.pop(slot.parameter, None)
+        self._is_shown = False
 
     def _push(self, running: _Running) -> None:
-        """Copies self.state into the program's states."""
+        """Copies self._state into the program's states."""
         for state, i, buffer in self._slices(running.form):
             flat = torch.zeros_like(buffer.flat_weights)
             for slot in buffer.slots:
-                value = self.state.get(slot.parameter, {}).get(state)
+                value = self._state.get(slot.parameter, {}).get(state)
                 if value is not None:
                     slot.part_of(flat).copy_(value)
             running.binding.write(running.form.name(state, i), flat)
@@ -405,31 +621,93 @@ class FusedOptimizer(torch.optim.Optimizer):
         return packed
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Of this optimizer or of torch's, also from another number of ranks; on all ranks."""
+        """Of this optimizer or of torch's, also from another number of ranks; on all ranks. One
+        that does not fit changes nothing."""
         state_dict = dict(state_dict)
         scale = state_dict.pop("loss_scale", None)
+        if scale is not None:
+            scale = _scale_of(scale["scale"]), int(scale["good_steps"])
         super().load_state_dict(state_dict)
         if self._is_dynamic and scale is not None:
-            self._loss_scale, self._good_steps = scale["scale"], scale["good_steps"]
-        for group in self.param_groups:
+            self._loss_scale, self._good_steps = scale
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """What torch's load_state_dict calls with its result."""
+        groups, states = state["param_groups"], state["state"]
+        for i, group in enumerate(groups):
             for name, value in self.defaults.items():
                 group.setdefault(name, value)
-            self._check_group(group)
+            group.update(self._fixed_by_class())
+            self._read_group(i, group)
+        self._check_states(groups, states)
+        super().__setstate__({"param_groups": groups})
+        self._state = states
+        self._take_states()
+
+    def _fixed_by_class(self) -> Dict[str, Any]:
+        """Options that a checkpoint does not change."""
+        return {}
+
+    def _check_states(self, groups: Sequence[Group], states: Any) -> None:
+        """ValueError unless each parameter's state is one of this optimizer, of its shape."""
+        names = names_of(groups)
+        for group in groups:
             for parameter in group["params"]:
-                self._steps[parameter] = self._steps_of(self.state.get(parameter, {}))
-        self._read_steps()
-        self._to_push = True
+                state = states.get(parameter)
+                if not state:
+                    continue
+                where = f"{type(self).__name__}: the state of {names[id(parameter)]}"
+                self._check_state(parameter, state, where)
+
+    def _check_state(self, parameter: torch.Tensor, state: Dict[str, Any], where: str) -> None:
+        missing = [name for name in self._state_names if name not in state]
+        if missing:
+            raise ValueError(f"{where} has no {', '.join(missing)}: want that of the same kind of "
+                             f"optimizer; it has {', '.join(map(str, state))}")
+        for name in self._state_names:
+            value = state[name]
+            if name == "step":
+                steps = number(f"{where}: step", value)
+                if not (steps >= 0 and steps == math.floor(steps)):
+                    raise ValueError(f"{where}: step={steps}: want how many steps were made")
+            elif value is not None and (not isinstance(value, torch.Tensor) or
+                                        value.shape != parameter.shape):
+                found = list(value.shape) if isinstance(value, torch.Tensor) else value
+                raise ValueError(f"{where}: want {name} of shape {list(parameter.shape)}, have "
+                                 f"{found}")
 
     def _steps_of(self, state: Dict[str, Any]) -> int:
-        """How many steps a loaded state has made; where it does not say, 1 stands for some."""
+        """How many steps a state has made; where it does not say, 1 stands for some."""
         if "step" in state:
             return int(state["step"])
         return int(state.get("momentum_buffer") is not None)
 
-    def _check_group(self, group: Dict[str, Any]) -> None:
-        for name in ("amsgrad", "differentiable", "capturable"):
-            if group.get(name):
-                raise ValueError(f"{name}=True: want False, which is all that fused steps have")
+
+def _plain_observed_step(optimizer: FusedOptimizer, *arguments: Any) -> Any:
+    return optimizer._step(*arguments)
+
+
+#: With hooks and in a profile, as torch's optimizers.
+_observed_step: Callable[..., Any] = getattr(
+    torch.optim.Optimizer, "profile_hook_step", lambda step: step)(_plain_observed_step)
+
+
+def _scale_of(value: Any) -> float:
+    if not isinstance(value, str):
+        scale = number("loss_scale", value)
+        if 0 < scale < math.inf:
+            return scale
+    raise ValueError(f"loss_scale={value!r}: want a positive number, 'dynamic' or None")
+
+
+def _form_of(parameter: torch.Tensor) -> Any:
+    """What ranks must have in common."""
+    form: List[Any] = [str(parameter.dtype), list(parameter.shape), is_trained(parameter),
+                       is_plain(parameter)]
+    if is_trained(parameter) and is_plain(parameter):
+        form.append([stride for n, stride in zip(parameter.shape, dense_strides(parameter))
+                     if n > 1])
+    return form
 
 
 class _Presence:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 import torch
 
 from coconet.torch._optimizer import FusedOptimizer
+from coconet.torch._options import OPTIONS, Group
 
 _OURS = ("group", "session", "max_grad_norm", "loss_scale")
 
@@ -16,13 +18,22 @@ def _defaults_of(optimizer: Any, arguments: Dict[str, Any]) -> Dict[str, Any]:
     """The defaults of torch's optimizer for these arguments, which it checks."""
     arguments = {name: value for name, value in arguments.items()
                  if name not in ("fused", "foreach")}
-    return dict(optimizer([torch.nn.Parameter(torch.zeros(1))], **arguments).defaults)
+    parameter = torch.nn.Parameter(torch.zeros(1, dtype=torch.float32, device="cpu"))
+    return dict(optimizer([parameter], **arguments).defaults)
+
+
+def _unknown(optimizer: Any, defaults: Dict[str, Any]) -> Dict[str, Any]:
+    """Options of torch's optimizer that have no row, with torch's values."""
+    parameters = inspect.signature(optimizer).parameters
+    return {name: parameters[name].default if name in parameters else value
+            for name, value in defaults.items() if name not in OPTIONS}
 
 
 class _FusedLikeTorch(FusedOptimizer):
     """Takes the arguments of the torch optimizer `_torch`, by position or name, and ours."""
 
     _torch: Any = None
+    _newer: Dict[str, Any] = {}  # options that older versions of torch lack, with their defaults
 
     def __init__(self, params: Any, *arguments: Any, **named: Any) -> None:
         ours = {name: named.pop(name) for name in _OURS if name in named}
@@ -35,41 +46,59 @@ class _FusedLikeTorch(FusedOptimizer):
         named.update(zip(names, arguments))
         if self._kind == "sgd":
             named.setdefault("lr", 1e-3)
+        newer = {name: named.pop(name) for name in self._newer if name in named and
+                 name not in inspect.signature(self._torch).parameters}
         defaults = _defaults_of(self._torch, named)
-        self._check_group(defaults)
-        super().__init__(params, defaults, **ours)
+        for name, value in self._newer.items():
+            defaults.setdefault(name, newer.get(name, value))
+        super().__init__(params, defaults, fixed=_unknown(self._torch, defaults), **ours)
 
 
 class FusedSGD(_FusedLikeTorch):
     """torch.optim.SGD over all ranks; see `coconet.torch`."""
 
     _kind = "sgd"
+    _state_names = ("momentum_buffer",)
     _torch = torch.optim.SGD
 
-    def _group_scalars(self, group: Dict[str, Any]) -> Dict[str, float]:
+    def _counts(self, group: Group) -> bool:
+        return bool(group["momentum"])
+
+    def _group_scalars(self, group: Group) -> Dict[str, float]:
         momentum = group["momentum"]
-        return {"lr": float(group["lr"]), "decay": group["weight_decay"], "momentum": momentum,
+        # Without momentum the buffer, if there is one, stays what it is.
+        return {"lr": group["lr"], "decay": group["weight_decay"], "momentum": momentum or 1.0,
                 # The direction: the gradient without momentum, both with Nesterov's.
                 "direct": float(not momentum or group["nesterov"]),
                 "through": (momentum if group["nesterov"] else 1.0) if momentum else 0.0}
 
-    def _step_scalars(self, group: Dict[str, Any], step: int) -> Dict[str, float]:
+    def _step_scalars(self, group: Group, step: int) -> Dict[str, float]:
+        if not group["momentum"]:
+            return {"fresh": 0.0}
         return {"fresh": 1.0 if step == 1 else 1 - group["dampening"]}
 
 
 class _FusedAdaptive(_FusedLikeTorch):
     """Optimizers with two moments."""
 
-    def _group_scalars(self, group: Dict[str, Any]) -> Dict[str, float]:
-        beta1, beta2 = map(float, group["betas"])
-        lr, decay = float(group["lr"]), group["weight_decay"]
-        return {"keep1": beta1, "take1": 1 - beta1, "keep2": beta2, "take2": 1 - beta2,
-                "eps": group["eps"], "decay": decay, "lr": lr, "keep": 1 - lr * decay}
+    _state_names = ("exp_avg", "exp_avg_sq", "step")
+    _newer = {"decoupled_weight_decay": False}
 
-    def _step_scalars(self, group: Dict[str, Any], step: int) -> Dict[str, float]:
-        beta1, beta2 = map(float, group["betas"])
+    def _program_kind(self, groups: Sequence[Group]) -> str:
+        kinds = {"adamw" if group["decoupled_weight_decay"] else "adam" for group in groups}
+        return kinds.pop() if len(kinds) == 1 else "adam_both"
+
+    def _group_scalars(self, group: Group) -> Dict[str, float]:
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        is_decoupled = group["decoupled_weight_decay"]
+        return {"keep1": beta1, "take1": 1 - beta1, "keep2": beta2, "take2": 1 - beta2,
+                "eps": group["eps"], "decay": 0.0 if is_decoupled else decay, "lr": lr,
+                "keep": 1 - lr * decay if is_decoupled else 1.0}
+
+    def _step_scalars(self, group: Group, step: int) -> Dict[str, float]:
+        beta1, beta2 = group["betas"]
         correction = 1 - beta1**step
-        return {"rate": float(group["lr"]) / correction, "grow": 1 / correction,
+        return {"rate": group["lr"] / correction, "grow": 1 / correction,
                 "root": 1 / math.sqrt(1 - beta2**step)}
 
 
@@ -85,6 +114,10 @@ class FusedAdamW(_FusedAdaptive):
 
     _kind = "adamw"
     _torch = torch.optim.AdamW
+    _newer = {"decoupled_weight_decay": True}
+
+    def _fixed_by_class(self) -> Dict[str, Any]:
+        return {"decoupled_weight_decay": True}
 
 
 class FusedLAMB(_FusedAdaptive):
@@ -104,4 +137,12 @@ class FusedLAMB(_FusedAdaptive):
         defaults = _defaults_of(torch.optim.AdamW, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
             "maximize": maximize})
-        FusedOptimizer.__init__(self, params, defaults, **ours)
+        defaults["decoupled_weight_decay"] = True
+        FusedOptimizer.__init__(self, params, defaults, **ours, fixed={
+            **_unknown(torch.optim.AdamW, defaults), "decoupled_weight_decay": True})
+
+    def _program_kind(self, groups: Sequence[Group]) -> str:
+        return self._kind
+
+    def _group_scalars(self, group: Group) -> Dict[str, float]:
+        return {**super()._group_scalars(group), "decay": group["weight_decay"]}

@@ -16,7 +16,7 @@ from coconet.program import Value
 class Form(NamedTuple):
     """What the text of a program depends on."""
 
-    kind: str  # "adam", "adamw", "lamb" or "sgd"
+    kind: str  # "adam", "adamw", "adam_both" (some tensors as either), "lamb" or "sgd"
     dtypes: Tuple[str, ...]  # of each tensor
     is_shared: bool  # all tensors have one set of hyperparameters
     has_momentum: bool = True  # of sgd
@@ -111,12 +111,12 @@ class _Tensor:
         return value
 
     def step(self, mean: Value, ok: Optional[Value]) -> None:
-        steps = {"adam": self._adam, "adamw": self._adam, "lamb": self._adam, "sgd": self._sgd}
-        self.set(self.weights, steps[self.form.kind](mean, self.old(self.weights), ok), ok)
+        step = self._sgd if self.form.kind == "sgd" else self._adam
+        self.set(self.weights, step(mean, self.old(self.weights), ok), ok)
 
     def _adam(self, mean: Value, p: Value, ok: Optional[Value]) -> Value:
         kind = self.form.kind
-        if kind == "adam":
+        if kind in ("adam", "adam_both"):
             mean = mean + self.scalar("decay") * p
         m, v = self.states["exp_avg"], self.states["exp_avg_sq"]
         m1 = self.set(m, self.scalar("keep1") * self.old(m) + self.scalar("take1") * mean, ok)
@@ -125,7 +125,7 @@ class _Tensor:
         root = coconet.sqrt(v1) * self.by_step["root"] + self.scalar("eps")
         if kind == "adam":
             return p - self.by_step["rate"] * m1 / root
-        if kind == "adamw":
+        if kind in ("adamw", "adam_both"):
             return p * self.scalar("keep") - self.by_step["rate"] * m1 / root
         u = self.by_step["grow"] * m1 / root + self.scalar("decay") * p
         size, by = coconet.norm(p), coconet.norm(u)
@@ -164,18 +164,18 @@ def program_of(form: Form) -> coconet.Program:
         ok = bad < 0.5
     if form.is_clipped:
         norm = coconet.sqrt(_over_all(form, [
-            _as_f32(coconet.sum(x * x), tensor) for x, tensor in zip(means, tensors)], "sum"))
+            coconet.sum(x * x) for x in map(_as_f64, means, tensors)], "sum"))
         program.output("norm", norm)
-        clip = coconet.min(program.scalar("max_norm") / (norm + 1e-6), 1)
+        clip = coconet.min(program.scalar("max_norm", "f64") / (norm + 1e-6), 1)
     for x, tensor in zip(means, tensors):
         if clip is not None:
-            x = x * (clip if tensor.math == "f32" else coconet.cast("f64", clip))
+            x = x * (clip if tensor.math == "f64" else coconet.cast("f32", clip))
         tensor.step(x, ok)
     return program
 
 
-def _as_f32(x: Value, tensor: _Tensor) -> Value:
-    return x if tensor.math == "f32" else coconet.cast("f32", x)
+def _as_f64(x: Value, tensor: _Tensor) -> Value:
+    return x if tensor.math == "f64" else coconet.cast("f64", x)
 
 
 def _over_all(form: Form, values: List[Value], kind: str) -> Value:
