@@ -443,6 +443,114 @@ def mistakes(folder, rank, size):
     fails("after the model is converted", optimizer.step)
 
 
+def fork(folder, rank, size):
+    """A child has the weights and gradients of its fork; parent and child see nothing of each
+    other, and the session is the parent's."""
+    weight = torch.nn.Parameter(torch.ones(1000))
+    optimizer = fused.FusedSGD([weight], lr=1.0, session=session(folder + "/cache.db"))
+    for step in range(3):
+        weight.grad = torch.ones(1000)
+        ends = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(ends[1])
+            os.read(ends[0], 1)  # until the parent has made a step
+            ok = bool((weight == 1 - step).all() and (weight.grad == 1).all())
+            (weight * 5).sum().backward()
+            with torch.no_grad():
+                weight.zero_()
+            try:
+                optimizer.step()
+            except coconet.FailedPrecondition as failure:
+                ok = ok and "before fork()" in str(failure)
+            else:
+                ok = False
+            os._exit(0 if ok else 1)
+        os.close(ends[0])
+        optimizer.step()
+        os.close(ends[1])
+        assert os.waitpid(child, 0)[1] == 0
+        assert (weight == -step).all() and (weight.grad == 1).all(), (step, weight[0])
+
+
+def beside(folder, rank, size):
+    """A model that DistributedDataParallel wraps: gradients are averaged twice, which changes
+    nothing, and a warning says so once; so it says of clipping by a rank's own norm."""
+    words = "clip_grad_norm_ clips by another norm"
+    for view in (False, True):
+        model, expected = Gpt(dtype=torch.float64), Gpt(dtype=torch.float64)
+        replicas = [torch.nn.parallel.DistributedDataParallel(each, gradient_as_bucket_view=view)
+                    for each in (model, expected)]
+        mine = session(folder + "/cache.db")
+        optimizers = [fused.FusedAdamW(model.parameters(), lr=1e-2, session=mine),
+                      torch.optim.AdamW(expected.parameters(), lr=1e-2)]
+        for step in range(4):
+            for replica, optimizer in zip(replicas, optimizers):
+                optimizer.zero_grad()
+                replica(*batch(step, rank)).backward()
+                optimizer.step()
+        assert difference(model, expected) < 1e-11, view
+        mine.close()
+    if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+        return
+    model, mine = Gpt(), session(folder + "/cache.db")
+    optimizer = fused.FusedSGD(model.parameters(), lr=0.1, session=mine)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for step in range(6):
+            optimizer.zero_grad()
+            model(*batch(step, rank)).backward()
+            if step >= 3:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+            count = sum(words in str(each.message) for each in warned)
+            assert count == (step >= 3), (step, count)
+
+
+def objects(folder, rank, size):
+    """Frozen parameters get rank 0's values whatever their dtype; copies and states on all
+    ranks; memory formats that differ are an error."""
+    mine = session(folder + "/cache.db")
+    frozen = [torch.full((3,), 1 + rank, dtype=dtype) for dtype in (
+        torch.int8, torch.uint8, torch.bool, torch.complex64, torch.float64)]
+    frozen += [torch.full((1,), 1.0 + rank).expand(4), torch.ones(2, device="meta"),
+               torch.ones(3, 2, dtype=torch.int64).t() + rank]
+    for group in (dist.group.WORLD, None):
+        given = [torch.nn.Parameter(each.clone() if each.stride() != (0,) else each,
+                                    requires_grad=False) for each in frozen]
+        fused.FusedSGD([*given, torch.nn.Parameter(torch.ones(2))], lr=0.1, group=group,
+                       session=mine)
+        for each in given:
+            assert each.is_meta or bool((each == 1).all()), (group, each)
+    model = Gpt(dtype=torch.float64)
+    optimizer = fused.FusedAdam(model.parameters(), lr=1e-2, session=mine, group=dist.group.WORLD)
+
+    def train(net, update, step):
+        update.zero_grad()
+        net(*batch(step, rank)).backward()
+        update.step()
+
+    train(model, optimizer, 0)
+    copied, update = copy.deepcopy((model, optimizer))
+    train(model, optimizer, 1)
+    train(copied, update, 1)
+    assert difference(model, copied) == 0
+    states = [each.state[next(net.parameters())] for each, net in (
+        (optimizer, model), (update, copied))]
+    assert states[0]["step"] == states[1]["step"] == 2
+    assert torch.equal(states[0]["exp_avg"], states[1]["exp_avg"])
+    weight = torch.ones(2, 3, 4, 4)
+    if rank == 1:
+        weight = weight.to(memory_format=torch.channels_last)
+    try:
+        fused.FusedSGD([torch.nn.Parameter(weight)], lr=0.1, session=mine, group=dist.group.WORLD)
+    except ValueError as failure:
+        assert "strides" in str(failure), failure
+    else:
+        raise AssertionError("ranks have different orders in memory")
+    mine.close()
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     own_rank, ranks, case, shared = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]

@@ -70,6 +70,15 @@ class TorchTest(unittest.TestCase):
     def test_mistakes(self):
         self.run_case("mistakes")
 
+    def test_fork(self):
+        self.run_case("fork")
+
+    def test_beside(self):
+        self.run_case("beside")
+
+    def test_objects(self):
+        self.run_case("objects")
+
     def test_checkpoints(self):
         self.run_case("checkpoints")
         self.resumes_alone()

@@ -148,11 +148,15 @@ def check_form(slot: Slot) -> None:
 
 
 def _hook(slot: Slot) -> Optional[Any]:
-    """Attaches each gradient as soon as autograd has made it, so that no two copies live long."""
+    """Attaches each gradient as soon as autograd has made it, so that no two copies live long; as
+    long as the optimizer lives."""
+    place = weakref.ref(slot)
 
     def attach_now(parameter: torch.Tensor) -> None:
-        attach(slot)
-        slot.version = slot.gradient._version
+        slot = place()
+        if slot is not None:
+            attach(slot)
+            slot.version = slot.gradient._version
 
     register = getattr(slot.parameter, "register_post_accumulate_grad_hook", None)
     return None if register is None else register(attach_now)

@@ -46,6 +46,9 @@ class _FusedLikeTorch(FusedOptimizer):
         named.update(zip(names, arguments))
         if self._kind == "sgd":
             named.setdefault("lr", 1e-3)
+        for name, value in named.items():
+            if name in OPTIONS:
+                OPTIONS[name](f"{type(self).__name__}: {name}", value)
         newer = {name: named.pop(name) for name in self._newer if name in named and
                  name not in inspect.signature(self._torch).parameters}
         defaults = _defaults_of(self._torch, named)

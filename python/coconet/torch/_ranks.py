@@ -39,30 +39,39 @@ def check_equal(group: Any, session: coconet.Session, what: str, value: Any) -> 
     dist.all_gather_object(everyone, digest, group=group)
     for rank, other in enumerate(everyone):
         if other != everyone[0]:
-            raise ValueError(f"{what} of rank {rank} differ from rank 0's: want equal dtypes and "
-                             "shapes, in one order")
+            raise ValueError(f"{what} of rank {rank} differ from rank 0's: want equal "
+                             "dtypes, shapes and strides, in one order")
 
 
 def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> None:
-    """Rank 0's values, in place."""
-    if is_torch_group(group):
-        root = 0 if group is dist.group.WORLD else _global_rank(group)
-        values = tensor.detach().contiguous()
-        if values.numel():  # as bytes, since gloo does not know every dtype
-            dist.broadcast(values.view(-1).view(torch.uint8), root, group=group)
-        if values.data_ptr() != tensor.data_ptr():
-            tensor.copy_(values)
-        return
-    program = coconet.Program("broadcast")
-    x = program.input("x", tensor.dtype, ["N"], "local")
-    program.output("y", coconet.broadcast(x, 0))
-    tuned = session.compile(program, N=max(1, tensor.numel()))
+    """Rank 0's values, in place; as bytes, since neither gloo nor programs know every dtype."""
+    tensor = _distinct(tensor.detach())
     if not tensor.numel():
         return
-    result = torch.empty_like(tensor).reshape(-1)
-    with tuned.bind(x=tensor.detach().contiguous().reshape(-1), y=result) as bound:
-        bound.run()
-    tensor.copy_(result.view(tensor.shape))
+    values = tensor.resolve_conj().resolve_neg().contiguous()
+    bytes_of_it = values.view(-1).view(torch.uint8)
+    if is_torch_group(group):
+        root = 0 if group is dist.group.WORLD else _global_rank(group)
+        dist.broadcast(bytes_of_it, root, group=group)
+    else:
+        program = coconet.Program("broadcast")
+        x = program.input("x", "u8", ["N"], "local")
+        program.output("y", coconet.broadcast(x, 0))
+        tuned = session.compile(program, N=bytes_of_it.numel())
+        result = torch.empty_like(bytes_of_it)
+        with tuned.bind(x=bytes_of_it, y=result) as bound:
+            bound.run()
+        values = result.view(values.dtype).view(values.shape)
+    if values.data_ptr() != tensor.data_ptr() or tensor.is_neg():
+        tensor.copy_(values)
+
+
+def _distinct(tensor: torch.Tensor) -> torch.Tensor:
+    """One of each that share memory along expanded dimensions."""
+    for d in reversed(range(tensor.dim())):
+        if not tensor.stride(d) and tensor.shape[d] > 1:
+            tensor = tensor.select(d, 0)
+    return tensor
 
 
 def _global_rank(group: Any) -> int:
