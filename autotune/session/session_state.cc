@@ -17,6 +17,7 @@ absl::StatusOr<DeviceBuffer> SessionState::Allocate(DType dtype, const Part& par
   buffer.part_ = part;
   buffer.serial_ = ++allocations;
   handed_out[memory[0]->own()] = {memory[0], buffer};
+  if (memory[0]->space() == nullptr) CopyInChildren(memory[0]->own());
   buffer.memory_ = memory[0];
   buffer.session_ = shared_from_this();
   return buffer;

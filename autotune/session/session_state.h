@@ -21,6 +21,7 @@
 #include "coconet/schedule/schedule.h"
 #include "jit/lower/lower.h"
 #include "runtime/membership.h"
+#include "runtime/node/forks.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -86,6 +87,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   }
   /// Poisons the session with an error of a plan's step; a refusal changes nothing.
   absl::Status Watched(const absl::Status& status) {
+    DropForkCopies();
     const bool refused = absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status);
     return status.ok() || refused ? status : Poison(status);
   }

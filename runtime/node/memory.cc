@@ -9,6 +9,7 @@
 
 #include "coconet/base/status.h"
 #include "runtime/node/budget.h"
+#include "runtime/node/forks.h"
 
 namespace coconet {
 namespace {
@@ -77,10 +78,14 @@ absl::StatusOr<std::shared_ptr<Region>> Region::Map(int64_t bytes, int fd) {
                                   : mmap(nullptr, rounded, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (base == MAP_FAILED) return Exhausted("mmap", rounded, errno);
   if (bytes >= kHugePage) madvise(base, rounded, MADV_HUGEPAGE);
+  if (fd >= 0) AddShared(base, rounded);
   return std::shared_ptr<Region>(new Region(base, rounded));
 }
 
-Region::~Region() { munmap(base_, bytes_); }
+Region::~Region() {
+  RemoveShared(base_);
+  munmap(base_, bytes_);
+}
 
 absl::Status Region::Populate(int64_t begin, int64_t bytes) {
   char* part = static_cast<char*>(base_) + begin;

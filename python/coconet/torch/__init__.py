@@ -17,12 +17,13 @@ max_grad_norm  clips by the norm of all averaged gradients, as torch.nn.utils.cl
                `optimizer.grad_norm` is the norm of the last step
 loss_scale     a number or "dynamic": `(loss * optimizer.loss_scale).backward()`. A step changes
                nothing where any gradient on any rank is inf or nan; a dynamic scale is halved then,
-               and doubled after 2000 good steps
+               down to 2**-16 (FloatingPointError), and doubled after 2000 good steps
 
 Making an optimizer is collective: weights become views of memory that peers reach, with rank 0's
-values. So are `step`, `add_param_group`, `state_dict` and `load_state_dict`, whose layout is that
-of torch's own optimizers. Convert or move a model before. `param.grad` holds this rank's gradient,
-before and after a step; gradients of several backward passes accumulate.
+values. So are `step`, `add_param_group`, `state`, `state_dict`, `load_state_dict`, whose layout is
+that of torch's own optimizers, and `copy.deepcopy`. Convert or move a model before. `param.grad`
+holds this rank's gradient, before and after a step; gradients of several backward passes
+accumulate, and are averaged in `step`: clip by `max_grad_norm`, not by `clip_grad_norm_`.
 Parameters lie on the CPU; gradients are dense. Buffers of a module (running means) are not the
 optimizer's: `coconet.torch.sync_buffers(module)` keeps them equal on all ranks.
 """
