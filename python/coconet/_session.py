@@ -41,7 +41,8 @@ def _number(what: str, word: str, numbers: Dict[str, int]) -> int:
     return numbers[word]
 
 
-def _warn(line: str) -> None:
+def warn_caller(line: str) -> None:
+    """A warning whose place is the caller's, outside of this package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         level, frame = level + 1, frame.f_back
@@ -96,7 +97,7 @@ class Session:
         self._ended: List[Ended] = []  # bindings that were dropped without close()
         self._interrupt: Optional[BaseException] = None
         self._progress = progress
-        self._warn = _warn if warn is None else warn
+        self._warn = warn_caller if warn is None else warn
         self._callbacks = (LINE(self._lines("_progress")), LINE(self._lines("_warn")),
                            INTERRUPTED(self._interrupts()))
         options = Options(

@@ -7,13 +7,13 @@ import copy
 import inspect
 import math
 import types
-import warnings
 from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple, Union
 
 import torch
 from torch.optim import optimizer as torch_optimizer
 
 import coconet
+from coconet._session import warn_caller
 from coconet.torch._buffers import (Buffer, attach, buffers_of, check_form, check_parameters,
                                     dense_strides, is_plain, is_trained, names_of,
                                     shared_with_others, take_weights)
@@ -204,10 +204,10 @@ class FusedOptimizer(torch.optim.Optimizer):
         names = names_of(self.param_groups)
         others = [names[id(p)] for p in shared_with_others(trained)]
         if others:
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__}: other tensors lie in the memory of {', '.join(others[:3])}"
                 f"{' and others' if len(others) > 3 else ''}; they keep the values of now, since "
-                "the optimizer moves its parameters", RuntimeWarning, stacklevel=2)
+                "the optimizer moves its parameters")
         self._buffers, self._frozen = buffers_of(self._session, self.param_groups,
                                                  self._kind == "lamb")
         self._slots = [slot for buffer in self._buffers for slot in buffer.slots]
@@ -334,7 +334,7 @@ class FusedOptimizer(torch.optim.Optimizer):
     def _take_changes(self) -> None:
         try:
             is_same = self.param_groups == self._read
-        except (RuntimeError, ValueError):  # from a tensor or array with several elements
+        except (RuntimeError, TypeError, ValueError):  # from a tensor or array with several elements
             is_same = False
         if not is_same:
             self._read_groups()
@@ -364,12 +364,11 @@ class FusedOptimizer(torch.optim.Optimizer):
 
     def _warn_of_changes(self) -> None:
         self._is_watching = False
-        warnings.warn(
+        warn_caller(
             f"{type(self).__name__}: gradients were changed between backward() and step(), when "
             "they are this rank's and not averaged yet. Scaling and masking them does no harm; "
             "clip_grad_norm_ clips by another norm on each rank: use max_grad_norm instead. Nor "
-            "is DistributedDataParallel needed around the model, which averages them too.",
-            RuntimeWarning, stacklevel=4)
+            "is DistributedDataParallel needed around the model, which averages them too.")
 
     def _run(self, missing: List[int]) -> None:
         if self._is_shown:
