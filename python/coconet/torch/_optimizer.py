@@ -117,6 +117,7 @@ class FusedOptimizer(torch.optim.Optimizer):
         self._buffers: List[Buffer] = []
         self._slots: List[Any] = []
         self._weights: List[torch.Tensor] = []
+        self._places: List[Any] = []  # parameter, gradient and address of each slot
         self._frozen: List[torch.Tensor] = []
         self._presence: Optional[_Presence] = None
         self._is_built = False
@@ -160,16 +161,17 @@ class FusedOptimizer(torch.optim.Optimizer):
 
     # Groups.
 
-    def _read_group(self, number_of_group: int, group: Group) -> Group:
+    def _read_group(self, position: int, group: Group, last: Optional[Group] = None) -> Group:
         return read_group(group, self.defaults, self._fixed,
-                          f"{type(self).__name__}: group {number_of_group}")
+                          f"{type(self).__name__}: group {position}", last or {})
 
     def _read_groups(self) -> None:
         """Takes the options and parameters that the groups have now."""
-        read = [self._read_group(i, group) for i, group in enumerate(self.param_groups)]
-        is_other = [group["params"] for group in read] != \
-            [group["params"].objects for group in self._read]
-        if is_other or not self._is_built:
+        read = [self._read_group(i, group, self._read[i] if i < len(self._read) else None)
+                for i, group in enumerate(self.param_groups)]
+        is_same = len(read) == len(self._read) and all(
+            now["params"] is before["params"] for now, before in zip(read, self._read))
+        if not is_same or not self._is_built:
             self._build()
         self._read, self._is_set = read, False
         self._counted = [i for i, group in enumerate(read) if self._counts(group)]
@@ -212,6 +214,7 @@ class FusedOptimizer(torch.optim.Optimizer):
                                                  self._kind == "lamb")
         self._slots = [slot for buffer in self._buffers for slot in buffer.slots]
         self._weights = [slot.parameter for slot in self._slots]
+        self._places = [(slot.parameter, slot.gradient, slot.address) for slot in self._slots]
         if self._ranks > 1:
             for tensor in [buffer.flat_weights for buffer in self._buffers] + \
                     [p.data for p in self._frozen if is_plain(p)]:
@@ -260,7 +263,8 @@ class FusedOptimizer(torch.optim.Optimizer):
         return Form(
             kind=self._program_kind(groups), dtypes=tuple(buffer.dtype for buffer in self._buffers),
             is_shared=len({buffer.group for buffer in self._buffers}) == 1,
-            has_momentum=any(momenta) or any(self._steps[slot.parameter] for slot in self._slots),
+            has_momentum=any(momenta) or self._kind == "sgd" and any(
+                self._steps[slot.parameter] for slot in self._slots),
             is_plain=all(momenta) and not any(group.get("nesterov") for group in groups),
             is_clipped=self.max_grad_norm is not None, is_checked=self._is_checked,
             is_masked=is_masked)
@@ -346,16 +350,16 @@ class FusedOptimizer(torch.optim.Optimizer):
     def _collect(self) -> List[int]:
         """Brings all gradients into the buffers; the numbers of parameters that have none."""
         missing = []
-        for number_of_slot, slot in enumerate(self._slots):
-            if slot.parameter.data_ptr() != slot.address:
-                take_weights(slot)
-            gradient = slot.parameter.grad
-            if gradient is not slot.gradient:
-                if gradient is None:
+        for number_of_slot, (parameter, gradient, address) in enumerate(self._places):
+            if parameter.data_ptr() != address:
+                take_weights(self._slots[number_of_slot])
+            its_gradient = parameter.grad
+            if its_gradient is not gradient:
+                if its_gradient is None:
                     missing.append(number_of_slot)
-                    slot.gradient.zero_()
+                    gradient.zero_()
                 else:
-                    attach(slot)
+                    attach(self._slots[number_of_slot])
         if self._is_watching and self._slots:
             slot = self._slots[0]
             if slot.version is not None and slot.gradient._version != slot.version:

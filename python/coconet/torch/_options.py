@@ -28,11 +28,12 @@ def number(name: str, value: Any) -> float:
 def _betas(name: str, value: Any) -> Any:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{name}={value!r}: want two numbers")
-    both = [number(f"{name}[{i}]", beta) for i, beta in enumerate(value)]
+    both = type(value)(number(f"{name}[{i}]", beta) for i, beta in enumerate(value))
     for i, beta in enumerate(both):
         if not 0 <= beta < 1:
             raise ValueError(f"{name}[{i}]={beta}: want at least 0, and less than 1")
-    return type(value)(both)
+    # The same object, if it can be: that it has not changed is seen at once.
+    return value if all(new is old for new, old in zip(both, value)) else both
 
 
 def _switch(name: str, value: Any) -> Any:
@@ -65,26 +66,39 @@ class _Same:
 
     def __init__(self, objects: List[Any]):
         self.objects = list(objects)
-        self._ids = list(map(id, objects))
+        # Lists compare identity first. Other tensors cannot be compared, but those of one element.
+        self._ids = list(map(id, objects)) if any(x.numel() == 1 for x in objects) else None
 
     def __eq__(self, other: Any) -> bool:
-        return list(map(id, other)) == self._ids
+        if self._ids is not None:
+            return list(map(id, other)) == self._ids
+        return bool(other == self.objects)
 
 
-def read_group(group: Group, defaults: Mapping[str, Any], fixed: Mapping[str, Any],
-               where: str) -> Group:
+def read_group(group: Group, defaults: Mapping[str, Any], fixed: Mapping[str, Any], where: str,
+               last: Mapping[str, Any]) -> Group:
     """The group with its options as numbers, checked; equal to the group as long as nothing in it
-    has changed. `fixed` has options that are known by their defaults only."""
+    has changed. `fixed` has options with one value each; `last` is what was read before, of which
+    the same values are taken over."""
     read = dict(group)
     for name, value in group.items():
+        if last.get(name, last) is value:
+            continue
         if name == "params":
-            read[name] = _Same(value)
+            read[name] = last[name] if _is_equal(value, last.get(name)) else _Same(value)
         elif name in defaults or name in OPTIONS:
             try:
                 read[name] = _read(name, value, defaults, fixed)
             except (TypeError, ValueError) as failure:
                 raise type(failure)(f"{where}: {failure}") from None
     return read
+
+
+def _is_equal(parameters: List[Any], last: Any) -> bool:
+    try:
+        return bool(parameters == last)
+    except RuntimeError:  # other tensors
+        return False
 
 
 def _read(name: str, value: Any, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
