@@ -136,10 +136,9 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
       }
       const Number value = have.At(rank, indices[i]);
       if (Distance(value, want.value[i]) <= want.error[i]) continue;
-      return absl::InternalError(
-          absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ", rank,
-                       ": want ", ShortText(want.value[i]), " +- ", want.error[i], ", have ",
-                       ShortText(value)));
+      return absl::InternalError(absl::StrCat(
+          "\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ", rank, ": want ",
+          ShortText(want.value[i]), " +- ", want.error[i], ", have ", ShortText(value)));
     }
   }
   return absl::OkStatus();

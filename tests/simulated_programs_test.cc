@@ -101,9 +101,10 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
         ++tally.elements;
         tally.undetermined += std::isinf(want.error[i]) && !HasSpecialValues(setting.seed, 0);
         if (Within(value, want.value[i].real(), want.error[i])) continue;
-        return absl::InternalError(absl::StrCat(
-            result, "[", i, "] on rank ", rank, ": want ", ShortText(want.value[i]), " +- ", want.error[i],
-            ", have ", value, "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace())));
+        return absl::InternalError(absl::StrCat(result, "[", i, "] on rank ", rank, ": want ",
+                                                ShortText(want.value[i]), " +- ", want.error[i],
+                                                ", have ", value, "\nschedule: ", Describe(s),
+                                                "\ntrace: ", TraceText(s.trace())));
       }
     }
   }

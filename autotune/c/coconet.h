@@ -227,8 +227,8 @@ COCONET_API void coconet_binding_free(coconet_binding* binding);
 /* The number of a scalar, for coconet_set. */
 COCONET_API int coconet_scalar(const coconet_binding* binding, const char* name, int* number);
 /* Set a scalar of the next step, whatever its type: floats are rounded to it; what it does not hold
- * (1.5 or 2^31 of an i32, 1e300 of an f32) is COCONET_INVALID_ARGUMENT, and the scalar stays what it
- * was. Doubles hold integers up to 2^53; _i64 and _u64 take all of 64 bits, as seeds have. */
+ * (1.5 or 2^31 of an i32, 1e300 of an f32) is COCONET_INVALID_ARGUMENT, and the scalar stays what
+ * it was. Doubles hold integers up to 2^53; _i64 and _u64 take all of 64 bits, as seeds have. */
 COCONET_API int coconet_set(coconet_binding* binding, int number, double value);
 COCONET_API int coconet_set_i64(coconet_binding* binding, int number, int64_t value);
 COCONET_API int coconet_set_u64(coconet_binding* binding, int number, uint64_t value);

@@ -39,8 +39,8 @@ TEST(SmallDataSets, ReachBothBranchesOfAProgram) {
                          "y", BufferRole::kOutput, {DType::kF32, {}, Layout::Replicated()}, 0};
                      for (Reference& reference : sets.references) {
                        for (const int branch : {0, 1}) {
-                         const auto value =
-                             static_cast<float>(reference.data().At(branch == 0 ? "a" : "b", 0, 0).real());
+                         const auto value = static_cast<float>(
+                             reference.data().At(branch == 0 ? "a" : "b", 0, 0).real());
                          taken[branch] += reference.Check(y, &value).ok();
                        }
                      }

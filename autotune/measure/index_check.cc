@@ -100,7 +100,9 @@ absl::StatusOr<std::vector<std::string>> IndexCheck::Find(int rank,
         elements.push_back(part.Global(at));
       ASSIGN_OR_RETURN(const Expected index, evaluator.Evaluate(result, rank, elements));
       for (size_t i = 0; i < elements.size() && none; ++i) {
-        if (index.error[i] > 0 || (index.value[i].integer() >= 0 && index.value[i].integer() < gather.rows)) continue;
+        if (index.error[i] > 0 ||
+            (index.value[i].integer() >= 0 && index.value[i].integer() < gather.rows))
+          continue;
         none = false;
         found.push_back(absl::StrCat(gather.text, ": ", gather.indices,
                                      PositionText(gather.type.shape, elements[i]), " is ",

@@ -205,8 +205,8 @@ absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window
   if (wrong == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s[%d]: want %s +- %.3g, have %s (%d of %d elements are wrong)", tensor.name,
-      ShareOf(tensor.type).Global(window.At(worst_at)), ShortText(want.value[worst_at]), want.error[worst_at],
-      ShortText(worst_have), wrong, want.value.size()));
+      ShareOf(tensor.type).Global(window.At(worst_at)), ShortText(want.value[worst_at]),
+      want.error[worst_at], ShortText(worst_have), wrong, want.value.size()));
 }
 
 absl::StatusOr<double> Reference::UsualBound(const PlacedTensor& tensor) {

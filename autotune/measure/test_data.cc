@@ -394,7 +394,8 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
     case DataKind::kSpecial:
       return each([&](double x, int64_t i) {
         const uint64_t draw = random(i);
-        return s.scalar || draw % 16 != 0 ? Number(x) : Special(s.dtype, s.is_signed, nans_, draw / 16);
+        return s.scalar || draw % 16 != 0 ? Number(x)
+                                          : Special(s.dtype, s.is_signed, nans_, draw / 16);
       });
     case DataKind::kLoneInfinity:
       if (has_lone)

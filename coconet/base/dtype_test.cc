@@ -187,8 +187,7 @@ TEST(DType, LimitsAreTheTypesOwn) {
     EXPECT_EQ(Stored(type, MinSubnormal(type)), MinSubnormal(type)) << Name(type);
     EXPECT_EQ(Stored(type, MinSubnormal(type) / 2), 0) << Name(type);
     EXPECT_EQ(Stored(type, 1 + UnitRoundoff(type)), 1) << Name(type);
-    EXPECT_EQ(Stored(type, 1 + 2 * UnitRoundoff(type)), 1 + 2 * UnitRoundoff(type))
-        << Name(type);
+    EXPECT_EQ(Stored(type, 1 + 2 * UnitRoundoff(type)), 1 + 2 * UnitRoundoff(type)) << Name(type);
   }
 }
 

@@ -20,7 +20,9 @@ class Number {
   constexpr Number(T real) : kind_(Kind::kReal), real_(real) {}  // NOLINT: as in `value = 0.5`
   template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
   constexpr Number(T integer)  // NOLINT: as in `value = 7`
-      : kind_(std::is_signed_v<T> || integer <= kMostSigned ? Kind::kSigned : Kind::kUnsigned),
+      : kind_(std::is_signed_v<T> || static_cast<uint64_t>(integer) <= kMostSigned
+                  ? Kind::kSigned
+                  : Kind::kUnsigned),
         integer_(static_cast<int64_t>(integer)) {}
   /// An integer within the range.
   static Number Of(absl::int128 integer) {
@@ -30,7 +32,8 @@ class Number {
   /// Whether Of takes it.
   static bool Holds(absl::int128 integer) {
     return absl::Int128High64(integer) == 0 ||
-           (absl::Int128High64(integer) == -1 && static_cast<int64_t>(absl::Int128Low64(integer)) < 0);
+           (absl::Int128High64(integer) == -1 &&
+            static_cast<int64_t>(absl::Int128Low64(integer)) < 0);
   }
 
   bool is_integer() const { return kind_ != Kind::kReal; }

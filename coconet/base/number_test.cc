@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kTop = uint64_t{1} << 63;
 
 TEST(Number, HoldsEveryIntegerOf64Bits) {
-  for (const int64_t integer : {INT64_MIN, int64_t{-1}, int64_t{0}, (int64_t{1} << 53) + 1, INT64_MAX}) {
+  for (const int64_t integer :
+       {INT64_MIN, int64_t{-1}, int64_t{0}, (int64_t{1} << 53) + 1, INT64_MAX}) {
     EXPECT_TRUE(Number(integer).is_integer());
     EXPECT_EQ(Number(integer).integer(), absl::int128(integer));
     EXPECT_EQ(Number(integer).word(), integer);

@@ -423,8 +423,7 @@ HloValue HloArrays::Literal(absl::Span<const Number> elements, HloShape shape) {
   const auto count = static_cast<int64_t>(elements.size());
   // Integers at equal distances, which wrap around, need no list.
   bool is_even = IsInteger(dtype) && count <= INT32_MAX;
-  const Number step =
-      is_even ? Wrapped(dtype, elements[1].integer() - first.integer()) : Number(0);
+  const Number step = is_even ? Wrapped(dtype, elements[1].integer() - first.integer()) : Number(0);
   for (size_t i = 0; is_even && i < elements.size(); ++i)
     is_even = elements[i] == Wrapped(dtype, first.integer() + step.integer() * absl::int128(i));
   if (is_even) {

@@ -96,10 +96,7 @@ absl::StatusOr<HloValue> DynamicUpdateSlice(const HloModule&, const HloInstructi
     const int64_t last = a.shape.dims[d] - update.shape.dims[d];
     if (last < 0) return WrongHlo(instruction, "want an update no larger than the operand");
     are_known = are_known && (last == 0 || indices[d].number.has_value());
-    begin.push_back(
-        last == 0 || !are_known
-            ? 0
-            : Clamped(*indices[d].number, last));
+    begin.push_back(last == 0 || !are_known ? 0 : Clamped(*indices[d].number, last));
   }
   if (are_known) return Replaced(a, update, begin, 0, arrays);
   // The update's element for each of the operand's, and whether it has one.

@@ -142,7 +142,8 @@ absl::StatusOr<HloValue> Convert(const HloModule&, const HloInstruction& instruc
                                  Operands operands, HloArrays& arrays) {
   if (operands.size() != 1) return WrongHlo(instruction, "want one operand");
   const HloType type = instruction.shape.type;
-  if (!DTypeOf(type).has_value()) return UnsupportedHlo(instruction, absl::StrCat("to ", Name(type)));
+  if (!DTypeOf(type).has_value())
+    return UnsupportedHlo(instruction, absl::StrCat("to ", Name(type)));
   return arrays.Convert(operands[0], type);
 }
 

@@ -419,8 +419,7 @@ class Importer {
         result = value;
         continue;
       }
-      const HloValue holds =
-          is_pred ? chosen : arrays_.Apply(Pw::kEq, chosen, i);
+      const HloValue holds = is_pred ? chosen : arrays_.Apply(Pw::kEq, chosen, i);
       ASSIGN_OR_RETURN(result, Selected(instruction, holds, value, result));
     }
     return result;

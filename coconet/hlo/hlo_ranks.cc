@@ -49,8 +49,7 @@ HloValue HloRanks::ByRank(const HloValue& of_ranks) {
 HloValue HloRanks::Place() {
   std::vector<Number> places(static_cast<size_t>(groups_.ranks));
   for (const auto& group : groups_.groups) {
-    for (size_t i = 0; i < group.size(); ++i)
-      places[static_cast<size_t>(group[i])] = i;
+    for (size_t i = 0; i < group.size(); ++i) places[static_cast<size_t>(group[i])] = i;
   }
   return ByRank(arrays_.Literal(places, HloShape::Of(HloType::kS32, {groups_.ranks})));
 }

@@ -48,7 +48,7 @@ bool IsNumbered(const RowNumbers& numbers, int64_t d) {
 
 /// Requires that the numbers fit the shapes. `sizes`: of windows, by dimension of the operand.
 NumberedRows Numbered(const RowNumbers& numbers, const HloShape& operand, const HloValue& indices,
-                    absl::Span<const int64_t> sizes, bool clamps, HloArrays& arrays) {
+                      absl::Span<const int64_t> sizes, bool clamps, HloArrays& arrays) {
   NumberedRows rows;
   for (int64_t d = 0; d < indices.rank(); ++d) {
     if (d != numbers.vector_dim) rows.batch.push_back(indices.shape.dims[static_cast<size_t>(d)]);

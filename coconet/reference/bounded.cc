@@ -340,8 +340,8 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
       const BoundedValue folded = fold.Finish(static_cast<int64_t>(ranks.size()));
       result.value[i] = folded.value;
       result.sole.push_back(folded.sole && absl::c_all_of(ranks, [&](const Bounded* rank) {
-        return !rank->sole.empty() && rank->sole[rank->size() == 1 ? 0 : i];
-      }));
+                              return !rank->sole.empty() && rank->sole[rank->size() == 1 ? 0 : i];
+                            }));
       error = folded.value.is_nan() && terms.numerics.nans == Nans::kNone ? kUndetermined
                                                                           : folded.error;
       continue;

@@ -20,8 +20,8 @@ struct Bounded {
   std::vector<Number> value;  // real of floats, else integers
   std::vector<double> error;  // as long as `value`
   bool exact = true;          // all errors are 0
-  /// Of the greatest or least of some elements: whether one of them is that whatever the errors are.
-  /// Empty of all else.
+  /// Of the greatest or least of some elements: whether one of them is that whatever the errors
+  /// are. Empty of all else.
   std::vector<bool> sole = {};
 
   /// One entry stands for any number of equal elements.
@@ -31,10 +31,10 @@ struct Bounded {
 /// A constant or a runtime scalar as an implementation holds it in `dtype`.
 Bounded BoundedScalar(const Number& value, DType dtype);
 
-/// fn over operands of one type; operands of one entry are spread over the others' elements. What is
-/// compared with itself is equal, unless it is NaN. `with_extreme`: a comparison with the greatest or
-/// least of a row that the first operand is an element of; it is certain where one element is that
-/// for sure.
+/// fn over operands of one type; operands of one entry are spread over the others' elements. What
+/// is compared with itself is equal, unless it is NaN. `with_extreme`: a comparison with the
+/// greatest or least of a row that the first operand is an element of; it is certain where one
+/// element is that for sure.
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args,
                          bool with_extreme = false);
 
@@ -87,9 +87,9 @@ class BoundedFold {
   FoldKind kind_;
   DType dtype_;
   int64_t added_ = 0;
-  double sum_ = 0, magnitude_ = 0, spread_ = 0;  // magnitude_: of finite elements
-  absl::int128 integer_ = 0;                     // of integers: their sum, or the extreme
-  bool is_exact_ = true;                         // all errors are 0
+  double sum_ = 0, magnitude_ = 0, spread_ = 0;    // magnitude_: of finite elements
+  absl::int128 integer_ = 0;                       // of integers: their sum, or the extreme
+  bool is_exact_ = true;                           // all errors are 0
   int quantum_ = std::numeric_limits<int>::max();  // LowestBit of all elements
   bool special_ =
       false;  // an element is NaN or, of a sum, infinite; spread_ is of those of extremes

@@ -124,8 +124,8 @@ BoundedValue BoundedFold::FinishReal(int64_t count, int parts) const {
     if (undetermined_) return {extreme_, kUndetermined};
     if (added_ == 0 || std::isinf(extreme_))
       return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
-    const double nearest = kind_ == FoldKind::kMax ? extreme_ - extreme_error_
-                                                   : extreme_ + extreme_error_;
+    const double nearest =
+        kind_ == FoldKind::kMax ? extreme_ - extreme_error_ : extreme_ + extreme_error_;
     return {extreme_,
             ErrorOf(extreme_, std::max(std::fabs(up_ - extreme_), std::fabs(extreme_ - down_)), 0,
                     RoundingOf(dtype_, 0)),

@@ -352,7 +352,8 @@ class SumOverRanks {
   /// Two by two in a random order, as rings and trees add up; `add` makes each sum.
   double InAnyOrder(const std::function<double(double)>& add, size_t left_out = 0) {
     std::vector<double> left;
-    for (size_t i = left_out; i < operands_.size(); ++i) left.push_back(operands_[i].value[0].real());
+    for (size_t i = left_out; i < operands_.size(); ++i)
+      left.push_back(operands_[i].value[0].real());
     const auto take = [&] {
       std::swap(left[random_() % left.size()], left.back());
       const double taken = left.back();
@@ -382,10 +383,12 @@ TEST(BoundedReduce, AdmitsWhatEachWayOfRoundingMakesInAnyOrder) {
         SumOverRanks sum(dtype, ranks, random);
         const Bounded each = sum.Bound(kEach), once = sum.Bound(kOnce);
         const double rounded = sum.InAnyOrder([&](double x) { return Held(dtype, x); });
-        ASSERT_LE(std::fabs(rounded - each.value[0].real()), each.error[0]) << Name(dtype) << " " << ranks;
+        ASSERT_LE(std::fabs(rounded - each.value[0].real()), each.error[0])
+            << Name(dtype) << " " << ranks;
         const double in_f32 =
             Held(dtype, sum.InAnyOrder([](double x) { return static_cast<float>(x); }));
-        ASSERT_LE(std::fabs(in_f32 - once.value[0].real()), once.error[0]) << Name(dtype) << " " << ranks;
+        ASSERT_LE(std::fabs(in_f32 - once.value[0].real()), once.error[0])
+            << Name(dtype) << " " << ranks;
       }
     }
   }

@@ -207,8 +207,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
               const bool by_owner = e_.TakesOwnValues(id, i);
               args.push_back(by_owner ? &own.emplace_back(OwnValues(id, part, i)) : &operand(i));
             }
-            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args,
-                                    IsOfOwnExtreme(id));
+            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args, IsOfOwnExtreme(id));
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
           [&](const BitCast&) { return BoundedBitCast(type(inputs[0]).dtype, dtype, operand(0)); },

@@ -371,7 +371,8 @@ TEST(Evaluation, BagsAreSumsOfTheRowsThatThereAre) {
         "input x : f32[7, 3] sliced(1)\noutput y = all_gather(embedding_bag(x, i, mean))\n"}) {
     const Expected found = AllOf(absl::StrCat("input i : i32[5, 4] replicated\n", sliced), 3, 2);
     for (int64_t at = 0; at < 15; ++at)
-      EXPECT_NEAR(found.value[at].real(), whole.value[at].real(), found.error[at] + whole.error[at]) << sliced;
+      EXPECT_NEAR(found.value[at].real(), whole.value[at].real(), found.error[at] + whole.error[at])
+          << sliced;
   }
 }
 

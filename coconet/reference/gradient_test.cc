@@ -350,7 +350,9 @@ bool IsSingular(const Graph& program, int ranks, const ElementSource& source) {
       const absl::StatusOr<Expected> values = interpreter->Evaluate(name, rank, all, source);
       EXPECT_TRUE(values.ok()) << values.status() << Print(watched);
       const bool is_root = absl::StartsWith(name, "root");
-      const auto is_singular = [&](const Number& x) { return !x.is_finite() || (is_root && x == 0); };
+      const auto is_singular = [&](const Number& x) {
+        return !x.is_finite() || (is_root && x == 0);
+      };
       if (values.ok() && absl::c_any_of(values->value, is_singular)) return true;
     }
   }

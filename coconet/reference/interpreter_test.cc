@@ -161,9 +161,7 @@ class Implementation {
   }
 
  private:
-  static double Rounded(DType dtype, double value) {
-    return Stored(dtype, value).real();
-  }
+  static double Rounded(DType dtype, double value) { return Stored(dtype, value).real(); }
   double Result(NodeId id, double value) const {
     const DType dtype = types_[id].dtype;
     const bool narrow = dtype == DType::kF16 || dtype == DType::kBF16;

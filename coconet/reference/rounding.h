@@ -62,7 +62,8 @@ inline int LowestBit(double value) {
   const uint64_t bits = std::bit_cast<uint64_t>(value) << 1 >> 1, fraction = bits << 12 >> 12;
   const int exponent = static_cast<int>(bits >> 52);
   if (bits == 0) return std::numeric_limits<int>::max();
-  return fraction != 0 ? std::countr_zero(fraction) + std::max(exponent, 1) - 1075 : exponent - 1023;
+  return fraction != 0 ? std::countr_zero(fraction) + std::max(exponent, 1) - 1075
+                       : exponent - 1023;
 }
 
 /// Whether sums, in any order, of whole multiples of 2^quantum with these magnitudes together are

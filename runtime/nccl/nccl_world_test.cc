@@ -142,10 +142,10 @@ TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
         ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0, dtype));
         StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
         for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
-        const double sum = LoadElement(dtype, bound.out->own(), 0).real(), want = ranks == 3 ? first + 2
-                                                                           : dtype == DType::kF32
-                                                                               ? first + 1
-                                                                               : first;
+        const double sum = LoadElement(dtype, bound.out->own(), 0).real(),
+                     want = ranks == 3             ? first + 2
+                            : dtype == DType::kF32 ? first + 1
+                                                   : first;
         return sum == want
                    ? absl::OkStatus()
                    : Wrong(Name(dtype), " of ", ranks, " ranks: want ", want, ", have ", sum);

@@ -81,9 +81,9 @@ void InChild() {
   Forks& forks = TheForks();
   for (auto& [begin, mapping] : forks.mappings) {
     if (!mapping.is_copied) continue;
-    const bool is_mapped = mapping.copy && mmap(begin, mapping.bytes, PROT_READ | PROT_WRITE,
-                                                MAP_PRIVATE | MAP_FIXED, mapping.copy.get(),
-                                                0) != MAP_FAILED;
+    const bool is_mapped =
+        mapping.copy && mmap(begin, mapping.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+                             mapping.copy.get(), 0) != MAP_FAILED;
     if (!is_mapped) mprotect(begin, mapping.bytes, PROT_NONE);
   }
   forks.mappings.clear();

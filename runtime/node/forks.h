@@ -5,11 +5,11 @@
 
 namespace coconet {
 
-/// Memory that ranks of several processes share stays shared in the children of fork(): a child that
-/// writes to weights there would write to its parent's. What callers can write is copied instead:
-/// a child has the content of the moment of the fork, as it has of private memory, and neither
-/// process sees what the other writes. Children that are forked before the content changes share
-/// one copy, page by page until they write. All functions are thread-safe.
+/// Memory that ranks of several processes share stays shared in the children of fork(): a child
+/// that writes to weights there would write to its parent's. What callers can write is copied
+/// instead: a child has the content of the moment of the fork, as it has of private memory, and
+/// neither process sees what the other writes. Children that are forked before the content changes
+/// share one copy, page by page until they write. All functions are thread-safe.
 
 /// Registers `bytes` bytes of a mapping that processes share, which begins and ends at pages.
 void AddShared(void* begin, int64_t bytes);

@@ -39,7 +39,8 @@ std::string Text(absl::int128 number) {
   return fits ? absl::StrCat(static_cast<int64_t>(number)) : "2^63 or more";
 }
 
-absl::Status CheckMatrix(const GemmStep& step, const StoredMatrix& s, absl::Span<const Buffer> buffers) {
+absl::Status CheckMatrix(const GemmStep& step, const StoredMatrix& s,
+                         absl::Span<const Buffer> buffers) {
   const GemmStep::Matrix& matrix = s.matrix;
   const std::string name(1, s.name);
   if (matrix.buffer < 0 || matrix.buffer >= static_cast<int>(buffers.size())) {

@@ -206,8 +206,9 @@ float Element(const Product& p, int64_t t, int64_t row, int64_t col, int64_t inn
     if (p.way.number == kHostWays) sum = Rounded(type, sum);
   }
   const float before =
-      p.beta == 0 ? 0
-                  : p.beta * static_cast<float>(LoadElement(type, p.c_data, p.c.At(t, row, col)).real());
+      p.beta == 0
+          ? 0
+          : p.beta * static_cast<float>(LoadElement(type, p.c_data, p.c.At(t, row, col)).real());
   return p.alpha * sum + before;
 }
 
