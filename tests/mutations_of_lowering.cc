@@ -236,7 +236,7 @@ std::vector<Mutation> EmissionMutations() {
        "A maximum begins with 0.",
        "host-rows",
        {kWrongElement},
-       {{"jit/expressions/folds.cc", "return LeastOf(dtype);", "return 0;"}}},
+       {{"jit/expressions/folds.cc", "return Least(dtype);", "return 0;"}}},
       {"host-emits-node-size",
        "The number of ranks is emitted as that of a node.",
        "host-nodes",

@@ -137,7 +137,7 @@ std::vector<Mutation> ExpectationMutations() {
        "host-pipeline",
        {kUnseen},
        {{kReference, "const double off = Distance(have, want);",
-         "const double off = std::isnan(have) ? 0 : Distance(have, want);"}},
+         "const double off = have.is_nan() ? 0 : Distance(have, want);"}},
        "host-first-stage-keeps-its-buffer"},
       {"reference-of-the-first-share",
        "All ranks check the first rank's share of replicas.",
