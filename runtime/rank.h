@@ -18,6 +18,8 @@
 
 namespace coconet {
 
+class CallLog;
+
 /// The interfaces that a backend implements. Each rank has one object of each, used by that rank's
 /// thread only unless noted. Calls marked "collective" must be made by all ranks in the same order;
 /// on failure they fail on every rank: DeadlineExceeded when a peer does not arrive within the
@@ -66,6 +68,10 @@ class Communicator {
   /// As tables show it: "thread", "shm" (processes of one node), "mpi" (of several nodes), "nccl",
   /// "staged" (GPUs, copied by way of the host).
   virtual absl::string_view name() const = 0;
+  /// The next collectives are those of step `step` of a plan, a number that says which; 0: of none.
+  /// Ranks that meet with different numbers leave, with what they call, and take no data. GPUs'
+  /// libraries do not compare it.
+  virtual void Announce(uint64_t /*step*/) {}
   /// Does `step`, which has no `exchanged`, with the operands `in` and `out`; ignores its buffers,
   /// group and lane. A send waits for the two neighbouring pipeline stages only.
   virtual absl::Status Run(const CollectiveStep& step, const void* in, void* out) = 0;
@@ -181,6 +187,11 @@ class Rank {
   int stage_rank() const { return rank() % mesh().stage_size(); }  // number in the pipeline stage
   virtual const Topology& topology() const = 0;
   virtual Exchange& exchange() = 0;  // spans the world
+  /// What this rank calls, which its peers see. Waits for peers, and `exchange`, compare it with
+  /// what they call: where it differs, an error on all ranks names both. Null: nobody does.
+  virtual CallLog* calls() { return nullptr; }
+  /// OK until some rank leaves: then all of them fail.
+  virtual absl::Status CheckWorld() const { return absl::OkStatus(); }
   virtual Communicator& library(Group group) = 0;
   Communicator& library() { return library(Group::kStage); }
 

@@ -9,7 +9,9 @@
  *
  * Collective calls are made by all ranks of the world in the same order; on failure they fail on
  * all. Where one rank fails alone (it died, it never came) the others fail by the deadline
- * (coconet_options::timeout_s), with its number.
+ * (coconet_options::timeout_s), with its number. Where ranks call differently, steps of programs
+ * that communicate among them, all fail with COCONET_ABORTED as soon as they wait for each other;
+ * the words name what each calls, and the session can only be closed.
  *
  * Threads. Objects of one session are used by any thread, one call at a time: a second call at the
  * same time is COCONET_FAILED_PRECONDITION. Sessions are independent of each other.
@@ -30,7 +32,7 @@
 #include "dlpack/dlpack.h"
 
 #define COCONET_VERSION_MAJOR 1
-#define COCONET_VERSION_MINOR 1
+#define COCONET_VERSION_MINOR 2
 
 #define COCONET_API __attribute__((visibility("default")))
 
@@ -50,7 +52,7 @@ typedef enum coconet_status {
   COCONET_PERMISSION_DENIED = 7,
   COCONET_RESOURCE_EXHAUSTED = 8, /* memory, disk */
   COCONET_FAILED_PRECONDITION = 9,
-  COCONET_ABORTED = 10, /* a peer left the world */
+  COCONET_ABORTED = 10, /* a peer left the world, or the ranks call differently */
   COCONET_OUT_OF_RANGE = 11,
   COCONET_UNIMPLEMENTED = 12,
   COCONET_INTERNAL = 13,
@@ -145,9 +147,18 @@ COCONET_API int coconet_session_join(const coconet_out_of_band* oob, const cocon
  * COCONET_UNAVAILABLE where the library cannot use the process's MPI (it wants Open MPI 4). */
 COCONET_API int coconet_session_join_mpi(const void* comm, const coconet_options* options,
                                          coconet_session** session);
-/* Leaves the world, and frees the session. Collective unless an error came before. NULL is
- * admissible. COCONET_FAILED_PRECONDITION, and nothing freed, while another call is in progress. */
+/* Leaves the world, and frees the session. Collective unless an error came before: waits until all
+ * ranks have come here, having made the same calls; else an error names what they call, and the
+ * session is freed, too. NULL is admissible. COCONET_FAILED_PRECONDITION, and nothing freed, while
+ * another call is in progress. */
 COCONET_API int coconet_session_close(coconet_session* session);
+/* Since version 1.2. The same, but waits for nobody: because of an error of the caller's, `why`,
+ * which the peers' waits return; NULL: of none. */
+COCONET_API int coconet_session_leave(coconet_session* session, const char* why);
+/* Since version 1.2. Collective. Returns when all ranks have come; where one makes another call, an
+ * error of all ranks that names both: this one by `what`, in words that are the same on all ranks.
+ */
+COCONET_API int coconet_session_meet(coconet_session* session, const char* what);
 
 /* This rank's numbers; -1 for NULL. */
 COCONET_API int coconet_session_rank(const coconet_session* session);

@@ -16,6 +16,12 @@ absl::Status OpenSession(const JoinOptions& join, OptionsOfC& options, coconet_s
   return absl::OkStatus();
 }
 
+/// Frees the session, unless a call is in progress.
+absl::Status EndSession(coconet_session* session, const absl::Status& ended) {
+  if (!absl::IsFailedPrecondition(ended)) delete session;
+  return ended;
+}
+
 }  // namespace
 }  // namespace coconet
 
@@ -53,9 +59,23 @@ int coconet_session_join_mpi(const void* comm, const coconet_options* options,
 int coconet_session_close(coconet_session* session) {
   return AtBorder([&]() -> absl::Status {
     if (session == nullptr) return absl::OkStatus();
-    RETURN_IF_ERROR(session->session->Close());
-    delete session;
-    return absl::OkStatus();
+    return EndSession(session, session->session->Close());
+  });
+}
+
+int coconet_session_leave(coconet_session* session, const char* why) {
+  return AtBorder([&]() -> absl::Status {
+    if (session == nullptr) return absl::OkStatus();
+    const absl::Status error = why == nullptr ? absl::OkStatus() : absl::CancelledError(why);
+    return EndSession(session, session->session->Leave(error));
+  });
+}
+
+int coconet_session_meet(coconet_session* session, const char* what) {
+  return AtBorder([&]() -> absl::Status {
+    RETURN_IF_NULL(coconet_session_meet, session);
+    RETURN_IF_NULL(coconet_session_meet, what);
+    return session->session->Meet(what);
   });
 }
 

@@ -92,6 +92,29 @@ absl::Status CheckWhole(absl::string_view operation,
   return wanted.CheckRowMajor(memory);
 }
 
+/// Collective. As Exchange::Agree; also InvalidArgument where ranks name different tensors.
+absl::Status AgreeOnTensor(Rank& rank, absl::string_view operation, absl::string_view name,
+                           const absl::Status& mine) {
+  Packer message;
+  PackStatus(message, mine);
+  message.Text(std::string(name));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  std::vector<std::string> names;
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    const absl::Status theirs = UnpackStatus(in);
+    names.push_back(in.Text());
+    RETURN_IF_ERROR(in.Done());
+    RETURN_IF_ERROR(WithContext(theirs, absl::StrCat("rank ", r)));
+    if (names[r] != names[0]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(operation, ": want the same tensor on all ranks; rank ", r, " names ",
+                       names[r], ", rank 0 names ", names[0]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// Collective, with COCONET_DEBUG >= 2. Checks that Replicated inputs are equal on all ranks.
 absl::Status CompareReplicas(const BoundRep& rep) {
   Packer message;
@@ -302,27 +325,36 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
 absl::Status BoundProgram::Run() {
   ENTER_CALL(rep_->session().gate, "Run");
   RETURN_IF_ERROR(rep_->session().poison);
+  rep_->BeginStep();
   return rep_->session().Watched(RunHere(*rep_));
 }
 
 absl::Status BoundProgram::Advance() {
   ENTER_CALL(rep_->session().gate, "Advance");
   RETURN_IF_ERROR(rep_->session().poison);
+  rep_->BeginStep();
   return rep_->session().Watched(rep_->plain ? rep_->plan->Advance() : RunWithCopies(*rep_));
 }
 
 absl::Status BoundProgram::RunSteps(int64_t steps) {
   ENTER_CALL(rep_->session().gate, "RunSteps");
   RETURN_IF_ERROR(rep_->session().poison);
-  if (rep_->plain) return rep_->session().Watched(rep_->plan->RunSteps(steps));
-  for (int64_t i = 0; i < steps; ++i)
-    RETURN_IF_ERROR(rep_->session().Watched(RunWithCopies(*rep_)));
-  return absl::OkStatus();
+  if (rep_->plain && (rep_->call == 0 || rep_->rank().stream() != nullptr)) {
+    for (int64_t i = 0; i < steps && rep_->call != 0; ++i) rep_->BeginStep();
+    return rep_->session().Watched(rep_->plan->RunSteps(steps));
+  }
+  for (int64_t i = 0; i < steps; ++i) {
+    rep_->BeginStep();
+    RETURN_IF_ERROR(
+        rep_->session().Watched(rep_->plain ? rep_->plan->Advance() : RunWithCopies(*rep_)));
+  }
+  return rep_->plain ? rep_->session().Watched(rep_->plan->Wait()) : absl::OkStatus();
 }
 
 absl::Status BoundProgram::Enqueue(void* stream) {
   ENTER_CALL(rep_->session().gate, "Enqueue");
   RETURN_IF_ERROR(CheckPlain(*rep_, "Enqueue"));
+  rep_->BeginStep();
   return rep_->session().Watched(rep_->plan->Enqueue(stream));
 }
 
@@ -344,6 +376,7 @@ absl::StatusOr<CapturedSteps> BoundProgram::Capture(int64_t steps) {
 absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
   ENTER_CALL(rep_->session().gate, "Trace");
   RETURN_IF_ERROR(CheckPlain(*rep_, "Trace"));
+  rep_->BeginStep();
   absl::StatusOr<std::vector<StepSpan>> spans = rep_->plan->Trace();
   RETURN_IF_ERROR(rep_->session().Watched(spans.status()));
   return spans;
@@ -353,6 +386,7 @@ absl::Status BoundProgram::RunTraced() {
   ENTER_CALL(rep_->session().gate, "RunTraced");
   SessionState& session = rep_->session();
   RETURN_IF_ERROR(session.poison);
+  rep_->BeginStep();
   if (session.trace == nullptr) session.trace = std::make_shared<StepTrace>(session.rank, "");
   // With a file, the plan traces itself.
   const bool adds = session.options.trace.empty() && !session.trace->full();
@@ -391,10 +425,10 @@ absl::Status CapturedSteps::Wait() {
 }
 
 absl::Status BoundProgram::Read(absl::string_view name, const ForeignTensor& to) const {
-  ENTER_CALL(rep_->session().gate, "Read");
+  ENTER_JOINT_CALL(rep_->session(), "Read", absl::StrCat("Read of ", rep_->name));
   RETURN_IF_ERROR(WaitFor(*rep_));
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Read", name);
-  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckWhole("Read", tensor, to)));
+  RETURN_IF_ERROR(AgreeOnTensor(rep_->rank(), "Read", name, CheckWhole("Read", tensor, to)));
   const int64_t size = ElementBytes(**tensor);
   if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end()) {
     std::memcpy(to.data, word->second.get(), size);
@@ -412,10 +446,10 @@ absl::Status BoundProgram::Read(absl::string_view name, const ForeignTensor& to)
 }
 
 absl::Status BoundProgram::Write(absl::string_view name, const ForeignTensor& from) {
-  ENTER_CALL(rep_->session().gate, "Write");
+  ENTER_JOINT_CALL(rep_->session(), "Write", absl::StrCat("Write of ", rep_->name));
   RETURN_IF_ERROR(WaitFor(*rep_));
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Write", name);
-  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckWhole("Write", tensor, from)));
+  RETURN_IF_ERROR(AgreeOnTensor(rep_->rank(), "Write", name, CheckWhole("Write", tensor, from)));
   const Part part = rep_->PartHere(**tensor);
   const int64_t size = ElementBytes(**tensor);
   absl::Status written;
@@ -431,7 +465,7 @@ absl::Status BoundProgram::Write(absl::string_view name, const ForeignTensor& fr
 }
 
 absl::Status BoundProgram::Save(const std::string& path) const {
-  ENTER_CALL(rep_->session().gate, "Save");
+  ENTER_JOINT_CALL(rep_->session(), "Save", absl::StrCat("Save of ", rep_->name));
   RETURN_IF_ERROR(WaitFor(*rep_));
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
@@ -447,7 +481,7 @@ absl::Status BoundProgram::Save(const std::string& path) const {
 }
 
 absl::Status BoundProgram::Load(const std::string& path) {
-  ENTER_CALL(rep_->session().gate, "Load");
+  ENTER_JOINT_CALL(rep_->session(), "Load", absl::StrCat("Load of ", rep_->name));
   RETURN_IF_ERROR(WaitFor(*rep_));
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);

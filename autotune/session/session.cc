@@ -142,10 +142,25 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Join(const JoinOptions& join,
 }
 
 Session::~Session() {
-  while (!Close().ok()) std::this_thread::yield();
+  while (!End([] { return absl::OkStatus(); }).ok()) std::this_thread::yield();
 }
 
 absl::Status Session::Close() {
+  return End([this]() -> absl::Status {
+    if (!state_->poison.ok() || state_->calls == nullptr) return absl::OkStatus();
+    const JointCall call(*state_, "Close");
+    return state_->rank.exchange().Barrier();
+  });
+}
+
+absl::Status Session::Leave(const absl::Status& why) {
+  return End([&] {
+    if (!why.ok()) state_->Poison(why).IgnoreError();
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Session::End(absl::FunctionRef<absl::Status()> before) {
   if (state_->gate.closed()) return absl::OkStatus();
   if (state_->gate.in_child()) {
     // What the state has is the parent's: threads, locks, the place in its world.
@@ -153,17 +168,22 @@ absl::Status Session::Close() {
     return absl::OkStatus();
   }
   if (!state_->gate.Enter()) return state_->gate.Refusal("Close");
+  const absl::Status status = before();
   if (!state_->options.trace.empty() && state_->trace->steps() > 0) {
     const absl::Status written = state_->trace->Write(state_->trace->file());
     if (!written.ok()) state_->Warn(std::string(written.message()));
   }
   state_->Close();
-  return absl::OkStatus();
+  return status;
+}
+
+absl::Status Session::Meet(absl::string_view what) {
+  ENTER_JOINT_CALL(*state_, "Meet", what);
+  return state_->rank.exchange().Barrier();
 }
 
 absl::Status Session::Agree(const absl::Status& mine) {
-  ENTER_CALL(state_->gate, "Agree");
-  RETURN_IF_ERROR(state_->poison);
+  ENTER_JOINT_CALL(*state_, "Agree", "Allocate or Agree");
   return state_->rank.exchange().Agree(mine);
 }
 
@@ -185,8 +205,7 @@ absl::StatusOr<TunedProgram> Session::Compile(const Graph& program, const Sizes&
 
 absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& program,
                                               const Sizes& sizes) {
-  ENTER_CALL(state_->gate, "Compile");
-  RETURN_IF_ERROR(state_->poison);
+  ENTER_JOINT_CALL(*state_, "Compile", "Compile");
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
   ASSIGN_OR_RETURN(
       LoadedProgram loaded,
@@ -200,8 +219,7 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
 
 absl::StatusOr<std::string> Session::Explain(const absl::StatusOr<Graph>& program,
                                              const Sizes& sizes) {
-  ENTER_CALL(state_->gate, "Explain");
-  RETURN_IF_ERROR(state_->poison);
+  ENTER_JOINT_CALL(*state_, "Explain", "Explain");
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
   return ExplainStored(state_, std::move(bound));
 }
@@ -215,9 +233,8 @@ absl::Status Session::WriteTrace(const std::string& file) const {
 }
 
 absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
-  ENTER_CALL(state_->gate, "Allocate");
+  ENTER_JOINT_CALL(*state_, "Allocate", "Allocate");
   state_->ReleaseDiscarded();
-  RETURN_IF_ERROR(state_->poison);
   if (elements < 0 || elements > kMaxElements) {
     return absl::InvalidArgumentError(
         absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -107,14 +108,22 @@ class Session {
   /// After an error that ends the session the rank leaves its world at once, else by Close.
   static absl::StatusOr<std::unique_ptr<Session>> Join(const JoinOptions& join,
                                                        SessionOptions options = {});
-  /// Close.
+  /// Leaves the world, as Close does, but does not wait for other ranks.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   /// Collective, unless an error came before. Leaves the world of Join, and gives up all bindings.
-  /// FailedPrecondition while another call is in progress; the destructor waits for that.
+  /// FailedPrecondition while another call is in progress; the destructor waits for that. Any other
+  /// error: the session is closed, but not all ranks have come here with as many calls before.
   absl::Status Close();
+  /// Leaves the world, waiting for nobody, and gives up all bindings: because of an error, which
+  /// the peers' waits return, or OK. FailedPrecondition as of Close.
+  absl::Status Leave(const absl::Status& why);
+
+  /// Collective. Returns when all ranks have come, or the error of all of them where one calls
+  /// something else, which names `what`.
+  absl::Status Meet(absl::string_view what);
 
   /// Collective. OK when every rank's status is; else, on all ranks, that of the first failing
   /// rank.
@@ -159,6 +168,8 @@ class Session {
 
  private:
   explicit Session(std::shared_ptr<SessionState> state);
+  /// Closes after `before`, whose status it returns; FailedPrecondition as of Close.
+  absl::Status End(absl::FunctionRef<absl::Status()> before);
   std::shared_ptr<SessionState> state_;
 };
 

@@ -20,6 +20,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/lower/lower.h"
+#include "runtime/calls.h"
 #include "runtime/membership.h"
 #include "runtime/node/forks.h"
 #include "runtime/rank.h"
@@ -46,6 +47,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::unique_ptr<Membership> member;  // of a session that joined its world
   Rank& rank;                          // gone when the gate is closed
   SessionOptions options;
+  CallLog* const calls = rank.size() > 1 ? rank.calls() : nullptr;
 
   // Set by the first Compile.
   std::vector<Topology> topologies;   // of all ranks; empty before
@@ -56,7 +58,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::unique_ptr<TuningCache> cache;  // on rank 0
 
   std::shared_ptr<StepTrace> trace;  // null: steps are not traced
-  int64_t allocations = 0;
+  int64_t allocations = 0, binds = 0;
   std::map<const void*, HandedOut> handed_out;  // by address
   std::vector<BoundRep*> bindings;              // whose plans exist, in the order of their making
   std::set<std::string> warned;
@@ -96,6 +98,30 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::mutex discarding_;
   std::vector<std::shared_ptr<void>> discarded_;  // guarded by discarding_
 };
+
+/// A call that all ranks make together, from its begin to the end of its scope. Where a rank has
+/// left the world by then, the session is over.
+class JointCall {
+ public:
+  JointCall(SessionState& session, absl::string_view words) : session_(session) {
+    if (session.calls != nullptr) session.calls->Begin(words);
+  }
+  ~JointCall() {
+    if (const absl::Status left = session_.rank.CheckWorld(); !left.ok())
+      session_.Poison(left).IgnoreError();
+  }
+  JointCall(const JointCall&) = delete;
+  JointCall& operator=(const JointCall&) = delete;
+
+ private:
+  SessionState& session_;
+};
+
+/// ENTER_CALL of a call that all ranks make together; returns the session's poison.
+#define ENTER_JOINT_CALL(session, operation, words) \
+  ENTER_CALL((session).gate, operation);            \
+  RETURN_IF_ERROR((session).poison);                \
+  const JointCall cc_joint_call_((session), (words))
 
 /// The best variant of a program, loaded.
 struct CompiledProgram {
@@ -140,8 +166,13 @@ struct BoundRep {
   bool compare_replicas = false;  // COCONET_DEBUG >= 2
   std::unique_ptr<const IndexCheck> index_check;  // likewise; else null
   bool plain = true;                              // neither copies nor comparisons
+  std::string name;                               // of the program and the binding, in words
+  uint64_t call = 0;  // CallLog's name of a step; 0: it needs no peers, or has none
 
   SessionState& session() const { return *compiled->session; }
+  void BeginStep() const {
+    if (call != 0) session().calls->Begin(call);
+  }
   Rank& rank() const { return compiled->session->rank; }
   Memory& Storage(const PlacedTensor& tensor) const { return *memory[tensor.buffer]; }
   Part PartHere(const PlacedTensor& tensor) const {

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/measure/arena.h"
@@ -27,6 +28,18 @@ absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program,
                                           DidYouMean(name, names), "; there are ",
                                           absl::StrJoin(names, ", ")));
 }
+
+namespace {
+
+/// Whether ranks need each other in a step.
+bool Meets(const Plan& plan) {
+  return absl::c_any_of(plan.buffers, [](const Buffer& buffer) { return buffer.symmetric; }) ||
+         absl::c_any_of(plan.steps, [](const Step& step) {
+           return std::holds_alternative<CollectiveStep>(step);
+         });
+}
+
+}  // namespace
 
 const Graph& TunedProgram::program() const { return compiled_->program; }
 PlanMemory TunedProgram::memory() const { return MemoryOf(compiled_->lowered->plan); }
@@ -75,9 +88,8 @@ std::vector<TensorInfo> TunedProgram::tensors() const {
 
 absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) const {
   SessionState& session = *compiled_->session;
-  ENTER_CALL(session.gate, "Allocate");
+  ENTER_JOINT_CALL(session, "Allocate", "Allocate");
   session.ReleaseDiscarded();
-  RETURN_IF_ERROR(session.poison);
   const absl::StatusOr<const PlacedTensor*> found = FindTensor(*compiled_, "Allocate", name);
   RETURN_IF_ERROR(session.rank.exchange().Agree(found.status()));
   const PlacedTensor& tensor = **found;
@@ -88,9 +100,8 @@ absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) cons
 
 absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindings) const {
   SessionState& session = *compiled_->session;
-  ENTER_CALL(session.gate, "Bind");
+  ENTER_JOINT_CALL(session, "Bind", absl::StrCat("Bind of ", compiled_->program.name));
   session.ReleaseDiscarded();
-  RETURN_IF_ERROR(session.poison);
   ASSIGN_OR_RETURN(const std::vector<Backing> backing, AgreeOnBackings(*compiled_, bindings));
 
   auto rep = std::make_unique<BoundRep>(compiled_);
@@ -132,6 +143,9 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     rep->plan = TraceRuns(session.trace, compiled_->program.name, compiled_->lowered->plan,
                           std::move(rep->plan));
   }
+  rep->name = absl::StrCat(compiled_->program.name, " (binding ", ++session.binds, ")");
+  if (session.calls != nullptr && (rep->compare_replicas || Meets(compiled_->lowered->plan)))
+    rep->call = session.calls->Name(absl::StrCat("Run of ", rep->name));
   session.bindings.push_back(rep.get());
   return BoundProgram(std::move(rep));
 }

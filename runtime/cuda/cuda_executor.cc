@@ -355,6 +355,10 @@ absl::Status CudaExecutor::Await(CUstream stream) {
 
 void CudaExecutor::WatchOut() {
   if (Stopped()) return;
+  // Steps are enqueued: a peer's later calls say nothing about this one.
+  for (int peer = 0; peer < parts_.board->ranks(); ++peer) {
+    if (peer != parts_.rank) parts_.board->Diverged(parts_.rank, peer, /*is_behind_counts=*/false);
+  }
   if (parts_.board->Left().ok()) {
     stuck_ = CheckLibraries();
     stuck_.Update(watch_.Look());

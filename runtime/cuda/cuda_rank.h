@@ -58,6 +58,8 @@ class CudaRank final : public Rank {
   const Mesh& mesh() const override { return parts_.place.mesh; }
   const Topology& topology() const override { return topology_; }
   Exchange& exchange() override { return *parts_.place.exchange; }
+  CallLog* calls() override { return &parts_.place.board.calls(rank()); }
+  absl::Status CheckWorld() const override { return parts_.place.board.Left(); }
   /// On host memory, whatever library plans use; its name is that library's.
   Communicator& library(Group group) override { return *libraries_[static_cast<size_t>(group)]; }
 

@@ -6,6 +6,11 @@
 #include "coconet/base/status.h"
 
 namespace coconet {
+namespace {
+
+constexpr uint64_t kMostSteps = 1 << 20;  // of a plan, for numbers that tell steps of plans apart
+
+}  // namespace
 
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
   Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms,
@@ -108,6 +113,7 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
+  call.library->Announce(static_cast<uint64_t>(parts_.sync->number + 1) * kMostSteps + step);
   const absl::Status status =
       !call.all_to_alls.empty() ? call.library->AllToAlls(call.all_to_alls)
       : call.all_reduces.size() > 1

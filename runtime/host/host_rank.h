@@ -26,6 +26,8 @@ class HostRank final : public Rank {
   const Mesh& mesh() const override { return place_.mesh; }
   const Topology& topology() const override { return topology_; }
   Exchange& exchange() override { return *place_.exchange; }
+  CallLog* calls() override { return &place_.board.calls(rank()); }
+  absl::Status CheckWorld() const override { return place_.board.Left(); }
   Communicator& library(Group group) override {
     return *place_.libraries[0][static_cast<size_t>(group)];
   }

@@ -106,9 +106,11 @@ absl::Status MpiExchange::Await(Round& round) {
     status = ToStatus(MPI_Test(&round.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0 || !status.ok();
   };
+  std::optional<LongWait> wait;
+  if (board_.has_value()) wait.emplace(*board_, rank_, terms_.timeout_ns);
   const auto in_vain = [&] {
     hearsay_.listen();
-    return board_.has_value() && !board_->Left().ok();
+    return wait.has_value() && wait->InVainForAll(node_, AbsentHere());
   };
   WaitEnd end = WaitUntil(terms_, ready, in_vain);
   if (end == WaitEnd::kDeadline && AbsentHere() < 0) {
@@ -126,7 +128,8 @@ absl::Status MpiExchange::Await(Round& round) {
   const int absent = AbsentHere() >= 0 ? AbsentHere() : AbsentElsewhere();
   if (absent >= 0)
     return absl::DeadlineExceededError(
-        absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent)));
+        absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent),
+                     board_.has_value() ? board_->CallsOf(rank_, absent) : ""));
   return absl::DeadlineExceededError(absl::StrCat("waited ", terms_.timeout_ns * 1e-9,
                                                   " s for the other ranks; one ", kDeadlineAdvice));
 }

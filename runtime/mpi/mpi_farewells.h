@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/mesh.h"
 #include "runtime/node/board.h"
 
@@ -26,6 +27,9 @@ class MpiFarewells {
   /// Tells them that this rank has waited long for `peer`; -1: that it no longer waits. Does not
   /// block. Best effort.
   void Note(int peer) const;
+
+  /// Tells them what this rank calls. Does not block. Best effort.
+  void Show(const CallLog& mine) const { Post(absl::StrCat("c", mine.Print())); }
 
   /// Puts on `board` what has been received from other nodes.
   void Listen(Board& board) const;

@@ -74,7 +74,8 @@ absl::StatusOr<Transport::Settled> MpiTransport::Settle(std::unique_ptr<Exchange
   const Members node = BoardGroup(site.mesh);
   const MpiFarewells farewells(exchange_, rank_, size_, node);
   Board heard = site.board;
-  board_ = heard.Telling([farewells](const absl::Status& why) { farewells.Tell(why); });
+  board_ = heard.Telling([farewells](const absl::Status& why) { farewells.Tell(why); },
+                         [farewells](const CallLog& mine) { farewells.Show(mine); });
   hearsay_ = {.listen = [farewells, heard]() mutable { farewells.Listen(heard); },
               .note = [farewells](int peer) { farewells.Note(peer); }};
   auto& exchange = static_cast<MpiExchange&>(*met);

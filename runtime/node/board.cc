@@ -1,12 +1,29 @@
 #include "runtime/node/board.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace coconet {
+namespace {
+
+constexpr int64_t kFirstLineNs = 10'000'000'000;
+constexpr int64_t kShowNs = 200'000'000;  // a wait after which other nodes hear what is called
+constexpr unsigned kPollsPerClockRead = 32;
+
+constexpr absl::string_view kCallDifferently = "the ranks call differently: ";
+
+int64_t NowNs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace
 
 struct Board::Header {
   alignas(64) std::atomic<int> first_left;  // 1 + the rank that left first; 0: none
@@ -18,6 +35,7 @@ struct Board::Notice {
   char why[1020];
   alignas(64) std::atomic<unsigned> arrivals;
   std::atomic<int> awaited;  // 1 + the rank; 0: none
+  CallLog calls;
 };
 
 int64_t Board::Bytes(int ranks) { return sizeof(Header) + ranks * sizeof(Notice); }
@@ -29,13 +47,44 @@ Board::Board(void* memory, int ranks)
   static_assert(std::atomic<int>::is_always_lock_free, "processes share it");
 }
 
-Board Board::Telling(std::function<void(const absl::Status&)> tell) const {
+Board Board::Telling(std::function<void(const absl::Status&)> tell,
+                     std::function<void(const CallLog& mine)> show) const {
   Board telling = *this;
   telling.tell_ = std::move(tell);
+  telling.show_ = std::move(show);
   return telling;
 }
 
 std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrivals; }
+
+CallLog& Board::calls(int rank) const { return notices_[rank].calls; }
+
+void Board::Show(int rank) const {
+  if (show_) show_(calls(rank));
+}
+
+bool Board::Diverged(int rank, int peer, bool is_behind_counts) {
+  const CallLog &mine = calls(rank), &theirs = calls(peer);
+  const bool differ = (is_behind_counts && theirs.begun() > mine.begun()) || Differ(mine, theirs);
+  if (!differ) return false;
+  Mismatched(rank, peer).IgnoreError();
+  return true;
+}
+
+absl::Status Board::Mismatched(int rank, int peer) {
+  const bool is_first = rank < peer;
+  const int one = is_first ? rank : peer, other = is_first ? peer : rank;
+  const absl::Status why = CallDifferently(DifferenceOf(one, calls(one), other, calls(other)));
+  Leave(rank, why);
+  return why;
+}
+
+std::string Board::CallsOf(int rank, int peer) const {
+  const CallLog &mine = calls(rank), &theirs = calls(peer);
+  if (mine.begun() == 0) return "";
+  return absl::StrCat("; rank ", rank, " makes ", mine.Words(mine.begun()), "; rank ", peer,
+                      " has come to ", theirs.Words(theirs.begun()));
+}
 
 void Board::NoteWait(int rank, int peer) {
   notices_[rank].awaited.store(1 + peer, std::memory_order_relaxed);
@@ -60,7 +109,7 @@ void Board::Leave(int rank, const absl::Status& why) {
   Notice& notice = notices_[rank];
   int here = Notice::kHere;
   if (!notice.state.compare_exchange_strong(here, Notice::kLeaving)) return;
-  const std::string text = why.ToString();
+  const std::string text = AreCallingDifferently(why) ? std::string(why.message()) : why.ToString();
   const size_t size = std::min(text.size(), sizeof(notice.why) - 1);
   std::memcpy(notice.why, text.data(), size);
   notice.why[size] = '\0';
@@ -85,6 +134,8 @@ bool Board::InVain(int peer) const {
 absl::Status Board::Left() const {
   const int first = header_->first_left.load();
   if (first == 0) return absl::OkStatus();
+  if (absl::StartsWith(notices_[first - 1].why, kCallDifferently))
+    return absl::AbortedError(notices_[first - 1].why);
   return absl::AbortedError(absl::StrCat("rank ", first - 1, " left: ", notices_[first - 1].why));
 }
 
@@ -95,6 +146,58 @@ absl::Status Board::Gone(int peer) const {
   return absl::AbortedError(absl::StrCat("rank ", peer, " has finished"));
 }
 
+absl::Status CallDifferently(absl::string_view difference) {
+  return absl::AbortedError(
+      absl::StrCat(kCallDifferently, difference,
+                   "; want the same calls in the same order on all ranks, also where one skips a "
+                   "batch, saves, evaluates or ends"));
+}
+
+bool AreCallingDifferently(const absl::Status& left) {
+  return absl::StartsWith(left.message(), kCallDifferently);
+}
+
+bool LongWait::InVain(int peer, bool is_behind_counts) {
+  board_->NoteWait(rank_, peer);
+  Tell(peer, /*shows=*/false);
+  return board_->InVain(peer) || board_->Diverged(rank_, peer, is_behind_counts);
+}
+
+bool LongWait::InVainForAll(const Members& mapped, int awaited) {
+  Tell(awaited, /*shows=*/true);
+  if (!board_->Left().ok()) return true;
+  for (int peer = 0; peer < board_->ranks(); ++peer) {
+    // What is heard of others may be late.
+    const int from = peer - mapped.first;
+    const bool maps = from >= 0 && from % mapped.stride == 0 && from / mapped.stride < mapped.size;
+    if (peer != rank_ && board_->Diverged(rank_, peer, maps)) return true;
+  }
+  return false;
+}
+
+void LongWait::Tell(int peer, bool shows) {
+  if (polls_++ % kPollsPerClockRead != 0) return;
+  const int64_t now = NowNs();
+  if (start_ns_ == 0) {
+    start_ns_ = now;
+    line_ns_ = std::min(kFirstLineNs, timeout_ns_ / 4);
+  }
+  const int64_t waited = now - start_ns_;
+  if (shows && !shown_ && waited >= kShowNs) {
+    shown_ = true;
+    board_->Show(rank_);
+  }
+  if (waited < line_ns_ || peer < 0) return;
+  line_ns_ = 2 * waited;
+  const int suspect = board_->Suspect(rank_, peer);
+  std::fprintf(
+      stderr, "%s\n",
+      absl::StrCat("coconet: rank ", rank_, " has waited ", waited / 1'000'000'000, " s for rank ",
+                   peer, suspect == peer ? "" : absl::StrCat(", which waits for rank ", suspect),
+                   ", and waits up to ", timeout_ns_ * 1e-9, " s", board_->CallsOf(rank_, suspect))
+          .c_str());
+}
+
 absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) {
   const absl::Status left = board.Left();
   if (left.ok()) return left;
@@ -102,13 +205,14 @@ absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) 
 }
 
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
-                       const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what) {
+                       const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what,
+                       bool is_behind_counts) {
   const auto ready = [&] { return Reached(flag.load(std::memory_order_acquire), epoch); };
   ObservedWait observed;
+  LongWait wait(board, rank, terms.timeout_ns);
   const auto in_vain = [&] {
     observed.Begin(ready);
-    board.NoteWait(rank, peer);
-    return board.InVain(peer);
+    return wait.InVain(peer, is_behind_counts);
   };
   const WaitEnd end = WaitUntil(terms, ready, in_vain);
   if (end == WaitEnd::kReady) {
@@ -116,11 +220,18 @@ absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
     return absl::OkStatus();
   }
   const std::string where = absl::StrCat(what, " on rank ", rank, ": ");
-  const absl::Status failure =
-      end == WaitEnd::kInVain
-          ? absl::AbortedError(absl::StrCat(where, board.Gone(peer).message()))
-          : absl::DeadlineExceededError(absl::StrCat(where, WaitedFor(terms.timeout_ns, peer),
-                                                     MayBeDead(peer, board.Suspect(rank, peer))));
+  const absl::Status gone = board.Gone(peer);
+  const int suspect = board.Suspect(rank, peer);
+  absl::Status failure;
+  if (end == WaitEnd::kDeadline) {
+    failure = absl::DeadlineExceededError(absl::StrCat(where, WaitedFor(terms.timeout_ns, peer),
+                                                       MayBeDead(peer, suspect),
+                                                       board.CallsOf(rank, suspect)));
+  } else if (AreCallingDifferently(gone)) {
+    failure = gone;
+  } else {
+    failure = absl::AbortedError(absl::StrCat(where, gone.message(), board.CallsOf(rank, peer)));
+  }
   board.Leave(rank, failure);
   return failure;
 }

@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/calls.h"
+#include "runtime/mesh.h"
 #include "runtime/node/wait.h"
 
 namespace coconet {
@@ -22,11 +24,26 @@ class Board {
 
   int ranks() const { return ranks_; }
 
-  /// A copy of this view that also calls `tell` when a rank leaves through it or a copy of it.
-  Board Telling(std::function<void(const absl::Status&)> tell) const;
+  /// For ranks that do not map this board. A copy of this view that also calls `tell` when a rank
+  /// leaves through it or a copy of it, and `show` where Show is called.
+  Board Telling(std::function<void(const absl::Status&)> tell,
+                std::function<void(const CallLog& mine)> show) const;
 
   /// How many collective operations `rank` has reached; written by `rank`.
   std::atomic<unsigned>& arrivals(int rank);
+
+  /// What `rank` calls; of a rank that does not map this board, as far as it has been heard.
+  CallLog& calls(int rank) const;
+  /// Lets ranks that do not map this board know what `rank` calls.
+  void Show(int rank) const;
+  /// Where `rank` and `peer` call differently, `rank` leaves with the difference; whether they do.
+  /// `is_behind_counts`: a peer that has begun a later call will not come to this one any more.
+  bool Diverged(int rank, int peer, bool is_behind_counts);
+  /// `rank`, which has met `peer` in another step of another plan, leaves; the reason.
+  absl::Status Mismatched(int rank, int peer);
+  /// "; rank 0 makes call 5, Read of m; rank 1 has come to call 4, Run of sgd"; "" where no calls
+  /// are noted.
+  std::string CallsOf(int rank, int peer) const;
 
   /// Notes that `rank` waits for `peer`; -1: for nobody. Waiters call it repeatedly, because two
   /// threads of a rank may wait for different peers. A waiter that gives up keeps its note: peers
@@ -47,7 +64,8 @@ class Board {
   bool InVain(int peer) const;
   /// True until `rank` leaves or finishes.
   bool IsHere(int rank) const;
-  /// OK while no rank has left; else Aborted: "rank N left: <why>".
+  /// OK while no rank has left; else Aborted: "rank N left: <why>", or that the ranks call
+  /// differently (CallDifferently).
   absl::Status Left() const;
   /// As Left; also Aborted when `peer` has finished: the reason why a wait for it is in vain.
   absl::Status Gone(int peer) const;
@@ -60,6 +78,36 @@ class Board {
   Notice* notices_;  // by rank
   int ranks_;
   std::function<void(const absl::Status&)> tell_;
+  std::function<void(const CallLog&)> show_;
+};
+
+/// The error of ranks that make different calls, on all of them; DifferenceOf says which.
+absl::Status CallDifferently(absl::string_view difference);
+bool AreCallingDifferently(const absl::Status& left);
+
+/// A wait for peers that lasts longer than a few polls: notes for whom, compares what the ranks
+/// call, and says on stderr for whom it waits, after 10 s (or a quarter of the deadline, if that is
+/// shorter) and then at intervals that double.
+class LongWait {
+ public:
+  LongWait(Board& board, int rank, int64_t timeout_ns)
+      : board_(&board), rank_(rank), timeout_ns_(timeout_ns) {}
+  /// At each poll. Whether the wait for `peer` is in vain. `is_behind_counts`: as of
+  /// Board::Diverged.
+  bool InVain(int peer, bool is_behind_counts = false);
+  /// The same for a wait that ends when all ranks have come, of which `awaited` has not (-1: not
+  /// known), by a thread that may send messages. `mapped`: the ranks that read the board.
+  bool InVainForAll(const Members& mapped, int awaited);
+
+ private:
+  void Tell(int peer, bool shows);
+
+  Board* board_;
+  int rank_;
+  int64_t timeout_ns_;
+  int64_t start_ns_ = 0, line_ns_ = 0;  // when the first poll was; how long until the next line
+  unsigned polls_ = 0;
+  bool shown_ = false;  // the own calls, to other nodes
 };
 
 /// OK while no rank has left; else the error of `what` on `rank`: "AllReduce on rank 1: rank
@@ -67,9 +115,11 @@ class Board {
 absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what);
 
 /// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves with DeadlineExceeded
-/// or Aborted. `what` names the operation in the error: "AllReduce".
+/// or Aborted. `what` names the operation in the error: "AllReduce". `is_behind_counts`: as of
+/// Board::Diverged.
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
-                       const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what);
+                       const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what,
+                       bool is_behind_counts = false);
 
 /// "waited 60 s for rank 0"
 std::string WaitedFor(int64_t timeout_ns, int peer);

@@ -28,9 +28,9 @@ bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int
   HostControl& control = static_cast<HostControl&>(*kernels);
   const int peer = WorldRank(control.node, control.rank, control.stage_size, kernels_peer);
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
+  LongWait wait(*control.board, control.rank, static_cast<int64_t>(control.timeout_ns));
   const auto in_vain = [&] {
-    control.board->NoteWait(control.rank, peer);
-    return __atomic_load_n(&control.abort, __ATOMIC_ACQUIRE) != 0 || control.board->InVain(peer);
+    return __atomic_load_n(&control.abort, __ATOMIC_ACQUIRE) != 0 || wait.InVain(peer);
   };
   const WaitEnd end = WaitUntil(
       {.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)},
@@ -99,6 +99,7 @@ absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board,
   const WaitFailure& failure = control.failure;
   const std::string where = StepName(plan, failure.step, rank);
   const absl::Status left = board.Left();
+  if (AreCallingDifferently(left)) return left;
   if (control.end == WaitEnd::kReady)
     return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
   if (failure.slot == FlagSlots::kBulkLoad)
@@ -109,11 +110,12 @@ absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board,
                                         failure.expected, ", found ", failure.found);
   if (control.end == WaitEnd::kInVain) {
     return absl::AbortedError(absl::StrCat(where, ": waited for rank ", failure.peer, flag, "; ",
-                                           board.Gone(failure.peer).message()));
+                                           board.Gone(failure.peer).message(),
+                                           board.CallsOf(rank, failure.peer)));
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat(where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer),
-                   flag, MayBeDead(failure.peer, control.suspect)));
+  return absl::DeadlineExceededError(absl::StrCat(
+      where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer), flag,
+      MayBeDead(failure.peer, control.suspect), board.CallsOf(rank, control.suspect)));
 }
 
 std::string StepName(const Plan& plan, int step, int rank) {

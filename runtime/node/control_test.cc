@@ -21,7 +21,7 @@ class ControlTest : public testing::Test {
   }
 
  private:
-  alignas(64) std::byte memory_[4096] = {};
+  alignas(64) std::byte memory_[16384] = {};
   Board board_{memory_, 1};
   HostControl control_{};
 };

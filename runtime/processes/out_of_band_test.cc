@@ -11,6 +11,7 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/calls.h"
 #include "runtime/host/host_rank.h"
 #include "runtime/join.h"
 #include "runtime/node/memory.h"
@@ -244,6 +245,82 @@ TEST(Processes, HearOfADeadRank) {
   const std::vector<std::string> said = OnProcesses(3, {.timeout_s = 30, .pin = false}, body);
   EXPECT_THAT(said[0], HasSubstr("rank 1 left: UNAVAILABLE: its process ended"));
   EXPECT_THAT(said[2], HasSubstr("rank 1 left: UNAVAILABLE: its process ended"));
+}
+
+void Begin(Rank& rank, absl::string_view call) { rank.calls()->Begin(call); }
+
+absl::Status SumOnes(Rank& rank) {
+  float one = 1, sum = 0;
+  return rank.library().AllReduce(&one, &sum, 1, DType::kF32, ReduceKind::kSum);
+}
+
+/// The last rank exchanges messages, the others reduce.
+absl::Status ReduceButOnTheLastRank(Rank& rank) {
+  Begin(rank, "Bind");
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  const bool is_last = rank.rank() == rank.size() - 1;
+  Begin(rank, is_last ? "Read of m" : "Run of sgd");
+  return is_last ? rank.exchange().Barrier() : SumOnes(rank);
+}
+
+/// The last rank exchanges messages of another call.
+absl::Status ExchangeInTwoCalls(Rank& rank) {
+  Begin(rank, rank.rank() == rank.size() - 1 ? "Read of m" : "Run of sgd");
+  return rank.exchange().Barrier();
+}
+
+/// The last rank reduces for another plan.
+absl::Status ReduceForTwoPlans(Rank& rank) {
+  const bool is_last = rank.rank() == rank.size() - 1;
+  Begin(rank, is_last ? "Read of m" : "Run of sgd");
+  rank.library().Announce(is_last ? 1 : 2);
+  return SumOnes(rank);
+}
+
+/// The last rank has gone on to its next call.
+absl::Status ComeTooOften(Rank& rank) {
+  Begin(rank, "Run of sgd");
+  if (rank.rank() == rank.size() - 1) Begin(rank, "Read of m");
+  return rank.exchange().Barrier();
+}
+
+constexpr Check kDifferences[] = {ReduceButOnTheLastRank, ExchangeInTwoCalls, ReduceForTwoPlans,
+                                  ComeTooOften};
+
+void ExpectBothCalls(const std::string& said) {
+  EXPECT_THAT(said, HasSubstr("the ranks call differently: rank "));
+  EXPECT_THAT(said, HasSubstr("Run of sgd"));
+  EXPECT_THAT(said, HasSubstr("Read of m"));
+}
+
+TEST(Threads, AreToldThatTheyCallDifferently) {
+  for (const Check check : kDifferences) {
+    for (const int nodes : {1, 2}) {
+      for (const absl::Status& said :
+           OnThreads(4, {.nodes = nodes, .timeout_s = 30, .pin = false}, check))
+        ExpectBothCalls(said.ToString());
+    }
+  }
+}
+
+TEST(Processes, AreToldThatTheyCallDifferently) {
+  for (const Check check : kDifferences) {
+    for (const int nodes : {1, 2}) {
+      for (const std::string& said :
+           OnProcesses(4, {.nodes = nodes, .timeout_s = 30, .pin = false}, check))
+        ExpectBothCalls(said);
+    }
+  }
+}
+
+TEST(Machines, AreToldThatTheyCallDifferently) {
+  for (const Check check : kDifferences) {
+    for (const int machines : {2, 4}) {
+      for (const std::string& said :
+           OnMachines(4, machines, {.timeout_s = 30, .pin = false}, check))
+        ExpectBothCalls(said);
+    }
+  }
 }
 
 TEST(Threads, HearOfARankThatFails) {

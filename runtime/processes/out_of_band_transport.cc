@@ -93,12 +93,14 @@ absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleApart(Exchange& met
       const std::shared_ptr<WireFarewells> farewells,
       WireFarewells::Begin(wire, kFarewellTag, way_.rank, way_.ranks, BoardGroup(site.mesh)));
   Board heard = site.board;
-  board_ = heard.Telling([farewells](const absl::Status& why) { farewells->Tell(why); });
+  node_ = BoardGroup(site.mesh);
+  board_ = heard.Telling([farewells](const absl::Status& why) { farewells->Tell(why); },
+                         [farewells](const CallLog& mine) { farewells->Show(mine); });
   hearsay_ = {.listen = [farewells, heard]() mutable { farewells->Listen(heard); },
               .note = [farewells](int peer) { farewells->Note(peer); }};
   wire_ = std::move(wire);
-  return Settled{.exchange = std::make_unique<WireExchange>(wire_, kExchangeTag, way_.rank,
-                                                            way_.ranks, *board_, hearsay_, terms_),
+  return Settled{.exchange = std::make_unique<WireExchange>(
+                     wire_, kExchangeTag, way_.rank, way_.ranks, *board_, node_, hearsay_, terms_),
                  .board = *board_};
 }
 
@@ -138,7 +140,7 @@ void OutOfBandTransport::End(bool failed) {
   const WaitTerms terms{
       .spins = 0, .timeout_ns = static_cast<int64_t>(std::min(timeout_s_, kEndSeconds) * 1e9)};
   // A rank that does not come has ended otherwise.
-  WireExchange(wire_, kEndTag, way_.rank, way_.ranks, *board_, hearsay_, terms)
+  WireExchange(wire_, kEndTag, way_.rank, way_.ranks, *board_, node_, hearsay_, terms)
       .Barrier()
       .IgnoreError();
 }

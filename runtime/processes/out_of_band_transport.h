@@ -53,6 +53,7 @@ class OutOfBandTransport final : public Transport {
   Hearsay hearsay_;
   std::shared_ptr<Wire> wire_;  // null on one machine
   std::optional<Board> board_;
+  Members node_;  // the ranks that read it, where wire_ is there
   WaitTerms terms_;
   std::vector<std::shared_ptr<Region>> regions_;  // of traffic; empty: there is none
   int64_t traffic_begin_ = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "coconet/base/status.h"
+#include "runtime/node/called_exchange.h"
 #include "runtime/node/cpu.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/collectives/libraries.h"
@@ -70,6 +71,7 @@ absl::Status ProcessWorld::Meet(const WorldRequest& request, const MakeRank& mak
                                                             .regions = regions_,
                                                             .offset = transport_begin}));
   board_ = settled.board;
+  settled.exchange = std::make_unique<CalledExchange>(std::move(settled.exchange), rank, *board_);
   auto sharing = std::make_unique<ProcessSharing>(*settled.exchange, rank, group);
   std::array<Libraries, kLanes> libraries =
       MakeLibraries({*transport_, mesh, rank, terms, *board_, regions_, staging_begin});

@@ -42,6 +42,7 @@ struct SharedTraffic::Course {
   bool done() const { return Unsent() < 0 && taken == longest_in; }
   int Unsent() const;   // a peer that has not been sent everything; -1: none
   int Missing() const;  // a peer whose next piece has not come; -1: none
+  int Stray() const;    // a peer whose next piece, which has come, is of another step; -1: none
   bool Send();
   bool Receive();
 };
@@ -63,6 +64,18 @@ int SharedTraffic::Course::Missing() const {
   return -1;
 }
 
+int SharedTraffic::Course::Stray() const {
+  for (const Streams::In& in : streams.ins) {
+    if (BytesOf(in.bytes, taken) == 0) continue;
+    const Ring& ring = traffic.RingOf(traffic.rank_, in.peer);
+    const uint64_t next = ring.taken.load(std::memory_order_relaxed);
+    if (ring.sent.load(std::memory_order_acquire) != next &&
+        ring.steps[next % kSlots] != traffic.step_)
+      return in.peer;
+  }
+  return -1;
+}
+
 /// Fills free slots; true when there were any.
 bool SharedTraffic::Course::Send() {
   bool moved = false;
@@ -78,6 +91,7 @@ bool SharedTraffic::Course::Send() {
         std::memcpy(slot, out.data + begin, bytes);
       else
         fill(i, begin, {slot, static_cast<size_t>(bytes)});
+      ring.steps[number % kSlots] = traffic.step_;
       ring.sent.store(number + 1, std::memory_order_release);
       ++sent[i];
       moved = true;
@@ -88,7 +102,7 @@ bool SharedTraffic::Course::Send() {
 
 /// Takes the next piece of every stream, once all have come.
 bool SharedTraffic::Course::Receive() {
-  if (taken == longest_in || Missing() >= 0) return false;
+  if (taken == longest_in || Missing() >= 0 || Stray() >= 0) return false;
   std::vector<absl::Span<const char>>& pieces = traffic.pieces_;
   pieces.clear();
   for (const Streams::In& in : streams.ins) {
@@ -115,24 +129,26 @@ absl::Status SharedTraffic::Move(absl::string_view what, const Streams& streams,
     course.longest_in = std::max(course.longest_in, Course::PiecesOf(in.bytes));
   while (!course.done()) {
     int peer = -1;
+    LongWait wait(board_, rank_, terms_.timeout_ns);
     const auto moves = [&] {
       const bool sent = course.Send();
       return course.Receive() || sent;
     };
     const auto in_vain = [&] {
+      if (course.Stray() >= 0) board_.Mismatched(rank_, course.Stray()).IgnoreError();
       peer = course.Missing() >= 0 ? course.Missing() : course.Unsent();
-      if (peer >= 0) board_.NoteWait(rank_, peer);
-      return peer >= 0 && board_.InVain(peer);
+      return peer >= 0 ? wait.InVain(peer) : !board_.Left().ok();
     };
     const WaitEnd end = WaitUntil(terms_, moves, in_vain);
     if (end == WaitEnd::kReady) {
       if (peer >= 0) board_.NoteWait(rank_, -1);
       continue;
     }
-    if (end == WaitEnd::kInVain) return Failed(what, board_.Gone(peer));
-    return Failed(what, absl::DeadlineExceededError(
-                            absl::StrCat(WaitedFor(terms_.timeout_ns, peer),
-                                         MayBeDead(peer, board_.Suspect(rank_, peer)))));
+    if (end == WaitEnd::kInVain) return Failed(what, peer < 0 ? board_.Left() : board_.Gone(peer));
+    const int suspect = board_.Suspect(rank_, peer);
+    return Failed(what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, peer),
+                                                                 MayBeDead(peer, suspect),
+                                                                 board_.CallsOf(rank_, suspect))));
   }
   return absl::OkStatus();
 }

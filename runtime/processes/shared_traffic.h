@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,7 @@ class SharedTraffic final : public PeerTraffic {
   struct Ring {
     alignas(64) std::atomic<uint64_t> sent;
     alignas(64) std::atomic<uint64_t> taken;
+    std::array<uint64_t, kSlots> steps;  // whose data slots have
     alignas(64) char slots[kSlots][kSlotBytes];
   };
   /// The state of one Move.

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<std::string>> StagedExchange::AllGather(absl::string_
     const size_t total = mine.size();
     std::memcpy(staging_.Shown(rank_), &total, sizeof total);
     std::memcpy(staging_.Shown(rank_) + sizeof total, next.data(), next.size());
-    RETURN_IF_ERROR(staging_.AwaitShown("exchange"));
+    RETURN_IF_ERROR(staging_.AwaitShown("exchange", /*is_behind_counts=*/true));
     for (int peer = 0; peer < size_; ++peer) {
       size_t size = 0;
       std::memcpy(&size, staging_.Shown(peer), sizeof size);

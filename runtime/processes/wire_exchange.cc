@@ -15,12 +15,13 @@ struct WireExchange::Round {
 };
 
 WireExchange::WireExchange(std::shared_ptr<Wire> wire, int tag, int rank, int size, Board board,
-                           Hearsay hearsay, WaitTerms terms)
+                           const Members& node, Hearsay hearsay, WaitTerms terms)
     : wire_(std::move(wire)),
       tag_(tag),
       rank_(rank),
       size_(size),
       board_(std::move(board)),
+      node_(node),
       hearsay_(std::move(hearsay)),
       terms_(terms) {}
 
@@ -31,7 +32,9 @@ absl::StatusOr<std::vector<std::string>> WireExchange::AllGather(absl::string_vi
   absl::StatusOr<std::vector<std::string>> all = Gather(mine, *round);
   if (all.ok()) return all;
   round.release();  // leaked: the wire may write to it until the process ends
-  first_error_ = WithContext(all.status(), absl::StrCat("exchange on rank ", rank_));
+  const bool is_late = absl::IsDeadlineExceeded(all.status());
+  first_error_ = WithContext(is_late ? all.status() : WhyBroken(board_, hearsay_, all.status()),
+                             absl::StrCat("exchange on rank ", rank_));
   board_.Leave(rank_, first_error_);
   return first_error_;
 }
@@ -88,15 +91,17 @@ absl::Status WireExchange::Await(Round& round) {
     }
     return awaited < 0 || !status.ok();
   };
+  LongWait wait(board_, rank_, terms_.timeout_ns);
   const auto in_vain = [&] {
     hearsay_.listen();
-    return !board_.Left().ok();
+    return wait.InVainForAll(node_, awaited);
   };
   const WaitEnd end = WaitUntil(terms_, ready, in_vain);
   if (end == WaitEnd::kReady) return status;
   if (end == WaitEnd::kInVain) return board_.Left();
-  return absl::DeadlineExceededError(
-      absl::StrCat(WaitedFor(terms_.timeout_ns, awaited), MayBeDead(awaited, awaited)));
+  return absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, awaited),
+                                                  MayBeDead(awaited, awaited),
+                                                  board_.CallsOf(rank_, awaited)));
 }
 
 }  // namespace coconet

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/mesh.h"
 #include "runtime/node/board.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/hearsay.h"
@@ -16,8 +17,9 @@ namespace coconet {
 class WireExchange final : public Exchange {
  public:
   /// `tag` has no other user.
+  /// `node`: the ranks that read `board`.
   WireExchange(std::shared_ptr<Wire> wire, int tag, int rank, int size, Board board,
-               Hearsay hearsay, WaitTerms terms);
+               const Members& node, Hearsay hearsay, WaitTerms terms);
 
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override;
 
@@ -34,6 +36,7 @@ class WireExchange final : public Exchange {
   int rank_;
   int size_;
   Board board_;
+  Members node_;
   Hearsay hearsay_;
   WaitTerms terms_;
   absl::Status first_error_;

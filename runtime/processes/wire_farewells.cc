@@ -11,7 +11,7 @@
 namespace coconet {
 namespace {
 
-constexpr char kNote = 'n';  // a note; status codes are smaller
+constexpr char kNote = 'n', kCalls = 'c';  // not farewells, whose status codes are smaller
 constexpr double kTellSeconds = 1;
 
 }  // namespace
@@ -60,8 +60,11 @@ void WireFarewells::Tell(const absl::Status& why) {
 
 void WireFarewells::Note(int peer) { Post(kNote, absl::StrCat(peer)); }
 
+void WireFarewells::Show(const CallLog& mine) { Post(kCalls, mine.Print()); }
+
 void WireFarewells::Post(char kind, absl::string_view text) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  DropSent();
   for (const Mailbox* mailbox : mailboxes_) {
     auto* letter = sent_.emplace_back(new Letter{.kind = kind});
     text.copy(letter->text, sizeof letter->text - 1);
@@ -73,6 +76,16 @@ void WireFarewells::Post(char kind, absl::string_view text) {
   }
 }
 
+void WireFarewells::DropSent() {
+  const auto is_sent = [&](Letter* letter) {
+    bool done = false;
+    if (!wire_->Test(letter->ticket, done).ok() || !done) return false;
+    delete letter;
+    return true;
+  };
+  sent_.erase(std::remove_if(sent_.begin(), sent_.end(), is_sent), sent_.end());
+}
+
 void WireFarewells::Listen(Board& board) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (Mailbox* mailbox : mailboxes_) {
@@ -82,7 +95,9 @@ void WireFarewells::Listen(Board& board) {
       if (!wire_->Test(letter.ticket, done).ok()) mailbox->broken = true;
       if (!done || mailbox->broken) break;
       letter.text[sizeof letter.text - 1] = '\0';
-      if (int peer = 0; letter.kind == kNote) {
+      if (letter.kind == kCalls) {
+        board.calls(mailbox->peer).Set(letter.text);
+      } else if (int peer = 0; letter.kind == kNote) {
         if (absl::SimpleAtoi(letter.text, &peer) && peer < board.ranks())
           board.NoteWait(mailbox->peer, peer);
       } else {

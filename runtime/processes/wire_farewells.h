@@ -27,6 +27,8 @@ class WireFarewells {
   /// Tells them that this rank has waited long for `peer`; -1: that it no longer waits. Does not
   /// block.
   void Note(int peer);
+  /// Tells them what this rank calls. Does not block.
+  void Show(const CallLog& mine);
   /// Puts on `board` what has been received from other nodes.
   void Listen(Board& board);
 
@@ -37,12 +39,13 @@ class WireFarewells {
 
   WireFarewells(std::shared_ptr<Wire> wire, int tag) : wire_(std::move(wire)), tag_(tag) {}
   void Post(char kind, absl::string_view text);
+  void DropSent();
 
   std::shared_ptr<Wire> wire_;
   int tag_;
   std::mutex mutex_;
   std::vector<Mailbox*> mailboxes_;  // leaked, as the wire may write to them until it is closed
-  std::vector<Letter*> sent_;        // likewise
+  std::vector<Letter*> sent_;        // not yet, as far as is known; likewise
 };
 
 }  // namespace coconet

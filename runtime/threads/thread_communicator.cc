@@ -96,6 +96,7 @@ absl::Status ThreadCommunicator::Send(const CollectiveStep& step, const void* in
     // A rank that has left may free its buffers.
     if (absl::Status all = CheckAllHere(board_, rank_, "Send"); !all.ok())
       return Retreat(column_, all);
+    RETURN_IF_ERROR(CheckStep(column_, before));
     std::memcpy(out, column_.Of(before).in, bytes);
   } else {
     std::memset(out, 0, bytes);
@@ -110,6 +111,7 @@ absl::Status ThreadCommunicator::Begin(const void* in, void* out, absl::string_v
   // A rank that has left may free its buffers.
   if (absl::Status all = CheckAllHere(board_, rank_, what); !all.ok()) return Retreat(group_, all);
   for (int peer = 0; peer < size_; ++peer) {
+    RETURN_IF_ERROR(CheckStep(group_, peer));
     ins_[peer] = group_.Of(peer).in;
     outs_[peer] = group_.Of(peer).out;
   }
@@ -128,6 +130,7 @@ absl::Status ThreadCommunicator::Open(Table& table, const void* in, void* out,
   Desks::Desk& own = table.Of(table.members.Index(rank_));
   own.in = in;
   own.out = out;
+  own.step = step_;
   own.ready.store(table.call, std::memory_order_seq_cst);
   return absl::OkStatus();
 }
@@ -144,6 +147,11 @@ absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::* f
                                           absl::string_view what) {
   for (int peer = 0; peer < size_; ++peer) RETURN_IF_ERROR(Await(group_, peer, flag, what));
   return absl::OkStatus();
+}
+
+absl::Status ThreadCommunicator::CheckStep(const Table& table, int index) {
+  if (table.Of(index).step == step_) return absl::OkStatus();
+  return Retreat(table, board_.Mismatched(rank_, table.members.Rank(index)));
 }
 
 absl::Status ThreadCommunicator::Retreat(const Table& table, const absl::Status& why) {

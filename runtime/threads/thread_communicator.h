@@ -17,6 +17,7 @@ struct Desks {
     std::atomic<unsigned> ready;  // number of the call that `in` and `out` belong to
     const void* in;
     void* out;
+    uint64_t step;  // Communicator::Announce
     alignas(
         64) std::atomic<unsigned> done;  // last call in which this rank is done with peers' memory
   };
@@ -34,6 +35,7 @@ class ThreadCommunicator final : public Communicator {
                      Board board, WaitTerms terms);
 
   absl::string_view name() const override { return "thread"; }
+  void Announce(uint64_t step) override { step_ = step; }
   absl::Status Run(const CollectiveStep& step, const void* in, void* out) override;
   absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
 
@@ -55,6 +57,8 @@ class ThreadCommunicator final : public Communicator {
   absl::Status Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::* flag,
                      absl::string_view what);
   absl::Status AwaitAll(std::atomic<unsigned> Desks::Desk::* flag, absl::string_view what);
+  /// Aborted where rank `index` is in another step.
+  absl::Status CheckStep(const Table& table, int index);
   /// Ends a failed call: returns once no peer accesses this rank's buffers.
   absl::Status Retreat(const Table& table, const absl::Status& why);
 
@@ -64,6 +68,7 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<Desks> desks_;
   Table group_;
   Table column_;
+  uint64_t step_ = 0;
   Board board_;
   WaitTerms terms_;
   std::vector<const void*> ins_;  // operands of the current call, by index in the group

@@ -11,7 +11,8 @@ absl::StatusOr<std::vector<std::string>> ThreadExchange::AllGather(absl::string_
   std::vector<std::string> all;
   for (int peer = 0; peer < board_.ranks(); ++peer) {
     const Mailboxes::Mailbox& theirs = mailboxes_->of[peer];
-    RETURN_IF_ERROR(AwaitPeer(board_, terms_, rank_, peer, theirs.round, round, "exchange"));
+    RETURN_IF_ERROR(AwaitPeer(board_, terms_, rank_, peer, theirs.round, round, "exchange",
+                              /*is_behind_counts=*/true));
     all.push_back(theirs.letter[round % 2]);
   }
   return all;

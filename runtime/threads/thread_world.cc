@@ -7,6 +7,7 @@
 
 #include "coconet/base/status.h"
 #include "runtime/host/host_rank.h"
+#include "runtime/node/called_exchange.h"
 #include "runtime/node/cpu.h"
 
 namespace coconet {
@@ -56,19 +57,21 @@ absl::StatusOr<std::shared_ptr<const ThreadWorld>> ThreadWorld::Meet(int64_t mee
 }
 
 RankPlace ThreadWorld::PlaceOf(int rank, bool pin) const {
-  RankPlace place{.rank = rank,
-                  .mesh = mesh_,
-                  .machine_rank = rank,
-                  .machine_ranks = mesh_.size(),
-                  .cores = cores_,
-                  .pin = pin,
-                  .timeout_s = timeout_s_,
-                  .board = board_,
-                  .exchange = std::make_unique<ThreadExchange>(rank, mailboxes_, board_, terms_),
-                  .libraries = {},
-                  .library = "thread",
-                  .sharing = nullptr,
-                  .of_threads = true};
+  RankPlace place{
+      .rank = rank,
+      .mesh = mesh_,
+      .machine_rank = rank,
+      .machine_ranks = mesh_.size(),
+      .cores = cores_,
+      .pin = pin,
+      .timeout_s = timeout_s_,
+      .board = board_,
+      .exchange = std::make_unique<CalledExchange>(
+          std::make_unique<ThreadExchange>(rank, mailboxes_, board_, terms_), rank, board_),
+      .libraries = {},
+      .library = "thread",
+      .sharing = nullptr,
+      .of_threads = true};
   place.sharing = std::make_unique<ThreadSharing>(*place.exchange, SharingMemory(mesh_, rank));
   for (int lane = 0; lane < kLanes; ++lane) {
     for (Group group : kAllGroups) {

@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t kWindow = 16;                    // messages of a stream in flight
 constexpr int64_t kMostBytes = int64_t{60} << 10;  // per message: Open MPI's eager limit over TCP
 constexpr int64_t kLeastBytes = int64_t{16} << 10;
+// Messages of different steps have different tags, as a rule: MPI has 2^15 of them.
+constexpr int kTagsOfSteps = 500, kTagsOfRank = 64;
 constexpr int64_t kBytesUnderWay = int64_t{8} << 20;  // per direction, for all streams of a rank
 
 /// Bytes per message for ranks with `width` streams per direction; a multiple of
@@ -80,7 +82,7 @@ absl::Status MessageTraffic::Course::Post(Fill fill) {
   for (size_t i = 0; i < ins(); ++i) {
     const int64_t bytes = BytesOf(streams.ins[i].bytes, posted);
     if (bytes == 0) continue;
-    RETURN_IF_ERROR(traffic.wire_->Receive(streams.ins[i].peer, traffic.tag_, Place(posted, i),
+    RETURN_IF_ERROR(traffic.wire_->Receive(streams.ins[i].peer, traffic.Tag(), Place(posted, i),
                                            bytes, Receives(posted)[i]));
   }
   for (size_t i = 0; i < outs(); ++i) {
@@ -92,7 +94,7 @@ absl::Status MessageTraffic::Course::Post(Fill fill) {
       std::memcpy(place, out.data + posted * piece_bytes, bytes);
     else
       fill(i, posted * piece_bytes, {place, static_cast<size_t>(bytes)});
-    RETURN_IF_ERROR(traffic.wire_->Send(out.peer, traffic.tag_, place, bytes, Sends(posted)[i]));
+    RETURN_IF_ERROR(traffic.wire_->Send(out.peer, traffic.Tag(), place, bytes, Sends(posted)[i]));
   }
   ++posted;
   return absl::OkStatus();
@@ -158,12 +160,17 @@ MessageTraffic::MessageTraffic(std::shared_ptr<Wire> wire, int tag, int rank, in
 
 MessageTraffic::~MessageTraffic() = default;
 
+int MessageTraffic::Tag() const {
+  return tag_ + kTagsOfRank * static_cast<int>(step_ % kTagsOfSteps);
+}
+
 absl::Status MessageTraffic::Move(absl::string_view what, const Streams& streams, Fill fill,
                                   Take take) {
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   Course course(*this, streams);
   Dozer dozer(timeout_ns_);
+  LongWait wait(board_, rank_, timeout_ns_);
   bool noted = false;
   const auto note = [&](int peer) {
     noted = peer >= 0;
@@ -173,20 +180,21 @@ absl::Status MessageTraffic::Move(absl::string_view what, const Streams& streams
   while (!course.done()) {
     bool moved = false;
     if (absl::Status status = course.Advance(fill, take, moved); !status.ok())
-      return Failed(what, status);
+      return Failed(what, WhyBroken(board_, hearsay_, status));
     if (moved) {
       if (noted) note(-1);
       dozer = Dozer(timeout_ns_);
+      wait = LongWait(board_, rank_, timeout_ns_);
       continue;
     }
     hearsay_.listen();
-    if (absl::Status left = board_.Left(); !left.ok()) return Failed(what, left);
-    if (dozer.Pause()) continue;
     const int peer = course.PeerAwaited();
+    if (wait.InVainForAll({}, peer)) return Failed(what, board_.Left());
+    if (dozer.Pause()) continue;
     if (noted) {
       const std::string suspect = MayBeDead(peer, board_.Suspect(rank_, peer));
-      return Failed(
-          what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), suspect)));
+      return Failed(what, absl::DeadlineExceededError(absl::StrCat(
+                              WaitedFor(timeout_ns_, peer), suspect, board_.CallsOf(rank_, peer))));
     }
     note(peer);
     dozer = Dozer(timeout_ns_ / kGrace);

@@ -30,8 +30,9 @@ class MessageTraffic final : public PeerTraffic {
   absl::Status Move(absl::string_view what, const Streams& streams, Fill fill, Take take) override;
 
  private:
-  struct Depot;   // buffers and messages under way
-  struct Course;  // the state of one Move
+  struct Depot;     // buffers and messages under way
+  struct Course;    // the state of one Move
+  int Tag() const;  // of the messages of the announced step
   absl::Status Failed(absl::string_view what, const absl::Status& why);
 
   std::shared_ptr<Wire> wire_;

@@ -40,15 +40,22 @@ absl::Status StagingBuffer::Populate() {
   return done;
 }
 
-absl::Status StagingBuffer::Meet(absl::string_view what,
-                                 std::atomic<unsigned> Counters::* counter) {
-  const auto of = [&](int index) -> std::atomic<unsigned>& {
-    return reinterpret_cast<Counters*>(bases_[index])->*counter;
+absl::Status StagingBuffer::Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter,
+                                 bool is_behind_counts) {
+  const auto counters = [&](int index) { return reinterpret_cast<Counters*>(bases_[index]); };
+  const auto of = [&](int index) -> std::atomic<unsigned>& { return counters(index)->*counter; };
+  const auto step_of = [&](int index) -> std::atomic<uint64_t>& {
+    return counters(index)->step[epoch_ % 2];
   };
-  of(group_.Index(rank_)).store(epoch_, std::memory_order_release);
+  const int mine = group_.Index(rank_);
+  step_of(mine).store(step_, std::memory_order_relaxed);
+  of(mine).store(epoch_, std::memory_order_release);
   for (int i = 0; i < group_.size; ++i) {
     if (group_.Rank(i) == rank_) continue;
-    RETURN_IF_ERROR(AwaitPeer(board_, terms_, rank_, group_.Rank(i), of(i), epoch_, what));
+    RETURN_IF_ERROR(
+        AwaitPeer(board_, terms_, rank_, group_.Rank(i), of(i), epoch_, what, is_behind_counts));
+    if (step_of(i).load(std::memory_order_relaxed) != step_)
+      return board_.Mismatched(rank_, group_.Rank(i));
   }
   return absl::OkStatus();
 }

@@ -37,27 +37,37 @@ class StagingBuffer {
   /// The most bytes that a rank shows, or reduces, at a time.
   int64_t window() const { return window_; }
 
+  /// As Communicator::Announce.
+  void Announce(uint64_t step) { step_ = step; }
+
   /// Begins the next window: its halves may be overwritten.
   void Next() { ++epoch_; }
   /// The data that rank `index` of the group shows in this window, and the data that it reduced.
   char* Shown(int index) const { return Half(index, 0); }
   char* Reduced(int index) const { return Half(index, 1); }
   /// Publishes this rank's data, then waits until all ranks have published theirs. On failure this
-  /// rank leaves (AwaitPeer).
-  absl::Status AwaitShown(absl::string_view what) { return Meet(what, &Counters::shown); }
-  absl::Status AwaitReduced(absl::string_view what) { return Meet(what, &Counters::reduced); }
+  /// rank leaves (AwaitPeer, which explains `is_behind_counts`).
+  absl::Status AwaitShown(absl::string_view what, bool is_behind_counts = false) {
+    return Meet(what, &Counters::shown, is_behind_counts);
+  }
+  absl::Status AwaitReduced(absl::string_view what) {
+    return Meet(what, &Counters::reduced, false);
+  }
 
   const Board& board() const { return board_; }
 
  private:
   struct Counters {
     alignas(64) std::atomic<unsigned> shown;
+    /// Whose data are shown, in odd and even windows: a peer is at most one window ahead.
+    std::atomic<uint64_t> step[2];
     alignas(64) std::atomic<unsigned> reduced;
   };
   char* Half(int index, int which) const {
     return bases_[index] + kCounterBytes + (2 * which + static_cast<int64_t>(epoch_ % 2)) * window_;
   }
-  absl::Status Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter);
+  absl::Status Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter,
+                    bool is_behind_counts);
 
   std::vector<std::shared_ptr<Region>> regions_;
   std::vector<char*> bases_;  // by index in the group
@@ -69,6 +79,7 @@ class StagingBuffer {
   Board board_;
   WaitTerms terms_;
   unsigned epoch_ = 0;
+  uint64_t step_ = 0;
 };
 
 /// Library collectives between processes of one machine, through shared memory. Every wait has the
@@ -81,6 +92,10 @@ class NodeCommunicator final : public ProcessCommunicator {
                    std::unique_ptr<PeerTraffic> traffic, int rank, const Members& column);
 
   absl::string_view name() const override { return "shm"; }
+  void Announce(uint64_t step) override {
+    ProcessCommunicator::Announce(step);
+    if (staging_ != nullptr) staging_->Announce(step);
+  }
   absl::Status AllToAlls(absl::Span<const AllToAllCall> calls) override;
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,8 @@ class PeerTraffic {
   virtual ~PeerTraffic() = default;
   /// As Communicator::name.
   virtual absl::string_view name() const = 0;
+  /// As Communicator::Announce.
+  void Announce(uint64_t step) { step_ = step; }
 
   /// `take(begin, pieces)` receives the bytes from `begin` on of each stream in `ins`; called piece
   /// by piece. A stream that has ended has an empty piece.
@@ -61,6 +64,9 @@ class PeerTraffic {
   absl::Status Move(absl::string_view what, const Streams& streams, Take take) {
     return Move(what, streams, [](size_t, int64_t, absl::Span<char>) {}, take);
   }
+
+ protected:
+  uint64_t step_ = 0;
 };
 
 }  // namespace coconet

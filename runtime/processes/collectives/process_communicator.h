@@ -12,6 +12,7 @@ namespace coconet {
 /// or several.
 class ProcessCommunicator : public Communicator {
  public:
+  void Announce(uint64_t step) override { traffic_->Announce(step); }
   absl::Status Run(const CollectiveStep& step, const void* in, void* out) final;
 
  protected:
