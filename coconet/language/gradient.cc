@@ -316,7 +316,7 @@ Tensor Gradients::CountLike(Tensor like, const Shape& shape) {
 std::optional<double> Gradients::NumberOf(const Tensor& a) {
   if (!a.is_node()) return std::nullopt;
   const auto* constant = std::get_if<Const>(&a.program_->graph_.nodes[a.id_].op);
-  return constant == nullptr ? std::nullopt : std::optional(constant->value);
+  return constant == nullptr ? std::nullopt : std::optional(constant->value.real());
 }
 
 Tensor Gradients::AsConstant(Tensor a) {
