@@ -204,7 +204,7 @@ TEST(HloCollectives, ReplicasOfSeveralPartitions) {
     EXPECT_EQ(Result("p = u32[] partition-id()\n q = u32[] replica-id()\n"
                      "t = u32[] constant(10)\n u = u32[] multiply(q, t)\n r = u32[] add(p, u)",
                      4, rank, ", num_partitions=2" + four),
-              (std::vector<double>{10.0 * (rank / 2) + rank % 2}));
+              (std::vector<Number>{10.0 * (rank / 2) + rank % 2}));
   }
 }
 
@@ -247,10 +247,10 @@ TEST(HloCollectives, GroupsOfAllAreTheWorld) {
                        "s = f32[2] all-reduce(x), replica_groups={}, to_apply=add\n"
                        "ROOT m = f32[2] all-reduce(s), replica_groups={}, to_apply=max",
                        ranks),
-                (std::vector<double>{3.0 * ranks, 3.0 * ranks}));
+                (std::vector<Number>{3.0 * ranks, 3.0 * ranks}));
       for (const char* id : {"replica-id", "partition-id"}) {
         EXPECT_EQ(Result(absl::StrCat("r = u32[] ", id, "()"), ranks, ranks - 1),
-                  (std::vector<double>{ranks - 1.0}));
+                  (std::vector<Number>{ranks - 1.0}));
       }
     }
   }

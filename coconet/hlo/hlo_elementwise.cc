@@ -205,7 +205,8 @@ absl::StatusOr<HloValue> ReducePrecision(const HloModule&, const HloInstruction&
   const FloatBits from = FloatBitsOf(type),
                   to = {static_cast<int>(std::min<int64_t>(exponent, from.exponent)),
                         static_cast<int>(std::min<int64_t>(mantissa, from.mantissa))};
-  if (a.number.has_value()) return HloArrays::Constant(Reduced(a.number->real(), from, to), a.shape);
+  if (a.number.has_value())
+    return HloArrays::Constant(Reduced(a.number->real(), from, to), a.shape);
   if (type == HloType::kF32 && to.exponent == 8 && to.mantissa == 7)
     return arrays.Cast(arrays.Cast(a, HloType::kBF16), type);
   HloValue result = a;

@@ -138,7 +138,10 @@ std::vector<double> AtEdge(const std::string& what, const std::vector<double>& x
         return (name == "x" ? x : k)[static_cast<size_t>(i)];
       });
   EXPECT_TRUE(d.ok()) << d.status();
-  return d.ok() ? d->value : std::vector<double>();
+  std::vector<double> values;
+  for (const Number& value : d.ok() ? d->value : std::vector<Number>())
+    values.push_back(value.real());
+  return values;
 }
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
