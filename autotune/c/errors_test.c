@@ -75,7 +75,7 @@ static void OfPrograms(coconet_session* session) {
   REFUSED("coconet 1\nprogram p\nx = sine(1)\n", NULL, 0, "line 3");
   REFUSED(kMomentum, NULL, 0, "N");
   REFUSED(kMomentum, NULL, 1, "coconet_compile: sizes: want a pointer, have NULL");
-  REFUSED(kMomentum, &unknown, 1, "size of N: no value is given");
+  REFUSED(kMomentum, &unknown, 1, "size of K: the program's symbols are N");
   REFUSED(kMomentum, &none, 1, "N: want one size or more, have none");
   REFUSED(kMomentum, &minus, 1, "-1");
   REFUSED(kMomentum, &nameless, 1, "size.symbol: want a pointer, have NULL");

@@ -63,7 +63,7 @@ TEST(Reference, NamesTheWorstElement) {
   absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 1}, 0, 11);
   std::vector<float> storage = Right(reference->data(), 100, 1, 0, Layout::Replicated());
   storage[7] += 0.01f;
-  storage[42] += 1;
+  storage[42] += 1;  // both by more than their bounds: exact elements have none
   const absl::Status status = reference->Check(Result(100, Layout::Replicated()), storage.data());
   EXPECT_THAT(std::string(status.message()), HasSubstr("m[42]: want "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("(2 of 100 elements are wrong)"));

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,14 +21,12 @@ namespace coconet {
 class Gradients;
 class Program;
 
-/// A handle to a value of a Program; copy freely. Plain numbers convert where a tensor is expected,
-/// are calculated with as integers or doubles (EvalNumbers), and take the dtype of the tensor they
-/// meet. The Program must outlive its tensors. Not thread-safe.
+/// A handle to a value of a Program, which outlives it; copy freely. Plain numbers convert to one,
+/// are calculated with by EvalNumbers, and take the dtype of what they meet. Not thread-safe.
 class Tensor {
  public:
-  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  template <class T, class = decltype(Number(T()))>
   Tensor(T number) : number_(number) {}  // NOLINT: `0.9 * m` must read like the maths
-  explicit Tensor(const Number& number) : number_(number) {}
   /// -1 unless this is a node of the program's graph.
   NodeId id() const { return id_; }
   /// Not of a plain number. Of an operation that failed, a scalar f32.

@@ -109,7 +109,8 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
       e[k] = operands[k].error(i);
     }
     const double y = info.eval(x);
-    if (exact && IsExact(fn, type, x, y)) {
+    const bool is_exact = exact || std::all_of(e, e + kArity, [](double v) { return v == 0; });
+    if (is_exact && IsExact(fn, type, x, y)) {
       result.value[i] = y;
       continue;
     }
@@ -265,7 +266,8 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
       const Number low = Stored(to, x - e), high = Stored(to, x + e);
       error = std::isinf(e) ? kUndetermined : std::max(Distance(high, value), Distance(value, low));
       const double greatest = std::max(std::fabs(low.real()), std::fabs(high.real()));
-      if (!(low == high) && greatest > rounding.limit) error = kUndetermined;
+      const bool is_saturated = low == high && (value == Least(to) || value == Greatest(to));
+      if (!is_saturated && greatest > rounding.limit) error = kUndetermined;
     } else {
       value = x;
       if (!std::isfinite(x)) {
@@ -360,7 +362,7 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
     }
     result.value[i] = value;
     const bool is_exact = spread == 0 && SumsExactly(magnitude, quantum, Precision(dtype));
-    if (is_exact && !special) continue;
+    if (is_exact && !special && magnitude <= most) continue;
     // Whether a partial sum overflows depends on the order, so the magnitudes count.
     error = !(magnitude <= most) ? kUndetermined
             : special            ? 0
