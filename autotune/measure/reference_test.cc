@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/language/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -62,15 +63,24 @@ TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
 TEST(Reference, NamesTheWorstElement) {
   absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 1}, 0, 11);
   std::vector<float> storage = Right(reference->data(), 100, 1, 0, Layout::Replicated());
-  storage[7] += 0.01f;
-  storage[42] += 1;  // both by more than their bounds: exact elements have none
-  const absl::Status status = reference->Check(Result(100, Layout::Replicated()), storage.data());
-  EXPECT_THAT(std::string(status.message()), HasSubstr("m[42]: want "));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("(2 of 100 elements are wrong)"));
-  storage[50] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(
-      std::string(reference->Check(Result(100, Layout::Replicated()), storage.data()).message()),
-      HasSubstr("m[50]: want "));
+  const auto message = [&] {
+    const PlacedTensor result = Result(100, Layout::Replicated());
+    return std::string(reference->Check(result, storage.data()).message());
+  };
+  std::vector<size_t> rounded;  // elements that have a bound
+  for (size_t i = 0; i < storage.size(); ++i) {
+    const float right = storage[i];
+    storage[i] = std::nextafter(right, 99.f);
+    if (message().empty()) rounded.push_back(i);
+    storage[i] = right;
+  }
+  ASSERT_GE(rounded.size(), 3u);
+  storage[rounded[0]] += 0.01f;
+  storage[rounded[1]] += 1;
+  EXPECT_THAT(message(), HasSubstr(absl::StrCat("m[", rounded[1], "]: want ")));
+  EXPECT_THAT(message(), HasSubstr("(2 of 100 elements are wrong)"));
+  storage[rounded[2]] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(message(), HasSubstr(absl::StrCat("m[", rounded[2], "]: want ")));
 }
 
 TEST(Reference, ChecksLocalResultsOnEveryRank) {
