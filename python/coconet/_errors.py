@@ -72,7 +72,7 @@ class FailedPrecondition(Error, RuntimeError):
 
 
 class Aborted(Error, ConnectionError):
-    """A peer left the world."""
+    """A peer left the world, or the ranks call differently."""
 
     code = 10
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import traceback
 from ctypes import c_void_p
@@ -129,6 +130,27 @@ def _torch_exchange(group: Any) -> Exchange:
         return everyone
 
     return _BlockingExchange(rank, len(ranks), gather)
+
+
+def timeout_of(group: Any) -> Optional[float]:
+    """How long a process group of PyTorch waits for a rank, in seconds, unless COCONET_TIMEOUT says
+    how long; None of other groups."""
+    if not is_torch_group(group) or os.environ.get("COCONET_TIMEOUT"):
+        return None
+    from torch.distributed import distributed_c10d as c10d
+    backends = [group]
+    if hasattr(group, "_get_backend"):
+        import torch
+        for device in ("cpu", "cuda"):
+            try:
+                backends.append(group._get_backend(torch.device(device)))
+            except RuntimeError:  # the group has none for it
+                pass
+    for backend in backends:
+        timeout = getattr(getattr(backend, "options", None), "_timeout", None)
+        if timeout is not None:
+            return float(timeout.total_seconds())
+    return float(c10d.default_pg_timeout.total_seconds())
 
 
 def exchange_of(group: Any) -> Exchange:

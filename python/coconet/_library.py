@@ -73,6 +73,8 @@ _STATUS: Dict[str, Sequence[Any]] = {
     "session_join": (POINTER(OutOfBand), POINTER(Options), POINTER(c_void_p)),
     "session_join_mpi": (c_void_p, POINTER(Options), POINTER(c_void_p)),
     "session_close": (c_void_p,),
+    "session_leave": (c_void_p, c_char_p),
+    "session_meet": (c_void_p, c_char_p),
     "compile": (c_void_p, c_char_p, POINTER(Size), c_size_t, POINTER(c_void_p)),
     "program_tensor": (c_void_p, c_size_t, POINTER(TensorStruct)),
     "explain": (c_void_p, POINTER(c_void_p)),

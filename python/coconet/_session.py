@@ -12,7 +12,7 @@ import sys
 import warnings
 import weakref
 from ctypes import POINTER, byref, c_void_p
-from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Union
 
 from coconet import _groups
 from coconet._array import Array
@@ -69,7 +69,8 @@ class Session:
                   admits NCCL for those of floats; what a NaN gives is then not defined
     effort        "full", or "fast" for tests, where only answers matter
     budget        seconds that tuning one program may take; None: 60
-    timeout       seconds of one wait for a peer; None: COCONET_TIMEOUT or 60
+    timeout       seconds of one wait for a peer; None: COCONET_TIMEOUT, or what the process group
+                  of torch.distributed waits (30 minutes, unless it was made with another), or 60
     stages        pipeline stages
     nodes         virtual nodes; 0: one per machine
     pinned        whether the thread that makes a session stays on a core of its own
@@ -94,6 +95,8 @@ class Session:
         self._handle: Optional[int] = None
         self._pid = os.getpid()
         self._backend = backend
+        #: Whether the rank is a process, and no thread.
+        self._is_process = _groups.is_torch_group(group) or _groups.is_mpi_communicator(group)
         self._ended: List[Ended] = []  # bindings that were dropped without close()
         self._interrupt: Optional[BaseException] = None
         self._progress = progress
@@ -109,8 +112,8 @@ class Session:
             sum_rounding=_number("sum_rounding", sum_rounding, _SUM_ROUNDINGS),
             nans=_number("nans", nans, _NANS),
             effort=_number("effort", effort, _EFFORTS), budget_s=budget or 0,
-            timeout_s=timeout or 0, stages=stages, nodes=nodes, pin=pinned, retune=retune,
-            memory_limit=memory_limit or 0, warn=self._callbacks[1],
+            timeout_s=timeout or _groups.timeout_of(group) or 0, stages=stages, nodes=nodes,
+            pin=pinned, retune=retune, memory_limit=memory_limit or 0, warn=self._callbacks[1],
             interrupted=self._callbacks[2])
         if progress is not None:
             options.progress = self._callbacks[0]
@@ -118,7 +121,7 @@ class Session:
         self._join(group, options, handle)
         self._handle = handle.value
         self._run_interrupt()
-        _sessions.add(self)
+        _sessions[self] = None
 
     def _join(self, group: Any, options: Options, handle: c_void_p) -> None:
         if group is None:
@@ -257,14 +260,28 @@ class Session:
         """Writes the steps that `Binding.trace` ran, as Chrome JSON shaped like Kineto's."""
         call("trace_write", self._open_handle(), os.fsencode(path))
 
+    def meet(self, what: str) -> None:
+        """Returns when all ranks have come. Collective: where one makes another call, or says
+        another `what`, Aborted on all ranks, in words that name both."""
+        call("session_meet", self._open_handle(), what.encode())
+
     def close(self) -> None:
-        """Leaves the world. Collective unless an error came before. Twice is harmless."""
+        """Leaves the world. Collective unless an error came before: Aborted, and closed, where the
+        ranks have made different calls. Twice is harmless."""
+        self._end()
+
+    def _end(self, waits: bool = True, why: Optional[str] = None) -> None:
+        """Leaves the world; does not wait for the others where an error is the reason."""
         handle, self._handle = self._handle, None
-        _sessions.discard(self)
+        _sessions.pop(self, None)
         if handle is None or self._pid != os.getpid():
             return
         ended, self._ended = self._ended, []
-        status = library().coconet_session_close(handle)
+        if waits and why is None:
+            status = library().coconet_session_close(handle)
+        else:
+            status = library().coconet_session_leave(
+                handle, None if why is None else why.encode(errors="replace"))
         failure = error_of(status, last_error()) if status else None
         for binding in ended:
             library().coconet_binding_free(binding.handle)
@@ -275,7 +292,7 @@ class Session:
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        self.close()
+        self._end(why=None if kind is None else f"{kind.__name__}: {value}")
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -322,7 +339,7 @@ def _read(path: pathlib.Path) -> str:
         raise ValueError(f"{path}: want the text of a program in UTF-8; have a binary file") from None
 
 
-_sessions: "Set[Session]" = set()  # all that are open
+_sessions: "Dict[Session, None]" = {}  # all that are open, in the order of their making
 
 
 @atexit.register
@@ -330,8 +347,10 @@ def _close_all() -> None:
     """Closes what is open, but not after an exception: then peers may never come to close."""
     if hasattr(sys, "last_type"):
         return
+    # Of ranks that are threads of this process one cannot wait here for the next.
+    waits = sum(not session._is_process for session in _sessions) <= 1
     for session in list(_sessions):
         try:
-            session.close()
+            session._end(waits or session._is_process)
         except Exception as failure:
             print(f"coconet: closing a session: {failure}", file=sys.stderr)

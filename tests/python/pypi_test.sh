@@ -16,7 +16,7 @@ run() {
   ((PIPESTATUS[0] == 0)) && ! grep -qi "skipped" "$log" || failed+=("$*")
 }
 
-for test in program package group random documents mpi jax torch torch_options torch_objects; do run tests/python/run.sh "${test}_test.py"; done
+for test in program package group random documents mpi jax torch torch_options torch_objects diverging; do run tests/python/run.sh "${test}_test.py"; done
 run tests/python/wheel_test.sh
 run tests/torch_test
 run bench/hlo/jax_test

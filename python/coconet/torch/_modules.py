@@ -35,6 +35,7 @@ def sync_buffers(module: torch.nn.Module, group: Any = None,
 
 def _broadcast_buffers(module: torch.nn.Module, group: Any, session: coconet.Session) -> None:
     """One message for all buffers of a dtype."""
+    session.meet("sync_buffers()")
     of_dtype: Dict[torch.dtype, List[torch.Tensor]] = {}
     for buffer in module.buffers():
         of_dtype.setdefault(buffer.dtype, []).append(buffer)

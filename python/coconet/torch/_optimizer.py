@@ -14,10 +14,12 @@ from torch.optim import optimizer as torch_optimizer
 
 import coconet
 from coconet._session import warn_caller
+from coconet.torch._agreement import Agreement, Batches, digest
+from coconet.torch._amp import ScaledByTorch, Scaling
 from coconet.torch._buffers import (Buffer, attach, buffers_of, check_form, check_parameters,
                                     dense_strides, is_plain, is_trained, names_of,
                                     shared_with_others, take_weights)
-from coconet.torch._options import Group, check_made, number, read_group
+from coconet.torch._options import Group, check_made, number, read_group, values_of
 from coconet.torch._programs import Form, program_of
 from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
 
@@ -55,6 +57,7 @@ class _Running:
             if is_there:
                 arrays[name] = getattr(self, name)
         self.binding = program.bind(arrays)
+        self.counts_steps = bool(form.step_scalars())
         self.names = set(program.tensors)
         self.values: Dict[str, float] = {}  # scalars as they are set
 
@@ -73,7 +76,7 @@ class _Running:
             self.values[name] = value
 
 
-class FusedOptimizer(torch.optim.Optimizer):
+class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
     """The base of the fused optimizers; see `coconet.torch`."""
 
     _kind = ""
@@ -108,7 +111,11 @@ class FusedOptimizer(torch.optim.Optimizer):
         self._even: Optional[List[int]] = []  # of all parameters of a group, by group; else None
         self._counted: List[int] = []  # groups whose steps are counted
         self._read: List[Group] = []  # the groups, as they were read last
-        self._is_set = False  # the running program has their values
+        self._base: Any = None  # of _skipped
+        self._settings = 0  # a digest of the options that steps depend on
+        self._batches = Batches()
+        self._amp_scale = 1.0  # of the last step's gradients, by a GradScaler
+        self._is_set = False  # the running program has the values of all these
         self._compiled: Dict[Form, coconet.TunedProgram] = {}
         self._running: Optional[_Running] = None
         self._is_shown = True  # self._state has all states; else the running program has
@@ -119,7 +126,7 @@ class FusedOptimizer(torch.optim.Optimizer):
         self._weights: List[torch.Tensor] = []
         self._places: List[Any] = []  # parameter, gradient and address of each slot
         self._frozen: List[torch.Tensor] = []
-        self._presence: Optional[_Presence] = None
+        self._agreement: Optional[Agreement] = None
         self._is_built = False
         self._ready = True
 
@@ -140,6 +147,7 @@ class FusedOptimizer(torch.optim.Optimizer):
     def __deepcopy__(self, memo: Dict[int, Any]) -> "FusedOptimizer":
         """An optimizer of the copied parameters, with the same session. Collective. The parameters
         lie in memory of their own until its first step, which makes buffers."""
+        self._gather("copy.deepcopy()")
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         copied._ready = False
@@ -152,6 +160,9 @@ class FusedOptimizer(torch.optim.Optimizer):
                      "_grad_norm", "_group", "_session"):
             setattr(copied, name, getattr(self, name))
         copied._begin()
+        copied._batches.number = self._batches.number
+        copied._watch([p for group in copied.param_groups for p in group["params"]
+                       if is_trained(p)])
         copied._take_states()
         return copied
 
@@ -175,6 +186,7 @@ class FusedOptimizer(torch.optim.Optimizer):
             self._build()
         self._read, self._is_set = read, False
         self._counted = [i for i, group in enumerate(read) if self._counts(group)]
+        self._base = None
 
     def _counts(self, group: Group) -> bool:
         """Whether a step of the group is one that states count."""
@@ -194,12 +206,15 @@ class FusedOptimizer(torch.optim.Optimizer):
             except ValueError:
                 self.param_groups.pop()
                 raise
+            self._meet("add_param_group()")
             self._read_groups()
 
     # Buffers.
 
     def _build(self) -> None:
         """Moves all parameters into buffers, with rank 0's values."""
+        if self._ranks > 1:
+            self._session.meet(f"a {type(self).__name__} takes its parameters")
         self._check_parameters()
         self._dismantle()
         trained = [p for group in self.param_groups for p in group["params"] if is_trained(p)]
@@ -224,7 +239,13 @@ class FusedOptimizer(torch.optim.Optimizer):
         self._is_built = True
         self._read_steps()
         self._compiled = {}
-        self._presence = _Presence(self._session, len(self._slots)) if self._ranks > 1 else None
+        self._watch(self._weights)
+        self._agreement = Agreement(self._session, type(self).__name__, len(self._slots)) \
+            if self._ranks > 1 else None
+
+    def _watch(self, parameters: List[torch.Tensor]) -> None:
+        if self._ranks > 1:
+            self._batches.watch(parameters)
 
     def _check_parameters(self) -> None:
         """ValueError, on all ranks, for parameters that cannot be trained, or differ."""
@@ -251,8 +272,8 @@ class FusedOptimizer(torch.optim.Optimizer):
         self._stop()
         for buffer in self._buffers:
             buffer.remove()
-        if self._presence is not None:
-            self._presence.close()
+        if self._agreement is not None:
+            self._agreement.close()
         self._to_push = True
 
     # Programs.
@@ -308,31 +329,44 @@ class FusedOptimizer(torch.optim.Optimizer):
 
     # Steps.
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Optional[Callable[[], Any]] = None, *,  # type: ignore[override]
+             step: Optional[int] = None, **scaler: Any) -> Any:
         """Averages the gradients of all ranks and updates the weights, in one program. Collective.
 
         The first step tunes the program, unless the tuning cache has it. Parameters whose gradient
         is None on all ranks are left alone, as torch does; where some ranks have one, the others
         count as zeros.
+
+        Ranks that are not at the same batch are an error on all of them (coconet.Aborted). Batches
+        are counted by steps, and by gradients that are given up for those of another backward pass
+        or for `zero_grad`; or they are `step`, a number that is the same on all ranks and grows
+        with every batch, whether or not a step was made.
         """
         if _global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks or \
                 self._optimizer_step_post_hooks or _profiler._is_profiler_enabled:
-            return _observed_step(self) if closure is None else _observed_step(self, closure)
-        return self._step(closure)
+            given = () if closure is None else (closure,)
+            if step is not None:
+                scaler["step"] = step
+            return _observed_step(self, *given, **scaler)
+        return self._step(closure, step, **scaler)
 
     step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
 
-    def _step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def _step(self, closure: Optional[Callable[[], Any]] = None, step: Optional[int] = None,
+              **scaler: Any) -> Any:
+        if scaler and set(scaler) != {"grad_scaler"}:
+            raise TypeError(f"step: no argument {', '.join(sorted(scaler))}")
+        if self._ranks > 1:
+            self._batches.begin(step)
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         self._take_changes()
-        missing = self._collect()
-        if self._presence is not None:
-            missing = self._presence.agree(missing)
-        if self._slots and len(missing) < len(self._slots):
-            self._run(missing)
+        if scaler or self._amp_scaler is not None:
+            self._step_scaled(self._scaling(scaler.get("grad_scaler")))
+        else:
+            self._step_at(1.0, False)
         return loss
 
     def _take_changes(self) -> None:
@@ -346,6 +380,53 @@ class FusedOptimizer(torch.optim.Optimizer):
             if parameter.requires_grad and parameter.numel():
                 self._build()
                 return
+
+    def _step_scaled(self, scaling: Optional[Scaling]) -> None:
+        """A step of gradients that a GradScaler has scaled."""
+        if scaling is None:
+            self._step_at(1.0, False)
+            return
+        if self._is_dynamic or self._loss_scale != 1:
+            raise ValueError("step: the gradients have a GradScaler's scale and loss_scale; want "
+                             "one of them")
+        if not self._is_checked:
+            self._is_checked, self._is_set = True, False
+        scaling.tell(self._step_at(scaling.scale, scaling.is_bad))
+
+    def _step_at(self, scale: float, is_bad: bool) -> bool:
+        """Makes a step that all ranks are at; whether it was not made, because a gradient is bad.
+        The gradients have that scale of a GradScaler."""
+        if self._is_shown:
+            self._take_shown()
+        agreement = self._agreement
+        is_fresh = None if agreement is None else self._batches.take(self._slots)
+        missing = self._collect()
+        if scale != self._amp_scale:
+            self._amp_scale, self._is_set = scale, False
+        if agreement is not None:
+            if not self._is_set:
+                self._settings = digest([*map(values_of, self._read), self._loss_scale,
+                                         self._max_grad_norm])
+            batch = self._batches.number
+            missing, is_bad = agreement.agree(missing, batch, (
+                self._skipped(batch), scale, self._settings, is_bad, is_fresh))
+        if not is_bad and self._slots and len(missing) < len(self._slots):
+            return self._run(missing)
+        return is_bad
+
+    def _skipped(self, batch: int) -> int:
+        """Tells how many steps the parameters have made; the same while each batch has one."""
+        if self._even is None:
+            return digest([self._steps[slot.parameter] for slot in self._slots])
+        if self._base is None:
+            groups = sorted({slot.group for slot in self._slots})
+            counted = [i for i in groups if i in self._counted]
+            first = counted[0] if counted else None
+            before = 0 if first is None else self._even[first]
+            self._base = first, digest([self._even[i] - (before if i in counted else 0)
+                                        for i in groups])
+        first, others = self._base
+        return others if first is None else (batch - self._even[first] + others) & 0xFFFFFF
 
     def _collect(self) -> List[int]:
         """Brings all gradients into the buffers; the numbers of parameters that have none."""
@@ -374,9 +455,8 @@ class FusedOptimizer(torch.optim.Optimizer):
             "clip_grad_norm_ clips by another norm on each rank: use max_grad_norm instead. Nor "
             "is DistributedDataParallel needed around the model, which averages them too.")
 
-    def _run(self, missing: List[int]) -> None:
-        if self._is_shown:
-            self._take_shown()
+    def _run(self, missing: List[int]) -> bool:
+        """Runs the program; whether a gradient is bad, so that nothing has changed."""
         is_even = not missing and self._even is not None
         running = self._running
         is_same = self._is_set and running is not None and not self._to_push and \
@@ -387,7 +467,8 @@ class FusedOptimizer(torch.optim.Optimizer):
         if self._is_shown:
             self._hide()
         if is_even:
-            self._set_scalars(running, is_same)
+            if running.counts_steps or not is_same:
+                self._set_scalars(running, is_same)
         else:
             self._write_steps()
             self._set_tables(running, {self._slots[i].parameter for i in missing})
@@ -396,17 +477,18 @@ class FusedOptimizer(torch.optim.Optimizer):
         if running.form.is_clipped:
             self._grad_norm = running.norm.item()
         if running.form.is_checked and not self._take_check(running.bad.item() > 0.5):
-            return
+            return True
         self._bump_versions()
         if is_even and self._even is not None:
             for group in self._counted:
                 self._even[group] += 1
-            return
+            return False
         absent = set(missing)
         for number_of_slot, slot in enumerate(self._slots):
             if number_of_slot not in absent and slot.group in self._counted:
                 self._steps[slot.parameter] += 1
         self._read_steps()
+        return False
 
     def _bump_versions(self) -> None:
         """So that autograd refuses a graph that has saved the weights before the step."""
@@ -423,7 +505,7 @@ class FusedOptimizer(torch.optim.Optimizer):
         counts: List[Any] = [set() for _ in self.param_groups]
         for slot in self._slots:
             counts[slot.group].add(self._steps[slot.parameter])
-        self._even = None
+        self._even = self._base = None
         if all(len(of_group) <= 1 for of_group in counts):
             self._even = [of_group.pop() if of_group else 0 for of_group in counts]
 
@@ -466,7 +548,8 @@ class FusedOptimizer(torch.optim.Optimizer):
     def _set_group(self, running: _Running, tensor: int, group: Dict[str, Any]) -> None:
         form = running.form
         sign = -1 if group.get("maximize") else 1
-        running.set(form.scalar_name("scale", tensor), sign / (self._ranks * self._loss_scale))
+        running.set(form.scalar_name("scale", tensor),
+                    sign / (self._ranks * self._loss_scale * self._amp_scale))
         for name, value in self._group_scalars(group).items():
             running.set(form.scalar_name(name, tensor), value)
         if form.is_clipped:
@@ -498,6 +581,7 @@ class FusedOptimizer(torch.optim.Optimizer):
 
     def zero_grad(self, set_to_none: bool = _SET_TO_NONE) -> None:  # type: ignore[override]
         """As torch's: gradients become None, or zeros in place."""
+        self._batches.drop()
         if set_to_none:
             for group in self.param_groups:
                 for parameter in group["params"]:
@@ -542,7 +626,7 @@ class FusedOptimizer(torch.optim.Optimizer):
         """By parameter, as torch's optimizer has it. Collective, as `state_dict` is; what is
         changed in it is taken up by the next step."""
         if self._ready:
-            self._pull()
+            self._gather("state")
         return self._state
 
     @state.setter
@@ -551,6 +635,18 @@ class FusedOptimizer(torch.optim.Optimizer):
         if self._ready:
             self._check_states(self.param_groups, value)
             self._take_states()
+
+    def _meet(self, call: str, advice: str = "") -> None:
+        """All ranks make this call, having taken as many batches; else Aborted on all."""
+        if self._ranks > 1:
+            self._session.meet(f"{type(self).__name__}.{call} after batch {self._batches.number}"
+                               f"{advice}")
+
+    def _gather(self, call: str) -> None:
+        """Of a call that shows the states; one of all ranks, unless they have them already."""
+        if not self._is_shown and self._running is not None:
+            self._meet(call, "; on all ranks, or after consolidate_state_dict() on all")
+            self._pull()
 
     def _pull(self) -> None:
         """Copies the program's states into self._state, for every parameter that made a step."""
@@ -612,27 +708,29 @@ class FusedOptimizer(torch.optim.Optimizer):
     def consolidate_state_dict(self) -> None:
         """Gathers the states of all ranks, so that `state_dict` works on any of them alone, until
         the next step. Collective."""
+        self._meet("consolidate_state_dict()")
         self._pull()
 
     def state_dict(self) -> Dict[str, Any]:  # type: ignore[override]
         """As torch's optimizer writes it. Collective, unless `consolidate_state_dict` has been
         called since the last step: states are spread over the ranks."""
-        self._pull()
+        self._gather("state_dict()")
         packed = super().state_dict()
         if self._is_dynamic:
             packed["loss_scale"] = {"scale": self._loss_scale, "good_steps": self._good_steps}
         return packed
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Of this optimizer or of torch's, also from another number of ranks; on all ranks. One
-        that does not fit changes nothing."""
+        """Of this optimizer or of torch's, also from another number of ranks. One that does not
+        fit changes nothing. Collective."""
+        self._meet("load_state_dict()")
         state_dict = dict(state_dict)
         scale = state_dict.pop("loss_scale", None)
         if scale is not None:
             scale = _scale_of(scale["scale"]), int(scale["good_steps"])
         super().load_state_dict(state_dict)
         if self._is_dynamic and scale is not None:
-            self._loss_scale, self._good_steps = scale
+            (self._loss_scale, self._good_steps), self._is_set = scale, False
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """What torch's load_state_dict calls with its result."""
@@ -686,8 +784,8 @@ class FusedOptimizer(torch.optim.Optimizer):
         return int(state.get("momentum_buffer") is not None)
 
 
-def _plain_observed_step(optimizer: FusedOptimizer, *arguments: Any) -> Any:
-    return optimizer._step(*arguments)
+def _plain_observed_step(optimizer: FusedOptimizer, *arguments: Any, **named: Any) -> Any:
+    return optimizer._step(*arguments, **named)
 
 
 #: With hooks and in a profile, as torch's optimizers.
@@ -711,34 +809,3 @@ def _form_of(parameter: torch.Tensor) -> Any:
         form.append([stride for n, stride in zip(parameter.shape, dense_strides(parameter))
                      if n > 1])
     return form
-
-
-class _Presence:
-    """Agrees on the parameters that no rank has a gradient of."""
-
-    def __init__(self, session: coconet.Session, parameters: int):
-        self._count = parameters
-        program = coconet.Program("presence")
-        mine = program.input("mine", "f32", ["N"], "local")
-        program.output("any", coconet.all_reduce("max", mine))
-        self._tuned = session.compile(program, N=max(1, parameters))
-        mine_array, any_array = (self._tuned.allocate(name) for name in ("mine", "any"))
-        self._mine, self._any = mine_array.torch(), any_array.torch()
-        self._mine.fill_(1)
-        self._bytes = memoryview(any_array._buffer()).cast("B")
-        self._all = bytes(memoryview(mine_array._buffer()).cast("B"))  # of ones
-        self._binding = self._tuned.bind(mine=mine_array, any=any_array)
-        self._missing: List[int] = []
-
-    def agree(self, missing: List[int]) -> List[int]:
-        if missing != self._missing:
-            self._mine.fill_(1)
-            self._mine[missing] = 0
-            self._missing = missing
-        self._binding.run()
-        if self._bytes == self._all:
-            return []
-        return [number for number in range(self._count) if self._any[number].item() < 0.5]
-
-    def close(self) -> None:
-        self._binding.close()

@@ -58,6 +58,8 @@ OPTIONS: Dict[str, Callable[[str, Any], Any]] = {
     "amsgrad": _off, "capturable": _off, "differentiable": _off,
     "foreach": _any, "fused": _any,  # they choose among torch's implementations
 }
+#: Those by which steps differ.
+_READ = [name for name, reader in OPTIONS.items() if reader in (number, _betas, _switch)]
 _NOT_NEGATIVE = ("lr", "eps", "weight_decay", "momentum")
 
 
@@ -116,3 +118,8 @@ def check_made(group: Group, where: str) -> None:
     for name in _NOT_NEGATIVE:
         if name in group and not group[name] >= 0:
             raise ValueError(f"{where}: {name}={group[name]}: want at least 0")
+
+
+def values_of(read: Group) -> List[Any]:
+    """What steps depend on in a group that was read; the same on all ranks, and its `repr`, too."""
+    return [tuple(read[name]) if name == "betas" else read[name] for name in _READ if name in read]
