@@ -80,7 +80,8 @@ class Session:
     warn          called on rank 0 with warnings; None: warnings.warn
 
     A session is a context manager, or is closed by `close()`, which is collective. Sessions that
-    are left open are closed when the interpreter exits, unless it exits by an exception.
+    are left open are closed when the interpreter exits; the other ranks are told where it exits by
+    an exception.
     Its objects may be used by any thread, one call at a time.
     """
 
@@ -344,13 +345,13 @@ _sessions: "Dict[Session, None]" = {}  # all that are open, in the order of thei
 
 @atexit.register
 def _close_all() -> None:
-    """Closes what is open, but not after an exception: then peers may never come to close."""
-    if hasattr(sys, "last_type"):
-        return
+    """Closes what is open; after an exception leaves, which peers are told, and waits for nobody."""
+    failure = getattr(sys, "last_type", None)
+    why = None if failure is None else f"{failure.__name__}: {getattr(sys, 'last_value', '')}"
     # Of ranks that are threads of this process one cannot wait here for the next.
     waits = sum(not session._is_process for session in _sessions) <= 1
     for session in list(_sessions):
         try:
-            session._end(waits or session._is_process)
+            session._end(waits or session._is_process, why)
         except Exception as failure:
             print(f"coconet: closing a session: {failure}", file=sys.stderr)

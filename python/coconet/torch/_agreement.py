@@ -25,7 +25,7 @@ class Batches:
         self._with_gradient: Set[int] = set()  # parameters with a gradient of the next batch
         self._is_fresh = False  # the step that has begun has new gradients
         self._hooks: List[Any] = []
-        self._versions: List[int] = []  # of gradients in the last step; -1: there was none
+        self._versions: List[int] = []  # of gradients in the last step
 
     def watch(self, parameters: List[torch.Tensor]) -> None:
         """Counts backward passes that reach these parameters from now on, and no others."""
@@ -59,17 +59,20 @@ class Batches:
     def take(self, slots: List[Any]) -> Optional[bool]:
         """In a step, after its closure: whether any gradient is another than in the step before;
         None where there are no gradients."""
-        before, is_fresh = self._versions, self._is_fresh or self._with_gradient
-        self._is_fresh = False
         gradients = [slot.parameter.grad for slot in slots]
-        versions = self._versions = [-1 if x is None else x._version for x in gradients]
-        if is_fresh:
+        before, self._versions = self._versions, [x._version for x in gradients if x is not None]
+        if self._is_fresh or self._with_gradient:
+            self._is_fresh = False
             self._with_gradient.clear()
             return True
-        if max(versions, default=-1) < 0:
+        if not self._versions:
             return None
-        return versions != before or any(
-            x is not slot.gradient and x is not None for x, slot in zip(gradients, slots))
+        if self._versions != before:
+            return True
+        for gradient, slot in zip(gradients, slots):
+            if gradient is not slot.gradient and gradient is not None:
+                return True
+        return False
 
 
 def digest(value: Any) -> int:
@@ -96,7 +99,8 @@ class Agreement:
         mine_array, any_array = (tuned.allocate(name) for name in ("mine", "any"))
         self._mine_bytes = memoryview(mine_array._buffer()).cast("B")
         self._any_bytes = memoryview(any_array._buffer()).cast("B")
-        self._mine, self._any = self._mine_bytes.cast("f"), self._any_bytes.cast("f")
+        self._mine: Any = self._mine_bytes.cast("f")
+        self._any: Any = self._any_bytes.cast("f")
         for number in range(parameters):
             self._mine[number] = 1
         self._binding = tuned.bind(mine=mine_array, any=any_array)
