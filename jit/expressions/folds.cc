@@ -6,6 +6,7 @@
 #include "jit/storage/literal.h"
 
 namespace coconet {
+
 absl::string_view FoldKindText(FoldKind kind) {
   switch (kind) {
     case FoldKind::kSum:
