@@ -1,0 +1,209 @@
+// Random programs of integers of all widths, as kernels compute them, against NumPy
+// (tests/integers): one schedule of each, with a config drawn at random. More of them:
+// --test_arg=--programs=400.
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
+#include "coconet/reference/rounding.h"
+#include "coconet/schedule/derivation/derive.h"
+#include "gtest/gtest.h"
+#include "tests/integer_programs.h"
+#include "tests/machine.h"
+#include "tests/random_config.h"
+#include "tests/shrink.h"
+#include "tests/test_data.h"
+#include "tests/variant_batch.h"
+
+ABSL_FLAG(int, programs, 0, "how many programs; 0: 24, on simulated GPUs 6");
+
+namespace coconet {
+namespace {
+
+constexpr int kTogether = 8;      // programs that are compiled in one call
+constexpr int kShrinkTries = 60;  // each compiles for a second or so
+
+/// As large as threads that are simulated one by one can do.
+int Elements() { return TheMachine().simulated ? 130 : 600; }
+
+/// `count` schedules of the program: rather those with few launches, whose kernels compute much.
+absl::Status AddSchedules(const IntegerProgram& made, size_t count, uint64_t seed,
+                          VariantBatch& batch) {
+  std::mt19937_64 random(Mix(seed, static_cast<uint64_t>(made.number)));
+  ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(made.program, {.few = true}));
+  std::stable_sort(schedules.begin(), schedules.end(), [](const Schedule& a, const Schedule& b) {
+    return a.launches().size() < b.launches().size();
+  });
+  schedules.resize(schedules.size() / 2 + 1);
+  std::shuffle(schedules.begin(), schedules.end(), random);
+  schedules.resize(std::min(schedules.size(), count));
+  for (const Schedule& candidate : schedules) {
+    const Schedule schedule = DrawOrder(candidate, random);
+    Config config = DrawArguments(DrawCompiledConfig(random), schedule, random);
+    config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
+    DrawLanes(schedule, /*nodes=*/1, random, config);
+    RETURN_IF_ERROR(batch.Add(made.program, schedule, config, made.ranks));
+  }
+  return absl::OkStatus();
+}
+
+/// What NumPy found of a result, or what the interpreter takes for near it, where floats round on
+/// the way to it.
+absl::Status CheckElement(const IntegerProgram& made, Evaluator& evaluator, int step,
+                          const std::string& result, int rank, int64_t index, const Number& have) {
+  const Number want = made.Wanted(result, step, rank, index);
+  if (IntegerProgram::IsSame(want, have)) return absl::OkStatus();
+  if (made.floats.count(result) > 0) {
+    ASSIGN_OR_RETURN(const Expected near, evaluator.Evaluate(result, rank, {index}));
+    if (Distance(near.value[0], have) <= near.error[0]) return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("step ", step, ", \"", result, "\"[", index, "] of ",
+                                          Text(made.types.at(result)), " on rank ", rank, " of ",
+                                          made.ranks, ": want ", NumberText(want),
+                                          " of NumPy, have ", NumberText(have)));
+}
+
+/// Of a rank: compares its part of all results of a step.
+absl::Status CheckStep(const IntegerProgram& made, const std::vector<Placed>& results, int step,
+                       int rank, const std::string& read, Tally& tally) {
+  ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(made.program, made.ranks));
+  Evaluator evaluator(interpreter, [&](const std::string& name, int of, int64_t index) {
+    return made.Given(name, step, of, index);
+  });
+  const char* at = read.data();
+  for (const Placed& result : results) {
+    const DType dtype = result.placement.type().dtype;
+    absl::Status status;
+    int64_t place = 0;
+    result.placement.ForEach([&](int64_t, int64_t index) {
+      const Number have = LoadElement(dtype, at, place++);
+      if (status.ok()) status = CheckElement(made, evaluator, step, result.name, rank, index, have);
+    });
+    RETURN_IF_ERROR(status);
+    tally.elements += place;
+    at += place * static_cast<int64_t>(SizeOf(dtype));
+  }
+  return absl::OkStatus();
+}
+
+/// Runs variants of programs, by name, and compares them with NumPy.
+RunsVariant AgainstNumPy(const std::map<std::string, const IntegerProgram*>& programs) {
+  return [&programs](Rank& rank, const Module& kernels, const LoweredVariant& variant,
+                     uint64_t seed, int, Tally& tally) -> absl::Status {
+    const IntegerProgram& made = *programs.at(variant.program.name);
+    const int steps = static_cast<int>(made.steps.size());
+    const StepData data = [&](const std::string& name, DType, int step, int of, int64_t index) {
+      return made.Given(name, step, of, index);
+    };
+    ASSIGN_OR_RETURN(const StepResults mine,
+                     RunSteps(rank, kernels, variant, data, steps, {.shared = seed % 2 == 1}));
+    absl::Status verdict = mine.memory;
+    for (int step = 0; step < steps && verdict.ok(); ++step)
+      verdict = CheckStep(made, mine.results, step, rank.rank(), mine.read[step], tally);
+    if (rank.rank() == 0) ++tally.variants;
+    return rank.exchange().Agree(verdict);
+  };
+}
+
+/// Runs so many schedules of each; returns the failures.
+std::string Failures(const std::vector<IntegerProgram>& all, size_t schedules, uint64_t seed,
+                     Tally& tally) {
+  std::map<std::string, const IntegerProgram*> by_name;
+  VariantBatch batch(TheMachine(), AgainstNumPy(by_name));
+  for (const IntegerProgram& made : all) {
+    by_name[made.program.name] = &made;
+    const absl::Status added = AddSchedules(made, schedules, seed, batch);
+    if (!added.ok()) return absl::StrCat(added.ToString(), "\n", made.text);
+  }
+  const std::string failures = batch.Run(seed, /*steps=*/0);
+  tally += batch.tally();
+  return failures;
+}
+
+/// A part of the program on the data of a step, with what the interpreter makes of them in place of
+/// what NumPy does.
+absl::StatusOr<IntegerProgram> PartOf(const IntegerProgram& made, const Graph& part, int step) {
+  IntegerProgram smaller{made.number, made.ranks, Print(part), part};
+  smaller.steps.push_back({made.steps[step].given, {}});
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(part));
+  for (NodeId id = 0; id < part.size(); ++id) {
+    if (const std::string* name = DeclaredName(part.nodes[id].op); name != nullptr)
+      smaller.types.emplace(*name, types[id]);
+    const auto* state = As<State>(part, id);
+    if (state == nullptr) continue;
+    if (step > 0) smaller.steps[0].given[state->name] = made.steps[step - 1].want.at(state->name);
+    smaller.steps[0].want[state->name] = smaller.steps[0].given.at(state->name);  // if not updated
+  }
+  ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(part, made.ranks));
+  Evaluator evaluator(interpreter, [&](const std::string& name, int rank, int64_t index) {
+    return smaller.Given(name, /*step=*/0, rank, index);
+  });
+  for (const std::string& result : interpreter.results()) {
+    const TensorType& type = smaller.types.at(result);
+    const bool is_local = type.layout.kind == Layout::Kind::kLocal;
+    std::vector<int64_t> indices(NumElements(type.shape));
+    std::iota(indices.begin(), indices.end(), 0);
+    std::string bytes((is_local ? made.ranks : 1) * indices.size() * SizeOf(type.dtype), '\0');
+    for (int rank = 0; rank < (is_local ? made.ranks : 1); ++rank) {
+      ASSIGN_OR_RETURN(const Expected want, evaluator.Evaluate(result, rank, indices));
+      for (const int64_t index : indices) {
+        StoreElement(type.dtype, bytes.data(), rank * static_cast<int64_t>(indices.size()) + index,
+                     want.value[index]);
+        if (want.error[index] != 0) smaller.floats.insert(result);
+      }
+    }
+    smaller.steps[0].want[result] = std::move(bytes);
+  }
+  return smaller;
+}
+
+/// What fails of a part of the program; "": nothing.
+std::string FailureOf(const IntegerProgram& made, const Graph& part, uint64_t seed) {
+  constexpr size_t kSchedules = 4;
+  Tally unused;
+  std::string failures;
+  for (int step = 0; step < static_cast<int>(made.steps.size()) && failures.empty(); ++step) {
+    const absl::StatusOr<IntegerProgram> smaller = PartOf(made, part, step);
+    if (smaller.ok()) failures = Failures({*smaller}, kSchedules, seed, unused);
+  }
+  return failures;
+}
+
+TEST(IntegerKernels, AgreeWithNumPy) {
+  const uint64_t seed = FreshSeed();
+  std::cout << "COCONET_SEED=" << seed << std::endl;
+  const int programs = absl::GetFlag(FLAGS_programs) > 0 ? absl::GetFlag(FLAGS_programs)
+                       : TheMachine().simulated          ? 6
+                                                         : 24;
+  Tally tally;
+  for (int first = 0; first < programs; first += kTogether) {
+    const absl::StatusOr<std::vector<IntegerProgram>> made =
+        MakeIntegerPrograms(seed, first, std::min(kTogether, programs - first), Elements());
+    ASSERT_TRUE(made.ok()) << made.status() << "\nCOCONET_SEED=" << seed;
+    const std::string failures = Failures(*made, /*schedules=*/1, seed, tally);
+    if (failures.empty()) continue;
+    ADD_FAILURE() << failures << "\nCOCONET_SEED=" << seed << " --programs=" << programs;
+    for (const IntegerProgram& program : *made) {
+      if (FailureOf(program, program.program, seed).empty()) continue;
+      const auto fails = [&](const Graph& part) { return !FailureOf(program, part, seed).empty(); };
+      const Graph shrunk = Shrink(program.program, kShrinkTries, fails);
+      FAIL() << "shrunk:\n" << Print(shrunk) << FailureOf(program, shrunk, seed);
+    }
+    FAIL();
+  }
+  std::cout << tally.variants << " programs, " << tally.elements << " elements\n";
+}
+
+}  // namespace
+}  // namespace coconet
