@@ -76,13 +76,22 @@ T Saturated(const Number& number) {
   return static_cast<T>(value);
 }
 
+/// Rounded once: a double on the way would round wide integers twice.
+float NearestF32(const Number& number) {
+  return number.is_integer() ? static_cast<float>(number.integer())
+                             : static_cast<float>(number.real());
+}
+
 /// Rounds to f32 towards odd: exact values stay, others get the neighbour whose last bit is odd.
-/// Rounding the result again, to a type at least two bits narrower, equals rounding `value` once.
-float RoundToOdd(double value) {
-  const float nearest = static_cast<float>(value);
-  if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
+/// Rounding the result again, to a type at least two bits narrower, equals rounding `number` once.
+float RoundToOdd(const Number& number) {
+  const float nearest = NearestF32(number);
+  if (number.is_nan() || number == Number(nearest)) return nearest;
   uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;
+  const double found = static_cast<double>(nearest);
+  const bool is_above =
+      number.is_integer() ? absl::int128(found) > number.integer() : found > number.real();
+  if (is_above ? found > 0 : found < 0) --bits;  // it is farther from 0
   return std::bit_cast<float>(bits | 1);
 }
 
@@ -153,11 +162,11 @@ Number LoadElement(DType type, const void* data, int64_t index) {
 void StoreElement(DType type, void* data, int64_t index, const Number& value) {
   switch (type) {
     case DType::kF32:
-      return Write(data, index, static_cast<float>(value.real()));
+      return Write(data, index, NearestF32(value));
     case DType::kF16:
-      return Write(data, index, F16FromF32(RoundToOdd(value.real())));
+      return Write(data, index, F16FromF32(RoundToOdd(value)));
     case DType::kBF16:
-      return Write(data, index, BF16FromF32(RoundToOdd(value.real())));
+      return Write(data, index, BF16FromF32(RoundToOdd(value)));
     case DType::kF64:
       return Write(data, index, value.real());
     case DType::kI8:

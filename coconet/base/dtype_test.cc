@@ -141,6 +141,26 @@ TEST(DType, IntegersOf64BitsAreExact) {
   }
 }
 
+// As doubles these lie in the middle of two numbers of the type.
+TEST(DType, WideIntegersAreRoundedToFloatsOnce) {
+  constexpr int64_t kTop = int64_t{1} << 62, kTie = int64_t{1} << 38, kTieOfBF16 = int64_t{1} << 54;
+  EXPECT_EQ(Stored(DType::kF32, kTop + kTie), 0x1p62);
+  EXPECT_EQ(Stored(DType::kF32, kTop + kTie + 1), 0x1p62 + 0x1p39);
+  EXPECT_EQ(Stored(DType::kF32, -kTop - kTie - 1), -0x1p62 - 0x1p39);
+  EXPECT_EQ(Stored(DType::kF32, kTop + 3 * kTie - 1), 0x1p62 + 0x1p39);
+  EXPECT_EQ(Stored(DType::kBF16, kTop + kTieOfBF16), 0x1p62);
+  EXPECT_EQ(Stored(DType::kBF16, kTop + kTieOfBF16 + 1), 0x1p62 + 0x1p55);
+  EXPECT_EQ(Stored(DType::kBF16, -kTop - 3 * kTieOfBF16 + 1), -0x1p62 - 0x1p55);
+  EXPECT_EQ(Stored(DType::kF32, UINT64_MAX), 0x1p64);
+  EXPECT_EQ(Stored(DType::kBF16, INT64_MIN), -0x1p63);
+  EXPECT_EQ(Stored(DType::kF16, INT64_MIN), -kInf);
+  EXPECT_EQ(Stored(DType::kF16, 65519), 65504);
+  for (DType type : {DType::kF16, DType::kBF16}) {
+    EXPECT_EQ(Stored(type, 1e-300), 0);
+    EXPECT_EQ(Stored(type, -1e-300), 0);
+  }
+}
+
 TEST(DType, IntegersWrapAroundToTheirLowBits) {
   EXPECT_EQ(Wrapped(DType::kI8, 200), -56);
   EXPECT_EQ(Wrapped(DType::kU8, -1), 255);

@@ -35,7 +35,7 @@ std::string Literal(const Number& value, DType dtype) {
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16: {
-      const auto rounded = static_cast<float>(value.real());
+      const auto rounded = static_cast<float>(Stored(DType::kF32, value).real());
       return FloatLiteral(rounded, absl::StrFormat("%.9g", rounded), "f");
     }
     case DType::kF64:

@@ -14,6 +14,7 @@ TEST(Literal, IsExactInItsType) {
   EXPECT_EQ(Literal(-2, DType::kBF16), "(-2.0f)");
   EXPECT_EQ(Literal(1e-8, DType::kF64), "1e-08");
   EXPECT_EQ(std::stod(Literal(0.1, DType::kF64)), 0.1);
+  EXPECT_EQ(Literal(0x4000004000000001, DType::kF32), "4.61168657e+18f");  // rounded once
   EXPECT_EQ(Literal(7, DType::kI64), "7ll");
   EXPECT_EQ(Literal(-7, DType::kI32), "(-6 - 1)");
   EXPECT_EQ(Literal(3, DType::kBool), "1");
