@@ -24,20 +24,6 @@ HloShape WithType(HloShape shape, HloType type) {
   return shape;
 }
 
-/// The integer type of 8, 16, 32 or 64 bits.
-HloType OfBits(int bits, bool is_signed) {
-  switch (bits) {
-    case 8:
-      return is_signed ? HloType::kS8 : HloType::kU8;
-    case 16:
-      return is_signed ? HloType::kS16 : HloType::kU16;
-    case 32:
-      return is_signed ? HloType::kS32 : HloType::kU32;
-    default:
-      return is_signed ? HloType::kS64 : HloType::kU64;
-  }
-}
-
 std::vector<int> Identity(int rank) {
   std::vector<int> at(static_cast<size_t>(rank));
   std::iota(at.begin(), at.end(), 0);
@@ -91,6 +77,19 @@ std::optional<DType> DTypeOf(HloType type) {
       return DType::kF64;
     default:
       return std::nullopt;
+  }
+}
+
+HloType IntegerOfBits(int bits, bool is_signed) {
+  switch (bits) {
+    case 8:
+      return is_signed ? HloType::kS8 : HloType::kU8;
+    case 16:
+      return is_signed ? HloType::kS16 : HloType::kU16;
+    case 32:
+      return is_signed ? HloType::kS32 : HloType::kU32;
+    default:
+      return is_signed ? HloType::kS64 : HloType::kU64;
   }
 }
 
@@ -401,13 +400,13 @@ HloValue HloArrays::Convert(const HloValue& a, HloType type) {
     return Constant(Wrapped(to, a.number->integer()), WithType(a.shape, type));
   if (SizeOf(to) > SizeOf(from)) {
     if (IsSigned(to) || !IsSigned(from)) return Cast(a, type);
-    return BitCast(Cast(a, OfBits(BitsOf(type), /*is_signed=*/true)), type);
+    return BitCast(Cast(a, IntegerOfBits(BitsOf(type), /*is_signed=*/true)), type);
   }
   if (SizeOf(to) == SizeOf(from)) return BitCast(a, type);
   // The low bits are an unsigned number that no cast saturates.
-  const HloType low_type = OfBits(BitsOf(type), /*is_signed=*/false);
+  const HloType low_type = IntegerOfBits(BitsOf(type), /*is_signed=*/false);
   const HloValue low =
-      Apply(Pw::kBitAnd, BitCast(a, OfBits(BitsOf(a.shape.type), /*is_signed=*/false)),
+      Apply(Pw::kBitAnd, BitCast(a, IntegerOfBits(BitsOf(a.shape.type), /*is_signed=*/false)),
             Greatest(*DTypeOf(low_type)));
   return BitCast(Cast(low, low_type), type);
 }

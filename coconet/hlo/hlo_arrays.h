@@ -35,6 +35,9 @@ struct HloValue {
 /// The type that tensors of an HLO type have; none where the language has none.
 std::optional<DType> DTypeOf(HloType type);
 
+/// The integer type of 8, 16, 32 or 64 bits.
+HloType IntegerOfBits(int bits, bool is_signed);
+
 /// A number of equal elements, as a factor that makes one of them their sum: in a narrow integer it
 /// wraps around, as the sum does.
 Number CountAs(DType dtype, int64_t count);

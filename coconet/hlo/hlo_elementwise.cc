@@ -96,6 +96,13 @@ absl::StatusOr<HloValue> Function(const HloModule&, const HloInstruction& instru
   const bool is_float = IsFloatOf(operands[0]);
   if (Info(fn).of_bits && is_float) return WrongHlo(instruction, "want integers");
   if (Info(fn).float_only && !is_float) return UnsupportedHlo(instruction, "of integers");
+  if (fn == Pw::kShiftRight && !IsSigned(*DTypeOf(type))) {
+    // The first bit counts as a sign in any type. As many places are too many for both.
+    const HloType with_sign = IntegerOfBits(BitsOf(type), /*is_signed=*/true);
+    return arrays.BitCast(arrays.Apply(fn, {arrays.BitCast(operands[0], with_sign),
+                                            arrays.BitCast(operands[1], with_sign)}),
+                          type);
+  }
   return arrays.Apply(fn, operands);
 }
 
@@ -155,6 +162,36 @@ absl::StatusOr<HloValue> BitcastConvert(const HloModule&, const HloInstruction& 
   if (BitsOf(from) != BitsOf(to) || from == HloType::kPred || to == HloType::kPred)
     return UnsupportedHlo(instruction, absl::StrCat("from ", Name(from), " to ", Name(to)));
   return arrays.BitCast(operands[0], to);
+}
+
+/// How many bits are set: sums of neighbouring bits, of pairs of them, and so on.
+HloValue BitsSet(const HloValue& a, HloArrays& arrays) {
+  const DType dtype = *DTypeOf(a.shape.type);
+  const auto every = [&](uint64_t of_byte) { return Wrapped(dtype, 0x0101010101010101 * of_byte); };
+  const auto shifted = [&](const HloValue& of, int places) {
+    return arrays.Apply(Pw::kShiftRightLogical, of, places);
+  };
+  HloValue sums = a;
+  for (const auto& [places, of_byte] : {std::pair(1, 0x55), std::pair(2, 0x33), std::pair(4, 0x0f)})
+    sums =
+        arrays.Apply(Pw::kAdd, {arrays.Apply(Pw::kBitAnd, sums, every(of_byte)),
+                                arrays.Apply(Pw::kBitAnd, shifted(sums, places), every(of_byte))});
+  const int bits = BitsOf(a.shape.type);
+  for (int places = 8; places < bits; places *= 2)
+    sums = arrays.Apply(Pw::kAdd, {sums, shifted(sums, places)});
+  return arrays.Apply(Pw::kBitAnd, sums, 0x7f);
+}
+
+absl::StatusOr<HloValue> CountBits(const HloModule&, const HloInstruction& instruction,
+                                   Operands operands, HloArrays& arrays) {
+  if (operands.size() != 1 || !IsInteger(*DTypeOf(operands[0].shape.type)))
+    return WrongHlo(instruction, "want one operand of integers");
+  if (instruction.opcode == "popcnt") return BitsSet(operands[0], arrays);
+  // The leading zeros are what is left when every bit behind the first is set.
+  HloValue set = operands[0];
+  for (int places = 1; places < BitsOf(set.shape.type); places *= 2)
+    set = arrays.Apply(Pw::kBitOr, {set, arrays.Apply(Pw::kShiftRightLogical, set, places)});
+  return BitsSet(arrays.Apply(Pw::kBitNot, {set}), arrays);
 }
 
 struct FloatBits {
@@ -283,6 +320,8 @@ std::vector<HloRow> ElementwiseHlo() {
       {"clamp", Clamp},
       {"convert", Convert},
       {"bitcast-convert", BitcastConvert},
+      {"popcnt", CountBits},
+      {"count-leading-zeros", CountBits},
       {"reduce-precision", ReducePrecision},
       {"is-finite", IsFinite},
       {"round-nearest-afz", RoundAway},

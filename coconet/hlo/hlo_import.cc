@@ -147,7 +147,7 @@ class Importer {
     }
     if (BitsOf(value.shape.type) == 0) return absl::OkStatus();  // a token
     const auto state = states_.find(path);
-    const Tensor tensor = arrays_.Whole(value);
+    Tensor tensor = arrays_.Whole(value);
     const HloInstruction& root = module_.Entry().Root();
     if (state != states_.end()) {
       const auto& [name, declared] = state->second;
@@ -160,6 +160,7 @@ class Importer {
         }
         return absl::OkStatus();
       }
+      if (declared.type().layout == Layout::Local()) tensor = OfEachRank(value);
       Update(declared, tensor);
       return WithContext(program_.status(),
                          absl::StrCat(Where(root), ": the value of state ", name));
@@ -170,6 +171,14 @@ class Importer {
     result_.results.push_back(name);
     program_.Output(name, tensor);
     return WithContext(program_.status(), Where(root));
+  }
+
+  /// As a local tensor, though it may be the same on all ranks.
+  Tensor OfEachRank(const HloValue& value) {
+    const Tensor tensor = arrays_.Whole(value);
+    if (tensor.id() < 0 || tensor.type().layout == Layout::Local()) return tensor;
+    const HloValue rank = HloArrays::Of(program_.rank(DType::kI32), HloShape::Of(HloType::kS32));
+    return arrays_.Whole(arrays_.Select(arrays_.Apply(Pw::kGe, rank, 0), value, value));
   }
 
   // ---- Instructions

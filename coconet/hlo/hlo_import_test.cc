@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/numeric/bits.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/hlo/testing/imported_results.h"
 #include "coconet/hlo/text/hlo_parser.h"
@@ -131,6 +132,44 @@ TEST(ImportHlo, BitsAreConverted) {
             (std::vector<Number>{1, 1.25, 1.5}));
   EXPECT_EQ(Result("c = f32[] constant(1.5)\n u = s32[] bitcast-convert(c)"),
             (std::vector<Number>{0x3FC00000}));
+}
+
+TEST(ImportHlo, BitsAreCounted) {
+  const auto narrow = [](int64_t i) { return static_cast<uint8_t>(In("x", i)); };
+  EXPECT_EQ(Result("x = s8[11] parameter(0)\n c = s8[11] popcnt(x)"),
+            List(11, [&](int64_t i) { return absl::popcount(narrow(i)); }));
+  EXPECT_EQ(Result("x = s8[11] parameter(0)\n u = u8[11] convert(x)\n"
+                   "c = u8[11] count-leading-zeros(u)"),
+            List(11, [&](int64_t i) { return absl::countl_zero(narrow(i)); }));
+  const auto wide = [](int64_t i) { return static_cast<uint64_t>(In("x", i)); };
+  EXPECT_EQ(Result("x = s64[11] parameter(0)\n c = s64[11] popcnt(x)"),
+            List(11, [&](int64_t i) { return absl::popcount(wide(i)); }));
+  EXPECT_EQ(Result("x = s64[11] parameter(0)\n c = s64[11] count-leading-zeros(x)"),
+            List(11, [&](int64_t i) { return absl::countl_zero(wide(i)); }));
+  EXPECT_EQ(Result("c = u32[] constant(4294967295)\n p = u32[] popcnt(c)"),
+            (std::vector<Number>{32}));
+}
+
+TEST(ImportHlo, ArithmeticShiftsCopyTheFirstBitOfAnyType) {
+  const auto shifted = [](int64_t i, int places) {
+    return static_cast<uint8_t>(static_cast<int8_t>(In("x", i)) >> places);
+  };
+  const std::string bytes = "x = s8[11] parameter(0)\n u = u8[11] convert(x)\n";
+  for (const int places : {0, 1, 7}) {
+    EXPECT_EQ(Result(absl::StrCat(bytes, "p = u8[] constant(", places,
+                                  ")\n b = u8[11] broadcast(p), dimensions={}\n"
+                                  "s = u8[11] shift-right-arithmetic(u, b)")),
+              List(11, [&](int64_t i) { return shifted(i, places); }))
+        << places;
+  }
+  // By as many places as there are, or by what would be negative: only the sign is left.
+  for (const int places : {8, 200}) {
+    EXPECT_EQ(Result(absl::StrCat(bytes, "p = u8[] constant(", places,
+                                  ")\n b = u8[11] broadcast(p), dimensions={}\n"
+                                  "s = u8[11] shift-right-arithmetic(u, b)")),
+              List(11, [&](int64_t i) { return In("x", i) < 0 ? 255 : 0; }))
+        << places;
+  }
 }
 
 TEST(ImportHlo, Reductions) {
@@ -370,6 +409,21 @@ TEST(ImportHlo, StatesAreWhatTheModuleAliases) {
             "coconet 1\nprogram jit_step\nstate params.w : f32[4] auto\ninput x.0 : f32[4] local\n"
             "%2 = all_reduce(sum, x.0)\n%3 = sub(params.w, %2)\n%4 = update(params.w, %3)\n"
             "%5 = const(1, f32)\noutput out1 = %5\n");
+}
+
+TEST(ImportHlo, StatesOfEachRankTakeWhatAllRanksHave) {
+  const std::string alias = ", input_output_alias={ {0}: (0, {}, may-alias) }";
+  const std::string x = "x = s32[2] parameter(0)\n";
+  const auto both = [](int, int64_t i) { return In("x", i, 0) + In("x", i, 1); };
+  ExpectOnRanks(2, 2,
+                x + "s = s32[2] all-reduce(x), replica_groups={}, to_apply=add_s32" + kGlobal +
+                    "\n ROOT t = (s32[2]) tuple(s)",
+                both, alias);
+  ExpectOnRanks(
+      2, 2,
+      x + "c = s32[] constant(7)\n b = s32[2] broadcast(c), dimensions={}\n"
+          "ROOT t = (s32[2]) tuple(b)",
+      [](int, int64_t) { return 7; }, alias);
 }
 
 std::string MistakeIn(const std::string& instructions, const std::string& attributes = "") {
