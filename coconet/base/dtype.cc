@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -96,6 +99,21 @@ float RoundToOdd(const Number& number) {
 }
 
 }  // namespace
+
+std::string NumberText(const Number& number) {
+  if (number.is_integer()) {
+    std::ostringstream digits;
+    digits << number.integer();
+    return digits.str();
+  }
+  char buffer[32];  // the shortest form of a double takes at most 24
+  const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof(buffer), number.real());
+  return std::string(buffer, result.ptr);
+}
+
+std::string ShortText(const Number& number) {
+  return number.is_integer() ? NumberText(number) : absl::StrFormat("%.9g", number.real());
+}
 
 absl::string_view Name(DType type) { return Row(type).name; }
 

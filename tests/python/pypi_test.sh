@@ -20,6 +20,7 @@ for test in program package group random documents mpi jax torch torch_options t
 run tests/python/wheel_test.sh
 run tests/torch_test
 run bench/hlo/jax_test
+run tests/hlo_cases_test --modules=400 --compiled=40
 ((${#failed[@]} == 0)) || {
   printf 'failed, or skipped what is there to be run: %s\n' "${failed[@]}" >&2
   exit 1
