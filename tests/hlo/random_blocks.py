@@ -270,7 +270,19 @@ class Block:
         opcodes = ["not", "negate", "popcnt", "count-leading-zeros"] + (
             ["abs", "sign"] if a.dtype in kSigned else []
         )
-        self.add(a.dtype, a.dims, self.draw.choice(opcodes), [a])
+        opcode = self.draw.choice(opcodes)
+
+        def for_xla(name):
+            """Of constants of narrow signed types XLA counts leading zeros of wider ones."""
+            bits = shape_text(f"u{bits_of(a.dtype)}", a.dims)
+            return [
+                f"{name}.bits = {bits} bitcast-convert({a.name})",
+                f"{name}.zeros = {bits} count-leading-zeros({name}.bits)",
+                f"{name} = {a.shape} bitcast-convert({name}.zeros)",
+            ]
+
+        counts_signed = opcode == "count-leading-zeros" and a.dtype in kSigned
+        self.add(a.dtype, a.dims, opcode, [a], for_xla=for_xla if counts_signed else None)
 
     def compared(self):
         a = self.any() or self.integers()
