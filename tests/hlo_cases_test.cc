@@ -113,15 +113,14 @@ std::vector<Case> CasesOf(const std::string& path) {
 
 // ---- Comparison
 
-constexpr double kMargin = 4;       // XLA's own roundings are other ones
+constexpr double kMargin = 4;        // XLA's own roundings are other ones
 constexpr double kRoundings = 2e-6;  // of what is next to nothing by chance
 
 /// The first element that is not as XLA has it, in words; "" where all are. Integers are equal, and
 /// floats are as near as `errors` allow.
 std::string Difference(DType dtype, const Numbers& ours, const Numbers& xlas,
                        absl::Span<const double> errors) {
-  if (ours.size() != xlas.size())
-    return absl::StrCat(ours.size(), " elements, want ", xlas.size());
+  if (ours.size() != xlas.size()) return absl::StrCat(ours.size(), " elements, want ", xlas.size());
   double scale = 0;
   for (const Number& number : xlas) {
     if (number.is_finite()) scale = std::max(scale, std::fabs(number.real()));
@@ -160,8 +159,8 @@ class Checked {
     if (imported_.partitions != case_.ranks || imported_.parameters.size() != case_.given.size() ||
         imported_.results.size() != case_.found.size())
       return absl::StrCat("imported for ", imported_.partitions, " ranks, with ",
-                          imported_.parameters.size(), " parameters and ",
-                          imported_.results.size(), " results");
+                          imported_.parameters.size(), " parameters and ", imported_.results.size(),
+                          " results");
     for (size_t p = 0; p < imported_.parameters.size(); ++p)
       given_[imported_.parameters[p]] = &case_.given[p];
     const absl::StatusOr<Interpreter> interpreter =
@@ -196,11 +195,10 @@ class Checked {
  private:
   std::string Evaluate(const Interpreter& interpreter) {
     const bool has_floats = absl::StrContains(case_.text, "f32[");
-    Evaluator evaluator(interpreter,
-                        ElementSource([&](const std::string& name, int rank, int64_t index) {
-                          return (*given_.at(name))[static_cast<size_t>(rank)]
-                                                   [static_cast<size_t>(index)];
-                        }));
+    Evaluator evaluator(
+        interpreter, ElementSource([&](const std::string& name, int rank, int64_t index) {
+          return (*given_.at(name))[static_cast<size_t>(rank)][static_cast<size_t>(index)];
+        }));
     for (size_t r = 0; r < imported_.results.size(); ++r) {
       const std::string& name = imported_.results[r];
       const TensorType& type = interpreter.type(name);
@@ -209,11 +207,11 @@ class Checked {
       for (int rank = 0; rank < case_.ranks; ++rank) {
         const absl::StatusOr<Expected> expected = evaluator.Evaluate(name, rank, indices);
         if (!expected.ok()) return expected.status().ToString();
-        std::string difference = Difference(
-            type.dtype, expected->value, case_.found[r][static_cast<size_t>(rank)], expected->error);
-        if (difference.empty() && !has_floats && absl::c_any_of(expected->error, [](double e) {
-              return e != 0;
-            }))
+        std::string difference =
+            Difference(type.dtype, expected->value, case_.found[r][static_cast<size_t>(rank)],
+                       expected->error);
+        if (difference.empty() && !has_floats &&
+            absl::c_any_of(expected->error, [](double e) { return e != 0; }))
           difference = "integers that are not determined";
         if (!difference.empty())
           return absl::StrCat("interpreted, ", name, " on rank ", rank, ": ", difference);
@@ -255,8 +253,8 @@ class Checked {
           bound.Read(name, type.dtype, bytes.data(), static_cast<int64_t>(numbers.size())));
       for (size_t i = 0; i < numbers.size(); ++i)
         numbers[i] = LoadElement(type.dtype, bytes.data(), static_cast<int64_t>(i));
-      const std::string difference = Difference(type.dtype, numbers, case_.found[r][rank],
-                                                errors_.at({r, session.rank()}));
+      const std::string difference =
+          Difference(type.dtype, numbers, case_.found[r][rank], errors_.at({r, session.rank()}));
       if (!difference.empty() && all.empty())
         all = absl::StrCat("compiled, ", name, " on rank ", rank, ": ", difference);
     }
@@ -265,7 +263,7 @@ class Checked {
 
   const Case& case_;
   ImportedHlo imported_;
-  std::map<std::string, const std::vector<Numbers>*> given_;  // by parameter
+  std::map<std::string, const std::vector<Numbers>*> given_;      // by parameter
   std::map<std::pair<size_t, int>, std::vector<double>> errors_;  // by result and rank
 };
 

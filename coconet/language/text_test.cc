@@ -203,8 +203,9 @@ TEST(Parse, IntegersAreExact) {
                                 "const(9007199254740993, i64)"));
   EXPECT_TRUE(absl::StrContains(PrintParsed(of_i64 + "(9007199254740992 + 1)\n"),
                                 "const(9007199254740993, i64)"));
-  EXPECT_EQ(ErrorOf(of_i64 + "9223372036854775808"),
-            "line 3: const(9223372036854775808, i64): 9223372036854775808 is not a number of type i64");
+  EXPECT_EQ(
+      ErrorOf(of_i64 + "9223372036854775808"),
+      "line 3: const(9223372036854775808, i64): 9223372036854775808 is not a number of type i64");
 }
 
 TEST(Parse, IntegersThatTheTypeHoldsNotAreRefused) {

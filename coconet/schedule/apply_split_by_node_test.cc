@@ -152,33 +152,53 @@ TEST(Spans, GiveWhatFitsTogether) {
 
 TEST(Spans, RefuseWhatDoesNotFitInWords) {
   EXPECT_EQ(ErrorOf("y = p + s"),
-            "line 6: add(all_reduce(sum, reduce_scatter(...), across), s): operands are sliced over different ranks, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place) and s : f32[A, B] sliced(0)");
-  EXPECT_EQ(
-      ErrorOf("y = n + x"),
-            "line 6: add(reduce_scatter(sum, x, 0, node), x): a local operand does not meet the parts of a place, which several ranks have, have reduce_scatter(sum, x, 0, node) : f32[A, B] sliced(0, partial) and x : f32[A, B] local");
+            "line 6: add(all_reduce(sum, reduce_scatter(...), across), s): operands are sliced "
+            "over different ranks, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : "
+            "f32[A, B] sliced(0, place) and s : f32[A, B] sliced(0)");
+  EXPECT_EQ(ErrorOf("y = n + x"),
+            "line 6: add(reduce_scatter(sum, x, 0, node), x): a local operand does not meet the "
+            "parts of a place, which several ranks have, have reduce_scatter(sum, x, 0, node) : "
+            "f32[A, B] sliced(0, partial) and x : f32[A, B] local");
   EXPECT_EQ(ErrorOf("output y = p"),
-            "line 6: output y = %3: parts of a place are for elementwise operations and collectives within or across nodes, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
+            "line 6: output y = %3: parts of a place are for elementwise operations and "
+            "collectives within or across nodes, have all_reduce(sum, reduce_scatter(sum, x, 0, "
+            "node), across) : f32[A, B] sliced(0, place)");
   EXPECT_EQ(ErrorOf("y = all_gather(p)"),
-            "line 6: all_gather(all_reduce(sum, reduce_scatter(...), across)): want a sliced operand with each rank's own part, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
-  EXPECT_EQ(ErrorOf("y = all_gather(n, node)"),
-            "line 6: all_gather(reduce_scatter(sum, x, 0, node), node): want a sliced operand with the parts of a place, have reduce_scatter(sum, x, 0, node) : f32[A, B] sliced(0, partial)");
+            "line 6: all_gather(all_reduce(sum, reduce_scatter(...), across)): want a sliced "
+            "operand with each rank's own part, have all_reduce(sum, reduce_scatter(sum, x, 0, "
+            "node), across) : f32[A, B] sliced(0, place)");
+  EXPECT_EQ(
+      ErrorOf("y = all_gather(n, node)"),
+      "line 6: all_gather(reduce_scatter(sum, x, 0, node), node): want a sliced operand with the "
+      "parts of a place, have reduce_scatter(sum, x, 0, node) : f32[A, B] sliced(0, partial)");
   EXPECT_EQ(ErrorOf("y = all_gather(x, across)"),
             "line 6: all_gather(x, across): want a sliced operand, have x : f32[A, B] local");
   EXPECT_EQ(ErrorOf("y = all_reduce(sum, x, node)"),
-            "line 6: all_reduce(sum, x, node): an all_reduce within nodes gives nothing that other operations take; want all ranks, or across");
+            "line 6: all_reduce(sum, x, node): an all_reduce within nodes gives nothing that other "
+            "operations take; want all ranks, or across");
   EXPECT_EQ(ErrorOf("y = all_reduce(sum, x, across)"),
-            "line 6: all_reduce(sum, x, across): want what reduce_scatter(..., node) gives, have x : f32[A, B] local");
+            "line 6: all_reduce(sum, x, across): want what reduce_scatter(..., node) gives, have x "
+            ": f32[A, B] local");
   EXPECT_EQ(ErrorOf("y = reduce_scatter(sum, n, 1, across)"),
-            "line 6: reduce_scatter(sum, reduce_scatter(sum, x, 0, node), 1, across): want an operand sliced over the same dimension, have reduce_scatter(sum, x, 0, node) : f32[A, B] sliced(0, partial)");
+            "line 6: reduce_scatter(sum, reduce_scatter(sum, x, 0, node), 1, across): want an "
+            "operand sliced over the same dimension, have reduce_scatter(sum, x, 0, node) : f32[A, "
+            "B] sliced(0, partial)");
   EXPECT_EQ(ErrorOf("y = sum(p)"),
-            "line 6: sum(all_reduce(sum, reduce_scatter(...), across)): parts of a place are for elementwise operations and collectives within or across nodes, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
-  EXPECT_EQ(ErrorOf("y = send(p, next)"),
-            "line 6: send(all_reduce(sum, reduce_scatter(...), across), next): parts of a place are for elementwise operations and collectives within or across nodes, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
+            "line 6: sum(all_reduce(sum, reduce_scatter(...), across)): parts of a place are for "
+            "elementwise operations and collectives within or across nodes, have all_reduce(sum, "
+            "reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
+  EXPECT_EQ(
+      ErrorOf("y = send(p, next)"),
+      "line 6: send(all_reduce(sum, reduce_scatter(...), across), next): parts of a place are for "
+      "elementwise operations and collectives within or across nodes, have all_reduce(sum, "
+      "reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
   EXPECT_EQ(ErrorOf("y = all_reduce(sum, x, rack)"),
             "line 6: expected node or across, found 'rack'");
   EXPECT_EQ(
       ErrorOf("y = matmul(p, s, transpose_b)"),
-            "line 6: matmul(all_reduce(sum, reduce_scatter(...), across), s, transpose_b): parts of a place are for elementwise operations and collectives within or across nodes, have all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
+      "line 6: matmul(all_reduce(sum, reduce_scatter(...), across), s, transpose_b): parts of a "
+      "place are for elementwise operations and collectives within or across nodes, have "
+      "all_reduce(sum, reduce_scatter(sum, x, 0, node), across) : f32[A, B] sliced(0, place)");
 }
 
 }  // namespace
