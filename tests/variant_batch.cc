@@ -20,7 +20,8 @@ ABSL_FLAG(uint64_t, most_variants, 0, "how many variants of a batch are run, dra
 namespace coconet {
 namespace {
 
-constexpr int kShownFailures = 3;  // of one world
+constexpr int kShownFailures = 3;        // of one world
+constexpr double kCompileLimit_s = 600;  // many kernels, beside other tests
 
 }  // namespace
 
@@ -60,8 +61,10 @@ std::string VariantBatch::RunOn(const Machine& machine, uint64_t seed, int steps
     std::mt19937_64 random(seed);
     Draw(most, random);
   }
-  absl::StatusOr<std::unique_ptr<Compiler>> compiler = machine.make_compiler(
-      {.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+      machine.make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"),
+                             .optimize = Optimize::kFast,
+                             .time_limit_s = kCompileLimit_s});
   if (!compiler.ok()) return compiler.status().ToString();
   const absl::Time begun = absl::Now();
   const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
