@@ -411,21 +411,6 @@ TEST(ImportHlo, StatesAreWhatTheModuleAliases) {
             "%5 = const(1, f32)\noutput out1 = %5\n");
 }
 
-TEST(ImportHlo, StatesOfEachRankTakeWhatAllRanksHave) {
-  const std::string alias = ", input_output_alias={ {0}: (0, {}, may-alias) }";
-  const std::string x = "x = s32[2] parameter(0)\n";
-  const auto both = [](int, int64_t i) { return In("x", i, 0) + In("x", i, 1); };
-  ExpectOnRanks(2, 2,
-                x + "s = s32[2] all-reduce(x), replica_groups={}, to_apply=add_s32" + kGlobal +
-                    "\n ROOT t = (s32[2]) tuple(s)",
-                both, alias);
-  ExpectOnRanks(
-      2, 2,
-      x + "c = s32[] constant(7)\n b = s32[2] broadcast(c), dimensions={}\n"
-          "ROOT t = (s32[2]) tuple(b)",
-      [](int, int64_t) { return 7; }, alias);
-}
-
 std::string MistakeIn(const std::string& instructions, const std::string& attributes = "") {
   const absl::StatusOr<ImportedHlo> imported = Import(Module(instructions, attributes));
   EXPECT_FALSE(imported.ok()) << instructions;

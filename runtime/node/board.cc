@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kFirstLineNs = 10'000'000'000;
 constexpr int64_t kShowNs = 200'000'000;  // a wait after which other nodes hear what is called
+constexpr int64_t kAheadNs = 100'000'000;
 constexpr unsigned kPollsPerClockRead = 32;
 
 constexpr absl::string_view kCallDifferently = "the ranks call differently: ";
@@ -63,9 +64,11 @@ void Board::Show(int rank) const {
   if (show_) show_(calls(rank));
 }
 
+bool Board::IsAhead(int rank, int peer) const { return calls(peer).begun() > calls(rank).begun(); }
+
 bool Board::Diverged(int rank, int peer, bool is_behind_counts) {
   const CallLog &mine = calls(rank), &theirs = calls(peer);
-  const bool differ = (is_behind_counts && theirs.begun() > mine.begun()) || Differ(mine, theirs);
+  const bool differ = (is_behind_counts && IsAhead(rank, peer)) || Differ(mine, theirs);
   if (!differ) return false;
   Mismatched(rank, peer).IgnoreError();
   return true;
@@ -160,7 +163,8 @@ bool AreCallingDifferently(const absl::Status& left) {
 bool LongWait::InVain(int peer, bool is_behind_counts) {
   board_->NoteWait(rank_, peer);
   Tell(peer, /*shows=*/false);
-  return board_->InVain(peer) || board_->Diverged(rank_, peer, is_behind_counts);
+  return board_->InVain(peer) ||
+         board_->Diverged(rank_, peer, is_behind_counts && StaysAhead(peer));
 }
 
 bool LongWait::InVainForAll(const Members& mapped, int awaited) {
@@ -170,9 +174,16 @@ bool LongWait::InVainForAll(const Members& mapped, int awaited) {
     // What is heard of others may be late.
     const int from = peer - mapped.first;
     const bool maps = from >= 0 && from % mapped.stride == 0 && from / mapped.stride < mapped.size;
-    if (peer != rank_ && board_->Diverged(rank_, peer, maps)) return true;
+    if (peer != rank_ && board_->Diverged(rank_, peer, maps && StaysAhead(peer))) return true;
   }
   return false;
+}
+
+bool LongWait::StaysAhead(int peer) {
+  if (!board_->IsAhead(rank_, peer)) return false;
+  const int64_t now = NowNs();
+  if (ahead_ns_ == 0) ahead_ns_ = now;
+  return now - ahead_ns_ >= kAheadNs;
 }
 
 void LongWait::Tell(int peer, bool shows) {

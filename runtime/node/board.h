@@ -37,6 +37,8 @@ class Board {
   /// Lets ranks that do not map this board know what `rank` calls.
   void Show(int rank) const;
   /// Where `rank` and `peer` call differently, `rank` leaves with the difference; whether they do.
+  /// Whether `peer` has begun more calls than `rank`.
+  bool IsAhead(int rank, int peer) const;
   /// `is_behind_counts`: a peer that has begun a later call will not come to this one any more.
   bool Diverged(int rank, int peer, bool is_behind_counts);
   /// `rank`, which has met `peer` in another step of another plan, leaves; the reason.
@@ -101,11 +103,15 @@ class LongWait {
 
  private:
   void Tell(int peer, bool shows);
+  /// Whether a peer has been ahead for so long that what it left for this wait would have been
+  /// seen: a peer that has come may begin its next call before this rank looks again.
+  bool StaysAhead(int peer);
 
   Board* board_;
   int rank_;
   int64_t timeout_ns_;
   int64_t start_ns_ = 0, line_ns_ = 0;  // when the first poll was; how long until the next line
+  int64_t ahead_ns_ = 0;                // when a peer was first seen ahead
   unsigned polls_ = 0;
   bool shown_ = false;  // the own calls, to other nodes
 };

@@ -348,12 +348,12 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             if step is not None:
                 scaler["step"] = step
             return _observed_step(self, *given, **scaler)
-        return self._step(closure, step, **scaler)
+        return self._step(closure, step, scaler)
 
     step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
 
-    def _step(self, closure: Optional[Callable[[], Any]] = None, step: Optional[int] = None,
-              **scaler: Any) -> Any:
+    def _step(self, closure: Optional[Callable[[], Any]], step: Optional[int],
+              scaler: Dict[str, Any]) -> Any:
         if scaler and set(scaler) != {"grad_scaler"}:
             raise TypeError(f"step: no argument {', '.join(sorted(scaler))}")
         if self._ranks > 1:
@@ -784,8 +784,9 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         return int(state.get("momentum_buffer") is not None)
 
 
-def _plain_observed_step(optimizer: FusedOptimizer, *arguments: Any, **named: Any) -> Any:
-    return optimizer._step(*arguments, **named)
+def _plain_observed_step(optimizer: FusedOptimizer, closure: Optional[Callable[[], Any]] = None, *,
+                         step: Optional[int] = None, **scaler: Any) -> Any:
+    return optimizer._step(closure, step, scaler)
 
 
 #: With hooks and in a profile, as torch's optimizers.
