@@ -46,7 +46,7 @@ absl::Status TunedContender::Fill(const Numbers& numbers) {
     const TensorType& type = input != nullptr ? input->type : state->type;
     if (type.shape.empty()) {
       ASSIGN_OR_RETURN(const ScalarRef scalar, bound_.Scalar(name));
-      bound_.Set(scalar, 1);
+      RETURN_IF_ERROR(bound_.Set(scalar, 1));
       continue;
     }
     const int64_t elements = NumElements(type.shape);

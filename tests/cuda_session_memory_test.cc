@@ -103,7 +103,7 @@ TEST_F(CudaSessionForeign, GpuMemoryIsUsedInPlaceAlsoWherePeersReachIt) {
           p(kElements, kExported, 10);
       ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g.tensor()}, {"p", p.tensor()}}));
       ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
-      bound.Set(lr, 1);
+      RETURN_IF_ERROR(bound.Set(lr, 1));
       RETURN_IF_ERROR(bound.Run());
       EXPECT_THAT(absl::MakeSpan(p.data(), kElements), Each(7.f));
       std::fill_n(g.data(), kElements, 0.f);
@@ -127,7 +127,7 @@ TEST_F(CudaSessionForeign, GpuMemoryThatCannotBeSharedIsCopied) {
         if (session.rank() == 0) bindings.emplace_back("p", p.tensor());
         ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind(bindings));
         ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
-        bound.Set(lr, 1);
+        RETURN_IF_ERROR(bound.Set(lr, 1));
         const std::vector<float> ten(kElements, 10);
         RETURN_IF_ERROR(bound.Write("p", ten.data(), kElements));
         RETURN_IF_ERROR(bound.Run());

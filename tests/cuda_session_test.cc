@@ -185,7 +185,7 @@ TEST_F(CudaSession, ReadsAndWritesWhatTheHostDoesNotReach) {
     ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
     float want = 0, m = 0;
     for (int step = 1; step <= 4; ++step) {
-      bound.Set(lr, 0.25 * step);
+      RETURN_IF_ERROR(bound.Set(lr, 0.25 * step));
       RETURN_IF_ERROR(bound.Run());
       m = 0.5f * m + 3;
       want -= 0.25f * static_cast<float>(step) * m;
@@ -323,7 +323,7 @@ class CudaSessionStreams : public CudaSession {
                       std::vector<float>(1000, static_cast<float>(rank.rank() + 1)).data(), 1000));
           ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g}}));
           ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
-          bound.Set(lr, 1);
+          RETURN_IF_ERROR(bound.Set(lr, 1));
           return body(bound);
         });
   }
@@ -389,7 +389,7 @@ TEST_F(CudaSessionStreams, StepsBecomeGraphsThatReadScalarsWhenTheyRun) {
     RETURN_IF_ERROR(four.Wait());
     RETURN_IF_ERROR(ExpectSteps(bound, 8));
     ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
-    bound.Set(lr, 0);
+    RETURN_IF_ERROR(bound.Set(lr, 0));
     RETURN_IF_ERROR(four.Run());
     RETURN_IF_ERROR(ExpectSteps(bound, 8));  // without a learning rate the weights stay
     EXPECT_EQ(bound.Capture(0).status(),

@@ -93,7 +93,7 @@ absl::Status Train(Session& session, const Graph& program, Weights weights, cons
   }
   ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
   ASSIGN_OR_RETURN(const ScalarRef number, bound.Scalar("step"));
-  bound.Set(lr, kLearningRate);
+  RETURN_IF_ERROR(bound.Set(lr, kLearningRate));
   std::vector<float> losses;
   for (int step = 0; step < kSteps; ++step) {
     const std::vector<int32_t> drawn =
@@ -103,7 +103,7 @@ absl::Status Train(Session& session, const Graph& program, Weights weights, cons
     const std::string which = absl::StrCat(step, ".", session.rank());
     Save(folder / absl::StrCat("tokens.", which), tokens);
     Save(folder / absl::StrCat("targets.", which), targets);
-    bound.Set(number, step + 1);
+    RETURN_IF_ERROR(bound.Set(number, step + 1));
     RETURN_IF_ERROR(bound.Run());
     losses.push_back(loss);
   }

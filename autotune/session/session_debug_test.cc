@@ -28,9 +28,9 @@ TEST_F(SessionDebugTest, ReplicatedInputsMustBeEqual) {
       Run(2, [](Session& session, const TunedProgram& tuned) -> absl::Status {
         ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
         ASSIGN_OR_RETURN(const ScalarRef s, bound.Scalar("s"));
-        bound.Set(s, 3);
+        RETURN_IF_ERROR(bound.Set(s, 3));
         RETURN_IF_ERROR(bound.Run());
-        bound.Set(s, session.rank());
+        RETURN_IF_ERROR(bound.Set(s, session.rank()));
         const absl::Status refused = bound.Run();
         EXPECT_EQ(refused.message(),
                   "Run: input s is declared replicated, but ranks 0 and 1 pass different values");

@@ -96,8 +96,8 @@ TEST_F(SessionListTest, TensorsHaveNamesOfTheirOwn) {
         for (float& x : g1.span<float>()) x = 1;
         ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
         ASSIGN_OR_RETURN(const ScalarRef wd, bound.Scalar("wd.1"));
-        bound.Set(lr, 1);
-        bound.Set(wd, 0.5);
+        RETURN_IF_ERROR(bound.Set(lr, 1));
+        RETURN_IF_ERROR(bound.Set(wd, 0.5));
         RETURN_IF_ERROR(bound.Run());
         std::vector<float> p0(3);
         RETURN_IF_ERROR(bound.Read("p.0", p0.data(), 3));

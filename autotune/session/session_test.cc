@@ -39,7 +39,7 @@ TEST_F(SessionTest, BoundBuffersAreUsedInPlace) {
         for (float& x : g.span<float>()) x = static_cast<float>(session.rank() + 1);
         float want = 0, m = 0;
         for (int step = 1; step <= 4; ++step) {
-          bound.Set(lr, 0.25 * step);
+          RETURN_IF_ERROR(bound.Set(lr, 0.25 * step));
           RETURN_IF_ERROR(bound.Run());
           m = 0.5f * m + 3;
           want -= 0.25f * static_cast<float>(step) * m;
@@ -86,7 +86,7 @@ TEST_F(SessionTest, OtherMemoryIsCopiedAndSaid) {
         RETURN_IF_ERROR(bound.Run());
         EXPECT_THAT(p, ::testing::Each(100 - 2 * 4.5f));
         ASSIGN_OR_RETURN(const ScalarRef ref, bound.Scalar("lr"));
-        bound.Set(ref, 3);
+        RETURN_IF_ERROR(bound.Set(ref, 3));
         EXPECT_EQ(lr, 3);
         return absl::OkStatus();
       });
