@@ -20,9 +20,9 @@
 #include "coconet/reference/rounding.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "gtest/gtest.h"
-#include "tests/integer_programs.h"
 #include "tests/machine.h"
 #include "tests/random_config.h"
+#include "tests/recorded_programs.h"
 #include "tests/shrink.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
@@ -39,7 +39,7 @@ constexpr int kShrinkTries = 40;  // each compiles for a second or so
 int Elements() { return TheMachine().simulated ? 130 : 600; }
 
 /// `count` schedules of the program: rather those with few launches, whose kernels compute much.
-absl::Status AddSchedules(const IntegerProgram& made, size_t count, uint64_t seed,
+absl::Status AddSchedules(const RecordedProgram& made, size_t count, uint64_t seed,
                           VariantBatch& batch) {
   std::mt19937_64 random(Mix(seed, static_cast<uint64_t>(made.number)));
   ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(made.program, {.few = true}));
@@ -59,70 +59,12 @@ absl::Status AddSchedules(const IntegerProgram& made, size_t count, uint64_t see
   return absl::OkStatus();
 }
 
-/// What NumPy found of a result, or what the interpreter takes for near it, where floats round on
-/// the way to it.
-absl::Status CheckElement(const IntegerProgram& made, Evaluator& evaluator, int step,
-                          const std::string& result, int rank, int64_t index, const Number& have) {
-  const Number want = made.Wanted(result, step, rank, index);
-  if (IntegerProgram::IsSame(want, have)) return absl::OkStatus();
-  if (made.floats.count(result) > 0) {
-    ASSIGN_OR_RETURN(const Expected near, evaluator.Evaluate(result, rank, {index}));
-    if (Distance(near.value[0], have) <= near.error[0]) return absl::OkStatus();
-  }
-  return absl::InternalError(absl::StrCat("step ", step, ", \"", result, "\"[", index, "] of ",
-                                          Text(made.types.at(result)), " on rank ", rank, " of ",
-                                          made.ranks, ": want ", NumberText(want),
-                                          " of NumPy, have ", NumberText(have)));
-}
-
-/// Of a rank: compares its part of all results of a step.
-absl::Status CheckStep(const IntegerProgram& made, const std::vector<Placed>& results, int step,
-                       int rank, const std::string& read, Tally& tally) {
-  ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(made.program, made.ranks));
-  Evaluator evaluator(interpreter, [&](const std::string& name, int of, int64_t index) {
-    return made.Given(name, step, of, index);
-  });
-  const char* at = read.data();
-  for (const Placed& result : results) {
-    const DType dtype = result.placement.type().dtype;
-    absl::Status status;
-    int64_t place = 0;
-    result.placement.ForEach([&](int64_t, int64_t index) {
-      const Number have = LoadElement(dtype, at, place++);
-      if (status.ok()) status = CheckElement(made, evaluator, step, result.name, rank, index, have);
-    });
-    RETURN_IF_ERROR(status);
-    tally.elements += place;
-    at += place * static_cast<int64_t>(SizeOf(dtype));
-  }
-  return absl::OkStatus();
-}
-
-/// Runs variants of programs, by name, and compares them with NumPy.
-RunsVariant AgainstNumPy(const std::map<std::string, const IntegerProgram*>& programs) {
-  return [&programs](Rank& rank, const Module& kernels, const LoweredVariant& variant,
-                     uint64_t seed, int, Tally& tally) -> absl::Status {
-    const IntegerProgram& made = *programs.at(variant.program.name);
-    const int steps = static_cast<int>(made.steps.size());
-    const StepData data = [&](const std::string& name, DType, int step, int of, int64_t index) {
-      return made.Given(name, step, of, index);
-    };
-    ASSIGN_OR_RETURN(const StepResults mine,
-                     RunSteps(rank, kernels, variant, data, steps, {.shared = seed % 2 == 1}));
-    absl::Status verdict = mine.memory;
-    for (int step = 0; step < steps && verdict.ok(); ++step)
-      verdict = CheckStep(made, mine.results, step, rank.rank(), mine.read[step], tally);
-    if (rank.rank() == 0) ++tally.variants;
-    return rank.exchange().Agree(verdict);
-  };
-}
-
 /// Runs so many schedules of each; returns the failures.
-std::string Failures(const std::vector<IntegerProgram>& all, size_t schedules, uint64_t seed,
+std::string Failures(const std::vector<RecordedProgram>& all, size_t schedules, uint64_t seed,
                      Tally& tally) {
-  std::map<std::string, const IntegerProgram*> by_name;
+  std::map<std::string, const RecordedProgram*> by_name;
   VariantBatch batch(TheMachine(), AgainstNumPy(by_name));
-  for (const IntegerProgram& made : all) {
+  for (const RecordedProgram& made : all) {
     by_name[made.program.name] = &made;
     const absl::Status added = AddSchedules(made, schedules, seed, batch);
     if (!added.ok()) return absl::StrCat(added.ToString(), "\n", made.text);
@@ -134,8 +76,8 @@ std::string Failures(const std::vector<IntegerProgram>& all, size_t schedules, u
 
 /// A part of the program on the data of a step, with what the interpreter makes of them in place of
 /// what NumPy does.
-absl::StatusOr<IntegerProgram> PartOf(const IntegerProgram& made, const Graph& part, int step) {
-  IntegerProgram smaller{made.number, made.ranks, Print(part), part};
+absl::StatusOr<RecordedProgram> PartOf(const RecordedProgram& made, const Graph& part, int step) {
+  RecordedProgram smaller{made.number, made.ranks, Print(part), part};
   smaller.steps.push_back({made.steps[step].given, {}});
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(part));
   for (NodeId id = 0; id < part.size(); ++id) {
@@ -170,12 +112,12 @@ absl::StatusOr<IntegerProgram> PartOf(const IntegerProgram& made, const Graph& p
 }
 
 /// What fails of a part of the program; "": nothing.
-std::string FailureOf(const IntegerProgram& made, const Graph& part, uint64_t seed) {
+std::string FailureOf(const RecordedProgram& made, const Graph& part, uint64_t seed) {
   constexpr size_t kSchedules = 4;
   Tally unused;
   std::string failures;
   for (int step = 0; step < static_cast<int>(made.steps.size()) && failures.empty(); ++step) {
-    const absl::StatusOr<IntegerProgram> smaller = PartOf(made, part, step);
+    const absl::StatusOr<RecordedProgram> smaller = PartOf(made, part, step);
     if (smaller.ok()) failures = Failures({*smaller}, kSchedules, seed, unused);
   }
   return failures;
@@ -202,7 +144,7 @@ Graph WithResult(const Graph& program, const std::string& name) {
 }
 
 /// The smallest that was found of what fails of a program, and how; "" where nothing does.
-std::string Shrunk(const IntegerProgram& made, uint64_t seed) {
+std::string Shrunk(const RecordedProgram& made, uint64_t seed) {
   const auto failure_of = [&](const Graph& part) { return FailureOf(made, part, seed); };
   const auto fails = [&](const Graph& part) { return !failure_of(part).empty(); };
   const std::string failure = failure_of(made.program);
@@ -224,13 +166,13 @@ TEST(IntegerKernels, AgreeWithNumPy) {
                                                          : 24;
   Tally tally;
   for (int first = 0; first < programs; first += kTogether) {
-    const absl::StatusOr<std::vector<IntegerProgram>> made =
+    const absl::StatusOr<std::vector<RecordedProgram>> made =
         MakeIntegerPrograms(seed, first, std::min(kTogether, programs - first), Elements());
     ASSERT_TRUE(made.ok()) << made.status() << "\nCOCONET_SEED=" << seed;
     const std::string failures = Failures(*made, /*schedules=*/1, seed, tally);
     if (failures.empty()) continue;
     ADD_FAILURE() << failures << "\nCOCONET_SEED=" << seed << " --programs=" << programs;
-    for (const IntegerProgram& program : *made) {
+    for (const RecordedProgram& program : *made) {
       const std::string shrunk = Shrunk(program, seed);
       if (!shrunk.empty()) FAIL() << "shrunk:\n" << shrunk;
     }

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
-#include "tests/integer_programs.h"
+#include "tests/recorded_programs.h"
 #include "tests/test_data.h"
 
 ABSL_FLAG(int, programs, 1000, "how many programs");
@@ -27,10 +27,10 @@ constexpr int kParts = 4;      // the programs are shared by as many cases
 
 /// The first value of the program that is wrong, and the statement that computes it.
 std::string Blamed(uint64_t seed, int number) {
-  const absl::StatusOr<std::vector<IntegerProgram>> made =
+  const absl::StatusOr<std::vector<RecordedProgram>> made =
       MakeIntegerPrograms(seed, number, 1, kElements, /*every_value=*/true);
   if (!made.ok()) return made.status().ToString();
-  IntegerTally unused;
+  RecordedTally unused;
   const std::string found(CheckInterpreter(made->front(), unused).message());
   const std::vector<std::string> quoted = absl::StrSplit(found, '"');
   if (quoted.size() < 2) return "no value is wrong where all are results";
@@ -50,11 +50,11 @@ TEST_P(IntegersTest, InterpreterAgreesWithNumPy) {
   std::cout << "COCONET_SEED=" << seed << std::endl;
   const int programs = absl::GetFlag(FLAGS_programs);
   const int begin = programs * GetParam() / kParts, end = programs * (GetParam() + 1) / kParts;
-  IntegerTally tally;
+  RecordedTally tally;
   for (int first = begin; first < end; first += kTogether) {
     const auto made = MakeIntegerPrograms(seed, first, std::min(kTogether, end - first), kElements);
     ASSERT_TRUE(made.ok()) << made.status() << "\nCOCONET_SEED=" << seed;
-    for (const IntegerProgram& program : *made) {
+    for (const RecordedProgram& program : *made) {
       const absl::Status status = CheckInterpreter(program, tally);
       ASSERT_TRUE(status.ok()) << status << "\n"
                                << Blamed(seed, program.number) << "\nCOCONET_SEED=" << seed

@@ -240,9 +240,9 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
   // Whether a partial sum overflows depends on the order, so the magnitudes count.
   if (!(magnitude + spread <= MaxFinite(DType::kF32))) return {sum, kUndetermined};
   if (special) return {sum, 0};
-  const bool has_factors = a.Quantum() < INT32_MAX && b.Quantum() < INT32_MAX;
-  if (spread == 0 && has_factors && IsHeld(dtype, sum) &&
-      SumsExactly(magnitude, a.Quantum() + b.Quantum(), Precision(DType::kF32)))
+  const bool is_0 = a.Quantum() == INT32_MAX || b.Quantum() == INT32_MAX;  // each product
+  if (spread == 0 && IsHeld(dtype, sum) &&
+      (is_0 || SumsExactly(magnitude, a.Quantum() + b.Quantum(), Precision(DType::kF32))))
     return {sum, 0};
   return {sum, ErrorOf(sum, spread + rounding.Bound(magnitude, spread), std::fabs(sum),
                        RoundingOf(dtype, 1))};

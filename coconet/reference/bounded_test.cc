@@ -541,6 +541,17 @@ TEST(BoundedDot, FindsAMissingTermOfALongSum) {
   }
 }
 
+TEST(BoundedDot, IsExactWherePartialSumsNeedNoRounding) {
+  const auto error = [](const BoundedLine& a, const BoundedLine& b) {
+    return BoundedDot(DType::kF32, a, b).error;
+  };
+  EXPECT_EQ(error(LineOf({3, 0.5, -7}), LineOf({5, 2, 0})), 0);
+  EXPECT_EQ(error(LineOf({0, 0}), LineOf({5, 0.1})), 0);
+  EXPECT_EQ(error(LineOf({5, 0.1}), LineOf({0, 0})), 0);
+  EXPECT_GT(error(LineOf({0, 0}, {0, 1e-9}), LineOf({5, 0.1})), 0);
+  EXPECT_GT(error(LineOf({0x1p20, 1}), LineOf({0x1p5, 0.5})), 0);
+}
+
 TEST(BoundedDot, HasABoundWhereOnlyTheMagnitudesExceedTheTypeOfTheResult) {
   const auto error = [](double a, double b) {
     return BoundedDot(DType::kF16, LineOf({a, a, 1}), LineOf({b, -b, 1})).error;

@@ -2,15 +2,8 @@
 
     programs.py --seed=N --first=F --count=C --elements=E [--every_value] > FILE
 
-Program F + i is a function of the seed and its number alone. It has 25 results or more. FILE has,
-for each, lines, and behind those with a number of bytes these bytes:
-
-    program NUMBER RANKS STEPS BYTES      the text
-    floats NAME ...                       results that follow from floats
-    given STEP NAME BYTES                 an input, in the first step a state: all elements, of a
-                                          local one of all ranks, one after the other
-    want STEP NAME BYTES                  a result likewise
-    end
+Program F + i is a function of the seed and its number alone. It has 25 results or more. FILE is
+as recording.py says.
 """
 
 import argparse
@@ -20,6 +13,7 @@ import sys
 import numpy as np
 
 import oracle
+import recording
 from statements import FLAT, LOCAL, REPLICATED, NoOperands, Statements, Value, place
 
 LEAST_RESULTS = 25
@@ -153,34 +147,21 @@ class Program(Statements):
         return data
 
     def write(self, out, every_value):
-        steps = 2 if self.states else 1
-        text = self.text(every_value).encode()
-        out.write(b"program %d %d %d %d\n" % (self.number, self.ranks, steps, len(text)) + text)
         outputs = [v for v, _, _ in self.computed] if every_value else self.outputs
         floats = ["r" + v.name[1:] for v in outputs if v.floats]
         floats += [state for state, value in self.updates.items() if value.floats]
-        out.write(b" ".join([b"floats"] + [name.encode() for name in floats]) + b"\n")
-
-        def put(word, step, name, value, array):
-            content = b"".join(a.tobytes() for a in (array if value.local else [array]))
-            out.write(b"%s %d %s %d\n" % (word, step, name.encode(), len(content)) + content)
-
         states = {state.name: self.draw_data(state) for state in self.states}
-        for state in self.states:
-            put(b"given", 0, state.name, state, states[state.name])
-        for step in range(steps):
-            data = {value.name: self.draw_data(value) for value in self.inputs}
-            for value in self.inputs:
-                put(b"given", step, value.name, value, data[value.name])
-            data = self.compute({**data, **states})
+        steps = []
+        for step in range(2 if self.states else 1):
+            given = {value.name: self.draw_data(value) for value in self.inputs}
+            data = self.compute({**given, **states})
+            if step == 0:
+                given.update(states)
             states = {state.name: data[self.updates[state.name].name]
                       if state.name in self.updates else states[state.name]
                       for state in self.states}
-            for state in self.states:
-                put(b"want", step, state.name, state, states[state.name])
-            for value in outputs:
-                put(b"want", step, "r" + value.name[1:], value, data[value.name])
-        out.write(b"end\n")
+            steps.append((given, {**states, **{"r" + v.name[1:]: data[v.name] for v in outputs}}))
+        recording.write(out, self.number, self.ranks, self.text(every_value), floats, steps)
 
 
 def main():
