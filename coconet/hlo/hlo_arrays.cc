@@ -101,7 +101,7 @@ HloValue HloArrays::Constant(const Number& number, HloShape shape) {
   HloValue value;
   value.at.assign(shape.dims.size(), -1);
   const std::optional<DType> dtype = DTypeOf(shape.type);
-  value.number = dtype.has_value() && !IsFloat(*dtype) ? Stored(*dtype, number) : number;
+  value.number = dtype.has_value() ? Stored(*dtype, number) : number;
   value.shape = std::move(shape);
   return value;
 }
@@ -186,7 +186,7 @@ HloValue HloArrays::Apply(Pw fn, absl::Span<const HloValue> operands) {
     std::vector<Number> numbers;
     for (const HloValue& operand : operands) numbers.push_back(*operand.number);
     const DType of = *DTypeOf(operands.back().shape.type);
-    return Constant(Stored(*DTypeOf(type), EvalPointwise(fn, of, numbers.data())), shape);
+    return Constant(EvalPointwise(fn, of, numbers.data()), shape);
   }
   // As one of the operands has its dimensions, if the others broadcast to that as they are.
   const auto has_dims = [&](const HloValue& v) { return v.at.size() == shape.dims.size(); };

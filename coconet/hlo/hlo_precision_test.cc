@@ -38,7 +38,7 @@ TEST(ImportHlo, ReducesPrecision) {
       {"f32", 5, 2, 1.125, 1},
       {"f32", 5, 2, 1.375, 1.5},
       {"f32", 5, 2, 0x1p-15, 0},
-      {"f32", 11, 52, 0x1.234p-140, 0x1.234p-140},
+      {"f32", 11, 52, 0x1.23p-140, 0x1.23p-140},
       {"f16", 8, 7, 0x1p-22, 0},  // a bit of its mantissa that is dropped
       {"f16", 8, 7, 0x1.8p-22, 0x1p-21},
       {"bf16", 5, 10, 1e5, inf},
@@ -66,6 +66,44 @@ TEST(ImportHlo, ReducesPrecision) {
       EXPECT_EQ(std::signbit(result[0].real()), std::signbit(c.result)) << text;
     }
   }
+}
+
+TEST(ImportHlo, FoldsFloatsAsNumbersOfTheirType) {
+  const struct {
+    const char *type, *a, *opcode, *b;
+    double result;
+  } kCases[] = {
+      {"f32", "1", "subtract", "-0.99999994", 2},  // as jax.random.normal has it
+      {"f32", "0.1", "add", "0.2", 0x1.333334p-2},
+      {"f32", "16777216", "add", "1", 16777216},
+      {"f32", "0.1", "multiply", "10", 1},
+      {"f32", "1e30", "multiply", "1e30", std::numeric_limits<double>::infinity()},
+      {"f32", "1e-50", "add", "0", 0},
+      {"f16", "2048", "add", "1", 2048},
+      {"f16", "0.1", "multiply", "3", 0x1.33p-2},
+      {"bf16", "0.1", "add", "0", 0x1.9ap-4},
+      {"f64", "0.1", "add", "0.2", 0.1 + 0.2},
+  };
+  for (const auto& c : kCases) {
+    const std::string text =
+        absl::StrCat("a = ", c.type, "[] constant(", c.a, ")\n b = ", c.type, "[] constant(", c.b,
+                     ")\n y = ", c.type, "[] ", c.opcode, "(a, b)\n ROOT r = ", c.type,
+                     "[1] broadcast(y), dimensions={}");
+    EXPECT_EQ(Result(text), std::vector<Number>{c.result}) << text;
+  }
+}
+
+TEST(ImportHlo, ComparesConstantsAsNumbersOfTheirType) {
+  const std::string text =
+      "a = f32[] constant(0.1)\n b = f64[] constant(0.1)\n c = f64[] convert(a)\n"
+      "s = pred[] compare(c, b), direction=EQ\n t = f32[] convert(b)\n"
+      "u = pred[] compare(a, t), direction=EQ\n";
+  const auto of = [&](const char* compared) {
+    return Result(absl::StrCat(text, "p = u8[] convert(", compared,
+                               ")\n ROOT r = u8[1] broadcast(p), dimensions={}"));
+  };
+  EXPECT_EQ(of("s"), std::vector<Number>{0});
+  EXPECT_EQ(of("u"), std::vector<Number>{1});
 }
 
 }  // namespace
