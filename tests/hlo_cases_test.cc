@@ -113,7 +113,7 @@ std::vector<Case> CasesOf(const std::string& path) {
 
 // ---- Comparison
 
-constexpr double kMargin = 4;        // XLA's own roundings are other ones
+constexpr double kMargin = 1;        // XLA's own roundings are other ones
 constexpr double kRoundings = 2e-6;  // of what is next to nothing by chance
 
 /// The first element that is not as XLA has it, in words; "" where all are. Integers are equal, and
@@ -128,8 +128,10 @@ std::string Difference(DType dtype, const Numbers& ours, const Numbers& xlas,
   for (size_t i = 0; i < ours.size(); ++i) {
     bool is_same = ours[i] == xlas[i] || (ours[i].is_nan() && xlas[i].is_nan());
     if (!is_same && IsFloat(dtype)) {
-      const double roundings = kRoundings * scale + UnitRoundoff(dtype) * scale;
-      const double allowed = std::isfinite(errors[i]) ? kMargin * errors[i] + roundings : roundings;
+      const double allowed =
+          std::isfinite(errors[i])
+              ? kMargin * errors[i] + UnitRoundoff(dtype) * std::fabs(xlas[i].real())
+              : kRoundings * scale;
       is_same = std::fabs(ours[i].real() - xlas[i].real()) <= allowed;
     }
     if (!is_same)

@@ -151,13 +151,44 @@ CC_DEVICE To Saturated(From x) {
   }
 }
 
+/// As a float: x, or of its two neighbours the one whose last bit is odd. Rounding that to 16 bits
+/// rounds x once.
+CC_DEVICE float RoundedToOdd(double x) {
+  const float nearest = float(x);
+  const u32 bits = __builtin_bit_cast(u32, nearest);
+  const double magnitude = x < 0 ? -x : x, of_nearest = nearest < 0 ? -nearest : nearest;
+  if (of_nearest == magnitude || x != x) return nearest;
+  return __builtin_bit_cast(float, (bits - (of_nearest > magnitude)) | 1);
+}
+template <class Integer>
+CC_DEVICE float RoundedToOdd(Integer x) {
+  float scale = 1;
+  CC_UNROLL for (int bits = 24; bits < int(8 * sizeof(Integer)); bits += 8) {
+    const Integer most = Integer(1) << 24;
+    const bool is_exact = x <= most && (!kSigned<Integer> || x >= Integer(0) - most);
+    scale *= is_exact ? 1 : 256;
+    x = is_exact ? x : Integer(x >> 8) | Integer((x & 255) != 0);
+  }
+  return float(x) * scale;
+}
+template <int V, class From>
+CC_DEVICE Pack<float, V> FloatsToNarrow(Pack<From, V> x) {
+  if constexpr (kInteger<From> ? sizeof(From) >= 4 : sizeof(From) == 8) {
+    Pack<float, V> r;
+    CC_UNROLL for (int i = 0; i < V; ++i) Put<float, V>(r, i, RoundedToOdd(Get(x, i)));
+    return r;
+  } else {
+    return ConvertLanes<float>(x);
+  }
+}
+
 /// The value after a conversion to type To.
 template <class To, int V, class From>
 CC_DEVICE Pack<Compute<To>, V> CastTo(Pack<From, V> x) {
   if constexpr (kSame<To, f16>) {
-    return FromF16(ToF16(ConvertLanes<float>(x)));
+    return FromF16(ToF16(FloatsToNarrow<V>(x)));
   } else if constexpr (kSame<To, bf16>) {
-    return FromBF16(ToBF16(ConvertLanes<float>(x)));
+    return FromBF16(ToBF16(FloatsToNarrow<V>(x)));
   } else if constexpr (kSame<To, boolean>) {
     return NotEqualTo(x, Splat<V>(From(0)));
   } else if constexpr (kInteger<To>) {

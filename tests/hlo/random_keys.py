@@ -152,6 +152,7 @@ kRefused = {
 kSample = (
     "bits.u8",
     "split",
+    "normal",
     "truncated_normal",
     "bernoulli",
     "randint.s8",
