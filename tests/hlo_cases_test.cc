@@ -311,7 +311,7 @@ class MadeHloCasesTest : public testing::Test {
                                          absl::StrCat("tests/hlo/", script), path.string()});
     constexpr int kNoJax = 3;
     constexpr double kMostSeconds = 3600;
-    const Ended ended = Command(arguments).Wait(kMostSeconds);
+    const Ended ended = Command(arguments, {{"PYTHONDONTWRITEBYTECODE", "1"}}).Wait(kMostSeconds);
     if (ended.code == kNoJax) return std::nullopt;
     EXPECT_EQ(ended.code, 0) << absl::StrJoin(arguments, " ") << "\n" << ended.out << ended.err;
     std::vector<Case> cases = CasesOf(path.string());

@@ -568,6 +568,11 @@ absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module, const HloImportOp
 absl::StatusOr<Graph> FromHlo(std::string text, int64_t ranks) {
   ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
   ASSIGN_OR_RETURN(ImportedHlo imported, ImportHlo(module, {.ranks = ranks}));
+  if (ranks == 0 && !imported.is_for_any) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "FromHlo: the module is for ", imported.partitions,
+        " ranks; give the number that there are, as in FromHlo(text, session.world())"));
+  }
   return std::move(imported.program);
 }
 

@@ -55,7 +55,7 @@ absl::StatusOr<ImportedHlo> ImportHlo(const HloModule& module,
                                       const HloImportOptions& options = {});
 
 /// The program of a module's text: session.Compile(FromHlo(text, session.world())). `ranks` as in
-/// HloImportOptions.
+/// HloImportOptions; InvalidArgument without it where the module is for a certain number.
 absl::StatusOr<Graph> FromHlo(std::string text, int64_t ranks = 0);
 
 }  // namespace coconet

@@ -142,6 +142,8 @@ absl::Status Board::Left() const {
   return absl::AbortedError(absl::StrCat("rank ", first - 1, " left: ", notices_[first - 1].why));
 }
 
+int Board::FirstLeft() const { return header_->first_left.load() - 1; }
+
 absl::Status Board::Gone(int peer) const {
   if (absl::Status left = Left(); !left.ok()) return left;
   if (notices_[peer].state.load(std::memory_order_acquire) != Notice::kFinished)
@@ -212,7 +214,9 @@ void LongWait::Tell(int peer, bool shows) {
 absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) {
   const absl::Status left = board.Left();
   if (left.ok()) return left;
-  return absl::AbortedError(absl::StrCat(what, " on rank ", rank, ": ", left.message()));
+  return absl::AbortedError(
+      absl::StrCat(what, " on rank ", rank, ": ", left.message(),
+                   AreCallingDifferently(left) ? "" : board.CallsOf(rank, board.FirstLeft())));
 }
 
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,

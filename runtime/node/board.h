@@ -69,6 +69,8 @@ class Board {
   /// OK while no rank has left; else Aborted: "rank N left: <why>", or that the ranks call
   /// differently (CallDifferently).
   absl::Status Left() const;
+  /// The rank that left first; -1 while none has.
+  int FirstLeft() const;
   /// As Left; also Aborted when `peer` has finished: the reason why a wait for it is in vain.
   absl::Status Gone(int peer) const;
 
