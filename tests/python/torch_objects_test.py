@@ -284,6 +284,22 @@ class ObjectsTest(unittest.TestCase):
         wrong("size of optimizer's group", lambda bad: bad["param_groups"][0]["params"].pop())
         optimizer.load_state_dict(good)
 
+    # Gradient scalers.
+
+    @unittest.skipUnless(hasattr(torch.amp, "GradScaler"), "this torch has no scaler for CPUs")
+    def test_a_scaler_counts_for_its_own_steps_only(self):
+        p, scaler = parameter(2), torch.amp.GradScaler("cpu", init_scale=2.0)
+        optimizer = self.sgd([p], lr=1.0)
+        optimizer.param_groups[0]["amsgrad"] = True
+        scaler.scale(p.sum()).backward()
+        self.fails("amsgrad", lambda: scaler.step(optimizer))
+        del optimizer.param_groups[0]["amsgrad"]
+        optimizer.step()  # of the gradients as they are
+        self.assertEqual(p.tolist(), [-1, -1])
+        p.grad[0] = float("inf")
+        optimizer.step()
+        self.assertEqual(p.tolist(), [-float("inf"), -3])
+
     # Hooks.
 
     @unittest.skipUnless(HAS_HOOKS, "this torch has no hooks of steps")
