@@ -201,7 +201,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             check_made(self._read_group(position, given),
                        f"{type(self).__name__}: group {position}")
         super().add_param_group(param_group)
-        if self._ready and self._is_built:
+        if self._ready:
             try:
                 check_parameters(self.param_groups)
             except ValueError:
