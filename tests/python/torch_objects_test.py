@@ -178,6 +178,18 @@ class ObjectsTest(unittest.TestCase):
                    lambda: self.sgd([parameter(2, dtype=torch.complex64)]))
         self.fails("on meta", lambda: self.sgd([parameter(2, device="meta")]))
 
+    def test_a_frozen_parameter_is_trained_by_its_gradient(self):
+        p, q = parameter(3), parameter(3, requires_grad=False)
+        optimizer = self.sgd([p, q], lr=1.0)
+        p.grad = torch.ones(3)
+        optimizer.step()
+        q.grad = torch.ones(3)
+        optimizer.step()
+        p.requires_grad_(False)
+        optimizer.add_param_group({"params": [parameter(2)]})
+        optimizer.step()
+        self.assertEqual((p.tolist(), q.tolist()), ([-2] * 3, [-1] * 3))
+
     def test_states_of_parameters_that_are_frozen_stay(self):
         ps = [parameter(2), parameter(3)]
         theirs = [parameter(2), parameter(3)]

@@ -9,6 +9,7 @@ from typing import Any, Callable, List, NoReturn, Optional, Set, Tuple
 import torch
 
 import coconet
+from coconet.torch._buffers import unfrozen
 
 _DIGIT = 1 << 20  # numbers are compared in two digits, which are exact in f32
 
@@ -31,8 +32,11 @@ class Batches:
         """Counts backward passes that reach these parameters from now on, and no others."""
         for hook in self._hooks:
             hook.remove()
-        self._hooks = [parameter.register_hook(self._hook(key, weakref.ref(parameter)))
-                       for key, parameter in enumerate(parameters)]
+        self._hooks = []
+        for key, parameter in enumerate(parameters):
+            with unfrozen(parameter):
+                self._hooks.append(parameter.register_hook(
+                    self._hook(key, weakref.ref(parameter))))
 
     def _hook(self, key: int, parameter: Any) -> Callable[[torch.Tensor], None]:
         def before(_: torch.Tensor) -> None:

@@ -381,7 +381,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         if not is_same:
             self._read_groups()
         for parameter in self._frozen:
-            if parameter.requires_grad and parameter.numel():
+            if is_trained(parameter):
                 self._build()
                 return
 
