@@ -29,7 +29,9 @@ class Batches:
         self._versions: List[int] = []  # of gradients in the last step
 
     def watch(self, parameters: List[torch.Tensor]) -> None:
-        """Counts backward passes that reach these parameters from now on, and no others."""
+        """Counts backward passes that reach these parameters from now on, and no others. Their
+        gradients, which may lie in other memory now, are new to the next step."""
+        self._versions = []
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
