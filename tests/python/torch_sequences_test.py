@@ -22,7 +22,7 @@ except ImportError as absent:
 from torch_sequences import SIZES, kind_of, world_of
 
 SCRIPT = str(pathlib.Path(__file__).with_name("torch_sequences.py"))
-COUNT = int(os.environ.get("COCONET_TEST_SEQUENCES", "40"))
+COUNT = int(os.environ.get("COCONET_TEST_SEQUENCES", "32"))
 SEED = int(os.environ.get("COCONET_SEED", time.time_ns() % (1 << 31)))
 NUMBERS = range(SEED, SEED + COUNT)
 
