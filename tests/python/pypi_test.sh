@@ -17,6 +17,7 @@ run() {
 }
 
 for test in program package group random documents mpi jax torch torch_options torch_objects diverging; do run tests/python/run.sh "${test}_test.py"; done
+run env COCONET_TEST_SEQUENCES=400 tests/python/run.sh torch_sequences_test.py
 run tests/python/wheel_test.sh
 run tests/torch_test
 run bench/hlo/jax_test

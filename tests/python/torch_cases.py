@@ -539,6 +539,9 @@ def objects(folder, rank, size):
         (optimizer, model), (update, copied))]
     assert states[0]["step"] == states[1]["step"] == 2
     assert torch.equal(states[0]["exp_avg"], states[1]["exp_avg"])
+    added = torch.nn.Parameter(torch.ones(3) + rank)
+    copy.deepcopy(optimizer).add_param_group({"params": [added]})
+    assert bool((added == 1).all()), added
     weight = torch.ones(2, 3, 4, 4)
     if rank == 1:
         weight = weight.to(memory_format=torch.channels_last)

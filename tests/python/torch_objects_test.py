@@ -178,6 +178,18 @@ class ObjectsTest(unittest.TestCase):
                    lambda: self.sgd([parameter(2, dtype=torch.complex64)]))
         self.fails("on meta", lambda: self.sgd([parameter(2, device="meta")]))
 
+    def test_a_frozen_parameter_is_trained_by_its_gradient(self):
+        p, q = parameter(3), parameter(3, requires_grad=False)
+        optimizer = self.sgd([p, q], lr=1.0)
+        p.grad = torch.ones(3)
+        optimizer.step()
+        q.grad = torch.ones(3)
+        optimizer.step()
+        p.requires_grad_(False)
+        optimizer.add_param_group({"params": [parameter(2)]})
+        optimizer.step()
+        self.assertEqual((p.tolist(), q.tolist()), ([-2] * 3, [-1] * 3))
+
     def test_states_of_parameters_that_are_frozen_stay(self):
         ps = [parameter(2), parameter(3)]
         theirs = [parameter(2), parameter(3)]
@@ -283,6 +295,22 @@ class ObjectsTest(unittest.TestCase):
         wrong("step=0.5", lambda bad: bad["state"][0].update(step=0.5))
         wrong("size of optimizer's group", lambda bad: bad["param_groups"][0]["params"].pop())
         optimizer.load_state_dict(good)
+
+    # Gradient scalers.
+
+    @unittest.skipUnless(hasattr(torch.amp, "GradScaler"), "this torch has no scaler for CPUs")
+    def test_a_scaler_counts_for_its_own_steps_only(self):
+        p, scaler = parameter(2), torch.amp.GradScaler("cpu", init_scale=2.0)
+        optimizer = self.sgd([p], lr=1.0)
+        optimizer.param_groups[0]["amsgrad"] = True
+        scaler.scale(p.sum()).backward()
+        self.fails("amsgrad", lambda: scaler.step(optimizer))
+        del optimizer.param_groups[0]["amsgrad"]
+        optimizer.step()  # of the gradients as they are
+        self.assertEqual(p.tolist(), [-1, -1])
+        p.grad[0] = float("inf")
+        optimizer.step()
+        self.assertEqual(p.tolist(), [-float("inf"), -3])
 
     # Hooks.
 

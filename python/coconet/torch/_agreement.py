@@ -9,6 +9,7 @@ from typing import Any, Callable, List, NoReturn, Optional, Set, Tuple
 import torch
 
 import coconet
+from coconet.torch._buffers import unfrozen
 
 _DIGIT = 1 << 20  # numbers are compared in two digits, which are exact in f32
 
@@ -28,11 +29,16 @@ class Batches:
         self._versions: List[int] = []  # of gradients in the last step
 
     def watch(self, parameters: List[torch.Tensor]) -> None:
-        """Counts backward passes that reach these parameters from now on, and no others."""
+        """Counts backward passes that reach these parameters from now on, and no others. Their
+        gradients, which may lie in other memory now, are new to the next step."""
+        self._versions = []
         for hook in self._hooks:
             hook.remove()
-        self._hooks = [parameter.register_hook(self._hook(key, weakref.ref(parameter)))
-                       for key, parameter in enumerate(parameters)]
+        self._hooks = []
+        for key, parameter in enumerate(parameters):
+            with unfrozen(parameter):
+                self._hooks.append(parameter.register_hook(
+                    self._hook(key, weakref.ref(parameter))))
 
     def _hook(self, key: int, parameter: Any) -> Callable[[torch.Tensor], None]:
         def before(_: torch.Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -159,7 +160,21 @@ def _hook(slot: Slot) -> Optional[Any]:
             slot.version = slot.gradient._version
 
     register = getattr(slot.parameter, "register_post_accumulate_grad_hook", None)
-    return None if register is None else register(attach_now)
+    if register is None:
+        return None
+    with unfrozen(slot.parameter):
+        return register(attach_now)
+
+
+@contextlib.contextmanager
+def unfrozen(parameter: torch.Tensor) -> Iterator[None]:
+    """For hooks, which torch takes then only; they stay while the parameter is frozen."""
+    was_trained = parameter.requires_grad
+    parameter.requires_grad_(True)
+    try:
+        yield
+    finally:
+        parameter.requires_grad_(was_trained)
 
 
 # What can be trained, and what is left alone.
@@ -178,7 +193,8 @@ def names_of(groups: Sequence[Any]) -> Dict[int, str]:
 
 
 def is_trained(parameter: torch.Tensor) -> bool:
-    return bool(parameter.requires_grad and parameter.numel())
+    """Whether steps change it: torch's optimizers heed its gradient, although it is frozen."""
+    return bool((parameter.requires_grad or parameter.grad is not None) and parameter.numel())
 
 
 def is_plain(tensor: torch.Tensor) -> bool:

@@ -115,6 +115,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._settings = 0  # a digest of the options that steps depend on
         self._batches = Batches()
         self._amp_scale = 1.0  # of the last step's gradients, by a GradScaler
+        self._is_scaled = False  # a GradScaler made the last step
         self._is_set = False  # the running program has the values of all these
         self._compiled: Dict[Form, coconet.TunedProgram] = {}
         self._running: Optional[_Running] = None
@@ -200,7 +201,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             check_made(self._read_group(position, given),
                        f"{type(self).__name__}: group {position}")
         super().add_param_group(param_group)
-        if self._ready and self._is_built:
+        if self._ready:
             try:
                 check_parameters(self.param_groups)
             except ValueError:
@@ -287,8 +288,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             has_momentum=any(momenta) or self._kind == "sgd" and any(
                 self._steps[slot.parameter] for slot in self._slots),
             is_plain=all(momenta) and not any(group.get("nesterov") for group in groups),
-            is_clipped=self.max_grad_norm is not None, is_checked=self._is_checked,
-            is_masked=is_masked)
+            is_clipped=self.max_grad_norm is not None,
+            is_checked=self._is_checked or self._is_scaled, is_masked=is_masked)
 
     def _program_kind(self, groups: Sequence[Group]) -> str:
         return self._kind
@@ -342,13 +343,16 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         or for `zero_grad`; or they are `step`, a number that is the same on all ranks and grows
         with every batch, whether or not a step was made.
         """
-        if _global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks or \
-                self._optimizer_step_post_hooks or _profiler._is_profiler_enabled:
-            given = () if closure is None else (closure,)
-            if step is not None:
-                scaler["step"] = step
-            return _observed_step(self, *given, **scaler)
-        return self._step(closure, step, scaler)
+        try:
+            if _global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks or \
+                    self._optimizer_step_post_hooks or _profiler._is_profiler_enabled:
+                given = () if closure is None else (closure,)
+                if step is not None:
+                    scaler["step"] = step
+                return _observed_step(self, *given, **scaler)
+            return self._step(closure, step, scaler)
+        finally:
+            del self.found_inf  # which a scaler leaves after a step that fails
 
     step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
 
@@ -377,7 +381,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         if not is_same:
             self._read_groups()
         for parameter in self._frozen:
-            if parameter.requires_grad and parameter.numel():
+            if is_trained(parameter):
                 self._build()
                 return
 
@@ -389,24 +393,22 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         if self._is_dynamic or self._loss_scale != 1:
             raise ValueError("step: the gradients have a GradScaler's scale and loss_scale; want "
                              "one of them")
-        if not self._is_checked:
-            self._is_checked, self._is_set = True, False
-        scaling.tell(self._step_at(scaling.scale, scaling.is_bad))
+        scaling.tell(self._step_at(scaling.scale, scaling.is_bad, is_scaled=True))
 
-    def _step_at(self, scale: float, is_bad: bool) -> bool:
+    def _step_at(self, scale: float, is_bad: bool, is_scaled: bool = False) -> bool:
         """Makes a step that all ranks are at; whether it was not made, because a gradient is bad.
-        The gradients have that scale of a GradScaler."""
+        The gradients have that scale, of a GradScaler where `is_scaled`."""
         if self._is_shown:
             self._take_shown()
         agreement = self._agreement
         is_fresh = None if agreement is None else self._batches.take(self._slots)
         missing = self._collect()
-        if scale != self._amp_scale:
-            self._amp_scale, self._is_set = scale, False
+        if scale != self._amp_scale or is_scaled != self._is_scaled:
+            self._amp_scale, self._is_scaled, self._is_set = scale, is_scaled, False
         if agreement is not None:
             if not self._is_set:
                 self._settings = digest([*map(values_of, self._read), self._loss_scale,
-                                         self._max_grad_norm])
+                                         self._max_grad_norm, is_scaled])
             batch = self._batches.number
             missing, is_bad = agreement.agree(missing, batch, (
                 self._skipped(batch), scale, self._settings, is_bad, is_fresh))
