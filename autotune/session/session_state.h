@@ -88,10 +88,11 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
     return status;
   }
   /// Poisons the session with an error of a plan's step; a refusal changes nothing.
-  absl::Status Watched(const absl::Status& status) {
+  absl::Status Watched(absl::Status status) {
     DropForkCopies();
-    const bool refused = absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status);
-    return status.ok() || refused ? status : Poison(status);
+    if (status.ok() || absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status))
+      return status;
+    return Poison(status);
   }
 
  private:

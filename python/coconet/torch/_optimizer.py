@@ -58,8 +58,11 @@ class _Running:
                 arrays[name] = getattr(self, name)
         self.binding = program.bind(arrays)
         self.counts_steps = bool(form.step_scalars())
-        self.names = set(program.tensors)
-        self.values: Dict[str, float] = {}  # scalars as they are set
+        # What sets each scalar that the program has, and as what it is set.
+        self.setters: Dict[str, Callable[[float], None]] = {
+            name: self.binding.scalar(name).set for name, tensor in program.tensors.items()
+            if tensor.role == "input" and not tensor.shape}
+        self.values: Dict[str, float] = {}
 
     @staticmethod
     def _tables(form: Form, buffer: Buffer) -> Dict[str, torch.Tensor]:
@@ -71,8 +74,9 @@ class _Running:
                                    for name in (*form.step_scalars(), "present")}}
 
     def set(self, name: str, value: float) -> None:
-        if self.values.get(name) != value and name in self.names:
-            self.binding.scalar(name).set(value)
+        set_to = self.setters.get(name)
+        if set_to is not None and self.values.get(name) != value:
+            set_to(value)
             self.values[name] = value
 
 
@@ -352,7 +356,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
                 return _observed_step(self, *given, **scaler)
             return self._step(closure, step, scaler)
         finally:
-            del self.found_inf  # which a scaler leaves after a step that fails
+            if self._amp_found is not None:
+                del self.found_inf  # which a scaler leaves after a step that fails
 
     step.hooked = True  # type: ignore[attr-defined]  # torch's wrapper takes longer than a step
 
