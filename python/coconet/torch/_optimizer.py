@@ -58,11 +58,12 @@ class _Running:
                 arrays[name] = getattr(self, name)
         self.binding = program.bind(arrays)
         self.counts_steps = bool(form.step_scalars())
-        # What sets each scalar that the program has, and as what it is set.
         self.setters: Dict[str, Callable[[float], None]] = {
             name: self.binding.scalar(name).set for name, tensor in program.tensors.items()
             if tensor.role == "input" and not tensor.shape}
+        # What scalars were set to: by name, and without the tensor's suffix by tensor.
         self.values: Dict[str, float] = {}
+        self.values_of: List[Dict[str, float]] = [{} for _ in buffers]
 
     @staticmethod
     def _tables(form: Form, buffer: Buffer) -> Dict[str, torch.Tensor]:
@@ -78,6 +79,16 @@ class _Running:
         if set_to is not None and self.values.get(name) != value:
             set_to(value)
             self.values[name] = value
+
+    def set_of(self, tensor: int, values: Dict[str, float]) -> None:
+        """Those of a tensor, or of all; the program need not have all of them."""
+        last = self.values_of[tensor]
+        for name, value in values.items():
+            if last.get(name) != value:
+                set_to = self.setters.get(self.form.scalar_name(name, tensor))
+                if set_to is not None:
+                    set_to(value)
+                last[name] = value
 
 
 class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
@@ -130,6 +141,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._slots: List[Any] = []
         self._weights: List[torch.Tensor] = []
         self._places: List[Any] = []  # parameter, gradient and address of each slot
+        self._dtypes: Tuple[str, ...] = ()  # of the buffers
         self._frozen: List[torch.Tensor] = []
         self._agreement: Optional[Agreement] = None
         self._is_built = False
@@ -186,7 +198,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         read = [self._read_group(i, group, self._read[i] if i < len(self._read) else None)
                 for i, group in enumerate(self.param_groups)]
         is_same = len(read) == len(self._read) and all(
-            now["params"] is before["params"] for now, before in zip(read, self._read))
+            [now["params"] is before["params"] for now, before in zip(read, self._read)])
         if not is_same or not self._is_built:
             self._build()
         self._read, self._is_set = read, False
@@ -235,6 +247,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._slots = [slot for buffer in self._buffers for slot in buffer.slots]
         self._weights = [slot.parameter for slot in self._slots]
         self._places = [(slot.parameter, slot.gradient, slot.address) for slot in self._slots]
+        self._dtypes = tuple(buffer.dtype for buffer in self._buffers)
         if self._ranks > 1:
             for tensor in [buffer.flat_weights for buffer in self._buffers] + \
                     [p.data for p in self._frozen if is_plain(p)]:
@@ -284,11 +297,11 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
     # Programs.
 
     def _form(self, is_masked: bool) -> Form:
-        groups = [self._read[buffer.group] for buffer in self._buffers]
+        numbers = {buffer.group for buffer in self._buffers}
+        groups = [self._read[number_of_group] for number_of_group in numbers]
         momenta = [group.get("momentum", 0) for group in groups]
         return Form(
-            kind=self._program_kind(groups), dtypes=tuple(buffer.dtype for buffer in self._buffers),
-            is_shared=len({buffer.group for buffer in self._buffers}) == 1,
+            kind=self._program_kind(groups), dtypes=self._dtypes, is_shared=len(numbers) == 1,
             has_momentum=any(momenta) or self._kind == "sgd" and any(
                 self._steps[slot.parameter] for slot in self._slots),
             is_plain=all(momenta) and not any(group.get("nesterov") for group in groups),
@@ -549,16 +562,14 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             if not is_same:
                 self._set_group(running, i, group)
             step = self._even[number_of_group] + 1  # type: ignore[index]
-            for name, value in self._step_scalars(group, step).items():
-                running.set(running.form.scalar_name(name, i), value)
+            running.set_of(i, self._step_scalars(group, step))
 
     def _set_group(self, running: _Running, tensor: int, group: Dict[str, Any]) -> None:
         form = running.form
         sign = -1 if group.get("maximize") else 1
-        running.set(form.scalar_name("scale", tensor),
-                    sign / (self._ranks * self._loss_scale * self._amp_scale))
-        for name, value in self._group_scalars(group).items():
-            running.set(form.scalar_name(name, tensor), value)
+        running.set_of(tensor, {
+            "scale": sign / (self._ranks * self._loss_scale * self._amp_scale),
+            **self._group_scalars(group)})
         if form.is_clipped:
             running.set("max_norm", self.max_grad_norm or 0)
 

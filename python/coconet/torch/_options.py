@@ -16,6 +16,8 @@ Group = Dict[str, Any]
 
 def number(name: str, value: Any) -> float:
     """What a hyperparameter is now: a number, or a tensor of one element, which others may fill."""
+    if type(value) is float:
+        return value
     if isinstance(value, torch.Tensor) and (value.numel() != 1 or value.is_complex() or
                                             value.device.type == "meta"):
         raise ValueError(f"{name} is a tensor of {value.dtype}{list(value.shape)} on {value.device}"
@@ -83,9 +85,8 @@ def read_group(group: Group, defaults: Mapping[str, Any], fixed: Mapping[str, An
     has changed. `fixed` has options with one value each; `last` is what was read before, of which
     the same values are taken over."""
     read = dict(group)
-    for name, value in group.items():
-        if last.get(name, last) is value:
-            continue
+    for name in [name for name, value in group.items() if last.get(name, last) is not value]:
+        value = group[name]
         if name == "params":
             read[name] = last[name] if _is_equal(value, last.get(name)) else _Same(value)
         elif name in defaults or name in OPTIONS:
