@@ -16,6 +16,7 @@ constexpr int64_t kFirstLineNs = 10'000'000'000;
 constexpr int64_t kShowNs = 200'000'000;  // a wait after which other nodes hear what is called
 constexpr int64_t kAheadNs = 100'000'000;
 constexpr unsigned kPollsPerClockRead = 32;
+constexpr unsigned kPollsPerComparison = 8;
 
 constexpr absl::string_view kCallDifferently = "the ranks call differently: ";
 
@@ -166,7 +167,8 @@ bool LongWait::InVain(int peer, bool is_behind_counts) {
   board_->NoteWait(rank_, peer);
   Tell(peer, /*shows=*/false);
   return board_->InVain(peer) ||
-         board_->Diverged(rank_, peer, is_behind_counts && StaysAhead(peer));
+         (polls_ % kPollsPerComparison == 0 &&
+          board_->Diverged(rank_, peer, is_behind_counts && StaysAhead(peer)));
 }
 
 bool LongWait::InVainForAll(const Members& mapped, int awaited) {
