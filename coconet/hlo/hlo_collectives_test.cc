@@ -360,5 +360,16 @@ TEST(ImportHlo, StatesOfEachRankTakeWhatAllRanksHave) {
       [](int, int64_t) { return 7; }, alias);
 }
 
+TEST(HloCollectives, FromTextWantsTheRanksOfAModuleForSeveral) {
+  const std::string text = Module(
+      "x = f32[4] parameter(0)\n r = f32[4] all-reduce(x), replica_groups={{0,1}}, "
+      "to_apply=add",
+      ", replica_count=2");
+  EXPECT_THAT(std::string(FromHlo(text).status().message()),
+              HasSubstr("FromHlo: the module is for 2 ranks; give the number that there are"));
+  EXPECT_TRUE(FromHlo(text, 2).ok()) << FromHlo(text, 2).status();
+  EXPECT_FALSE(FromHlo(text, 3).ok());
+}
+
 }  // namespace
 }  // namespace coconet

@@ -558,17 +558,6 @@ TEST(ImportHlo, FromText) {
   EXPECT_FALSE(FromHlo("module {}").ok());
 }
 
-TEST(ImportHlo, FromTextWantsTheRanksOfAModuleForSeveral) {
-  const std::string text = Module(
-      "x = f32[4] parameter(0)\n r = f32[4] all-reduce(x), replica_groups={{0,1}}, "
-      "to_apply=add",
-      ", replica_count=2");
-  EXPECT_THAT(std::string(FromHlo(text).status().message()),
-              HasSubstr("FromHlo: the module is for 2 ranks; give the number that there are"));
-  EXPECT_TRUE(FromHlo(text, 2).ok()) << FromHlo(text, 2).status();
-  EXPECT_FALSE(FromHlo(text, 3).ok());
-}
-
 TEST(ImportHlo, NamesOperationsThatHloHasNot) {
   EXPECT_THAT(MistakeIn("x = f32[4] parameter(0)\n r = f32[4] frobnicate(x)"),
               HasSubstr("line 43: %r = f32[4] frobnicate: want an operation of HLO"));
