@@ -61,6 +61,17 @@ output a = scatter_add(v, wild.j, [V, D]) * 2
      {{{"V", 9}, {"D", 24}, {"E", 5}, {"C", 7}, {"S", 37}},
       {{"V", 0}, {"D", 3}, {"E", 2}, {"C", 2}, {"S", 4}},
       {{"V", 7}, {"D", 3}, {"E", 2}, {"C", 0}, {"S", 0}}}},
+    {"one_place",
+     R"(input x : f32[D] replicated
+input y : f32[D] local
+input wild.i : i32[] replicated
+input w : f32[]
+output a = scatter_add(x, wild.i + 1, [V, D])
+output b = scatter_add(x * 2, const(3, i32), const(2, f32), [V, D])
+output c = all_reduce(sum, scatter_add(y, rank(i32), w + cast(f32, rank(i32)), [V, D]))
+output d = grad(sum(gather(x, wild.i + 1, 0) * 3), x)
+)",
+     {{{"V", 6}, {"D", 5}}, {{"V", 1}, {"D", 33}}}},
     {"rows_in_use",
      R"(input x : f32[E, G, C, H] sliced(0)
 input wild.n : i32[E, G] sliced(0)

@@ -297,6 +297,14 @@ output q = b
       {{"T", 6}, {"K", 64}, {"N", 130}},
       {{"T", 17}, {"K", 35}, {"N", 48}},
       {{"T", 0}, {"K", 5}, {"N", 8}}}},
+    {"nothing",
+     R"(input x : f32[N] local
+input y : f32[M, N] replicated
+output a = mean(x)
+output b = mean(y, 1)
+output c = all_reduce(sum, sum(x))
+)",
+     {{{"N", 0}, {"M", 3}}}},
     {"few_rows_exchanged",
      R"(input x : f32[B, S, K] replicated
 input w : f32[K, N] sliced(1)

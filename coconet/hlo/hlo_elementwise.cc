@@ -299,8 +299,19 @@ absl::StatusOr<HloValue> Cbrt(const HloModule&, const HloInstruction& instructio
                               Operands operands, HloArrays& arrays) {
   if (operands.size() != 1 || !IsFloatOf(operands[0]))
     return WrongHlo(instruction, "want one operand of floats");
-  const HloValue root = arrays.Apply(Pw::kPow, arrays.Apply(Pw::kAbs, operands), 1.0 / 3);
-  return arrays.Apply(Pw::kMul, {root, arrays.Apply(Pw::kSign, operands)});
+  const HloValue a = arrays.Cast(operands[0], HloType::kF64), size = arrays.Apply(Pw::kAbs, {a});
+  HloValue root = arrays.Apply(Pw::kPow, size, 1.0 / 3);
+  if (operands[0].shape.type == HloType::kF64) {
+    // A step by Newton's method, since the exponent is not a third: y -= y (y^3 / a - 1) / 3.
+    const HloValue cube = arrays.Apply(
+        Pw::kMul, {arrays.Apply(Pw::kMul, {arrays.Apply(Pw::kDiv, {root, size}), root}), root});
+    const HloValue part = arrays.Apply(Pw::kDiv, arrays.Apply(Pw::kSub, cube, 1), 3);
+    const HloValue better = arrays.Apply(Pw::kSub, {root, arrays.Apply(Pw::kMul, {root, part})});
+    const HloValue is_plain = arrays.Apply(Pw::kLt, arrays.Apply(Pw::kAbs, {part}), 1);
+    root = arrays.Select(is_plain, better, root);
+  }
+  const HloValue signed_root = arrays.Apply(Pw::kMul, {root, arrays.Apply(Pw::kSign, {a})});
+  return arrays.Cast(signed_root, operands[0].shape.type);
 }
 
 absl::StatusOr<HloValue> Tan(const HloModule&, const HloInstruction& instruction, Operands operands,

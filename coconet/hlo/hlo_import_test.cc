@@ -434,6 +434,9 @@ TEST(ImportHlo, NamesWhatIsWrong) {
                             "rhs_contracting_dims={1}"),
               HasSubstr("want equal extents"));
   EXPECT_THAT(MistakeIn("c = f32[2] constant({1, x})"), HasSubstr("want numbers of f32, have 'x'"));
+  EXPECT_THAT(MistakeIn("c = f16[] constant(65520)"), HasSubstr("numbers of f16, have '65520'"));
+  EXPECT_THAT(MistakeIn("c = s32[2] parameter(0)\n m = s32[2] mulhi(c, c)"),
+              HasSubstr("unsupported operations: 1 x mulhi"));
   EXPECT_THAT(MistakeIn(x + "g = f32[2,3] get-tuple-element(x), index=0"),
               HasSubstr("want an element of a tuple"));
   EXPECT_THAT(MistakeIn(x + "t = f32[2,3] tuple(x)"),

@@ -106,5 +106,25 @@ TEST(ImportHlo, ComparesConstantsAsNumbersOfTheirType) {
   EXPECT_EQ(of("u"), std::vector<Number>{1});
 }
 
+TEST(ImportHlo, CubeRootsAreAsExactAsTheirType) {
+  const struct {
+    const char* type;
+    double tolerance;
+  } kTypes[] = {{"bf16", 4e-3}, {"f16", 5e-4}, {"f32", 6e-8}, {"f64", 3e-16}};
+  for (const auto& [type, tolerance] : kTypes) {
+    for (const double a : {8.0, -27.0, 1e-4, 60000.0, 1e-38, 1e38, 1e-300, 1e300, 0.0}) {
+      const bool is_wide = type == std::string("f64"), is_narrow = type == std::string("f16");
+      if (!is_wide && (std::fabs(a) > 1e39 || (a != 0 && std::fabs(a) < 1e-39))) continue;
+      if (is_narrow && (std::fabs(a) > 65504 || (a != 0 && std::fabs(a) < 1e-4))) continue;
+      const std::string text =
+          absl::StrCat("a = ", type, "[] constant(", absl::StrFormat("%.17g", a), ")\n y = ", type,
+                       "[] cbrt(a)\n ROOT r = ", type, "[1] broadcast(y), dimensions={}");
+      const std::vector<Number> result = Result(text);
+      ASSERT_EQ(result.size(), 1u) << text;
+      EXPECT_NEAR(result[0].real(), std::cbrt(a), tolerance * std::fabs(std::cbrt(a))) << text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace coconet

@@ -153,8 +153,10 @@ std::optional<Number> NumberOf(absl::string_view text, DType dtype) {
   double real = 0;
   int64_t integer = 0;
   uint64_t large = 0;
-  if (IsFloat(dtype))
-    return absl::SimpleAtod(text, &real) ? std::optional<Number>(real) : std::nullopt;
+  if (IsFloat(dtype)) {
+    if (!absl::SimpleAtod(text, &real)) return std::nullopt;
+    return CheckHolds(dtype, real).ok() ? std::optional<Number>(real) : std::nullopt;
+  }
   Number number;
   if (absl::SimpleAtoi(text, &integer)) {
     number = integer;

@@ -107,6 +107,16 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     std::iota(all.begin(), all.end(), 0);
     if (fold->dims == all) fold->dims.clear();  // all: written as none
   }
+  if (std::holds_alternative<struct ScatterAdd>(op) && operands[0].is_node() &&
+      operands[1].is_node() && operands[1].type().shape.empty()) {
+    // Kernels take their indices from tensors.
+    for (Tensor& operand : operands) {
+      if (!operand.is_node()) continue;
+      Shape shape = operand.type().shape;
+      shape.insert(shape.begin(), Dim(1));
+      operand = Reshape(operand, std::move(shape));
+    }
+  }
   if (StreamOf(op).has_value() && operands[1].kind_ == Tensor::Kind::kNumber) {
     operands[1] = Constant(operands[1].number_, DType::kI64);
   }

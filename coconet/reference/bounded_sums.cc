@@ -131,6 +131,7 @@ BoundedValue BoundedFold::FinishReal(int64_t count, int parts) const {
                     RoundingOf(dtype_, 0)),
             kind_ == FoldKind::kMax ? others_ < nearest : others_ > nearest};
   }
+  if (kind_ == FoldKind::kMean && count == 0) return {std::numeric_limits<double>::quiet_NaN(), 0};
   const double divisor = kind_ == FoldKind::kMean ? static_cast<double>(count) : 1;
   const double value = sum_ / divisor;
   int unused = 0;

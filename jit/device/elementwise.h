@@ -274,7 +274,7 @@ CC_DEVICE Pack<T, V> OrNaN(Pack<T, V> a, Pack<T, V> x) {
   else
     return x;
 }
-/// NaN where an operand is NaN, as minimum and maximum of IEEE 754-2019.
+/// NaN where an operand is NaN, as minimum and maximum of IEEE 754-2019; of two zeros either.
 template <class T, int V>
 CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) {
   return OrNaN(a, Select(Less(a, b), a, b));

@@ -163,10 +163,14 @@ class Scalar:
             try:
                 integer = operator.index(value)  # type: ignore[arg-type]
             except TypeError:
+                if isinstance(value, (str, bytes, bytearray)):
+                    raise TypeError(f"set: want a number, have {value!r}") from None
                 value = float(value)
             else:
-                self._set_integer(integer)
-                return
+                if -2**63 <= integer < 2**64:
+                    self._set_integer(integer)
+                    return
+                value = float(integer)  # more than any integer dtype holds
         status = self._set(self._handle, self._number, value)
         if status:
             check(status)
@@ -175,8 +179,6 @@ class Scalar:
         """All of 64 bits, which a float does not hold."""
         if self._handle is None:
             raise FailedPrecondition("the binding is closed")
-        if not -2**63 <= value < 2**64:
-            raise InvalidArgument(f"set: want a number of at most 64 bits, have {value}")
         name = "coconet_set_i64" if value < 2**63 else "coconet_set_u64"
         check(getattr(library(), name)(self._handle, self._number, value))
 

@@ -200,6 +200,15 @@ class ArrayTest(unittest.TestCase):
             bound.run()
         np.testing.assert_array_equal(table, [[7, 2, 7]] * 6)
 
+    def test_scalars_are_numbers(self):
+        with self.session.compile(MOMENTUM, N=6).bind() as bound:
+            with self.assertRaisesRegex(TypeError, "want a number, have '3'"):
+                bound.set(lr="3")
+            with self.assertRaisesRegex(coconet.InvalidArgument, "which f32 holds"):
+                bound.set(lr=10**60)
+            bound.set(lr=10**30)
+            self.assertEqual(bound["lr"], np.float32(1e30))
+
     def test_bad_arrays_are_errors_in_words(self):
         tuned = self.session.compile(MOMENTUM, N=6)
         good = np.zeros(6, np.float32)

@@ -166,6 +166,7 @@ bool IsHloOpcode(absl::string_view opcode) {
                                                   "map",
                                                   "maximum",
                                                   "minimum",
+                                                  "mulhi",
                                                   "multiply",
                                                   "negate",
                                                   "not",
