@@ -8,11 +8,14 @@
 #include "coconet/hlo/text/hlo_attributes.h"
 
 namespace coconet {
+namespace {
 
-absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
-                                             const HloComputation& computation,
-                                             absl::Span<const HloValue> arguments,
-                                             HloArrays& arrays) {
+constexpr int kDeepestCall = 64;
+
+absl::StatusOr<std::vector<HloValue>> LiftedAt(const HloModule& module,
+                                               const HloComputation& computation,
+                                               absl::Span<const HloValue> arguments,
+                                               HloArrays& arrays, int depth) {
   if (arguments.size() != computation.parameters.size() || arguments.empty())
     return absl::InvalidArgumentError(absl::StrCat("computation ", computation.name, ": want ",
                                                    computation.parameters.size(),
@@ -28,6 +31,33 @@ absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
       values[i].shape = lifted.shape;
       for (int32_t operand : lifted.operands)
         values[i].elements.push_back(values[static_cast<size_t>(operand)]);
+      continue;
+    }
+    if (lifted.opcode == "get-tuple-element" && lifted.operands.size() == 1) {
+      ASSIGN_OR_RETURN(const int64_t number, IntegerOf(lifted, "index"));
+      const HloValue& tuple = values[static_cast<size_t>(lifted.operands[0])];
+      if (number < 0 || number >= static_cast<int64_t>(tuple.elements.size()))
+        return WrongHlo(lifted, "want the number of an element of a tuple");
+      values[i] = tuple.elements[static_cast<size_t>(number)];
+      continue;
+    }
+    if (lifted.opcode == "call" || lifted.opcode == "fusion") {
+      if (depth == kDeepestCall) return UnsupportedHlo(lifted, "nested too deep in a reduction");
+      ASSIGN_OR_RETURN(
+          const HloComputation* called,
+          ComputationOf(module, lifted, lifted.opcode == "call" ? "to_apply" : "calls"));
+      std::vector<HloValue> given;
+      for (int32_t operand : lifted.operands) given.push_back(values[static_cast<size_t>(operand)]);
+      ASSIGN_OR_RETURN(std::vector<HloValue> results,
+                       LiftedAt(module, *called, given, arrays, depth + 1));
+      if (lifted.shape.is_tuple()) {
+        values[i].shape = lifted.shape;
+        values[i].elements = std::move(results);
+      } else if (results.size() == 1) {
+        values[i] = std::move(results[0]);
+      } else {
+        return WrongHlo(lifted, "want a computation of one result");
+      }
       continue;
     }
     const bool is_constant = lifted.opcode == "constant";
@@ -47,6 +77,15 @@ absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
   }
   const HloValue& root = values[static_cast<size_t>(computation.root)];
   return root.shape.is_tuple() ? root.elements : std::vector<HloValue>{root};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
+                                             const HloComputation& computation,
+                                             absl::Span<const HloValue> arguments,
+                                             HloArrays& arrays) {
+  return LiftedAt(module, computation, arguments, arrays, /*depth=*/0);
 }
 
 absl::StatusOr<const HloComputation*> ComputationOf(const HloModule& module,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/hlo/testing/imported_results.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -46,6 +47,31 @@ struct Windows {
                         " rhs_dilate=", both(absl::StrCat(dilation)), "}");
   }
 };
+
+TEST(HloWindows, ReductionsByComputationsThatCallOthers) {
+  const std::string computations = R"(
+
+pair { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  p = f32[] call(a, b), to_apply=mul
+  ROOT t = (f32[], f32[]) tuple(p, a) }
+called { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  t = (f32[], f32[]) call(a, b), to_apply=pair
+  p = f32[] get-tuple-element(t), index=0
+  ROOT r = f32[] fusion(p), kind=kLoop, calls=same }
+same { a = f32[] parameter(0)
+  ROOT r = f32[] maximum(a, a) }
+endless { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] call(a, b), to_apply=endless })";
+  const std::string reduce =
+      "x = f32[3,4] parameter(0)\n c = f32[] constant(2)\n"
+      "r = f32[3] reduce(x, c), dimensions={1}, to_apply=";
+  EXPECT_EQ(Result(reduce + "called", 1, 0, computations), Result(reduce + "mul"));
+  EXPECT_THAT(std::string(Import(Module(reduce + "endless", computations)).status().message()),
+              ::testing::HasSubstr("1 x call nested too deep in a reduction"));
+}
 
 TEST(HloWindows, WindowsAreReduced) {
   for (const Windows& w :

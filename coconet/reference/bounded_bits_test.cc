@@ -31,11 +31,11 @@ TEST(BoundedBits, HoldForAllIntegersWithinTheError) {
                       Pw::kShiftRight, Pw::kShiftRightLogical}) {
     for (const DType type : kIntegers) {
       for (int again = 0; again < 400; ++again) {
-        const bool shifts = fn == Pw::kShiftLeft || fn == Pw::kShiftRight ||
-                            fn == Pw::kShiftRightLogical;
+        const bool shifts =
+            fn == Pw::kShiftLeft || fn == Pw::kShiftRight || fn == Pw::kShiftRightLogical;
         const Number a = Draw(type, random);
-        const Number b = shifts ? Wrapped(type, static_cast<int>(random() % 70) - 3)
-                                : Draw(type, random);
+        const Number b =
+            shifts ? Wrapped(type, static_cast<int>(random() % 70) - 3) : Draw(type, random);
         const auto a_error = static_cast<int64_t>(random() % 20);
         const auto b_error = static_cast<int64_t>(random() % 4 == 0 ? random() % 3 : 0);
         const Bounded near_a = Near(a, static_cast<double>(a_error)),
