@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/session/session.h"
 #include "coconet/base/status.h"
@@ -16,6 +17,9 @@
 #include "tests/recorded_programs.h"
 #include "tests/schedule_sampler.h"
 #include "tests/test_data.h"
+
+ABSL_FLAG(bool, all, false,
+          "compile all programs, not only those with exact numbers or the others");
 
 namespace coconet {
 namespace {
@@ -29,6 +33,15 @@ class ChoicesTest : public testing::Test {
     absl::StatusOr<std::vector<RecordedProgram>> made = MakeChoices(seed_, kExtent);
     ASSERT_TRUE(made.ok()) << made.status();
     programs_ = *std::move(made);
+  }
+
+  /// The programs that are compiled.
+  std::vector<const RecordedProgram*> Compiled() const {
+    std::vector<const RecordedProgram*> compiled;
+    for (size_t i = 0; i < programs_.size(); ++i) {
+      if (absl::GetFlag(FLAGS_all) || i % 2 == seed_ % 2) compiled.push_back(&programs_[i]);
+    }
+    return compiled;
   }
 
   const uint64_t seed_ = FreshSeed();
@@ -49,11 +62,12 @@ TEST_F(ChoicesTest, SchedulesAgreeWithNumPy) {
   constexpr size_t kTogether = 8;  // programs that are compiled in one call
   std::mt19937_64 random(seed_);
   Tally tally;
-  for (size_t first = 0; first < programs_.size(); first += kTogether) {
+  const std::vector<const RecordedProgram*> compiled = Compiled();
+  for (size_t first = 0; first < compiled.size(); first += kTogether) {
     std::map<std::string, const RecordedProgram*> by_name;
     VariantBatch batch(TheMachine(), AgainstNumPy(by_name));
-    for (size_t i = first; i < std::min(first + kTogether, programs_.size()); ++i) {
-      const RecordedProgram& made = programs_[i];
+    for (size_t i = first; i < std::min(first + kTogether, compiled.size()); ++i) {
+      const RecordedProgram& made = *compiled[i];
       by_name[made.program.name] = &made;
       const absl::Status added = ScheduleSampler({made.ranks}, random, batch).AddSome(made.program);
       ASSERT_TRUE(added.ok()) << added << "\n" << made.text;
@@ -106,8 +120,8 @@ absl::Status RunTuned(Session& session, const RecordedProgram& made) {
 }
 
 TEST_F(ChoicesTest, SessionsTuneThem) {
-  for (size_t i = seed_ % 2; i < programs_.size(); i += 2) {  // exact ones or others
-    const RecordedProgram& made = programs_[i];
+  for (const RecordedProgram* program : Compiled()) {
+    const RecordedProgram& made = *program;
     SessionOptions options;
     options.cache_file = ":none:";
     options.optimize = Optimize::kFast;

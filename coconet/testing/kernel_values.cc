@@ -115,7 +115,7 @@ double KernelValues::Row(const Fold& fold, NodeId id, int64_t row) {
                          std::max<int64_t>(1, NumElements(ranks_.type(id).shape));
   double result = FirstOf(fold.kind, ranks_.type(id).dtype);
   for (int64_t i = row * length; i < (row + 1) * length; ++i)
-    result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
+    result = Combined(AcrossRanks(fold.kind), ranks_.type(id).dtype, result, Of(operand, i));
   return ranks_.Finished(fold, id, result);
 }
 

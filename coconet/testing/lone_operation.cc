@@ -97,7 +97,7 @@ class LoneOperation {
       const bool belongs =
           to.shape.empty() || OperandMap(Pointwise{}, from.shape, to.shape).Of(at) == i;
       if (belongs && ranks_.Owns(rank_, at, from))
-        result = Combined(AcrossRanks(op.kind), result, ranks_.Cell(rank_, operand_, at));
+        result = Combined(AcrossRanks(op.kind), to.dtype, result, ranks_.Cell(rank_, operand_, at));
     }
     return ranks_.Finished(op, id_, result);
   }

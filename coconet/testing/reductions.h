@@ -26,8 +26,10 @@ inline RankGroup MembersOf(Span span, int rank, int ranks, int of_node) {
   return {stage, 1, ranks};
 }
 
-inline double Combined(ReduceKind kind, double a, double b) {
-  if (kind == ReduceKind::kSum) return a + b;
+/// Integers wrap around; of floats the sum is not rounded.
+inline double Combined(ReduceKind kind, DType dtype, double a, double b) {
+  if (kind == ReduceKind::kSum)
+    return IsInteger(dtype) ? Wrapped(dtype, absl::int128(a + b)).real() : a + b;
   if (std::isnan(b)) return b;  // std::max and std::min keep a
   return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
 }

@@ -33,7 +33,8 @@ double SimulatedRanks::Reduced(ReduceKind kind, NodeId reduction, int rank, int6
   const RankGroup members = MembersOf(SpanOf(program().op(reduction)), rank, ranks_, of_node_);
   double result = Cell(members.first, operand, index);
   for (int i = 1; i < members.count; ++i)
-    result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));
+    result = Combined(kind, type(operand).dtype, result,
+                      Cell(members.first + i * members.stride, operand, index));
   return result;
 }
 

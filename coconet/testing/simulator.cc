@@ -190,7 +190,7 @@ class Simulation {
       for (NodeId id : task.phase->folds) {
         const auto [sum, is_new] =
             sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind, types_[id].dtype));
-        sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), sum->second,
+        sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), types_[id].dtype, sum->second,
                                values.Of(g_.nodes[id].inputs[0], i));
       }
     }
@@ -236,7 +236,8 @@ class Simulation {
           const int first = ranks_.FirstOfStage(rank);
           double result = kernel_.scalars[{first, id}];
           for (int r = first + 1; r < first + ranks_.of_stage(); ++r)
-            result = Combined(all_reduce->kind, result, kernel_.scalars[{r, id}]);
+            result =
+                Combined(all_reduce->kind, types_[sum].dtype, result, kernel_.scalars[{r, id}]);
           kernel_.scalars[{rank, sum}] = result;
         }
       }
