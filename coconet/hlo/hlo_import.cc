@@ -22,8 +22,7 @@
 namespace coconet {
 namespace {
 
-/// Nested calls, and the operations of a program after all loops are unrolled.
-constexpr int kDeepestCall = 64;
+/// The operations of a program after all loops are unrolled.
 constexpr int64_t kMostOperations = 2'000'000;
 
 /// Builds the program of a module's entry.
@@ -200,7 +199,7 @@ class Importer {
       if (instruction.opcode == "parameter") continue;
       RETURN_IF_ERROR(Count(instruction, 1));
       if (instruction.opcode == "get-tuple-element") {
-        ASSIGN_OR_RETURN(values[i], Element(instruction, values));
+        ASSIGN_OR_RETURN(values[i], TupleElement(instruction, values));
         continue;
       }
       std::vector<HloValue> operands;
@@ -219,17 +218,6 @@ class Importer {
     return absl::InvalidArgumentError(
         absl::StrCat(Where(instruction), ": with all loops unrolled, the program has more than ",
                      kMostOperations, " operations"));
-  }
-
-  static absl::StatusOr<HloValue> Element(const HloInstruction& instruction,
-                                          const std::vector<HloValue>& values) {
-    ASSIGN_OR_RETURN(const int64_t index, IntegerOf(instruction, "index"));
-    const HloValue* tuple = instruction.operands.size() == 1
-                                ? &values[static_cast<size_t>(instruction.operands[0])]
-                                : nullptr;
-    if (tuple == nullptr || index < 0 || index >= static_cast<int64_t>(tuple->elements.size()))
-      return WrongHlo(instruction, absl::StrCat("want an element of a tuple, have index ", index));
-    return tuple->elements[static_cast<size_t>(index)];
   }
 
   /// Of values that may be a rank's parts of what the shape says.
@@ -262,9 +250,7 @@ class Importer {
     const absl::string_view opcode = instruction.opcode;
     if (opcode == "tuple") return Tuple(instruction, operands);
     if (opcode == "call" || opcode == "fusion") {
-      ASSIGN_OR_RETURN(
-          const HloComputation* called,
-          ComputationOf(module_, instruction, opcode == "call" ? "to_apply" : "calls"));
+      ASSIGN_OR_RETURN(const HloComputation* called, CalledBy(module_, instruction));
       return Run(*called, operands, depth + 1);
     }
     if (opcode == "constant" && options_.for_planning && IsElided(instruction))

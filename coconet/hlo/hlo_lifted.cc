@@ -10,12 +10,11 @@
 namespace coconet {
 namespace {
 
-constexpr int kDeepestCall = 64;
+constexpr int64_t kMostOperations = 1 << 16;  // with calls inlined
 
-absl::StatusOr<std::vector<HloValue>> LiftedAt(const HloModule& module,
-                                               const HloComputation& computation,
-                                               absl::Span<const HloValue> arguments,
-                                               HloArrays& arrays, int depth) {
+absl::StatusOr<HloValue> LiftedAt(const HloModule& module, const HloComputation& computation,
+                                  absl::Span<const HloValue> arguments, HloArrays& arrays,
+                                  int depth, int64_t& operations) {
   if (arguments.size() != computation.parameters.size() || arguments.empty())
     return absl::InvalidArgumentError(absl::StrCat("computation ", computation.name, ": want ",
                                                    computation.parameters.size(),
@@ -27,46 +26,31 @@ absl::StatusOr<std::vector<HloValue>> LiftedAt(const HloModule& module,
   for (size_t i = 0; i < values.size(); ++i) {
     HloInstruction lifted = computation.instructions[i];
     if (lifted.opcode == "parameter") continue;
-    if (lifted.opcode == "tuple") {
-      values[i].shape = lifted.shape;
-      for (int32_t operand : lifted.operands)
-        values[i].elements.push_back(values[static_cast<size_t>(operand)]);
+    if (++operations > kMostOperations)
+      return UnsupportedHlo(
+          lifted, absl::StrCat("in a reduction of more than ", kMostOperations, " operations"));
+    if (lifted.opcode == "get-tuple-element") {
+      ASSIGN_OR_RETURN(values[i], TupleElement(lifted, values));
       continue;
     }
-    if (lifted.opcode == "get-tuple-element" && lifted.operands.size() == 1) {
-      ASSIGN_OR_RETURN(const int64_t number, IntegerOf(lifted, "index"));
-      const HloValue& tuple = values[static_cast<size_t>(lifted.operands[0])];
-      if (number < 0 || number >= static_cast<int64_t>(tuple.elements.size()))
-        return WrongHlo(lifted, "want the number of an element of a tuple");
-      values[i] = tuple.elements[static_cast<size_t>(number)];
+    std::vector<HloValue> operands;
+    for (int32_t operand : lifted.operands)
+      operands.push_back(values[static_cast<size_t>(operand)]);
+    if (lifted.opcode == "tuple") {
+      values[i] = HloArrays::Tuple(std::move(operands));
       continue;
     }
     if (lifted.opcode == "call" || lifted.opcode == "fusion") {
       if (depth == kDeepestCall) return UnsupportedHlo(lifted, "nested too deep in a reduction");
-      ASSIGN_OR_RETURN(
-          const HloComputation* called,
-          ComputationOf(module, lifted, lifted.opcode == "call" ? "to_apply" : "calls"));
-      std::vector<HloValue> given;
-      for (int32_t operand : lifted.operands) given.push_back(values[static_cast<size_t>(operand)]);
-      ASSIGN_OR_RETURN(std::vector<HloValue> results,
-                       LiftedAt(module, *called, given, arrays, depth + 1));
-      if (lifted.shape.is_tuple()) {
-        values[i].shape = lifted.shape;
-        values[i].elements = std::move(results);
-      } else if (results.size() == 1) {
-        values[i] = std::move(results[0]);
-      } else {
-        return WrongHlo(lifted, "want a computation of one result");
-      }
+      ASSIGN_OR_RETURN(const HloComputation* called, CalledBy(module, lifted));
+      ASSIGN_OR_RETURN(values[i],
+                       LiftedAt(module, *called, operands, arrays, depth + 1, operations));
       continue;
     }
     const bool is_constant = lifted.opcode == "constant";
     if ((!is_constant && !IsElementwiseHlo(lifted.opcode)) || lifted.shape.is_tuple() ||
         !lifted.shape.dims.empty())
       return UnsupportedHlo(lifted, "in a reduction");
-    std::vector<HloValue> operands;
-    for (int32_t operand : lifted.operands)
-      operands.push_back(values[static_cast<size_t>(operand)]);
     if (!is_constant) lifted.shape.dims = dims;
     ASSIGN_OR_RETURN(values[i], HloOperation(module, lifted, operands, arrays));
     if (is_constant) {
@@ -75,8 +59,7 @@ absl::StatusOr<std::vector<HloValue>> LiftedAt(const HloModule& module,
       values[i] = HloArrays::Broadcast(values[i], {}, shape);
     }
   }
-  const HloValue& root = values[static_cast<size_t>(computation.root)];
-  return root.shape.is_tuple() ? root.elements : std::vector<HloValue>{root};
+  return values[static_cast<size_t>(computation.root)];
 }
 
 }  // namespace
@@ -85,7 +68,11 @@ absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
                                              const HloComputation& computation,
                                              absl::Span<const HloValue> arguments,
                                              HloArrays& arrays) {
-  return LiftedAt(module, computation, arguments, arrays, /*depth=*/0);
+  int64_t operations = 0;
+  ASSIGN_OR_RETURN(HloValue root,
+                   LiftedAt(module, computation, arguments, arrays, /*depth=*/0, operations));
+  if (root.shape.is_tuple()) return std::move(root.elements);
+  return std::vector<HloValue>{std::move(root)};
 }
 
 absl::StatusOr<const HloComputation*> ComputationOf(const HloModule& module,
@@ -97,6 +84,22 @@ absl::StatusOr<const HloComputation*> ComputationOf(const HloModule& module,
   if (called == nullptr)
     return WrongHlo(instruction, absl::StrCat("want ", attribute, " to name a computation"));
   return called;
+}
+
+absl::StatusOr<const HloComputation*> CalledBy(const HloModule& module,
+                                               const HloInstruction& instruction) {
+  return ComputationOf(module, instruction, instruction.opcode == "call" ? "to_apply" : "calls");
+}
+
+absl::StatusOr<HloValue> TupleElement(const HloInstruction& instruction,
+                                      absl::Span<const HloValue> values) {
+  ASSIGN_OR_RETURN(const int64_t index, IntegerOf(instruction, "index"));
+  const HloValue* tuple = instruction.operands.size() == 1
+                              ? &values[static_cast<size_t>(instruction.operands[0])]
+                              : nullptr;
+  if (tuple == nullptr || index < 0 || index >= static_cast<int64_t>(tuple->elements.size()))
+    return WrongHlo(instruction, absl::StrCat("want an element of a tuple, have index ", index));
+  return tuple->elements[static_cast<size_t>(index)];
 }
 
 }  // namespace coconet

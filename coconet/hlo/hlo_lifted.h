@@ -9,9 +9,12 @@
 
 namespace coconet {
 
+/// How deep calls may be nested.
+inline constexpr int kDeepestCall = 64;
+
 /// A computation of scalars, such as that of a reduction, on arrays of one shape instead: what it
-/// gives, for each element; of several results a tuple's elements. Unimplemented where it has
-/// operations that are not elementwise.
+/// gives, for each element; of several results a tuple's elements. Calls are inlined. Unimplemented
+/// where it has operations that are not elementwise.
 absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
                                              const HloComputation& computation,
                                              absl::Span<const HloValue> arguments,
@@ -21,5 +24,13 @@ absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
 absl::StatusOr<const HloComputation*> ComputationOf(const HloModule& module,
                                                     const HloInstruction& instruction,
                                                     absl::string_view attribute);
+
+/// The computation of a call or a fusion.
+absl::StatusOr<const HloComputation*> CalledBy(const HloModule& module,
+                                               const HloInstruction& instruction);
+
+/// What a get-tuple-element gives; `values`: those of the computation's instructions.
+absl::StatusOr<HloValue> TupleElement(const HloInstruction& instruction,
+                                      absl::Span<const HloValue> values);
 
 }  // namespace coconet

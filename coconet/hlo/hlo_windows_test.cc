@@ -71,6 +71,16 @@ endless { a = f32[] parameter(0)
   EXPECT_EQ(Result(reduce + "called", 1, 0, computations), Result(reduce + "mul"));
   EXPECT_THAT(std::string(Import(Module(reduce + "endless", computations)).status().message()),
               ::testing::HasSubstr("1 x call nested too deep in a reduction"));
+  std::string doubled = "\n\nc0 { a = f32[] parameter(0)\n ROOT r = f32[] add(a, a) }\n";
+  for (int i = 1; i < 60; ++i) {
+    absl::StrAppend(&doubled, "c", i, " { a = f32[] parameter(0)\n b = f32[] call(a), to_apply=c",
+                    i - 1, "\n ROOT r = f32[] call(b), to_apply=c", i - 1, " }\n");
+  }
+  doubled +=
+      "most { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+      " ROOT r = f32[] call(a), to_apply=c59 }";
+  EXPECT_THAT(std::string(Import(Module(reduce + "most", doubled)).status().message()),
+              ::testing::HasSubstr("in a reduction of more than 65536 operations"));
 }
 
 TEST(HloWindows, WindowsAreReduced) {
