@@ -1,5 +1,5 @@
 // Programs with choices that follow from floats (routers, k-means, samplers, ...) against NumPy
-// (tests/integers/choices.py): the interpreter determines them, all schedules of each compute them,
+// (tests/recorded/choices.py): the interpreter determines them, all schedules of each compute them,
 // and a Session tunes and runs them.
 
 #include <algorithm>

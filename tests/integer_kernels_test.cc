@@ -1,5 +1,5 @@
 // Random programs of integers of all widths, as kernels compute them, against NumPy
-// (tests/integers): one schedule of each, with a config drawn at random. More of them:
+// (tests/recorded): one schedule of each, with a config drawn at random. More of them:
 // --test_arg=--programs=400.
 
 #include <algorithm>

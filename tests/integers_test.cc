@@ -1,5 +1,5 @@
 // Random programs of integers of all widths, extreme literals among them, as the interpreter
-// evaluates them, against NumPy (tests/integers). Without floats every element is determined. More
+// evaluates them, against NumPy (tests/recorded). Without floats every element is determined. More
 // of them: --test_arg=--programs=10000.
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 namespace coconet {
 namespace {
 
-/// Reads what tests/integers/programs.py writes.
+/// Reads what tests/recorded/recording.py writes.
 class Reader {
  public:
   explicit Reader(const std::string& bytes) : bytes_(bytes) {}
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<RecordedProgram>> MadeBy(absl::string_view script, ui
                                                     const std::vector<std::string>& more) {
   constexpr double kLimit = 600;  // seconds
   std::vector<std::string> argv = {
-      "/usr/bin/python3",           "-E", "-s", "-B", absl::StrCat("tests/integers/", script),
+      "/usr/bin/python3",           "-E", "-s", "-B", absl::StrCat("tests/recorded/", script),
       absl::StrCat("--seed=", seed)};
   argv.insert(argv.end(), more.begin(), more.end());
   Command python(std::move(argv), {{"OPENBLAS_NUM_THREADS", "1"}});
@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<RecordedProgram>> MakeIntegerPrograms(uint64_t seed, 
   std::vector<std::string> more = {absl::StrCat("--first=", first), absl::StrCat("--count=", count),
                                    absl::StrCat("--elements=", elements)};
   if (every_value) more.push_back("--every_value");
-  return MadeBy("programs.py", seed, more);
+  return MadeBy("integers.py", seed, more);
 }
 
 absl::StatusOr<std::vector<RecordedProgram>> MakeChoices(uint64_t seed, int extent) {

@@ -13,7 +13,7 @@
 
 namespace coconet {
 
-/// A program, the data of its steps, and what NumPy makes of them: what tests/integers/recording.py
+/// A program, the data of its steps, and what NumPy makes of them: what tests/recorded/recording.py
 /// writes.
 struct RecordedProgram {
   /// Elements by name: all of a tensor, of a local one of all ranks, one after the other.
@@ -40,13 +40,13 @@ struct RecordedProgram {
 };
 
 /// `count` random programs of integers from number `first` on, made by Debian's own Python
-/// (tests/integers/programs.py). Of `elements` elements a tensor at most. `every_value`: each value
+/// (tests/recorded/integers.py). Of `elements` elements a tensor at most. `every_value`: each value
 /// is a result.
 absl::StatusOr<std::vector<RecordedProgram>> MakeIntegerPrograms(uint64_t seed, int first,
                                                                  int count, int elements,
                                                                  bool every_value = false);
 
-/// All programs of tests/integers/choices.py, each with numbers on which arithmetic is exact, and
+/// All programs of tests/recorded/choices.py, each with numbers on which arithmetic is exact, and
 /// with others. Of `extent` elements a dimension at most.
 absl::StatusOr<std::vector<RecordedProgram>> MakeChoices(uint64_t seed, int extent);
 

@@ -1,6 +1,6 @@
 """Random programs of integers, and what every rank should find, as NumPy computes it.
 
-    programs.py --seed=N --first=F --count=C --elements=E [--every_value] > FILE
+    integers.py --seed=N --first=F --count=C --elements=E [--every_value] > FILE
 
 Program F + i is a function of the seed and its number alone. It has 25 results or more. FILE is
 as recording.py says.
