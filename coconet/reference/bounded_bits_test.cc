@@ -1,4 +1,4 @@
-#include "coconet/reference/bounded.h"
+#include "coconet/reference/bounded_bits.h"
 
 #include <cmath>
 #include <random>
@@ -13,10 +13,21 @@ namespace {
 constexpr DType kIntegers[] = {DType::kI8, DType::kI16, DType::kI32, DType::kI64,
                                DType::kU8, DType::kU16, DType::kU32, DType::kU64};
 
-Bounded Near(const Number& value, double error) {
-  Bounded near{{value}, {error}};
-  near.exact = error == 0;
-  return near;
+Bounded Near(const Number& value, double error) { return {{value}, {error}, error == 0}; }
+
+TEST(BoundedBitCast, KnowsAllBitsButThoseOfZerosAndNaNs) {
+  const auto expect = [](DType from, DType to, const Number& number, const Number& want) {
+    EXPECT_EQ(BoundedBitCast(from, to, Near(number, 0)).value[0], want);
+    EXPECT_EQ(BoundedBitCast(from, to, Near(number, 0)).error[0], 0) << NumberText(number);
+  };
+  expect(DType::kF64, DType::kI64, 1 + 0x1p-52, 0x3ff0000000000001);
+  expect(DType::kI64, DType::kF64, 0x3ff0000000000001, 1 + 0x1p-52);
+  expect(DType::kI64, DType::kU64, INT64_MIN, uint64_t{1} << 63);
+  expect(DType::kU64, DType::kI64, UINT64_MAX, -1);
+  expect(DType::kF32, DType::kU32, -1.0, 0xbf800000u);
+  for (const double number : {0.0, std::nan("")})
+    EXPECT_EQ(BoundedBitCast(DType::kF64, DType::kI64, Near(number, 0)).error[0], kUndetermined);
+  EXPECT_EQ(BoundedBitCast(DType::kI64, DType::kU64, Near(7, 1)).error[0], 1);
 }
 
 /// A random integer: of any size, and so are its bits.
