@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 import os
 import sys
@@ -160,17 +161,10 @@ class Scalar:
     def set(self, value: Union[float, int]) -> None:
         """Of the next step. `InvalidArgument` for what the scalar's dtype does not hold."""
         if type(value) is not float:
-            try:
-                integer = operator.index(value)  # type: ignore[arg-type]
-            except TypeError:
-                if isinstance(value, (str, bytes, bytearray)):
-                    raise TypeError(f"set: want a number, have {value!r}") from None
-                value = float(value)
-            else:
-                if -2**63 <= integer < 2**64:
-                    self._set_integer(integer)
-                    return
-                value = float(integer)  # more than any integer dtype holds
+            value = _exact(value)
+            if type(value) is int:
+                self._set_integer(value)
+                return
         status = self._set(self._handle, self._number, value)
         if status:
             check(status)
@@ -181,6 +175,22 @@ class Scalar:
             raise FailedPrecondition("the binding is closed")
         name = "coconet_set_i64" if value < 2**63 else "coconet_set_u64"
         check(getattr(library(), name)(self._handle, self._number, value))
+
+
+def _exact(value: Any) -> Union[float, int]:
+    """A number as an integer of 64 bits where it is one that a float does not hold, or has an
+    integer's type; else as a float."""
+    if isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"set: want a number, have {value!r}")
+    try:
+        integer = operator.index(value)
+    except TypeError:
+        real = float(value)
+        # A Decimal, a Fraction or a long double, which may hold more.
+        if not math.isfinite(real) or real == value or int(value) != value:
+            return real
+        integer = int(value)
+    return integer if -2**63 <= integer < 2**64 else float(integer)
 
 
 def _closed(*arguments: Any) -> int:

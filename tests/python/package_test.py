@@ -1,7 +1,10 @@
 """Sessions, programs, bindings and arrays of one process: against NumPy, and by DLPack."""
 
+import decimal
+import fractions
 import gc
 import gzip
+import math
 import os
 import pathlib
 import subprocess
@@ -208,6 +211,17 @@ class ArrayTest(unittest.TestCase):
                 bound.set(lr=10**60)
             bound.set(lr=10**30)
             self.assertEqual(bound["lr"], np.float32(1e30))
+            bound.set(lr=np.float32(-0.0))
+            self.assertEqual(math.copysign(1, bound["lr"]), -1)
+        text = "coconet 1\nprogram p\ninput s : i64[]\noutput y = expand(s, [1])\n"
+        with self.session.compile(text).bind() as bound:
+            odd = 2**53 + 1
+            for number in odd, np.int64(odd), decimal.Decimal(odd), fractions.Fraction(odd):
+                bound.set(s=number)
+                self.assertEqual(bound["s"], odd)
+            for number in decimal.Decimal("0.5"), fractions.Fraction(1, 3), float("nan"):
+                with self.assertRaisesRegex(coconet.InvalidArgument, "which i64 holds"):
+                    bound.set(s=number)
 
     def test_bad_arrays_are_errors_in_words(self):
         tuned = self.session.compile(MOMENTUM, N=6)
