@@ -40,7 +40,8 @@ def check_equal(group: Any, session: coconet.Session, what: str, value: Any) -> 
     for rank, other in enumerate(everyone):
         if other != everyone[0]:
             raise ValueError(f"{what} of rank {rank} differ from rank 0's: want equal "
-                             "dtypes, shapes and strides, in one order")
+                             "dtypes, shapes and strides, in one order, and the same ones "
+                             "trained: by requires_grad, or since they have a gradient")
 
 
 def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> None:
