@@ -20,6 +20,7 @@
 #include "coconet/reference/rounding.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "gtest/gtest.h"
+#include "jit/config/config.h"
 #include "tests/machine.h"
 #include "tests/random_config.h"
 #include "tests/recorded_programs.h"
@@ -32,13 +33,15 @@ ABSL_FLAG(int, programs, 0, "how many programs; 0: 24, on simulated GPUs 6");
 namespace coconet {
 namespace {
 
-constexpr int kTogether = 8;      // programs that are compiled in one call
+constexpr int kTogether = 8;  // programs that are compiled in one call
+constexpr int kConfigTries = 8;
 constexpr int kShrinkTries = 40;  // each compiles for a second or so
 
 /// As large as threads that are simulated one by one can do.
 int Elements() { return TheMachine().simulated ? 130 : 600; }
 
-/// `count` schedules of the program: rather those with few launches, whose kernels compute much.
+/// `count` schedules of the program for which a legal config is drawn: rather those with few
+/// launches, whose kernels compute much. Internal where there is none.
 absl::Status AddSchedules(const RecordedProgram& made, size_t count, uint64_t seed,
                           VariantBatch& batch) {
   std::mt19937_64 random(Mix(seed, static_cast<uint64_t>(made.number)));
@@ -46,17 +49,25 @@ absl::Status AddSchedules(const RecordedProgram& made, size_t count, uint64_t se
   std::stable_sort(schedules.begin(), schedules.end(), [](const Schedule& a, const Schedule& b) {
     return a.launches().size() < b.launches().size();
   });
-  schedules.resize(schedules.size() / 2 + 1);
-  std::shuffle(schedules.begin(), schedules.end(), random);
-  schedules.resize(std::min(schedules.size(), count));
+  const auto half = static_cast<ptrdiff_t>(schedules.size() / 2 + 1);
+  std::shuffle(schedules.begin(), schedules.begin() + half, random);
+  size_t added = 0;
+  absl::Status legal;
   for (const Schedule& candidate : schedules) {
-    const Schedule schedule = DrawOrder(candidate, random);
-    Config config = DrawArguments(DrawCompiledConfig(random), schedule, random);
-    config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
-    DrawLanes(schedule, /*nodes=*/1, random, config);
-    RETURN_IF_ERROR(batch.Add(made.program, schedule, config, made.ranks));
+    for (int tries = 0; tries < kConfigTries; ++tries) {
+      const Schedule schedule = DrawOrder(candidate, random);
+      Config config = DrawArguments(DrawCompiledConfig(random), schedule, random);
+      config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
+      DrawLanes(schedule, /*nodes=*/1, random, config);
+      legal = Validate(config, schedule, {.ranks = made.ranks});
+      if (!legal.ok()) continue;
+      RETURN_IF_ERROR(batch.Add(made.program, schedule, config, made.ranks));
+      if (++added == count) return absl::OkStatus();
+      break;
+    }
   }
-  return absl::OkStatus();
+  if (added > 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("no schedule has a legal config: ", legal.message()));
 }
 
 /// Runs so many schedules of each; returns the failures.
@@ -178,6 +189,7 @@ TEST(IntegerKernels, AgreeWithNumPy) {
     }
     FAIL();
   }
+  EXPECT_GT(tally.variants, AtMostDrawn(programs - 1));
   std::cout << tally.variants << " programs, " << tally.elements << " elements\n";
 }
 

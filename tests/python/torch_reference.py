@@ -35,8 +35,9 @@ class Lamb(torch.optim.AdamW):
         v[...] = b2 * v + (1 - b2) * g * g
         u = m / (1 - b1**t) / (np.sqrt(v / (1 - b2**t)) + float(group["eps"]))
         u = u + float(group["weight_decay"]) * w
-        sizes = np.linalg.norm(w), np.linalg.norm(u)
-        w[...] = w - float(group["lr"]) * (sizes[0] / sizes[1] if min(sizes) > 0 else 1.0) * u
+        of_w, of_u = np.linalg.norm(w), np.linalg.norm(u)
+        ratio = of_w / of_u if of_w > 0 and of_u > 0 else 1.0
+        w[...] = w - float(group["lr"]) * ratio * u
 
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
@@ -232,7 +233,7 @@ class Reference:
 def _times_ratio(p, of_p, u, of_u, unit):
     """LAMB's direction |p| / |u| u, and its error; norms are sums of rounded squares."""
     sizes = float(p.norm()), float(u.norm())
-    if not min(sizes) > 0:
+    if not all(size > 0 for size in sizes):
         return u, of_u
     ratio = sizes[0] / sizes[1]
     of_ratio = ratio * (float(of_p.norm()) / sizes[0] + float(of_u.norm()) / sizes[1] +

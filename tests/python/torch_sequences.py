@@ -194,7 +194,7 @@ class Sequence(Training):
     def step_to_infinity(self):
         """Without a loss scale inf goes into the weights; training goes on from those before."""
         by_rank = self.some()
-        if self.is_checked or by_rank is None or self.kind == "lamb":
+        if self.is_checked or by_rank is None:
             return "not made"
         self.unhook()
         self.zero(True)

@@ -30,6 +30,8 @@ class Program(Statements):
         self.inputs, self.states, self.updates, self.outputs = [], [], {}, []
         self.extents = [draw.choice((1, 2, 3, 3, 4, 5, 7, 8, 9, 15, 17, 33, 64, 65, 130))
                         for _ in range(3)]
+        if draw.random() < 0.1:
+            self.extents[0] = 0
         self.declare()
         self.grow()
 

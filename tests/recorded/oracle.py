@@ -180,6 +180,14 @@ def fold(kind, a, dims, dtype):
     return np.min(a, axis=dims, keepdims=True, initial=greatest(dtype))
 
 
+def argmax(a, dim, dtype):
+    """Of nothing the greatest integer."""
+    extents = tuple(1 if d == dim else n for d, n in enumerate(a.shape))
+    if a.size == 0:
+        return np.full(extents, greatest(dtype), HELD[dtype])
+    return np.argmax(a, axis=dim, keepdims=True).astype(HELD[dtype])
+
+
 def reduce_ranks(kind, parts):
     result = parts[0]
     for part in parts[1:]:
@@ -190,6 +198,9 @@ def reduce_ranks(kind, parts):
 def gather(table, indices, dim):
     extent = table.shape[dim]
     inside = (indices >= 0) & (indices < extent)
+    if extent == 0:
+        shape = table.shape[:dim] + indices.shape + table.shape[dim + 1:]
+        return np.zeros(shape, table.dtype)
     rows = np.take(table, np.where(inside, indices, 0), axis=dim)
     known = inside.reshape((1,) * dim + inside.shape + (1,) * (table.ndim - dim - 1))
     return np.where(known, rows, np.zeros((), table.dtype))

@@ -54,6 +54,8 @@ class Statements:
 
     def add(self, text, dtype, shape, layout, operands, compute):
         """A value that is `compute` of the operands' data."""
+        if np.prod(shape, dtype=int) > self.most:
+            raise NoOperands()
         value = Value("v%d" % len(self.values), dtype, shape, layout,
                       dtype in oracle.FLOATS or any(o.floats for o in operands))
         self.lines.append("%s = %s" % (value.name, text))
@@ -311,8 +313,8 @@ class Statements:
         shape = tuple(1 if d == dim else n for d, n in enumerate(value.shape))
         shape = shape if len(shape) > 1 else ()  # a fold of all dimensions
         return self.add("argmax(%s, %s, %d)" % (dtype, value.name, dim), dtype, shape, layout,
-                        [value], self.each([value], lambda data: np.argmax(data, axis=dim).reshape(
-                            shape).astype(oracle.HELD[dtype])))
+                        [value], self.each([value], lambda data: oracle.argmax(
+                            data, dim, dtype).reshape(shape)))
 
     def add_view(self):
         draw = self.random
@@ -333,8 +335,8 @@ class Statements:
             if kind == "reverse":
                 return self.view("reverse(%s, %d)" % (value.name, dim), value, value.shape,
                                  value.layout, lambda data: np.flip(data, dim))
-            begin = draw.randrange(value.shape[dim])
-            end = draw.randint(begin + 1, value.shape[dim])
+            begin = draw.randrange(max(value.shape[dim], 1))
+            end = draw.randint(min(begin + 1, value.shape[dim]), value.shape[dim])
             shape = [end - begin if d == dim else n for d, n in enumerate(value.shape)]
             chosen = (slice(None),) * dim + (slice(begin, end),)
             return self.view("slice(%s, %d, %d, %d)" % (value.name, dim, begin, end), value, shape,
@@ -349,8 +351,6 @@ class Statements:
         else:
             shape = [draw.choice((n, 2, 3)) if n == 1 else n for n in value.shape]
             shape = draw.choice(([], [2], [1])) + shape
-        if np.prod(shape) > self.most:
-            raise NoOperands()
         function = np.reshape if kind == "reshape" else np.broadcast_to
         return self.view("%s(%s, [%s])" % (kind, value.name, ", ".join(map(str, shape))), value,
                          shape, value.layout, lambda data: function(data, shape))
@@ -372,8 +372,6 @@ class Statements:
         operands = [first] + [self.draw(fits) for _ in range(draw.randint(0, 2))]
         shape = list(first.shape)
         shape[dim] = sum(o.shape[dim] for o in operands)
-        if np.prod(shape) > self.most:
-            raise NoOperands()
         layout = LOCAL if any(o.local for o in operands) else REPLICATED
         return self.add("concat(%s, %d)" % (", ".join(o.name for o in operands), dim), first.dtype,
                         shape, layout, operands,
@@ -389,7 +387,7 @@ class Statements:
         near = np.array([table.shape[dim] + 1], "i4")
         is_near = draw.random() < 0.6
         shape = table.shape[:dim] + indices.shape + table.shape[dim + 1:]
-        if np.prod(shape, dtype=int) > self.most or len(shape) > 4:
+        if len(shape) > 4:
             raise NoOperands()
 
         def rows(data, index):

@@ -127,7 +127,8 @@ class FusedLAMB(_FusedAdaptive):
     """LAMB (You et al., ICLR 2020) over all ranks; see `coconet.torch`.
 
     m and v as Adam's; u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p;
-    p -= lr (|p| / |u|) u, with 1 for the quotient where a norm is 0. Norms are of each parameter.
+    p -= lr (|p| / |u|) u, with 1 for the quotient unless both norms are above 0, which a NaN is
+    not. Norms are of each parameter.
     """
 
     _kind = "lamb"
