@@ -31,7 +31,7 @@ class Batches:
     def watch(self, parameters: List[torch.Tensor]) -> None:
         """Counts backward passes that reach these parameters from now on, and no others. Their
         gradients, which may lie in other memory now, are new to the next step."""
-        self._versions = []
+        self._versions = [-1] * len(parameters)
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -65,20 +65,23 @@ class Batches:
     def take(self, slots: List[Any]) -> Optional[bool]:
         """In a step, after its closure: whether any gradient is another than in the step before;
         None where there are no gradients."""
-        gradients = [slot.parameter.grad for slot in slots]
-        before, self._versions = self._versions, [x._version for x in gradients if x is not None]
-        if self._is_fresh or self._with_gradient:
-            self._is_fresh = False
-            self._with_gradient.clear()
+        is_fresh = self._is_fresh or bool(self._with_gradient)
+        self._is_fresh = False
+        self._with_gradient.clear()
+        if is_fresh:
             return True
-        if not self._versions:
-            return None
-        if self._versions != before:
-            return True
-        for gradient, slot in zip(gradients, slots):
-            if gradient is not slot.gradient and gradient is not None:
-                return True
-        return False
+        found = None
+        for slot, version in zip(slots, self._versions):
+            gradient = slot.parameter.grad
+            if gradient is not None:
+                if gradient is not slot.gradient or gradient._version != version:
+                    return True
+                found = False
+        return found
+
+    def keep(self, slots: List[Any]) -> None:
+        """The gradients, which lie in the buffers now, are no others in the next step."""
+        self._versions = [slot.gradient._version for slot in slots]
 
 
 def digest(value: Any) -> int:

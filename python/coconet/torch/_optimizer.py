@@ -424,6 +424,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         if scale != self._amp_scale or is_scaled != self._is_scaled:
             self._amp_scale, self._is_scaled, self._is_set = scale, is_scaled, False
         if agreement is not None:
+            self._batches.keep(self._slots)
             if not self._is_set:
                 self._settings = digest([*map(values_of, self._read), self._loss_scale,
                                          self._max_grad_norm, is_scaled])

@@ -50,7 +50,8 @@ def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> Non
     if not tensor.numel():
         return
     values = tensor.resolve_conj().resolve_neg().contiguous()
-    bytes_of_it = values.view(-1).view(torch.uint8)
+    # Of an extent of 1 torch leaves the stride as it is, also where that is not 1.
+    bytes_of_it = values.as_strided((values.numel(),), (1,)).view(torch.uint8)
     if is_torch_group(group):
         root = 0 if group is dist.group.WORLD else _global_rank(group)
         dist.broadcast(bytes_of_it, root, group=group)
