@@ -48,6 +48,25 @@ const std::vector<std::string>& KnownFlags() {
   return flags;
 }
 
+/// What only plans have, and what plans have not.
+constexpr absl::string_view kOfPlans[] = {"device", "link", "trace"};
+constexpr absl::string_view kNotOfPlans[] = {"all",    "backend",  "cache",  "config",      "json",
+                                             "memory", "nans",     "nodes",  "only",        "order",
+                                             "retune", "schedule", "search", "sum-rounding"};
+
+/// InvalidArgument for flags that would not be heeded, of those that are given.
+absl::Status CheckHeeded(const std::vector<std::string>& given, bool plan_only) {
+  for (const std::string& name : given) {
+    if (!plan_only && absl::c_linear_search(kOfPlans, name))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, " is of plans: want --plan-only, too"));
+    if (plan_only && absl::c_linear_search(kNotOfPlans, name))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, ": --plan-only plans a whole step, and has no use for it"));
+  }
+  return absl::OkStatus();
+}
+
 /// `known`: the words that the flag takes, if it takes words.
 absl::Status Bad(absl::string_view flag, absl::string_view want, absl::string_view have,
                  const std::vector<std::string>& known = {}) {
@@ -388,7 +407,7 @@ bool IsSweepFlag(absl::string_view name) {
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
                                            const std::string& folder) {
   SweepFlags flags;
-  bool has_dtype = false;
+  std::vector<std::string> given;
   for (absl::string_view arg : args) {
     if (arg == "--help" || arg == "-h") {
       flags.help = true;
@@ -396,8 +415,10 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
       flags.list = true;
     } else if (arg == "--all") {
       flags.all = true;
+      given.push_back("all");
     } else if (arg == "--retune") {
       flags.retune = true;
+      given.push_back("retune");
     } else if (arg == "--plan-only") {
       flags.plan_only = true;
     } else if (absl::ConsumePrefix(&arg, "--")) {
@@ -409,7 +430,7 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
             absl::StrCat("want --", name, "=VALUE, have --", name, hint, "; see --help"));
       }
       RETURN_IF_ERROR(SetFlag(flags, name, arg.substr(equals + 1), folder));
-      has_dtype = has_dtype || name == "dtype";
+      given.emplace_back(name);
     } else if (absl::StartsWith(arg, "-")) {
       std::vector<std::string> flags_with_dashes;
       for (const std::string& known : KnownFlags())
@@ -426,9 +447,8 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
         "want a workload, or a .coco or .hlo file; see --list and --help");
   if (!flags.choice.empty() && !flags.only.empty())
     return absl::InvalidArgumentError("want --only, or --schedule and --config, not both");
-  if (flags.plan_only && !flags.choice.empty())
-    return absl::InvalidArgumentError("--schedule and --config: a plan has schedules of its own");
-  if (flags.is_file && has_dtype)
+  RETURN_IF_ERROR(CheckHeeded(given, flags.plan_only));
+  if (flags.is_file && absl::c_linear_search(given, "dtype"))
     return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;
 }

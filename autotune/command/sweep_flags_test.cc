@@ -240,7 +240,13 @@ TEST(ParseSweepFlags, TakesOneScheduleAndConfig) {
   EXPECT_EQ(Message({"adam", "--schedule=AR", "--only=AR"}),
             "want --only, or --schedule and --config, not both");
   EXPECT_EQ(Message({"adam", "--config=vec=4", "--plan-only"}),
-            "--schedule and --config: a plan has schedules of its own");
+            "--config: --plan-only plans a whole step, and has no use for it");
+  EXPECT_EQ(Message({"adam", "--all", "--plan-only"}),
+            "--all: --plan-only plans a whole step, and has no use for it");
+  for (const char* of_plans : {"--device=h100", "--link=5", "--trace=file"}) {
+    EXPECT_THAT(Message({"adam", of_plans}), HasSubstr("is of plans: want --plan-only, too"));
+    EXPECT_TRUE(ParseSweepFlags({"adam", of_plans, "--plan-only"}, "/").ok());
+  }
 }
 
 TEST(IsSweepFlag, TellsFlagsFromSymbols) {

@@ -203,8 +203,13 @@ class Importer {
         continue;
       }
       std::vector<HloValue> operands;
-      for (int32_t operand : instruction.operands)
+      for (int32_t operand : instruction.operands) {
         operands.push_back(values[static_cast<size_t>(operand)]);
+        // Only the text says how an instruction's result lies in memory.
+        const HloShape& text = computation.instructions[static_cast<size_t>(operand)].shape;
+        HloShape& shape = operands.back().shape;
+        if (text.dims.size() == shape.dims.size()) shape.minor_to_major = text.minor_to_major;
+      }
       ASSIGN_OR_RETURN(values[i], Value(instruction, operands, depth));
       RETURN_IF_ERROR(WithContext(program_.status(), Where(instruction)));
     }

@@ -69,6 +69,17 @@ TEST(ImportHlo, Views) {
   // Column-major memory read as row-major.
   EXPECT_EQ(Result("x = f32[2,3]{0,1} parameter(0)\n b = f32[3,2]{1,0} bitcast(x)"),
             List(6, [](int64_t i) { return In("x", i % 2 * 3 + i / 2); }));
+  for (const char* computed : {"copy(x)", "negate(n)", "add(x, z)",
+                               "transpose(t), dimensions={1,0}", "get-tuple-element(p), index=0"}) {
+    EXPECT_EQ(Result(absl::StrCat("x = f32[2,3]{1,0} parameter(0)\n n = f32[2,3]{1,0} negate(x)\n"
+                                  "t = f32[3,2]{1,0} transpose(x), dimensions={1,0}\n"
+                                  "o = f32[] constant(0)\n z = f32[2,3]{1,0} broadcast(o)\n"
+                                  "p = (f32[2,3]{0,1}) tuple(x)\n"
+                                  "c = f32[2,3]{0,1} ",
+                                  computed, "\n b = f32[6]{0} bitcast(c)")),
+              List(6, [](int64_t i) { return In("x", i % 2 * 3 + i / 2); }))
+        << computed;
+  }
 }
 
 TEST(ImportHlo, Constants) {

@@ -89,8 +89,11 @@ class Operation {
   }
   Result TextOf(const Cast& op) const {
     const bool narrow = op.dtype == DType::kF16 || op.dtype == DType::kBF16;
-    if (narrow && IsOnlyStored(k_, id_))
-      return absl::StrCat("ConvertLanes<float>(", operands_[0], ")");
+    if (narrow && IsOnlyStored(k_, id_)) {
+      const DType from = k_.type(k_.g.nodes[id_].inputs[0]).dtype;
+      const bool is_exact = from == DType::kF32 || SizeOf(from) <= 2;
+      return absl::StrCat(is_exact ? "ConvertLanes<float>(" : "FloatsToNarrow(", operands_[0], ")");
+    }
     return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", operands_[0], ")");
   }
   Result TextOf(const BitCast& op) const {

@@ -107,6 +107,32 @@ class SessionTest(unittest.TestCase):
                 b.run()
         np.testing.assert_array_equal(array, -1)
 
+    def test_casts_to_sixteen_bits_round_once(self):
+        text = """coconet 1
+program narrowed
+input x : f64[6] replicated
+input n : i64[2] replicated
+output half = cast(f16, x)
+output used = cast(f64, cast(f16, x))
+output brain = bit_cast(u16, cast(bf16, x))
+output of_integers = bit_cast(u16, cast(bf16, n))
+"""
+        x = np.array([65520 - 1e-7, 65520, 1 + 2**-11 + 2**-40, 2049 + 2**-20, 257 + 2**-30, -257])
+        n = np.array([2**62 + 2**54 + 1, 2**62 + 2**54])
+        half, used, brain = np.zeros(6, np.float16), np.zeros(6), np.zeros(6, np.uint16)
+        of_integers = np.zeros(2, np.uint16)
+        with coconet.Session(**FAST) as session, session.compile(text).bind(
+                x=x, n=n, half=half, used=used, brain=brain, of_integers=of_integers) as bound:
+            bound.run()
+        with np.errstate(over="ignore"):
+            want = x.astype(np.float16)
+        np.testing.assert_array_equal(half, want)
+        np.testing.assert_array_equal(used, want)
+        np.testing.assert_array_equal(
+            (brain.astype(np.uint32) << 16).view(np.float32), [65536, 65536, 1, 2048, 258, -256])
+        np.testing.assert_array_equal(
+            (of_integers.astype(np.uint32) << 16).view(np.float32), [2**62 + 2**55, 2**62])
+
     def test_states_are_saved_and_loaded(self):
         with tempfile.TemporaryDirectory() as folder, coconet.Session(**FAST) as session:
             bound, g, p = momentum(session, 64)
