@@ -192,7 +192,8 @@ class Sequence(Training):
 
     @call(3)
     def step_to_infinity(self):
-        """Without a loss scale inf goes into the weights; training goes on from those before."""
+        """Without a loss scale inf goes into the weights, as it does out of weights that are
+        infinite; training goes on from those before."""
         by_rank = self.some()
         if self.is_checked or by_rank is None:
             return "not made"
@@ -200,7 +201,13 @@ class Sequence(Training):
         self.zero(True)
         states = [copy.deepcopy(optimizer.state_dict()) for optimizer in self.both]
         weights = [[p.detach().clone() for p in ps] for ps in (self.ps, self.theirs)]
-        self.backward(by_rank, spoil=self.draw.randrange(self.size))
+        errors = copy.deepcopy(self.reference.errors)
+        is_of_weights = self.draw.random() < 0.5
+        if is_of_weights:
+            with torch.no_grad():
+                for p in [*self.ps, *self.theirs]:
+                    p[(slice(0, 1),) * p.dim()] = -torch.inf
+        self.backward(by_rank, spoil=None if is_of_weights else self.draw.randrange(self.size))
         self.ours.step()
         self.reference.step(max_norm=self.ours.max_grad_norm)
         for i, (p, q) in enumerate(zip(self.ps, self.theirs)):
@@ -213,8 +220,9 @@ class Sequence(Training):
                 p.copy_(before)
         for optimizer, state in zip(self.both, states):
             optimizer.load_state_dict(state)
+        self.reference.errors = errors
         self.compare()
-        return str(by_rank)
+        return f"of weights {is_of_weights}, {by_rank}"
 
     @call(4)
     def accumulate(self):

@@ -26,12 +26,13 @@ class Batches:
         self._with_gradient: Set[int] = set()  # parameters with a gradient of the next batch
         self._is_fresh = False  # the step that has begun has new gradients
         self._hooks: List[Any] = []
-        self._versions: List[int] = []  # of gradients in the last step
+        # The gradients of the last step, but those that are views of buffers, and their versions.
+        self._seen: List[Tuple[Any, int]] = []
 
     def watch(self, parameters: List[torch.Tensor]) -> None:
         """Counts backward passes that reach these parameters from now on, and no others. Their
         gradients, which may lie in other memory now, are new to the next step."""
-        self._versions = [-1] * len(parameters)
+        self._seen = [(None, -1)] * len(parameters)
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -71,17 +72,24 @@ class Batches:
         if is_fresh:
             return True
         found = None
-        for slot, version in zip(slots, self._versions):
+        for slot, (before, version) in zip(slots, self._seen):
             gradient = slot.parameter.grad
             if gradient is not None:
-                if gradient is not slot.gradient or gradient._version != version:
+                last = slot.gradient if before is None else before()
+                if gradient is not last or gradient._version != version:
                     return True
                 found = False
         return found
 
     def keep(self, slots: List[Any]) -> None:
-        """The gradients, which lie in the buffers now, are no others in the next step."""
-        self._versions = [slot.gradient._version for slot in slots]
+        """The gradients are no others in the next step."""
+        self._seen = []
+        for slot in slots:
+            gradient = slot.parameter.grad
+            if gradient is None or gradient is slot.gradient:
+                self._seen.append((None, slot.gradient._version))
+            else:
+                self._seen.append((weakref.ref(gradient), gradient._version))
 
 
 def digest(value: Any) -> int:

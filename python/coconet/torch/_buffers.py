@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
 import coconet
 from coconet._dlpack import dtype_name
+from coconet._session import warn_caller
 
 _ALIGNMENT = 16  # elements: views begin at cache lines
-_use_count = getattr(torch._C, "_storage_Use_Count", None)  # from torch 2.1 on
+_use_count: Any = getattr(torch._C, "_storage_Use_Count", None)  # from torch 2.1 on
+CAN_TELL = _use_count is not None and hasattr(torch.Tensor, "_use_count")  # who holds a tensor
 
 
 class Slot:
@@ -23,11 +26,57 @@ class Slot:
         self.group = group
         self.offset, self.count = offset, parameter.numel()
         self.shape, self.strides = parameter.shape, dense_strides(parameter)
-        self.weights: torch.Tensor = parameter  # views of the buffer, set by it
+        #: Views of the buffer, and their memory.
+        self.weights: torch.Tensor = parameter
         self.gradient: torch.Tensor = parameter
-        self.address = 0
+        self.address = self.gradient_address = 0
+        #: Of `gradient` when nobody else holds it, see _holders.
+        self.free = (0, 0, 0)
         #: That of `gradient` after the last backward pass; None where none is known.
         self.version: Optional[int] = None
+
+    def lay(self, weights: coconet.Array, gradients: coconet.Array) -> None:
+        """Into the arrays of a buffer."""
+        self._gradients = gradients
+        self.weights = self.view_of(weights, self.parameter.dtype)
+        self.address = self.weights.data_ptr()
+        self.weights.copy_(self.parameter.detach())
+        self.parameter.data = self.weights
+        self._own_weights = _tensors_in(self.weights)
+        self._renew_gradient()
+
+    def _renew_gradient(self) -> None:
+        self.gradient = self.view_of(self._gradients, self.parameter.dtype)
+        self.gradient_address = self.gradient.data_ptr()
+        self.free = _holders(self, "gradient")
+
+    def has_other_weights(self) -> bool:
+        """Whether tensors of others lie in the memory of the weights, as far as this version of
+        torch can tell."""
+        return _tensors_in(self.weights) > self._own_weights
+
+    def has_gradient(self) -> bool:
+        """Whether the parameter's gradient is the view of the buffer."""
+        mine = self.gradient
+        return self.parameter.grad is mine and mine.data_ptr() == self.gradient_address and \
+            mine.stride() == self.strides
+
+    def let_go(self, is_held: bool = False) -> None:
+        """Before other values are written to `gradient`, which is no gradient of the parameter:
+        whoever holds that tensor keeps it, with its values. `is_held`: somebody is known to."""
+        mine = self.gradient
+        is_placed = mine.data_ptr() == self.gradient_address and mine.stride() == self.strides
+        del mine
+        if is_placed:
+            held = _holders(self, "gradient")
+            if held[-1] > self.free[-1]:
+                warn_caller(
+                    "a view of a gradient is kept, and shows the next one, since gradients lie in "
+                    "memory that peers reach: keep a clone(), or the gradient itself")
+            if not is_held and held[:-1] == self.free[:-1]:
+                return
+        self.gradient.data = _apart(self.gradient.detach())
+        self._renew_gradient()
 
     def part_of(self, flat: torch.Tensor) -> torch.Tensor:
         return flat.as_strided(self.shape, self.strides, self.offset)
@@ -63,19 +112,14 @@ class Buffer:
         self.gradients = session.allocate(self.dtype, max(1, end))
         self.flat_weights, self.flat_gradients = self.weights.torch(), self.gradients.torch()
         for slot in self.slots:
-            slot.weights = slot.view_of(self.weights, self.flat_weights.dtype)
-            slot.gradient = slot.view_of(self.gradients, self.flat_weights.dtype)
-            slot.address = slot.weights.data_ptr()
-            slot.weights.copy_(slot.parameter.detach())
-            slot.parameter.data = slot.weights
-            if slot.parameter.grad is not None:
-                attach(slot)
+            slot.lay(self.weights, self.gradients)
+        take_gradients(slot for slot in self.slots if slot.parameter.grad is not None)
         self._hooks = [hook for hook in map(_hook, self.slots) if hook is not None]
         _buffers.add(self)
 
     def has(self, address: int) -> bool:
-        begin = self.flat_weights.data_ptr()
-        return begin <= address < begin + self.weights.nbytes
+        return any(begin <= address < begin + self.weights.nbytes for begin in
+                   (self.flat_weights.data_ptr(), self.flat_gradients.data_ptr()))
 
     def remove(self) -> None:
         for hook in self._hooks:
@@ -95,57 +139,108 @@ def dense_strides(tensor: torch.Tensor) -> Tuple[int, ...]:
     return tuple(strides)
 
 
-def take_weights(slot: Slot) -> None:
-    """Of a parameter whose `data` somebody has replaced: the new values, in place."""
-    data = slot.parameter.data
-    if slot.weights.data_ptr() != slot.address:
-        raise RuntimeError(
-            f"the memory of a parameter, {_words(data)}, was moved to other processes, by "
-            "share_memory_() or a queue of torch.multiprocessing; share a clone, or make the "
-            "optimizer afterwards")
-    if data.shape != slot.weights.shape or data.dtype != slot.weights.dtype or \
-            data.device != slot.weights.device:
-        raise RuntimeError(
-            f"a parameter is {_words(data)}, and was {_words(slot.weights)} when the optimizer "
-            "was made; make the optimizer after the model is converted or moved")
-    slot.weights.copy_(_apart(data, slot.weights))
-    slot.parameter.data = slot.weights
+def take_weights(slots: Iterable[Slot]) -> None:
+    """Of parameters whose `data` somebody has replaced: the new values, in place."""
+    slots = list(slots)
+    for slot in slots:
+        data = slot.parameter.data
+        if slot.weights.data_ptr() != slot.address:
+            raise RuntimeError(
+                f"the memory of a parameter, {_words(data)}, was moved to other processes, by "
+                "share_memory_() or a queue of torch.multiprocessing; share a clone, or make the "
+                "optimizer afterwards")
+        if data.shape != slot.weights.shape or data.dtype != slot.weights.dtype or \
+                data.device != slot.weights.device:
+            raise RuntimeError(
+                f"a parameter is {_words(data)}, and was {_words(slot.weights)} when the optimizer "
+                "was made; make the optimizer after the model is converted or moved")
+    values = [_apart(slot.parameter.data) for slot in slots]
+    for slot in slots:
+        slot.parameter.data = slot.weights
+    for slot, data in zip(slots, values):
+        if slot.has_other_weights():
+            warn_caller(
+                f"the data of a parameter, {_words(data)}, was replaced while another tensor lies "
+                "in its former memory; that tensor shows the parameter's values, since the "
+                "optimizer keeps parameters where they are: exchange values by copy_()")
+        slot.weights.copy_(data)
+
+
+def distinct(tensor: torch.Tensor) -> torch.Tensor:
+    """One of each that share memory along expanded dimensions."""
+    for d in reversed(range(tensor.dim())):
+        if not tensor.stride(d) and tensor.shape[d] > 1:
+            tensor = tensor.select(d, 0)
+    return tensor
 
 
 def _words(tensor: torch.Tensor) -> str:
     return f"{tensor.dtype}{list(tensor.shape)} on {tensor.device}"
 
 
-def _apart(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """The source, copied if it lies in the target's memory in another form."""
+def _apart(source: torch.Tensor) -> torch.Tensor:
+    """The source, copied if it lies in a buffer."""
     source = source.resolve_neg()
-    begin = target.data_ptr()
-    is_inside = begin <= source.data_ptr() < begin + target.numel() * target.element_size()
+    is_inside = any(buffer.has(source.data_ptr()) for buffer in _buffers)
     return source.clone() if is_inside else source
 
 
-def attach(slot: Slot) -> None:
-    """Makes a gradient that autograd made a view of the buffer."""
+def take_gradients(slots: Iterable[Slot]) -> None:
+    """Of parameters with gradients that are no views of the buffer: their values. A gradient that
+    nobody else holds becomes that view."""
+    slots = list(slots)
+    values = list(map(_value_of_gradient, slots))
+    held = {id(slot.parameter.grad) for slot in slots}
+    for slot in slots:
+        slot.let_go(id(slot.gradient) in held)
+        slot.gradient.copy_(values.pop(0))
+        if _is_ours(slot.parameter):
+            slot.parameter.grad = slot.gradient
+
+
+def _is_ours(parameter: torch.Tensor) -> bool:
+    """Whether nobody would miss the gradient that autograd or somebody else has made, were it
+    replaced: no one else holds it, or it has no place for sums (as an expanded one)."""
+    gradient = parameter.grad
+    assert gradient is not None
+    if gradient.requires_grad:
+        return False
+    if distinct(gradient).numel() < gradient.numel():
+        return True
+    del gradient
+    return CAN_TELL and _holders(parameter, "grad") == _UNHELD
+
+
+def _value_of_gradient(slot: Slot) -> torch.Tensor:
     gradient = slot.parameter.grad
-    if gradient is None or gradient is slot.gradient:
-        return
+    assert gradient is not None
     if gradient.layout != torch.strided:
         raise ValueError("a sparse gradient; want a dense one (sparse=False)")
-    if gradient.dtype != slot.gradient.dtype:
+    if gradient.dtype != slot.parameter.dtype:
         raise ValueError(f"a gradient of {gradient.dtype}, of a parameter of "
-                         f"{slot.gradient.dtype}; want one dtype")
-    check_form(slot)
-    if gradient.data_ptr() != slot.gradient.data_ptr() or \
-            gradient.stride() != slot.gradient.stride() or gradient.is_neg():
-        slot.gradient.copy_(_apart(gradient.detach(), slot.gradient))
-    slot.parameter.grad = slot.gradient
+                         f"{slot.parameter.dtype}; want one dtype")
+    return _apart(gradient.detach())
 
 
-def check_form(slot: Slot) -> None:
-    """Takes the values of a parameter that became another view of its own memory."""
-    parameter = slot.parameter
-    if parameter.stride() != slot.strides or parameter.is_neg():
-        take_weights(slot)
+def _tensors_in(tensor: torch.Tensor) -> int:
+    """A number that grows with the tensors that lie in the memory of this one."""
+    return _use_count(tensor.untyped_storage()._cdata) if CAN_TELL else 0
+
+
+def _holders(owner: Any, name: str) -> Tuple[int, int, int]:
+    """Numbers that grow with those who hold a tensor, besides its owner's attribute, in Python or
+    not, and last with the tensors that lie in its memory."""
+    tensor = getattr(owner, name)
+    return (sys.getrefcount(tensor), tensor._use_count() if CAN_TELL else 0, _tensors_in(tensor))
+
+
+def _holders_of_a_gradient() -> Tuple[int, int, int]:
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    return _holders(parameter, "grad")
+
+
+_UNHELD = _holders_of_a_gradient()  # of a parameter's gradient that nobody else holds
 
 
 def _hook(slot: Slot) -> Optional[Any]:
@@ -155,9 +250,23 @@ def _hook(slot: Slot) -> Optional[Any]:
 
     def attach_now(parameter: torch.Tensor) -> None:
         slot = place()
-        if slot is not None:
-            attach(slot)
-            slot.version = slot.gradient._version
+        if slot is None:
+            return
+        gradient = parameter.grad
+        if gradient is slot.gradient:
+            if not slot.has_gradient():
+                take_gradients([slot])
+        elif gradient.shape == slot.shape:
+            is_plain_one = gradient.layout == torch.strided and \
+                gradient.dtype == parameter.dtype and not gradient.requires_grad
+            del gradient
+            if CAN_TELL and is_plain_one and _holders(parameter, "grad") == _UNHELD and \
+                    _holders(slot, "gradient") == slot.free:
+                slot.gradient.copy_(parameter.grad)
+                parameter.grad = slot.gradient
+            else:
+                take_gradients([slot])
+        slot.version = slot.gradient._version
 
     register = getattr(slot.parameter, "register_post_accumulate_grad_hook", None)
     if register is None:

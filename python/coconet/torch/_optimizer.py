@@ -16,9 +16,9 @@ import coconet
 from coconet._session import warn_caller
 from coconet.torch._agreement import Agreement, Batches, digest
 from coconet.torch._amp import ScaledByTorch, Scaling
-from coconet.torch._buffers import (Buffer, attach, buffers_of, check_form, check_parameters,
-                                    dense_strides, is_plain, is_trained, names_of,
-                                    shared_with_others, take_weights)
+from coconet.torch._buffers import (Buffer, buffers_of, check_parameters, dense_strides, is_plain,
+                                    is_trained, names_of, shared_with_others, take_gradients,
+                                    take_weights)
 from coconet.torch._options import Group, check_made, number, read_group, values_of
 from coconet.torch._programs import Form, program_of
 from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
@@ -129,6 +129,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._base: Any = None  # of _skipped
         self._settings = 0  # a digest of the options that steps depend on
         self._batches = Batches()
+        self._places: List[Any] = []  # each slot, its parameter, and where that lies
         self._amp_scale = 1.0  # of the last step's gradients, by a GradScaler
         self._is_scaled = False  # a GradScaler made the last step
         self._is_set = False  # the running program has the values of all these
@@ -140,7 +141,6 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._buffers: List[Buffer] = []
         self._slots: List[Any] = []
         self._weights: List[torch.Tensor] = []
-        self._places: List[Any] = []  # parameter, gradient and address of each slot
         self._dtypes: Tuple[str, ...] = ()  # of the buffers
         self._frozen: List[torch.Tensor] = []
         self._agreement: Optional[Agreement] = None
@@ -246,7 +246,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
                                                  self._kind == "lamb")
         self._slots = [slot for buffer in self._buffers for slot in buffer.slots]
         self._weights = [slot.parameter for slot in self._slots]
-        self._places = [(slot.parameter, slot.gradient, slot.address) for slot in self._slots]
+        self._places = [(slot, slot.parameter, slot.address, slot.strides) for slot in self._slots]
         self._dtypes = tuple(buffer.dtype for buffer in self._buffers)
         if self._ranks > 1:
             for tensor in [buffer.flat_weights for buffer in self._buffers] + \
@@ -451,17 +451,25 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
 
     def _collect(self) -> List[int]:
         """Brings all gradients into the buffers; the numbers of parameters that have none."""
-        missing = []
-        for number_of_slot, (parameter, gradient, address) in enumerate(self._places):
-            if parameter.data_ptr() != address:
-                take_weights(self._slots[number_of_slot])
-            its_gradient = parameter.grad
-            if its_gradient is not gradient:
-                if its_gradient is None:
-                    missing.append(number_of_slot)
-                    gradient.zero_()
-                else:
-                    attach(self._slots[number_of_slot])
+        missing, replaced, given = [], [], []
+        for number_of_slot, (slot, parameter, address, strides) in enumerate(self._places):
+            if parameter.data_ptr() != address or parameter.stride() != strides or \
+                    parameter.is_neg():
+                replaced.append(slot)
+            gradient = parameter.grad
+            if gradient is None:
+                missing.append(number_of_slot)
+            elif gradient is not slot.gradient or gradient.stride() != strides or \
+                    gradient.data_ptr() != slot.gradient_address:
+                given.append(slot)
+        gradient = None  # none is held here
+        if replaced:
+            take_weights(replaced)
+        if given:
+            take_gradients(given)
+        for number_of_slot in missing:
+            self._slots[number_of_slot].let_go()
+            self._slots[number_of_slot].gradient.zero_()
         if self._is_watching and self._slots:
             slot = self._slots[0]
             if slot.version is not None and slot.gradient._version != slot.version:
@@ -606,16 +614,18 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
                 for parameter in group["params"]:
                     parameter.grad = None
             return
-        for slot in self._slots:
-            attach(slot)
-            check_form(slot)
-        for buffer in self._buffers:
-            buffer.flat_gradients.zero_()
-        own = set(map(id, self._weights))
+        is_done = set()
+        if all(slot.has_gradient() for slot in self._slots):
+            for buffer in self._buffers:
+                buffer.flat_gradients.zero_()
+            is_done = set(map(id, self._weights))
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None and id(parameter) not in own:
-                    parameter.grad = torch.zeros_like(parameter.grad)
+                gradient = parameter.grad
+                if gradient is not None and id(parameter) not in is_done:
+                    if gradient.grad_fn is not None:
+                        gradient.detach_()
+                    gradient.requires_grad_(False).data.zero_()  # of no other version
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -68,12 +68,8 @@ class FusedSGD(_FusedLikeTorch):
         return bool(group["momentum"])
 
     def _group_scalars(self, group: Group) -> Dict[str, float]:
-        momentum = group["momentum"]
-        # Without momentum the buffer, if there is one, stays what it is.
-        return {"lr": group["lr"], "decay": group["weight_decay"], "momentum": momentum or 1.0,
-                # The direction: the gradient without momentum, both with Nesterov's.
-                "direct": float(not momentum or group["nesterov"]),
-                "through": (momentum if group["nesterov"] else 1.0) if momentum else 0.0}
+        return {"lr": group["lr"], "decay": group["weight_decay"], "momentum": group["momentum"],
+                "nesterov": float(group["nesterov"])}
 
     def _step_scalars(self, group: Group, step: int) -> Dict[str, float]:
         if not group["momentum"]:

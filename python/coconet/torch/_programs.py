@@ -117,31 +117,40 @@ class _Tensor:
     def _adam(self, mean: Value, p: Value, ok: Optional[Value]) -> Value:
         kind = self.form.kind
         if kind in ("adam", "adam_both"):
-            mean = mean + self.scalar("decay") * p
+            mean = self._decayed(mean, p)
         m, v = self.states["exp_avg"], self.states["exp_avg_sq"]
         m1 = self.set(m, self.scalar("keep1") * self.old(m) + self.scalar("take1") * mean, ok)
         v1 = self.set(v, self.scalar("keep2") * self.old(v) +
-                      self.scalar("take2") * (mean * mean), ok)
+                      self.scalar("take2") * mean * mean, ok)
         root = coconet.sqrt(v1) * self.by_step["root"] + self.scalar("eps")
         if kind == "adam":
             return p - self.by_step["rate"] * m1 / root
         if kind in ("adamw", "adam_both"):
             return p * self.scalar("keep") - self.by_step["rate"] * m1 / root
-        u = self.by_step["grow"] * m1 / root + self.scalar("decay") * p
+        u = self._decayed(self.by_step["grow"] * m1 / root, p)
         size, by = coconet.norm(p), coconet.norm(u)
         ratio = coconet.select((size > 0) & (by > 0), size / by,
                                coconet.const(1, self.math))
         return p - self.scalar("lr") * ratio * u
 
     def _sgd(self, mean: Value, p: Value, ok: Optional[Value]) -> Value:
-        mean = mean + self.scalar("decay") * p
+        mean = self._decayed(mean, p)
         if not self.form.has_momentum:
             return p - self.scalar("lr") * mean
         b = self.states["momentum_buffer"]
-        b1 = self.set(b, self.scalar("momentum") * self.old(b) + self.by_step["fresh"] * mean, ok)
-        if not self.form.is_plain:
-            b1 = self.scalar("direct") * mean + self.scalar("through") * b1
-        return p - self.scalar("lr") * b1
+        momentum = self.scalar("momentum")
+        moved = momentum * self.old(b) + self.by_step["fresh"] * mean
+        if self.form.is_plain:
+            return p - self.scalar("lr") * self.set(b, moved, ok)
+        has_momentum = momentum != 0
+        b1 = self.set(b, coconet.select(has_momentum, moved, self.old(b)), ok)
+        b1 = coconet.select(self.scalar("nesterov") != 0, mean + momentum * b1, b1)
+        return p - self.scalar("lr") * coconet.select(has_momentum, b1, mean)
+
+    def _decayed(self, x: Value, p: Value) -> Value:
+        """With weight decay. Without it infinite weights are none of x's concern, as in torch."""
+        decay = self.scalar("decay")
+        return coconet.select(decay != 0, x + decay * p, x)
 
 
 def program_of(form: Form) -> coconet.Program:

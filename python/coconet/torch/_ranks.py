@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 import coconet
 from coconet._groups import is_torch_group
+from coconet.torch._buffers import distinct
 
 _sessions: Dict[int, Tuple[Any, coconet.Session]] = {}  # by the group's id; keeps the group
 
@@ -46,7 +47,7 @@ def check_equal(group: Any, session: coconet.Session, what: str, value: Any) -> 
 
 def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> None:
     """Rank 0's values, in place; as bytes, since neither gloo nor programs know every dtype."""
-    tensor = _distinct(tensor.detach())
+    tensor = distinct(tensor.detach())
     if not tensor.numel():
         return
     values = tensor.resolve_conj().resolve_neg().contiguous()
@@ -66,14 +67,6 @@ def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> Non
         values = result.view(values.dtype).view(values.shape)
     if values.data_ptr() != tensor.data_ptr() or tensor.is_neg():
         tensor.copy_(values)
-
-
-def _distinct(tensor: torch.Tensor) -> torch.Tensor:
-    """One of each that share memory along expanded dimensions."""
-    for d in reversed(range(tensor.dim())):
-        if not tensor.stride(d) and tensor.shape[d] > 1:
-            tensor = tensor.select(d, 0)
-    return tensor
 
 
 def _global_rank(group: Any) -> int:
