@@ -97,6 +97,8 @@ class Session:
         self._pid = os.getpid()
         self._backend = backend
         #: Whether the rank is a process, and no thread.
+        #: The process group of PyTorch by which the ranks have met, if any.
+        self._process_group = group if _groups.is_torch_group(group) else None
         self._is_process = _groups.is_torch_group(group) or _groups.is_mpi_communicator(group)
         self._ended: List[Ended] = []  # bindings that were dropped without close()
         self._interrupt: Optional[BaseException] = None

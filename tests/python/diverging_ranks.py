@@ -114,7 +114,7 @@ def a_step_is_made_twice(job):
     job.train(2)
 
 
-@way("FusedSGD_step (binding 2)", "FusedSGD_step (binding 4)")
+@way("FusedSGD_step (binding 1)", "FusedSGD_step (binding 2)")
 def another_optimizer_makes_the_step(job):
     weight, optimizer = job.make()
     job.train(0)
@@ -165,7 +165,7 @@ def consolidation_on_one_rank(job):
     job.train(1)
 
 
-@way("load_state_dict() after batch 1", "Run of FusedSGD_step")
+@way("load_state_dict() of the checksum", "after batch 1", "Run of FusedSGD_step")
 def loading_on_one_rank(job):
     job.train(0)
     states = {"state": {}, "param_groups": [dict(job.optimizer.param_groups[0], params=[0])]}
@@ -173,6 +173,54 @@ def loading_on_one_rank(job):
         with job.call():
             job.optimizer.load_state_dict(states)
     job.train(1)
+
+
+@way("load_state_dict() of the checksum", "rank 1 makes call")
+def other_states_are_loaded(job):
+    """A file of each rank's own, with as many steps."""
+    weight, optimizer = job.make(momentum=0.5)
+    job.backward(0, weight)
+    job.step(optimizer=optimizer)
+    states = optimizer.state_dict()
+    if job.odd:
+        states["state"][0]["momentum_buffer"].mul_(2)
+    with job.call():
+        optimizer.load_state_dict(states)
+
+
+@way("step() with another optimizer.state", "Run of FusedSGD_step")
+def a_state_is_changed_on_one_rank(job):
+    weight, optimizer = job.make(momentum=0.5)
+    job.backward(0, weight)
+    job.step(optimizer=optimizer)
+    optimizer.consolidate_state_dict()
+    if job.odd:
+        optimizer.state[weight]["momentum_buffer"].mul_(2)
+    optimizer.zero_grad()
+    job.backward(1, weight)
+    job.step(optimizer=optimizer)
+
+
+@way("state_dict(): the weights of parameter 0 of group 0 differ between rank 0 and rank 1")
+def a_weight_is_changed_on_one_rank(job):
+    job.train(0)
+    if job.odd:
+        job.weight.data.fill_(-11.0)
+    with job.call():
+        job.optimizer.state_dict()
+
+
+def parameters_in_another_order(job):
+    named = [(name, torch.nn.Parameter(torch.zeros(4))) for name in "ab"]
+    with job.call():
+        fused.FusedSGD(named[::-1] if job.odd else named, lr=1.0, session=job.session)
+
+
+try:
+    torch.optim.SGD([("a", torch.nn.Parameter(torch.zeros(4)))], lr=1.0)
+    way("want equal names")(parameters_in_another_order)
+except TypeError:  # a version of torch without names
+    pass
 
 
 @way("add_param_group() after batch 1", "Run of FusedSGD_step")

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import torch
 
 import coconet
-from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
+from coconet.torch._ranks import broadcast, check_equal, meeting_of
 
 
 def sync_buffers(module: torch.nn.Module, group: Any = None,
@@ -18,9 +18,7 @@ def sync_buffers(module: torch.nn.Module, group: Any = None,
     Collective, as are those forward passes. `group` and `session`: as of the optimizers. Returns a
     handle, whose `remove()` ends it. An error where the ranks' buffers differ in dtype or shape.
     """
-    if session is None:
-        group = group_of(group)
-    world = session if session is not None else session_of(group)
+    group, world = meeting_of(group, session)
     if world.ranks > 1:
         check_equal(group, world, "the module's buffers",
                     [(name, str(b.dtype), list(b.shape)) for name, b in module.named_buffers()])

@@ -21,7 +21,7 @@ from coconet.torch._buffers import (Buffer, buffers_of, check_parameters, dense_
                                     take_weights)
 from coconet.torch._options import Group, check_made, number, read_group, values_of
 from coconet.torch._programs import Form, program_of
-from coconet.torch._ranks import broadcast, check_equal, group_of, session_of
+from coconet.torch._ranks import broadcast, check_equal, check_near, checksum, meeting_of
 
 _SET_TO_NONE = inspect.signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default
 _HALVE, _DOUBLE, _GOOD_STEPS = 0.5, 2.0, 2000  # of a dynamic loss scale
@@ -113,8 +113,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             self._loss_scale = 1.0 if loss_scale is None else _scale_of(loss_scale)
         self._good_steps = 0
         self._grad_norm = float("nan")
-        self._group = group_of(group) if session is None else group
-        self._session = session_of(self._group) if session is None else session
+        self._group, self._session = meeting_of(group, session)
         self._begin()
         self._read_groups()
 
@@ -275,7 +274,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         try:
             if self._ranks > 1:
                 check_equal(self._group, self._session, "the optimizer's parameters", [
-                    str(failure), *([_form_of(p) for p in group["params"]]
+                    str(failure), *([_form_of(p) for p in group["params"]] +
+                                    list(group.get("param_names", []))
                                     for group in self.param_groups)])
         finally:
             if failure is not None:
@@ -675,7 +675,15 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         """Of a call that shows the states; one of all ranks, unless they have them already."""
         if not self._is_shown and self._running is not None:
             self._meet(call, "; on all ranks, or after consolidate_state_dict() on all")
+            self._check_weights(call)
             self._pull()
+
+    def _check_weights(self, call: str) -> None:
+        """ValueError on all ranks where their weights differ by more than roundings."""
+        if self._ranks > 1:
+            names = names_of(self.param_groups)
+            check_near(self._group, self._session, f"{type(self).__name__}.{call}",
+                       {names[id(p)]: p for p in self._weights})
 
     def _pull(self) -> None:
         """Copies the program's states into self._state, for every parameter that made a step."""
@@ -706,6 +714,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         """Before the program goes on: takes up what the caller has changed in self._state."""
         if self._marks() != self._shown:
             self._check_states(self.param_groups, self._state)
+            self._meet("step() with another optimizer.state, of the checksum "
+                       f"{checksum(self._state.values()):08x},")
             self._take_states()
 
     def _take_states(self) -> None:
@@ -738,6 +748,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         """Gathers the states of all ranks, so that `state_dict` works on any of them alone, until
         the next step. Collective."""
         self._meet("consolidate_state_dict()")
+        self._check_weights("consolidate_state_dict()")
         self._pull()
 
     def state_dict(self) -> Dict[str, Any]:  # type: ignore[override]
@@ -752,7 +763,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Of this optimizer or of torch's, also from another number of ranks. One that does not
         fit changes nothing. Collective."""
-        self._meet("load_state_dict()")
+        self._meet(f"load_state_dict() of the checksum {checksum(state_dict):08x}")
         state_dict = dict(state_dict)
         scale = state_dict.pop("loss_scale", None)
         if scale is not None:

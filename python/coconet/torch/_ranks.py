@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, List, Tuple
+import math
+import zlib
+from typing import Any, Dict, Iterable, List, Tuple
 
 import torch
 import torch.distributed as dist
@@ -13,6 +15,7 @@ import coconet
 from coconet._groups import is_torch_group
 from coconet.torch._buffers import distinct
 
+_NEAR = 1e-3  # of tensors' sums of sizes: what roundings may make of them
 _sessions: Dict[int, Tuple[Any, coconet.Session]] = {}  # by the group's id; keeps the group
 
 
@@ -21,6 +24,13 @@ def group_of(group: Any) -> Any:
     if group is None and dist.is_available() and dist.is_initialized():
         return dist.group.WORLD
     return group
+
+
+def meeting_of(group: Any, session: Any) -> Tuple[Any, coconet.Session]:
+    """How the ranks meet that a caller means by a group, a session, both or neither."""
+    if session is not None:
+        return session._process_group if group is None else group, session
+    return group_of(group), session_of(group_of(group))
 
 
 def session_of(group: Any) -> coconet.Session:
@@ -32,17 +42,56 @@ def session_of(group: Any) -> coconet.Session:
 
 
 def check_equal(group: Any, session: coconet.Session, what: str, value: Any) -> None:
-    """ValueError on all ranks where `value`, which JSON can write, differs between ranks."""
-    if not is_torch_group(group):
-        return  # compiling compares programs and sizes
+    """ValueError on all ranks where `value`, which JSON can write, differs between ranks; Aborted
+    where they have not met by torch."""
     digest = hashlib.sha256(json.dumps(value).encode()).hexdigest()
+    if not is_torch_group(group):
+        session.meet(f"{what}, of the checksum {digest[:8]}: want equal ones on all ranks")
+        return
     everyone: List[Any] = [None] * session.ranks
     dist.all_gather_object(everyone, digest, group=group)
     for rank, other in enumerate(everyone):
         if other != everyone[0]:
             raise ValueError(f"{what} of rank {rank} differ from rank 0's: want equal "
-                             "dtypes, shapes and strides, in one order, and the same ones "
+                             "names, dtypes, shapes and strides, in one order, and the same ones "
                              "trained: by requires_grad, or since they have a gradient")
+
+
+def check_near(group: Any, session: coconet.Session, call: str,
+               tensors: Dict[str, torch.Tensor]) -> None:
+    """ValueError on all ranks where tensors, by name, differ between ranks by more than
+    roundings; torch's groups only."""
+    if not is_torch_group(group):
+        return
+    numbers = torch.tensor([[x.detach().sum(dtype=torch.float64).item(),
+                             x.detach().abs().sum(dtype=torch.float64).item()]
+                            for x in tensors.values()], dtype=torch.float64).view(-1, 2)
+    everyone: List[Any] = [None] * session.ranks
+    dist.all_gather_object(everyone, numbers.tolist(), group=group)
+    for rank, other in enumerate(everyone[1:], 1):
+        for name, ours, theirs in zip(tensors, everyone[0], other):
+            most = max(ours[1], theirs[1])
+            if most < math.inf and max(abs(a - b) for a, b in zip(ours, theirs)) > _NEAR * most:
+                raise ValueError(
+                    f"{call}: the weights of {name} differ between rank 0 and rank {rank}: they "
+                    "were changed on one rank only, or to other values; change weights on all "
+                    "ranks alike, or make the optimizer afterwards, which takes rank 0's")
+
+
+def checksum(values: Any) -> int:
+    """Of what a state_dict or a part of one holds, whatever that is."""
+    if isinstance(values, torch.Tensor):
+        if values.layout != torch.strided or values.is_quantized:
+            return 0
+        flat = values.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
+        as_bytes = flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
+        return zlib.crc32(memoryview(as_bytes.numpy()))
+    if isinstance(values, dict):
+        return checksum([(str(name), value) for name, value in values.items()])
+    if isinstance(values, (list, tuple)) or not isinstance(values, str) and \
+            isinstance(values, Iterable):
+        return zlib.crc32(b"".join(checksum(value).to_bytes(4, "little") for value in values))
+    return zlib.crc32(repr(values).encode())
 
 
 def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> None:
