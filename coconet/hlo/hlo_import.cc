@@ -82,15 +82,26 @@ class Importer {
       shape = at->second;
     } else if (!is_partitioned_ && sharding != nullptr && IsSplit(*sharding)) {
       return absl::UnimplementedError(absl::StrCat(
-          Where(parameter),
-          ": it is split over devices, and the module is not partitioned yet, so ",
-          "that it does not say what each device computes; want a step by shard_map, or the text ",
-          "after partitioning: jax.jit(f).lower(...).compile().as_text()"));
+          Where(parameter), ": it is split over devices, and ",
+          IsUsed(index)
+              ? "the module is not partitioned yet, so that it does not say what each device "
+                "computes; want a step by shard_map"
+              : "nothing uses it, so that the module does not say what each device has of it; want "
+                "it left out, as jax.jit does without keep_unused",
+          ", or the text after partitioning: jax.jit(f).lower(...).compile().as_text()"));
     }
     if (local_.contains(number)) is_replicated = false;
     const auto output = outputs_.find(number);
     return DeclareArrays(parameter, shape, NameOf(parameter), is_replicated,
                          output == outputs_.end() ? nullptr : &output->second);
+  }
+
+  /// Of an instruction of the entry computation.
+  bool IsUsed(int32_t index) const {
+    const HloComputation& entry = module_.Entry();
+    return entry.root == index || absl::c_any_of(entry.instructions, [&](const HloInstruction& i) {
+             return absl::c_linear_search(i.operands, index);
+           });
   }
 
   absl::StatusOr<HloValue> DeclareArrays(const HloInstruction& parameter, const HloShape& shape,

@@ -141,6 +141,8 @@ TEST(ImportHlo, ModulesThatAreNotPartitionedAreRefused) {
                                 "sharding={replicated}",
                         ", num_partitions=2"),
               HasSubstr("the module is not partitioned yet"));
+  EXPECT_THAT(MistakeIn(split + " r = f32[] constant(1)", ", num_partitions=2"),
+              HasSubstr("nothing uses it"));
   // Scheduled, or with collectives: it has been partitioned.
   EXPECT_EQ(Result(copy, 2, 1, ", num_partitions=2, is_scheduled=true").size(), 8u);
   EXPECT_EQ(Result(split + " r = f32[8,2] all-gather(x), dimensions={0}, replica_groups={{0,1}}" +
