@@ -52,8 +52,8 @@ absl::Status LowerSmall(const Variant& variant, const Target& target,
 }  // namespace
 
 std::vector<CheckedSize> CheckedSizes(int ranks) {
-  std::vector<CheckedSize> sizes = {{.size = {}}};
-  if (ranks > 1) sizes.push_back({.size = {.multiple = std::lcm(int64_t{ranks}, kSliceAlign)}});
+  std::vector<CheckedSize> sizes = {{.size = {}},
+                                    {.size = {.multiple = std::lcm(int64_t{ranks}, kSliceAlign)}}};
   for (const int64_t elements : TinyElements(ranks))
     sizes.push_back({.size = {.elements = elements}, .tiny = true});
   return sizes;
