@@ -48,7 +48,7 @@ const std::vector<std::string>& KnownFlags() {
   return flags;
 }
 
-/// What only plans have, and what plans have not.
+/// Flags that only --plan-only heeds, and flags that it does not heed.
 constexpr absl::string_view kOfPlans[] = {"device", "link", "trace"};
 constexpr absl::string_view kNotOfPlans[] = {"all",    "backend",  "cache",  "config",      "json",
                                              "memory", "nans",     "nodes",  "only",        "order",
@@ -59,10 +59,10 @@ absl::Status CheckHeeded(const std::vector<std::string>& given, bool plan_only) 
   for (const std::string& name : given) {
     if (!plan_only && absl::c_linear_search(kOfPlans, name))
       return absl::InvalidArgumentError(
-          absl::StrCat("--", name, " is of plans: want --plan-only, too"));
+          absl::StrCat("--", name, ": want --plan-only, too, which alone heeds it"));
     if (plan_only && absl::c_linear_search(kNotOfPlans, name))
       return absl::InvalidArgumentError(
-          absl::StrCat("--", name, ": --plan-only plans a whole step, and has no use for it"));
+          absl::StrCat("--", name, ": --plan-only does not heed it; leave one of the two out"));
   }
   return absl::OkStatus();
 }

@@ -240,11 +240,11 @@ TEST(ParseSweepFlags, TakesOneScheduleAndConfig) {
   EXPECT_EQ(Message({"adam", "--schedule=AR", "--only=AR"}),
             "want --only, or --schedule and --config, not both");
   EXPECT_EQ(Message({"adam", "--config=vec=4", "--plan-only"}),
-            "--config: --plan-only plans a whole step, and has no use for it");
+            "--config: --plan-only does not heed it; leave one of the two out");
   EXPECT_EQ(Message({"adam", "--all", "--plan-only"}),
-            "--all: --plan-only plans a whole step, and has no use for it");
+            "--all: --plan-only does not heed it; leave one of the two out");
   for (const char* of_plans : {"--device=h100", "--link=5", "--trace=file"}) {
-    EXPECT_THAT(Message({"adam", of_plans}), HasSubstr("is of plans: want --plan-only, too"));
+    EXPECT_THAT(Message({"adam", of_plans}), HasSubstr("want --plan-only, too"));
     EXPECT_TRUE(ParseSweepFlags({"adam", of_plans, "--plan-only"}, "/").ok());
   }
 }

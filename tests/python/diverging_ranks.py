@@ -165,7 +165,7 @@ def consolidation_on_one_rank(job):
     job.train(1)
 
 
-@way("load_state_dict() of the checksum", "after batch 1", "Run of FusedSGD_step")
+@way("load_state_dict() of states whose checksum is", "after batch 1", "Run of FusedSGD_step")
 def loading_on_one_rank(job):
     job.train(0)
     states = {"state": {}, "param_groups": [dict(job.optimizer.param_groups[0], params=[0])]}
@@ -175,7 +175,7 @@ def loading_on_one_rank(job):
     job.train(1)
 
 
-@way("load_state_dict() of the checksum", "rank 1 makes call")
+@way("load_state_dict() of states whose checksum is", "rank 1 makes call")
 def other_states_are_loaded(job):
     """A file of each rank's own, with as many steps."""
     weight, optimizer = job.make(momentum=0.5)

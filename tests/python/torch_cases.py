@@ -14,7 +14,7 @@ import torch.distributed as dist
 import coconet
 import coconet.torch as fused
 from coconet._groups import _StoreExchange
-from coconet.torch._buffers import CAN_TELL
+from coconet.torch._buffers import HAS_REFERENCE_COUNTS
 from torch_models import (Gpt, average_gradients, batch, difference, meet, session)
 
 OPTIMIZERS = {
@@ -251,7 +251,7 @@ def accumulation(folder, rank, size):
         pair.backward(2 * step + 1)
         pair.update()
         slot = pair.optimizer._slots[3]
-        assert slot.has_gradient() or not CAN_TELL
+        assert slot.has_gradient() or not HAS_REFERENCE_COUNTS
         assert slot.parameter.data_ptr() == slot.weights.data_ptr()
     first = next(pair.model.parameters())
     first.data = first.data + 1  # other memory: the optimizer takes the values

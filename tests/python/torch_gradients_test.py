@@ -2,7 +2,6 @@
 fused optimizers and with torch's; one rank. Skipped where no torch is."""
 
 import sys
-import tempfile
 import unittest
 import warnings
 
@@ -13,8 +12,8 @@ except ImportError as absent:
     sys.exit(0)
 
 import coconet.torch as fused
-from coconet.torch._buffers import CAN_TELL
-from torch_models import session
+from coconet.torch._buffers import HAS_REFERENCE_COUNTS
+import torch_models
 
 
 def zeros(*shape):
@@ -249,14 +248,7 @@ KINDS = [(fused.FusedSGD, torch.optim.SGD, {}),
          (fused.FusedAdam, torch.optim.Adam, {}), (fused.FusedAdamW, torch.optim.AdamW, {})]
 
 
-class GradientsTest(unittest.TestCase):
-
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.session = session(folder.name + "/cache.db")
-        cls.addClassCleanup(cls.session.close)
+class GradientsTest(torch_models.SessionTest):
 
     def ours(self, ps, kind=fused.FusedSGD, **options):
         return kind(ps, lr=0.25, session=self.session, **options)
@@ -287,7 +279,7 @@ class GradientsTest(unittest.TestCase):
             numbers.append(p.detach())
         torch.testing.assert_close(*numbers)
 
-    @unittest.skipUnless(CAN_TELL, "this version of torch cannot tell")
+    @unittest.skipUnless(HAS_REFERENCE_COUNTS, "this version of torch cannot tell")
     def test_views_that_are_kept_are_warned_of(self):
         p = zeros(2)
         o = self.ours([p])

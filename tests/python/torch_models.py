@@ -2,6 +2,8 @@
 
 import math
 import pathlib
+import tempfile
+import unittest
 
 import torch
 import torch.distributed as dist
@@ -65,6 +67,17 @@ def session(cache, **options):
     """A session of the default group, for tests."""
     options = {"cache_file": cache, "effort": "fast", "budget": 1, "timeout": 20, **options}
     return coconet.Session(dist.group.WORLD if dist.is_initialized() else None, **options)
+
+
+class SessionTest(unittest.TestCase):
+    """Cases that share a session of one rank."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.session = session(folder.name + "/cache.db")
+        cls.addClassCleanup(cls.session.close)
 
 
 def difference(ours, theirs):

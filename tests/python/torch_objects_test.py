@@ -5,7 +5,6 @@ import copy
 import io
 import pickle
 import sys
-import tempfile
 import unittest
 import warnings
 
@@ -16,7 +15,7 @@ except ImportError as absent:
     sys.exit(0)
 
 import coconet.torch as fused
-from torch_models import session
+import torch_models
 
 HAS_USE_COUNTS = hasattr(torch._C, "_storage_Use_Count")
 HAS_HOOKS = hasattr(torch.optim.Optimizer, "register_step_pre_hook")
@@ -26,14 +25,7 @@ def parameter(*shape, **more):
     return torch.nn.Parameter(torch.ones(*shape, **more))
 
 
-class ObjectsTest(unittest.TestCase):
-
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.session = session(folder.name + "/cache.db")
-        cls.addClassCleanup(cls.session.close)
+class ObjectsTest(torch_models.SessionTest):
 
     def sgd(self, ps, **more):
         return fused.FusedSGD(ps, **{"lr": 0.1, "session": self.session, **more})

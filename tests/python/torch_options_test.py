@@ -2,7 +2,6 @@
 Skipped where no torch is."""
 
 import sys
-import tempfile
 import unittest
 
 try:
@@ -15,21 +14,14 @@ import inspect
 
 import coconet.torch as fused
 from coconet.torch import _options
-from torch_models import session
+import torch_models
 
 PAIRS = {"sgd": (fused.FusedSGD, torch.optim.SGD), "adam": (fused.FusedAdam, torch.optim.Adam),
          "adamw": (fused.FusedAdamW, torch.optim.AdamW)}
 HAS_DECOUPLED = "decoupled_weight_decay" in inspect.signature(torch.optim.Adam).parameters
 
 
-class OptionsTest(unittest.TestCase):
-
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.session = session(folder.name + "/cache.db")
-        cls.addClassCleanup(cls.session.close)
+class OptionsTest(torch_models.SessionTest):
 
     def both(self, kind, groups=lambda ps: ps, steps=4, at=lambda optimizer, step: None,
              dtype=torch.float64, **arguments):

@@ -15,7 +15,7 @@ from coconet._session import warn_caller
 
 _ALIGNMENT = 16  # elements: views begin at cache lines
 _use_count: Any = getattr(torch._C, "_storage_Use_Count", None)  # from torch 2.1 on
-CAN_TELL = _use_count is not None and hasattr(torch.Tensor, "_use_count")  # who holds a tensor
+HAS_REFERENCE_COUNTS = _use_count is not None and hasattr(torch.Tensor, "_use_count")
 
 
 class Slot:
@@ -30,30 +30,30 @@ class Slot:
         self.weights: torch.Tensor = parameter
         self.gradient: torch.Tensor = parameter
         self.address = self.gradient_address = 0
-        #: Of `gradient` when nobody else holds it, see _holders.
-        self.free = (0, 0, 0)
+        #: The reference counts of `gradient` when nobody but this object refers to it.
+        self.gradient_counts = (0, 0, 0)
         #: That of `gradient` after the last backward pass; None where none is known.
         self.version: Optional[int] = None
 
-    def lay(self, weights: coconet.Array, gradients: coconet.Array) -> None:
-        """Into the arrays of a buffer."""
+    def place(self, weights: coconet.Array, gradients: coconet.Array) -> None:
+        """Moves the parameter into a buffer's arrays of weights and gradients."""
         self._gradients = gradients
         self.weights = self.view_of(weights, self.parameter.dtype)
         self.address = self.weights.data_ptr()
         self.weights.copy_(self.parameter.detach())
         self.parameter.data = self.weights
-        self._own_weights = _tensors_in(self.weights)
+        self._weights_count = _storage_count(self.weights)
         self._renew_gradient()
 
     def _renew_gradient(self) -> None:
         self.gradient = self.view_of(self._gradients, self.parameter.dtype)
         self.gradient_address = self.gradient.data_ptr()
-        self.free = _holders(self, "gradient")
+        self.gradient_counts = _reference_counts(self, "gradient")
 
-    def has_other_weights(self) -> bool:
-        """Whether tensors of others lie in the memory of the weights, as far as this version of
-        torch can tell."""
-        return _tensors_in(self.weights) > self._own_weights
+    def has_aliased_weights(self) -> bool:
+        """Whether another tensor shares the storage of the weights; False where this version of
+        torch does not count that."""
+        return _storage_count(self.weights) > self._weights_count
 
     def has_gradient(self) -> bool:
         """Whether the parameter's gradient is the view of the buffer."""
@@ -61,19 +61,20 @@ class Slot:
         return self.parameter.grad is mine and mine.data_ptr() == self.gradient_address and \
             mine.stride() == self.strides
 
-    def let_go(self, is_held: bool = False) -> None:
-        """Before other values are written to `gradient`, which is no gradient of the parameter:
-        whoever holds that tensor keeps it, with its values. `is_held`: somebody is known to."""
+    def release_gradient(self, is_held: bool = False) -> None:
+        """Is called before other values are written to the buffer, while the parameter's gradient
+        is another tensor. Where the caller still refers to `gradient`, that tensor gets memory of
+        its own, with its values, and a new view takes its place. `is_held`: the caller does."""
         mine = self.gradient
         is_placed = mine.data_ptr() == self.gradient_address and mine.stride() == self.strides
         del mine
         if is_placed:
-            held = _holders(self, "gradient")
-            if held[-1] > self.free[-1]:
+            held = _reference_counts(self, "gradient")
+            if held[-1] > self.gradient_counts[-1]:
                 warn_caller(
                     "a view of a gradient is kept, and shows the next one, since gradients lie in "
                     "memory that peers reach: keep a clone(), or the gradient itself")
-            if not is_held and held[:-1] == self.free[:-1]:
+            if not is_held and held[:-1] == self.gradient_counts[:-1]:
                 return
         self.gradient.data = _apart(self.gradient.detach())
         self._renew_gradient()
@@ -112,7 +113,7 @@ class Buffer:
         self.gradients = session.allocate(self.dtype, max(1, end))
         self.flat_weights, self.flat_gradients = self.weights.torch(), self.gradients.torch()
         for slot in self.slots:
-            slot.lay(self.weights, self.gradients)
+            slot.place(self.weights, self.gradients)
         take_gradients(slot for slot in self.slots if slot.parameter.grad is not None)
         self._hooks = [hook for hook in map(_hook, self.slots) if hook is not None]
         _buffers.add(self)
@@ -158,7 +159,7 @@ def take_weights(slots: Iterable[Slot]) -> None:
     for slot in slots:
         slot.parameter.data = slot.weights
     for slot, data in zip(slots, values):
-        if slot.has_other_weights():
+        if slot.has_aliased_weights():
             warn_caller(
                 f"the data of a parameter, {_words(data)}, was replaced while another tensor lies "
                 "in its former memory; that tensor shows the parameter's values, since the "
@@ -186,21 +187,21 @@ def _apart(source: torch.Tensor) -> torch.Tensor:
 
 
 def take_gradients(slots: Iterable[Slot]) -> None:
-    """Of parameters with gradients that are no views of the buffer: their values. A gradient that
-    nobody else holds becomes that view."""
+    """Copies gradients that are not views of the buffer into it. The view takes the place of each
+    gradient that is replaceable."""
     slots = list(slots)
     values = list(map(_value_of_gradient, slots))
     held = {id(slot.parameter.grad) for slot in slots}
     for slot in slots:
-        slot.let_go(id(slot.gradient) in held)
+        slot.release_gradient(id(slot.gradient) in held)
         slot.gradient.copy_(values.pop(0))
-        if _is_ours(slot.parameter):
+        if _is_replaceable(slot.parameter):
             slot.parameter.grad = slot.gradient
 
 
-def _is_ours(parameter: torch.Tensor) -> bool:
-    """Whether nobody would miss the gradient that autograd or somebody else has made, were it
-    replaced: no one else holds it, or it has no place for sums (as an expanded one)."""
+def _is_replaceable(parameter: torch.Tensor) -> bool:
+    """Whether the view of the buffer may take the place of the parameter's gradient: nothing else
+    refers to it, or it is expanded, so that torch could not add to it."""
     gradient = parameter.grad
     assert gradient is not None
     if gradient.requires_grad:
@@ -208,7 +209,7 @@ def _is_ours(parameter: torch.Tensor) -> bool:
     if distinct(gradient).numel() < gradient.numel():
         return True
     del gradient
-    return CAN_TELL and _holders(parameter, "grad") == _UNHELD
+    return HAS_REFERENCE_COUNTS and _reference_counts(parameter, "grad") == _GRADIENT_COUNTS
 
 
 def _value_of_gradient(slot: Slot) -> torch.Tensor:
@@ -222,25 +223,27 @@ def _value_of_gradient(slot: Slot) -> torch.Tensor:
     return _apart(gradient.detach())
 
 
-def _tensors_in(tensor: torch.Tensor) -> int:
-    """A number that grows with the tensors that lie in the memory of this one."""
-    return _use_count(tensor.untyped_storage()._cdata) if CAN_TELL else 0
+def _storage_count(tensor: torch.Tensor) -> int:
+    """The reference count of a tensor's storage: it grows with each view. 0: not known."""
+    return _use_count(tensor.untyped_storage()._cdata) if HAS_REFERENCE_COUNTS else 0
 
 
-def _holders(owner: Any, name: str) -> Tuple[int, int, int]:
-    """Numbers that grow with those who hold a tensor, besides its owner's attribute, in Python or
-    not, and last with the tensors that lie in its memory."""
+def _reference_counts(owner: Any, name: str) -> Tuple[int, int, int]:
+    """The reference counts of the tensor that is `owner`'s attribute: of the Python object, of the
+    C++ object, and of the storage. They are compared with counts that this function has given of a
+    tensor to which only its owner refers."""
     tensor = getattr(owner, name)
-    return (sys.getrefcount(tensor), tensor._use_count() if CAN_TELL else 0, _tensors_in(tensor))
+    of_object = tensor._use_count() if HAS_REFERENCE_COUNTS else 0
+    return sys.getrefcount(tensor), of_object, _storage_count(tensor)
 
 
-def _holders_of_a_gradient() -> Tuple[int, int, int]:
+def _counts_of_a_gradient() -> Tuple[int, int, int]:
     parameter = torch.nn.Parameter(torch.zeros(1))
     parameter.grad = torch.zeros(1)
-    return _holders(parameter, "grad")
+    return _reference_counts(parameter, "grad")
 
 
-_UNHELD = _holders_of_a_gradient()  # of a parameter's gradient that nobody else holds
+_GRADIENT_COUNTS = _counts_of_a_gradient()  # of a gradient to which only its parameter refers
 
 
 def _hook(slot: Slot) -> Optional[Any]:
@@ -257,11 +260,13 @@ def _hook(slot: Slot) -> Optional[Any]:
             if not slot.has_gradient():
                 take_gradients([slot])
         elif gradient.shape == slot.shape:
-            is_plain_one = gradient.layout == torch.strided and \
-                gradient.dtype == parameter.dtype and not gradient.requires_grad
+            is_usual = gradient.layout == torch.strided and gradient.dtype == parameter.dtype and \
+                not gradient.requires_grad
             del gradient
-            if CAN_TELL and is_plain_one and _holders(parameter, "grad") == _UNHELD and \
-                    _holders(slot, "gradient") == slot.free:
+            # The same as take_gradients, in less time.
+            if HAS_REFERENCE_COUNTS and is_usual and \
+                    _reference_counts(parameter, "grad") == _GRADIENT_COUNTS and \
+                    _reference_counts(slot, "gradient") == slot.gradient_counts:
                 slot.gradient.copy_(parameter.grad)
                 parameter.grad = slot.gradient
             else:

@@ -468,7 +468,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         if given:
             take_gradients(given)
         for number_of_slot in missing:
-            self._slots[number_of_slot].let_go()
+            self._slots[number_of_slot].release_gradient()
             self._slots[number_of_slot].gradient.zero_()
         if self._is_watching and self._slots:
             slot = self._slots[0]
@@ -714,8 +714,10 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         """Before the program goes on: takes up what the caller has changed in self._state."""
         if self._marks() != self._shown:
             self._check_states(self.param_groups, self._state)
-            self._meet("step() with another optimizer.state, of the checksum "
-                       f"{checksum(self._state.values()):08x},")
+            states = [self._state.get(p, {}) for group in self.param_groups
+                      for p in group["params"]]
+            self._meet("step() with another optimizer.state, whose checksum is "
+                       f"{checksum(states):08x},")
             self._take_states()
 
     def _take_states(self) -> None:
@@ -763,7 +765,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Of this optimizer or of torch's, also from another number of ranks. One that does not
         fit changes nothing. Collective."""
-        self._meet(f"load_state_dict() of the checksum {checksum(state_dict):08x}")
+        states = state_dict.get("state") if isinstance(state_dict, dict) else None
+        self._meet(f"load_state_dict() of states whose checksum is {checksum(states):08x}")
         state_dict = dict(state_dict)
         scale = state_dict.pop("loss_scale", None)
         if scale is not None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import zlib
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 import torch.distributed as dist
@@ -78,20 +78,27 @@ def check_near(group: Any, session: coconet.Session, call: str,
                     "ranks alike, or make the optimizer afterwards, which takes rank 0's")
 
 
-def checksum(values: Any) -> int:
-    """Of what a state_dict or a part of one holds, whatever that is."""
-    if isinstance(values, torch.Tensor):
-        if values.layout != torch.strided or values.is_quantized:
+def checksum(states: Any) -> int:
+    """Of the tensors and numbers in a `state_dict()["state"]`; 0 of what is none."""
+    if isinstance(states, torch.Tensor):
+        if states.layout != torch.strided or states.is_quantized:
             return 0
-        flat = values.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
-        as_bytes = flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
-        return zlib.crc32(memoryview(as_bytes.numpy()))
-    if isinstance(values, dict):
-        return checksum([(str(name), value) for name, value in values.items()])
-    if isinstance(values, (list, tuple)) or not isinstance(values, str) and \
-            isinstance(values, Iterable):
-        return zlib.crc32(b"".join(checksum(value).to_bytes(4, "little") for value in values))
-    return zlib.crc32(repr(values).encode())
+        flat = states.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
+        return zlib.crc32(memoryview(bytes_of(flat).numpy()))
+    if isinstance(states, dict):
+        states = [(str(name), value) for name, value in states.items()]
+        return checksum([part for item in sorted(states, key=lambda item: item[0])
+                         for part in item])
+    if isinstance(states, (list, tuple)):
+        return zlib.crc32(b"".join(checksum(value).to_bytes(4, "little") for value in states))
+    # No others: what `repr` shows of an object may be its address.
+    return zlib.crc32(repr(states).encode()) if isinstance(states, (str, int, float)) else 0
+
+
+def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor's memory. Of an extent of 1 torch leaves the stride as it is, also where
+    that is not 1."""
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> None:
@@ -100,8 +107,7 @@ def broadcast(group: Any, session: coconet.Session, tensor: torch.Tensor) -> Non
     if not tensor.numel():
         return
     values = tensor.resolve_conj().resolve_neg().contiguous()
-    # Of an extent of 1 torch leaves the stride as it is, also where that is not 1.
-    bytes_of_it = values.as_strided((values.numel(),), (1,)).view(torch.uint8)
+    bytes_of_it = bytes_of(values)
     if is_torch_group(group):
         root = 0 if group is dist.group.WORLD else _global_rank(group)
         dist.broadcast(bytes_of_it, root, group=group)
