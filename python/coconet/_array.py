@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 from coconet._dlpack import (CPU, _DELETER, View, bytes_of, capsule, full_name, make_tensor,
                              name_of_dl_dtype)
+from coconet._errors import OfThisProcess
 
 
 class _Memory:
@@ -24,7 +25,7 @@ class _Memory:
                 _DELETER(struct.deleter)(ctypes.addressof(struct))
 
 
-class Array:
+class Array(OfThisProcess):
     """Memory that peers reach, zero-filled: what `Session.allocate` returns.
 
     Programs use it in place, without a copy. It is row-major. Views of it (`numpy()`, `torch()`,
@@ -63,12 +64,23 @@ class Array:
         tensor, kept = make_tensor(self._address, code, self.shape, None, self._device)
         return View(tensor, (self._memory, kept))
 
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
-        """A DLPack capsule; nothing is copied."""
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: Optional[bool] = None) -> Any:
+        """A DLPack capsule over this memory, or with `copy` over memory of its own."""
+        if dl_device is not None and tuple(dl_device) != self._device:
+            raise BufferError(f"the array lies on device {self._device}, not {tuple(dl_device)}")
+        memory: Any = self._memory
+        address = self._address
+        if copy:
+            if self._device[0] != CPU:
+                raise BufferError("an array on a GPU is not copied; copy the tensor made of it")
+            memory = (ctypes.c_uint8 * max(1, self.nbytes)).from_buffer_copy(
+                self._buffer() if self.nbytes else b"0")
+            address = ctypes.addressof(memory)
         code = self._memory.managed.contents.dl_tensor.dtype
         strides = [math.prod(self.shape[i + 1:]) for i in range(len(self.shape))]
-        tensor, kept = make_tensor(self._address, code, self.shape, strides, self._device)
-        return capsule(View(tensor, (self._memory, kept)))
+        tensor, kept = make_tensor(address, code, self.shape, strides, self._device)
+        return capsule(View(tensor, (memory, kept)))
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         return self._device
@@ -90,9 +102,13 @@ class Array:
             return numpy.zeros(self.shape, dtype)
         return numpy.frombuffer(self._buffer(), dtype).reshape(self.shape)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
         array = self.numpy()
-        return array if dtype is None or array.dtype == dtype else array.astype(dtype)
+        if dtype is None or array.dtype == dtype:
+            return array.copy() if copy else array
+        if copy is False:
+            raise ValueError(f"an array of {self.dtype} is one of {dtype} only as a copy")
+        return array.astype(dtype)
 
     def torch(self) -> Any:
         """A PyTorch tensor over this memory."""

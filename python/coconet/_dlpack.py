@@ -83,10 +83,6 @@ _NEW, _USED = b"dltensor", b"used_dltensor"  # capsules keep the address of thei
 _DELETER = ctypes.CFUNCTYPE(None, c_void_p)
 
 
-#: What `view` raises.
-NO_VIEW = (TypeError, ValueError, BufferError, RuntimeError)
-
-
 class View:
     """A DLTensor of an array that somebody owns; keeps the array alive."""
 
@@ -123,7 +119,7 @@ def view(array: Any, is_written: bool = False) -> View:
     """The memory of an array: one of this package, NumPy, PyTorch, JAX, or with `__dlpack__`.
 
     Nothing is copied. TypeError for what has no memory that DLPack describes, ValueError for a
-    read-only array where it `is_written`.
+    read-only array where it `is_written`; an array may raise others.
     """
     found = _view_of(array)
     if is_written and found.is_read_only:
@@ -150,13 +146,18 @@ _KINDS = {"f": 2, "i": 0, "u": 1, "b": 6}
 
 def _view_of_interface(array: Any) -> View:
     interface = array.__array_interface__
+    if not isinstance(interface.get("data"), tuple):  # an object with a buffer, or none
+        import numpy
+        array = numpy.asarray(array)
+        interface = array.__array_interface__
     order, kind, size = interface["typestr"][0], interface["typestr"][1], interface["typestr"][2:]
-    code, bits = _KINDS.get(kind, -1), 8 * int(size)
+    code = _KINDS.get(kind, -1)
     if kind == "V" and dtype_name_or_none(getattr(array, "dtype", None)) == "bf16":
         code = 4
     if code < 0:
         raise TypeError(f"an array of {getattr(array, 'dtype', interface['typestr'])}: want one of "
                         f"{' '.join(DTYPES)}")
+    bits = 8 * int(size)
     if bits > 8 and order == (">" if sys.byteorder == "little" else "<"):
         raise ValueError("the array's bytes are in the other order; use array.byteswap()")
     strides = interface.get("strides")
@@ -180,6 +181,9 @@ def dtype_name_or_none(dtype: Any) -> Optional[str]:
 def _view_of_dlpack(array: Any) -> View:
     if hasattr(array, "detach"):  # a PyTorch tensor that requires gradients exports nothing
         array = array.detach()
+    if getattr(array, "is_neg", bool)():
+        raise ValueError("the tensor's memory has the negatives of its elements (is_neg); use "
+                         "resolve_neg()")
     is_bool = str(getattr(array, "dtype", "")) == "torch.bool"  # older versions do not export it
     if is_bool:
         import torch

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from typing import Dict, Iterable, Type
+from typing import Any, Dict, Iterable, NoReturn, Type
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: " (did you mean 'sqrt'?)", or nothing."""
     near = difflib.get_close_matches(str(word), list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+class OfThisProcess:
+    """The base of what belongs to a session, and cannot be copied or pickled."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} belongs to this process's session and cannot be "
+                        "copied or pickled")
 
 
 class Error(Exception):

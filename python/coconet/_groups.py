@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import sys
 import traceback
@@ -135,7 +136,7 @@ def _torch_exchange(group: Any) -> Exchange:
 def timeout_of(group: Any) -> Optional[float]:
     """How long a process group of PyTorch waits for a rank, in seconds, unless COCONET_TIMEOUT says
     how long; None of other groups."""
-    if not is_torch_group(group) or os.environ.get("COCONET_TIMEOUT"):
+    if not is_torch_group(group) or _is_timeout(os.environ.get("COCONET_TIMEOUT", "")):
         return None
     from torch.distributed import distributed_c10d as c10d
     backends = [group]
@@ -151,6 +152,14 @@ def timeout_of(group: Any) -> Optional[float]:
         if timeout is not None:
             return float(timeout.total_seconds())
     return float(c10d.default_pg_timeout.total_seconds())
+
+
+def _is_timeout(text: str) -> bool:
+    """Whether the library takes it; what it does not take counts as unset."""
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def exchange_of(group: Any) -> Exchange:

@@ -17,9 +17,11 @@ from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequ
 from coconet import _groups
 from coconet._array import Array
 from coconet._dlpack import dl_dtype, dtype_name, int64s
-from coconet._errors import FailedPrecondition, Unavailable, did_you_mean, error_of
+from coconet._errors import (FailedPrecondition, OfThisProcess, Unavailable, did_you_mean,
+                             error_of)
 from coconet._library import (INTERRUPTED, LINE, DLDataType, DLManagedTensor, Options, Size, call,
                               check, last_error, library, refuse)
+from coconet._numbers import count_of, seconds_of
 from coconet._tuned import Ended, TunedProgram
 from coconet.program import Program
 
@@ -49,7 +51,7 @@ def warn_caller(line: str) -> None:
     warnings.warn("coconet: " + line, RuntimeWarning, stacklevel=level)
 
 
-class Session:
+class Session(OfThisProcess):
     """One rank's place in a world of ranks. Collective: all ranks of the group make one.
 
     `group` is how the ranks meet: None (a world of one rank), a process group of
@@ -114,9 +116,14 @@ class Session:
             sum_order=_number("sum_order", sum_order, _SUM_ORDERS),
             sum_rounding=_number("sum_rounding", sum_rounding, _SUM_ROUNDINGS),
             nans=_number("nans", nans, _NANS),
-            effort=_number("effort", effort, _EFFORTS), budget_s=budget or 0,
-            timeout_s=timeout or _groups.timeout_of(group) or 0, stages=stages, nodes=nodes,
-            pin=pinned, retune=retune, memory_limit=memory_limit or 0, warn=self._callbacks[1],
+            effort=_number("effort", effort, _EFFORTS),
+            budget_s=0 if budget is None else seconds_of("budget", budget),
+            timeout_s=_groups.timeout_of(group) or 0 if timeout is None
+            else seconds_of("timeout", timeout),
+            stages=count_of("stages", stages, 1, "i32"), nodes=count_of("nodes", nodes, 0, "i32"),
+            pin=pinned, retune=retune,
+            memory_limit=0 if memory_limit is None else count_of("memory_limit", memory_limit, 1),
+            warn=self._callbacks[1],
             interrupted=self._callbacks[2])
         if progress is not None:
             options.progress = self._callbacks[0]
@@ -233,7 +240,7 @@ class Session:
             text = _text_of(program)
             every = {**(sizes or {}), **named_sizes}
             array = _sizes_of(every)
-        except (TypeError, ValueError, OSError) as failure:
+        except Exception as failure:
             refuse(failure, "compile", self._open_handle(), None, None, 0, byref(handle))
         status = library().coconet_compile(self._open_handle(), text.encode(), array, len(every),
                                            byref(handle))
@@ -252,9 +259,9 @@ class Session:
         managed = POINTER(DLManagedTensor)()
         try:
             element = dl_dtype(dtype_name(dtype))
-            dims = [shape] if isinstance(shape, int) else list(shape)
-            extents = int64s(dims)
-        except (TypeError, ValueError) as failure:
+            dims = [shape] if hasattr(shape, "__index__") else list(shape)  # type: ignore
+            extents = int64s([count_of("extent", extent) for extent in dims])
+        except Exception as failure:
             refuse(failure, "allocate", self._open_handle(), DLDataType(), 0, None, byref(managed))
         call("allocate", self._open_handle(), element, len(dims), extents, byref(managed))
         return Array(managed)
@@ -310,6 +317,7 @@ def _sizes_of(sizes: Sizes) -> Any:
         values = list(value) if isinstance(value, Sequence) else [value]
         if isinstance(value, str) or not all(hasattr(x, "__index__") for x in values):
             raise TypeError(f"size {symbol}={value!r}: want an integer, or a list of integers")
+        values = [count_of(f"size {symbol}", x) for x in values]
         size.symbol, size.values, size.count = symbol.encode(), int64s(values), len(values)
     return array
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
-import operator
 import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_void_p
@@ -12,9 +10,10 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTupl
                     Set, Tuple, Union)
 
 from coconet._array import Array, numpy_dtype
-from coconet._dlpack import NO_VIEW, View, dl_dtype, make_tensor, name_of_dl_dtype, view
-from coconet._errors import FailedPrecondition, InvalidArgument, NotFound, did_you_mean
+from coconet._dlpack import View, dl_dtype, make_tensor, name_of_dl_dtype, view
+from coconet._errors import FailedPrecondition, InvalidArgument, NotFound, OfThisProcess, did_you_mean
 from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library, refuse)
+from coconet._numbers import count_of, exact, integer_of, is_integer
 
 if TYPE_CHECKING:
     from coconet._session import Session
@@ -40,7 +39,7 @@ class Tensor(NamedTuple):
     count: int  # type: ignore[assignment]  # hides that of tuples
 
 
-class TunedProgram:
+class TunedProgram(OfThisProcess):
     """A program that is tuned and compiled for a session: what `Session.compile` returns."""
 
     def __init__(self, session: "Session", handle: int, text: str):
@@ -122,7 +121,7 @@ class TunedProgram:
             try:
                 views.append(view(array, name not in self._inputs))
                 tensors[i] = views[-1].pointer
-            except NO_VIEW as failure:
+            except Exception as failure:  # whatever an array of others raises
                 refusal = TypeError(f"bind({name}): {failure}")
                 refusal.__cause__ = failure
         handle = c_void_p()
@@ -148,7 +147,7 @@ def explain(tuned: Union[TunedProgram, "Binding"]) -> str:
     return (tuned.program if isinstance(tuned, Binding) else tuned).explain()
 
 
-class Scalar:
+class Scalar(OfThisProcess):
     """A scalar input of a binding, found once: `lr = bound.scalar("lr"); lr.set(1e-3)`."""
 
     def __init__(self, binding: "Binding", name: str):
@@ -156,12 +155,13 @@ class Scalar:
         call("scalar", binding._open_handle(), name.encode(), byref(number))
         self._handle: Optional[int] = binding._handle
         self._number = number.value
+        self._tensor = binding.program.tensors.get(name)
         self._set: Callable[[Any, int, float], int] = library().coconet_set
 
     def set(self, value: Union[float, int]) -> None:
         """Of the next step. `InvalidArgument` for what the scalar's dtype does not hold."""
         if type(value) is not float:
-            value = _exact(value)
+            value = exact("set", value)
             if type(value) is int:
                 self._set_integer(value)
                 return
@@ -173,31 +173,20 @@ class Scalar:
         """All of 64 bits, which a float does not hold."""
         if self._handle is None:
             raise FailedPrecondition("the binding is closed")
-        name = "coconet_set_i64" if value < 2**63 else "coconet_set_u64"
-        check(getattr(library(), name)(self._handle, self._number, value))
-
-
-def _exact(value: Any) -> Union[float, int]:
-    """A number as an integer of 64 bits where it is one that a float does not hold, or has an
-    integer's type; else as a float."""
-    if isinstance(value, (str, bytes, bytearray)):
-        raise TypeError(f"set: want a number, have {value!r}")
-    try:
-        integer = operator.index(value)
-    except TypeError:
-        real = float(value)
-        # A Decimal, a Fraction or a long double, which may hold more.
-        if not math.isfinite(real) or real == value or int(value) != value:
-            return real
-        integer = int(value)
-    return integer if -2**63 <= integer < 2**64 else float(integer)
+        if -2**63 <= value < 2**64:
+            name = "coconet_set_i64" if value < 2**63 else "coconet_set_u64"
+            check(getattr(library(), name)(self._handle, self._number, value))
+            return
+        if self._tensor is not None and is_integer(self._tensor.dtype):
+            integer_of("set", self._tensor.dtype, value)
+        check(self._set(self._handle, self._number, float(value)))
 
 
 def _closed(*arguments: Any) -> int:
     raise FailedPrecondition("the binding is closed")
 
 
-class Binding:
+class Binding(OfThisProcess):
     """A program bound to memory, and run step after step: what `TunedProgram.bind` returns.
 
     It is freed by `close()` or as a context manager, collectively on GPUs, or when it is dropped;
@@ -252,7 +241,7 @@ class Binding:
 
     def run_steps(self, steps: int) -> None:
         """Runs as many steps, with the same scalars."""
-        call("run_steps", self._open_handle(), steps)
+        call("run_steps", self._open_handle(), count_of("steps", steps))
 
     def enqueue(self, stream: Any = 0) -> None:
         """Enqueues one step in a CUDA stream (torch.cuda.Stream, or its address) and returns; in
@@ -290,9 +279,7 @@ class Binding:
         def memory() -> View:
             if not isinstance(source, (int, float, bool, list, tuple)):
                 return view(source)
-            like = _new_numpy(self.program.tensor(name))
-            like[...] = source
-            return view(like)
+            return view(_numpy_of(source, self.program.tensor(name)))
 
         self._copy("write", name, memory)
 
@@ -300,7 +287,7 @@ class Binding:
         handle = self._open_handle()
         try:
             copied = memory()
-        except (*NO_VIEW, NotFound) as failure:
+        except Exception as failure:  # whatever an array of others raises
             refuse(failure, call_name, handle, name.encode(), None)
         call(call_name, handle, name.encode(), copied.pointer)
 
@@ -356,3 +343,22 @@ class Ended(NamedTuple):
 def _new_numpy(tensor: Tensor) -> Any:
     import numpy
     return numpy.zeros(tensor.shape, numpy_dtype(tensor.dtype))
+
+
+def _numpy_of(numbers: Any, tensor: Tensor) -> Any:
+    """A number, or lists of them, as an array like the tensor, which must hold each."""
+    import numpy
+    array = _new_numpy(tensor)
+    if is_integer(tensor.dtype):
+        held = numpy.frompyfunc(lambda x: integer_of("write", tensor.dtype, x), 1, 1)
+        array[...] = held(numpy.array(numbers, dtype=object))
+        return array
+    if tensor.dtype == "bf16" and array.dtype == numpy.uint16:
+        raise TypeError("write: NumPy has no bf16; install ml_dtypes, or write an array of bf16")
+    try:
+        with numpy.errstate(over="raise"):
+            array[...] = numbers
+    except FloatingPointError:
+        raise InvalidArgument(f"write: want numbers that {tensor.dtype} holds, have greater ones") \
+            from None
+    return array

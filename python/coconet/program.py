@@ -34,7 +34,6 @@ language, and the module has a function for each. What is wrong with types and l
 from __future__ import annotations
 
 import math
-import operator
 import os
 import re
 import sys
@@ -42,6 +41,7 @@ from types import FrameType
 from typing import Any, List, Optional, Sequence, Set, Tuple, Union
 
 from coconet._dlpack import dtype_name
+from coconet._numbers import exact
 
 Extent = Union[int, str]
 Operand = Union["Value", int, float]
@@ -62,10 +62,7 @@ def _place() -> str:
 def _number(value: Union[int, float]) -> str:
     if isinstance(value, bool):
         raise TypeError(f"{value}: want a number; a bool is x == x, say, or a comparison")
-    try:
-        return repr(operator.index(value))  # type: ignore[arg-type]
-    except TypeError:
-        value = float(value)
+    value = exact("a constant", value)
     if not math.isfinite(value):
         raise ValueError(f"{value}: want a finite number; infinity is coconet.const('inf', dtype)")
     return repr(value)
