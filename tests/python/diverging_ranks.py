@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 import coconet
 import coconet.torch as fused
+from coconet.torch._buffers import HAS_ACCUMULATE_HOOKS
 
 WAYS = {}  # name: (function, what messages of both ranks name)
 
@@ -86,6 +87,22 @@ def a_step_is_skipped(job):
     if not job.odd:
         job.step()
     job.train(2, 3)
+
+
+@way(*(() if HAS_ACCUMULATE_HOOKS else ("batch 1", "batch 2")))
+def a_gradient_is_only_looked_at_on_one_rank(job):
+    for batch in range(3):
+        job.optimizer.zero_grad()
+        if job.odd and batch == 1:
+            torch.autograd.grad(job.weight.sum(), [job.weight])
+        job.backward(batch)
+        job.step()
+
+
+@way("batch 1099511627776", "batch 17592187092992")
+def a_number_is_another_by_a_power_of_two(job):
+    job.weight.grad = torch.ones_like(job.weight)
+    job.step(step=2**40 if job.odd else 2**44 + 2**20)
 
 
 @way("batch 2", "batch 3")
@@ -210,6 +227,24 @@ def a_weight_is_changed_on_one_rank(job):
         job.optimizer.state_dict()
 
 
+@way("FusedSGD.consolidate_state_dict(): the weights of parameter 0 of group 0 differ", "rank 1")
+def weights_change_places_on_one_rank(job):
+    job.train(0)
+    values = [-1.0, -11.0, -111.0, 0.0]
+    job.weight.data.copy_(torch.tensor(values[::-1] if job.odd else values))
+    with job.call():
+        job.optimizer.consolidate_state_dict()
+
+
+@way()
+def weights_are_rounded_otherwise_on_one_rank(job):
+    job.train(0, 1)
+    if job.odd:
+        job.weight.data[1:] *= 1 + 1e-6
+    with job.call():
+        job.optimizer.state_dict()
+
+
 def parameters_in_another_order(job):
     named = [(name, torch.nn.Parameter(torch.zeros(4))) for name in "ab"]
     with job.call():
@@ -230,6 +265,14 @@ def a_group_on_one_rank(job):
         with job.call():
             job.optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(3))]})
     job.train(1)
+
+
+@way("add_param_group() after batch 0;", "add_param_group() after batch 0 of optimizer 2")
+def groups_of_two_optimizers_in_another_order(job):
+    optimizers = [job.optimizer, job.make()[1]]
+    for optimizer in optimizers[::-1] if job.odd else optimizers:
+        with job.call():
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(3))]})
 
 
 @way("state_dict() after batch 3", "Run of FusedSGD_step")
@@ -279,6 +322,16 @@ def buffers_on_one_rank(job):
         with job.call():
             module(torch.ones(2, 3))
     job.train(1)
+
+
+@way("sync_buffers();", "sync_buffers() of module 2")
+def buffers_in_another_order(job):
+    modules = [torch.nn.BatchNorm1d(3) for _ in range(2)]
+    for module in modules:
+        fused.sync_buffers(module, session=job.session, group=dist.group.WORLD)
+    for module in modules[::-1] if job.odd else modules:
+        with job.call():
+            module(torch.ones(2, 3))
 
 
 class Scaler:

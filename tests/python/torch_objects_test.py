@@ -53,6 +53,9 @@ class ObjectsTest(torch_models.SessionTest):
         self.fails("elements that share memory", lambda: self.sgd(
             [torch.nn.Parameter(torch.ones(4).as_strided((2, 3), (1, 1)))]))
         self.assertEqual(a.data_ptr(), b.data_ptr())
+        with warnings.catch_warnings():  # of torch, which goes on
+            warnings.simplefilter("ignore")
+            self.fails("parameter 0 of group 0 is there twice", lambda: self.sgd([a, a]))
         self.sgd([parameter(3), parameter(1)])
 
     def test_columns_of_one_tensor_share_nothing(self):
@@ -78,6 +81,24 @@ class ObjectsTest(torch_models.SessionTest):
             warnings.simplefilter("error")
             self.sgd([p])
             self.sgd([parameter(2), parameter(3, 4)])
+
+    @unittest.skipUnless(HAS_USE_COUNTS, "this torch does not count the users of a storage")
+    def test_weights_in_memory_that_others_share_are_warned_of(self):
+        p, q = parameter(3), parameter(2, 2)
+        optimizer = self.sgd([p, q])
+        flat = torch.zeros(4)
+        q.data = flat.view(2, 2)
+        with self.assertWarnsRegex(RuntimeWarning, r"\[2, 2\] .* memory that another tensor shares"):
+            optimizer.step()
+        flat.fill_(5)
+        self.assertEqual(q.tolist(), [[0, 0], [0, 0]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.nn.utils.vector_to_parameters(torch.arange(7.0), [p, q])
+            optimizer.step()
+            p.data = torch.ones(3)
+            optimizer.step()
+        self.assertEqual((p.tolist(), q.tolist()), ([1, 1, 1], [[3, 4], [5, 6]]))
 
     # Views and memory formats.
 
@@ -155,6 +176,37 @@ class ObjectsTest(torch_models.SessionTest):
         self.fails("a gradient of torch.float32", optimizer.step)
 
     # Frozen parameters.
+
+    def test_models_that_are_converted_are_refused(self):
+        net = torch.nn.Linear(2, 3)
+        optimizer = self.sgd(net.parameters())
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        net.double()
+        net(torch.ones(1, 2).double()).sum().backward()
+        self.fails("make the optimizer after the model is converted", optimizer.step, RuntimeError)
+
+    @unittest.skipUnless(hasattr(torch.Tensor, "register_post_accumulate_grad_hook"),
+                         "this torch has no hooks after a gradient is accumulated")
+    def test_another_hook_takes_the_gradient(self):
+        taken = []
+
+        def take(parameter):
+            taken.append(parameter.grad)
+            parameter.grad = None
+
+        for is_first in (True, False):
+            p = parameter(2)
+            if is_first:
+                p.register_post_accumulate_grad_hook(take)
+            optimizer = self.sgd([p])
+            if not is_first:
+                p.register_post_accumulate_grad_hook(take)
+            for factor in (2, 3):
+                (p.sum() * factor).backward()
+                optimizer.step()
+            self.assertEqual(p.tolist(), [1, 1])
+        self.assertEqual([gradient.tolist() for gradient in taken], [[2, 2], [3, 3]] * 2)
 
     def test_frozen_parameters_are_left_alone(self):
         for frozen in (torch.ones(4, dtype=torch.int8), torch.ones(4, dtype=torch.uint8),

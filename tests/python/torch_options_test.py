@@ -14,6 +14,7 @@ import inspect
 
 import coconet.torch as fused
 from coconet.torch import _options
+from coconet.torch._agreement import Batches
 import torch_models
 
 PAIRS = {"sgd": (fused.FusedSGD, torch.optim.SGD), "adam": (fused.FusedAdam, torch.optim.Adam),
@@ -61,6 +62,30 @@ class OptionsTest(torch_models.SessionTest):
                 self.both(kind, lambda ps: [{
                     "params": ps, "lr": torch.tensor(0.125, dtype=torch.float64),
                     "weight_decay": torch.tensor(0.25, dtype=torch.float64)}], at=halve)
+
+    def test_a_list_of_betas_is_read_at_each_step(self):
+        def change(optimizer, step):
+            optimizer.param_groups[0]["betas"][step % 2] = 0.1 * step
+
+        for kind in ("adam", "adamw"):
+            optimizer, _ = self.both(kind, lambda ps: [{"params": ps, "betas": [0.9, 0.999]}],
+                                     at=change)
+            optimizer.param_groups[0]["betas"][1] = 1.5
+            self.fails("betas[1]=1.5", optimizer.step)
+
+    def test_what_is_read_once_is_no_tensor(self):
+        for name in ("max_grad_norm", "loss_scale"):
+            self.fails(f"{name} is a Tensor", lambda: self.ours(**{name: torch.tensor(1.0)}),
+                       TypeError)
+
+    def test_the_number_of_a_batch_is_an_integer(self):
+        batches = Batches()
+        for number in (0, 7, 2**63 - 1, torch.tensor(3)):
+            batches.begin(number)
+            self.assertEqual(batches.number, int(number))
+        for number in ("a", 1.5, None.__class__):
+            self.fails("want an integer", lambda: batches.begin(number), TypeError)
+        self.fails("want an integer from 0", lambda: batches.begin(-1))
 
     def test_a_tensor_of_one_element_is_a_rate(self):
         optimizer = self.ours_of({"lr": torch.tensor([0.125])}, "sgd")

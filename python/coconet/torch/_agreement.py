@@ -9,9 +9,11 @@ from typing import Any, Callable, List, NoReturn, Optional, Set, Tuple
 import torch
 
 import coconet
-from coconet.torch._buffers import unfrozen
+from coconet._numbers import count_of
+from coconet.torch._buffers import HAS_ACCUMULATE_HOOKS, unfrozen
 
-_DIGIT = 1 << 20  # numbers are compared in two digits, which are exact in f32
+# Numbers are compared in two digits, which are exact in f32; the second one has a modulus, a prime.
+_DIGIT, _MODULUS = 1 << 20, 16777213
 
 # Of a step: how many batches had none, a scale of gradients, a digest of hyperparameters, whether
 # a gradient is inf or nan, and Batches.take_gradients.
@@ -24,6 +26,7 @@ class Batches:
     def __init__(self) -> None:
         self.number = 0  # of the batch whose step has begun last
         self._with_gradient: Set[int] = set()  # parameters with a gradient of the next batch
+        self._is_first: List[bool] = []  # by parameter: it had no gradient before the last one
         self._is_fresh = False  # the step that has begun has new gradients
         self._hooks: List[Any] = []
         # The gradients of the last step, but those that are views of buffers, and their versions.
@@ -36,19 +39,30 @@ class Batches:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
+        self._is_first = [False] * len(parameters)
         for key, parameter in enumerate(parameters):
             with unfrozen(parameter):
-                self._hooks.append(parameter.register_hook(
-                    self._hook(key, weakref.ref(parameter))))
+                before, after = self._hooks_of(key, weakref.ref(parameter))
+                self._hooks.append(parameter.register_hook(before))
+                if HAS_ACCUMULATE_HOOKS:
+                    self._hooks.append(parameter.register_post_accumulate_grad_hook(after))
 
-    def _hook(self, key: int, parameter: Any) -> Callable[[torch.Tensor], None]:
+    def _hooks_of(self, key: int, parameter: Any) -> Tuple[Callable[[torch.Tensor], None], ...]:
+        """One for before autograd adds to a gradient, and one for after; torch.autograd.grad, which
+        adds to none, calls the first one only."""
+
         def before(_: torch.Tensor) -> None:
             reached = parameter()
-            if key in self._with_gradient and reached is not None and reached.grad is None:
+            self._is_first[key] = reached is not None and reached.grad is None
+            if not HAS_ACCUMULATE_HOOKS:
+                after(_)
+
+        def after(_: torch.Tensor) -> None:
+            if key in self._with_gradient and self._is_first[key]:
                 self.drop()
             self._with_gradient.add(key)
 
-        return before
+        return before, after
 
     def drop(self) -> None:
         """The gradients since the last step, if there are any, are given up."""
@@ -58,7 +72,7 @@ class Batches:
 
     def begin(self, number: Optional[int]) -> None:
         """A step begins, of the batch that the caller says, or of the next."""
-        self.number = self.number + 1 if number is None else number
+        self.number = self.number + 1 if number is None else count_of("step", number)
         if self._with_gradient:
             self._with_gradient.clear()
             self._is_fresh = True
@@ -122,6 +136,7 @@ class Agreement:
             self._mine[number] = 1
         self._binding = tuned.bind(mine=mine_array, any=any_array)
         self._missing: List[int] = []
+        self._high = 0
         self._key: Optional[Key] = None
 
     def agree(self, missing: List[int], batch: int, key: Key) -> Tuple[List[int], bool]:
@@ -134,10 +149,10 @@ class Agreement:
             for number in missing:
                 mine[number] = 0
             self._missing = missing
-        low = batch % _DIGIT
+        high, low = divmod(batch, _DIGIT)
         mine[self._low], mine[self._below] = low, 0 - low
-        if key != self._key or low == 0:
-            self._write(batch, key)
+        if key != self._key or high != self._high:
+            self._write(high, key)
         self._binding.run()
         if self._any_bytes.tobytes() == self._mine_bytes.tobytes():
             return missing, key[3]
@@ -146,14 +161,14 @@ class Agreement:
         return ([number for number in range(self._count) if self._any[number] < 0.5],
                 self._any[self._below + self._FIELDS] > 0.5)
 
-    def _write(self, batch: int, key: Key) -> None:
+    def _write(self, high: int, key: Key) -> None:
         skipped, scale, settings, is_bad, is_fresh = key
-        fields = (batch // _DIGIT, skipped & 0xFFFFFF, scale, settings, is_fresh)
+        fields = (high % _MODULUS, skipped & 0xFFFFFF, scale, settings, is_fresh)
         for i, value in enumerate(fields, 1):
             self._mine[self._low + i] = self._NONE if value is None else value
             self._mine[self._below + i] = self._NONE if value is None else 0 - value
         self._mine[self._below + self._FIELDS] = is_bad
-        self._key = key
+        self._high, self._key = high, key
 
     def _differs(self, field: int) -> bool:
         most = self._any[self._low + field]

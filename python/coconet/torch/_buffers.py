@@ -15,6 +15,7 @@ from coconet._session import warn_caller
 
 _ALIGNMENT = 16  # elements: views begin at cache lines
 _use_count: Any = getattr(torch._C, "_storage_Use_Count", None)  # from torch 2.1 on
+HAS_ACCUMULATE_HOOKS = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")  # from 2.1 on
 HAS_REFERENCE_COUNTS = _use_count is not None and hasattr(torch.Tensor, "_use_count")
 
 
@@ -25,6 +26,7 @@ class Slot:
         self.parameter = parameter
         self.group = group
         self.offset, self.count = offset, parameter.numel()
+        self.dtype = parameter.dtype
         self.shape, self.strides = parameter.shape, dense_strides(parameter)
         #: Views of the buffer, and their memory.
         self.weights: torch.Tensor = parameter
@@ -38,7 +40,7 @@ class Slot:
     def place(self, weights: coconet.Array, gradients: coconet.Array) -> None:
         """Moves the parameter into a buffer's arrays of weights and gradients."""
         self._gradients = gradients
-        self.weights = self.view_of(weights, self.parameter.dtype)
+        self.weights = self.view_of(weights)
         self.address = self.weights.data_ptr()
         self.weights.copy_(self.parameter.detach())
         self.parameter.data = self.weights
@@ -46,7 +48,7 @@ class Slot:
         self._renew_gradient()
 
     def _renew_gradient(self) -> None:
-        self.gradient = self.view_of(self._gradients, self.parameter.dtype)
+        self.gradient = self.view_of(self._gradients)
         self.gradient_address = self.gradient.data_ptr()
         self.gradient_counts = _reference_counts(self, "gradient")
 
@@ -82,11 +84,11 @@ class Slot:
     def part_of(self, flat: torch.Tensor) -> torch.Tensor:
         return flat.as_strided(self.shape, self.strides, self.offset)
 
-    def view_of(self, array: coconet.Array, dtype: torch.dtype) -> torch.Tensor:
+    def view_of(self, array: coconet.Array) -> torch.Tensor:
         """This part of an array as a tensor with a storage of its own, so that to save the tensor
         is not to save the array."""
         begin = self.offset * (array.nbytes // array.size)
-        part = torch.frombuffer(array._buffer(), dtype=dtype, count=self.count, offset=begin)
+        part = torch.frombuffer(array._buffer(), dtype=self.dtype, count=self.count, offset=begin)
         return part.as_strided(self.shape, self.strides)
 
 
@@ -155,6 +157,12 @@ def take_weights(slots: Iterable[Slot]) -> None:
             raise RuntimeError(
                 f"a parameter is {_words(data)}, and was {_words(slot.weights)} when the optimizer "
                 "was made; make the optimizer after the model is converted or moved")
+    del data
+    for parameter in shared_with_others([slot.parameter for slot in slots]):
+        warn_caller(
+            f"the data of a parameter, {_words(parameter)}, was replaced by memory that another "
+            "tensor shares; that tensor keeps the values of now, since the optimizer keeps "
+            "parameters where they are: make the optimizer afterwards, or copy_() between the two")
     values = [_apart(slot.parameter.data) for slot in slots]
     for slot in slots:
         slot.parameter.data = slot.weights
@@ -256,10 +264,12 @@ def _hook(slot: Slot) -> Optional[Any]:
         if slot is None:
             return
         gradient = parameter.grad
+        if gradient is None:  # another hook has taken it
+            return
         if gradient is slot.gradient:
             if not slot.has_gradient():
                 take_gradients([slot])
-        elif gradient.shape == slot.shape:
+        elif gradient.shape == slot.shape and parameter.dtype == slot.dtype:
             is_usual = gradient.layout == torch.strided and gradient.dtype == parameter.dtype and \
                 not gradient.requires_grad
             del gradient
@@ -273,11 +283,10 @@ def _hook(slot: Slot) -> Optional[Any]:
                 take_gradients([slot])
         slot.version = slot.gradient._version
 
-    register = getattr(slot.parameter, "register_post_accumulate_grad_hook", None)
-    if register is None:
+    if not HAS_ACCUMULATE_HOOKS:
         return None
     with unfrozen(slot.parameter):
-        return register(attach_now)
+        return slot.parameter.register_post_accumulate_grad_hook(attach_now)
 
 
 @contextlib.contextmanager
@@ -376,6 +385,8 @@ def _check_cluster(cluster: Sequence[Any], names: Dict[int, str]) -> None:
                                       at - begin)
         found = int(bytes_of_p.max())
         if found:
+            if cluster[found - 1][2] is p:
+                raise ValueError(f"{names[id(p)]} is there twice; want each parameter once")
             raise ValueError(
                 f"{names[id(p)]} shares memory with {names[id(cluster[found - 1][2])]}: an "
                 "optimizer moves its parameters, which would part them; tie weights by one "

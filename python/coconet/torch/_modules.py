@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import torch
 
 import coconet
-from coconet.torch._ranks import broadcast, check_equal, meeting_of
+from coconet.torch._ranks import broadcast, check_equal, meeting_of, number_in
 
 
 def sync_buffers(module: torch.nn.Module, group: Any = None,
@@ -19,21 +19,25 @@ def sync_buffers(module: torch.nn.Module, group: Any = None,
     handle, whose `remove()` ends it. An error where the ranks' buffers differ in dtype or shape.
     """
     group, world = meeting_of(group, session)
+    which = ""
     if world.ranks > 1:
         check_equal(group, world, "the module's buffers",
                     [(name, str(b.dtype), list(b.shape)) for name, b in module.named_buffers()])
-        _broadcast_buffers(module, group, world)
+        number = number_in(world, "module")
+        which = f" of module {number}" if number > 1 else ""
+        _broadcast_buffers(module, group, world, which)
 
     def before_forward(hooked: torch.nn.Module, _: Any) -> None:
         if hooked.training and world.ranks > 1:
-            _broadcast_buffers(hooked, group, world)
+            _broadcast_buffers(hooked, group, world, which)
 
     return module.register_forward_pre_hook(before_forward)
 
 
-def _broadcast_buffers(module: torch.nn.Module, group: Any, session: coconet.Session) -> None:
+def _broadcast_buffers(module: torch.nn.Module, group: Any, session: coconet.Session,
+                       which: str) -> None:
     """One message for all buffers of a dtype."""
-    session.meet("sync_buffers()")
+    session.meet(f"sync_buffers(){which}")
     of_dtype: Dict[torch.dtype, List[torch.Tensor]] = {}
     for buffer in module.buffers():
         of_dtype.setdefault(buffer.dtype, []).append(buffer)

@@ -19,9 +19,10 @@ from coconet.torch._amp import ScaledByTorch, Scaling
 from coconet.torch._buffers import (Buffer, buffers_of, check_parameters, dense_strides, is_plain,
                                     is_trained, names_of, shared_with_others, take_gradients,
                                     take_weights)
-from coconet.torch._options import Group, check_made, number, read_group, values_of
+from coconet.torch._options import Group, check_made, constant, number, read_group, values_of
 from coconet.torch._programs import Form, program_of
-from coconet.torch._ranks import broadcast, check_equal, check_near, checksum, meeting_of
+from coconet.torch._ranks import (broadcast, check_equal, check_near, checksum, meeting_of,
+                                  number_in)
 
 _SET_TO_NONE = inspect.signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default
 _HALVE, _DOUBLE, _GOOD_STEPS = 0.5, 2.0, 2000  # of a dynamic loss scale
@@ -48,8 +49,8 @@ class _Running:
             arrays[form.name("g", i)] = buffer.gradients
             arrays[form.name("p", i)] = buffer.weights
             if form.is_masked and not form.by_tensor:
-                tables = self._tables(form, buffer)
-                self.tables.append(tables)
+                tables = self._tables(program.session, form, buffer)
+                self.tables.append({name: table.torch() for name, table in tables.items()})
                 arrays.update((form.name(name, i), table) for name, table in tables.items())
         self.norm = torch.zeros(1, dtype=torch.float64, device="cpu")
         self.bad = torch.zeros(1, dtype=torch.float32, device="cpu")
@@ -66,13 +67,15 @@ class _Running:
         self.values_of: List[Dict[str, float]] = [{} for _ in buffers]
 
     @staticmethod
-    def _tables(form: Form, buffer: Buffer) -> Dict[str, torch.Tensor]:
-        index = torch.zeros(max(1, buffer.size), dtype=torch.int32, device="cpu")
+    def _tables(session: coconet.Session, form: Form, buffer: Buffer) -> Dict[str, coconet.Array]:
+        tables = {"index": session.allocate("i32", max(1, buffer.size))}
+        index = tables["index"].torch()
         for number, slot in enumerate(buffer.slots):
             index[slot.offset:slot.offset + slot.count] = number
-        dtype = torch.float64 if buffer.dtype == "f64" else torch.float32
-        return {"index": index, **{name: torch.zeros(len(buffer.slots), dtype=dtype, device="cpu")
-                                   for name in (*form.step_scalars(), "present")}}
+        for name in (*form.step_scalars(), "present"):
+            tables[name] = session.allocate("f64" if buffer.dtype == "f64" else "f32",
+                                            len(buffer.slots))
+        return tables
 
     def set(self, name: str, value: float) -> None:
         set_to = self.setters.get(name)
@@ -114,6 +117,9 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._good_steps = 0
         self._grad_norm = float("nan")
         self._group, self._session = meeting_of(group, session)
+        if isinstance(params, (set, frozenset)) and self._session.ranks > 1:
+            raise TypeError(f"{type(self).__name__}: parameters in a set have another order on each "
+                            "rank; want a list, or model.parameters()")
         self._begin()
         self._read_groups()
 
@@ -121,6 +127,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         """Without buffers, which the first call of _read_groups makes."""
         self._ranks = self._session.ranks
         self._is_watching = self._ranks > 1
+        self._number = 0  # among the session's optimizers; 0: all ranks have not met for it yet
         self._steps: Dict[torch.Tensor, int] = {}  # that each parameter has made
         self._even: Optional[List[int]] = []  # of all parameters of a group, by group; else None
         self._counted: List[int] = []  # groups whose steps are counted
@@ -153,7 +160,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
     @max_grad_norm.setter
     def max_grad_norm(self, value: Optional[float]) -> None:
         if value is not None:
-            value = number("max_grad_norm", value)
+            value = constant("max_grad_norm", value)
             if not value > 0:
                 raise ValueError(f"max_grad_norm={value}: want a positive number or None")
         self._max_grad_norm, self._is_set = value, False
@@ -230,7 +237,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
     def _build(self) -> None:
         """Moves all parameters into buffers, with rank 0's values."""
         if self._ranks > 1:
-            self._session.meet(f"a {type(self).__name__} takes its parameters")
+            self._session.meet(f"a {type(self).__name__} takes its parameters{self._which()}")
+            self._number = self._number or number_in(self._session, "optimizer")
         self._check_parameters()
         self._dismantle()
         trained = [p for group in self.param_groups for p in group["params"] if is_trained(p)]
@@ -357,8 +365,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
 
         Ranks that are not at the same batch are an error on all of them (coconet.Aborted). Batches
         are counted by steps, and by gradients that are given up for those of another backward pass
-        or for `zero_grad`; or they are `step`, a number that is the same on all ranks and grows
-        with every batch, whether or not a step was made.
+        or for `zero_grad`; or they are `step`, an integer that is the same on all ranks and another
+        one for each batch, whether or not a step was made.
         """
         try:
             if _global_pre_hooks or _global_post_hooks or self._optimizer_step_pre_hooks or \
@@ -669,7 +677,10 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         """All ranks make this call, having taken as many batches; else Aborted on all."""
         if self._ranks > 1:
             self._session.meet(f"{type(self).__name__}.{call} after batch {self._batches.number}"
-                               f"{advice}")
+                               f"{self._which()}{advice}")
+
+    def _which(self) -> str:
+        return f" of optimizer {self._number}" if self._number > 1 else ""
 
     def _gather(self, call: str) -> None:
         """Of a call that shows the states; one of all ranks, unless they have them already."""
@@ -839,7 +850,7 @@ _observed_step: Callable[..., Any] = getattr(
 
 def _scale_of(value: Any) -> float:
     if not isinstance(value, str):
-        scale = number("loss_scale", value)
+        scale = constant("loss_scale", value)
         if 0 < scale < math.inf:
             return scale
     raise ValueError(f"loss_scale={value!r}: want a positive number, 'dynamic' or None")

@@ -9,7 +9,7 @@ from typing import Any, Dict, Sequence
 import torch
 
 from coconet.torch._optimizer import FusedOptimizer
-from coconet.torch._options import OPTIONS, Group
+from coconet.torch._options import OPTIONS, Group, check_choice
 
 _OURS = ("group", "session", "max_grad_norm", "loss_scale")
 
@@ -49,6 +49,7 @@ class _FusedLikeTorch(FusedOptimizer):
         for name, value in named.items():
             if name in OPTIONS:
                 OPTIONS[name](f"{type(self).__name__}: {name}", value)
+        check_choice(named, type(self).__name__)
         newer = {name: named.pop(name) for name in self._newer if name in named and
                  name not in inspect.signature(self._torch).parameters}
         defaults = _defaults_of(self._torch, named)

@@ -7,6 +7,7 @@ the caller, as with torch.
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Callable, Dict, List, Mapping
 
 import torch
@@ -27,6 +28,13 @@ def number(name: str, value: Any) -> float:
     return float(value.detach() if isinstance(value, torch.Tensor) else value)
 
 
+def constant(name: str, value: Any) -> float:
+    """What a number is that is read once; not what may change afterwards."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is a {type(value).__name__}: want a number, which is read once")
+    return float(value)
+
+
 def _betas(name: str, value: Any) -> Any:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{name}={value!r}: want two numbers")
@@ -34,8 +42,9 @@ def _betas(name: str, value: Any) -> Any:
     for i, beta in enumerate(both):
         if not 0 <= beta < 1:
             raise ValueError(f"{name}[{i}]={beta}: want at least 0, and less than 1")
-    # The same object, if it can be: that it has not changed is seen at once.
-    return value if all(new is old for new, old in zip(both, value)) else both
+    # The same object, if it cannot change: that it has not is seen at once.
+    is_kept = type(value) is tuple and all(new is old for new, old in zip(both, value))
+    return value if is_kept else both
 
 
 def _switch(name: str, value: Any) -> Any:
@@ -119,6 +128,13 @@ def check_made(group: Group, where: str) -> None:
     for name in _NOT_NEGATIVE:
         if name in group and not group[name] >= 0:
             raise ValueError(f"{where}: {name}={group[name]}: want at least 0")
+    check_choice(group, where)
+
+
+def check_choice(options: Mapping[str, Any], where: str) -> None:
+    """Of the choice among torch's implementations."""
+    if options.get("foreach") and options.get("fused"):
+        raise ValueError(f"{where}: foreach and fused are True; want one of them at most")
 
 
 def values_of(read: Group) -> List[Any]:

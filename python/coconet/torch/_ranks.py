@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import weakref
 import zlib
-from typing import Any, Dict, List, Tuple
+from typing import Any, Counter, Dict, List, Tuple
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,6 @@ import coconet
 from coconet._groups import is_torch_group
 from coconet.torch._buffers import distinct
 
-_NEAR = 1e-3  # of tensors' sums of sizes: what roundings may make of them
 _sessions: Dict[int, Tuple[Any, coconet.Session]] = {}  # by the group's id; keeps the group
 
 
@@ -31,6 +30,17 @@ def meeting_of(group: Any, session: Any) -> Tuple[Any, coconet.Session]:
     if session is not None:
         return session._process_group if group is None else group, session
     return group_of(group), session_of(group_of(group))
+
+
+_counts: "weakref.WeakKeyDictionary[coconet.Session, Counter[str]]" = weakref.WeakKeyDictionary()
+
+
+def number_in(session: coconet.Session, kind: str) -> int:
+    """The number, from 1, of an object among those of its kind, which all ranks make in the same
+    order."""
+    counts = _counts.setdefault(session, Counter())
+    counts[kind] += 1
+    return counts[kind]
 
 
 def session_of(group: Any) -> coconet.Session:
@@ -60,22 +70,37 @@ def check_equal(group: Any, session: coconet.Session, what: str, value: Any) -> 
 def check_near(group: Any, session: coconet.Session, call: str,
                tensors: Dict[str, torch.Tensor]) -> None:
     """ValueError on all ranks where tensors, by name, differ between ranks by more than
-    roundings; torch's groups only."""
+    roundings; torch's groups only. Equal ones cost a checksum; the others are compared with
+    rank 0's."""
     if not is_torch_group(group):
         return
-    numbers = torch.tensor([[x.detach().sum(dtype=torch.float64).item(),
-                             x.detach().abs().sum(dtype=torch.float64).item()]
-                            for x in tensors.values()], dtype=torch.float64).view(-1, 2)
     everyone: List[Any] = [None] * session.ranks
-    dist.all_gather_object(everyone, numbers.tolist(), group=group)
-    for rank, other in enumerate(everyone[1:], 1):
-        for name, ours, theirs in zip(tensors, everyone[0], other):
-            most = max(ours[1], theirs[1])
-            if most < math.inf and max(abs(a - b) for a, b in zip(ours, theirs)) > _NEAR * most:
-                raise ValueError(
-                    f"{call}: the weights of {name} differ between rank 0 and rank {rank}: they "
-                    "were changed on one rank only, or to other values; change weights on all "
-                    "ranks alike, or make the optimizer afterwards, which takes rank 0's")
+    dist.all_gather_object(everyone, list(map(checksum, tensors.values())), group=group)
+    if all(other == everyone[0] for other in everyone):
+        return
+    far = []
+    for number, (name, tensor) in enumerate(tensors.items()):
+        if any(other[number] != everyone[0][number] for other in everyone):
+            first = tensor.detach().clone()
+            broadcast(group, session, first)
+            if not _is_near(tensor.detach(), first):
+                far.append(name)
+    dist.all_gather_object(everyone, far, group=group)
+    for rank, names in enumerate(everyone):
+        if names:
+            raise ValueError(
+                f"{call}: the weights of {names[0]} differ between rank 0 and rank {rank}: they "
+                "were changed on one rank only, or to other values; change weights on all "
+                "ranks alike, or make the optimizer afterwards, which takes rank 0's")
+
+
+def _is_near(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether no element differs by more than what ranks on other processors may round otherwise
+    when all compute the same."""
+    share = 1e-4 + 2 * torch.finfo(a.dtype).eps
+    a, b = a.double(), b.double()
+    most = torch.max(a.abs().nan_to_num(posinf=0).max(), b.abs().nan_to_num(posinf=0).max())
+    return bool(torch.isclose(a, b, rtol=share, atol=1e-5 * most.item(), equal_nan=True).all())
 
 
 def checksum(states: Any) -> int:
