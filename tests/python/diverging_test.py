@@ -23,6 +23,7 @@ SCRIPT = str(pathlib.Path(__file__).with_name("diverging_ranks.py"))
 ENDS = [name for name in WAYS if name.startswith("a_process")]
 FEW = ["a_step_is_skipped", "a_step_is_made_twice", "two_programs_in_another_order",
        "states_on_one_rank", "other_states_are_loaded", "a_weight_is_changed_on_one_rank",
+       "weights_change_places_on_one_rank", "groups_of_two_optimizers_in_another_order",
        "a_batch_is_dropped_whole_before_the_end", "an_exception_is_caught",
        "a_scaler_finds_inf_on_one_rank", "a_read_on_one_rank", "a_rank_is_too_late",
        "a_process_is_killed"]
