@@ -260,7 +260,7 @@ bool Gradients::FlowBetweenRanks(NodeId value, NodeId user, Parts& parts) {
     // Equal ranks share.
     const Tensor found = Equal(x, y);
     const Tensor ranks = AllReduce(ReduceKind::kSum, CastTo(type(user).dtype, found));
-    return add(Select(found, whole / ranks, 0));
+    return add(Select(found, whole / ranks, ZeroOrNaN(y)));
   }
   if (const auto* reduce_scatter = std::get_if<struct ReduceScatter>(&op)) {
     if (reduce_scatter->kind != ReduceKind::kSum || reduce_scatter->span != Span::kAll)
@@ -317,6 +317,10 @@ std::optional<double> Gradients::NumberOf(const Tensor& a) {
   if (!a.is_node()) return std::nullopt;
   const auto* constant = std::get_if<Const>(&a.program_->graph_.nodes[a.id_].op);
   return constant == nullptr ? std::nullopt : std::optional(constant->value.real());
+}
+
+Tensor Gradients::ZeroOrNaN(Tensor extremum) {
+  return AsConstant(Select(Equal(extremum, extremum), 0, extremum));
 }
 
 Tensor Gradients::AsConstant(Tensor a) {

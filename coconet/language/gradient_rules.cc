@@ -56,10 +56,10 @@ Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tens
       return g * Sign(a[0]);
     case Pw::kMin:
     case Pw::kMax: {
-      // Equal operands share.
+      // Equal operands share. Where one is NaN, neither loses.
       const Tensor other = a[1 - k];
-      const Tensor wins = fn == Pw::kMin ? a[k] < other : a[k] > other;
-      return Select(wins, g, ZeroUnless(Equal(a[k], other), g * 0.5));
+      const Tensor loses = fn == Pw::kMin ? a[k] > other : a[k] < other;
+      return Select(Equal(a[k], other), g * 0.5, Select(loses, 0, g));
     }
     case Pw::kPow:
       return OfPow(a, y, k, g);
@@ -86,7 +86,7 @@ Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tens
     case Pw::kSigmoid:
       return g * (y * (1 - y));
     case Pw::kRelu:
-      return ZeroUnless(a[0] > 0, g);
+      return Select(a[0] <= 0, 0, g);
     case Pw::kGelu: {
       const Tensor share = 0.5 * (1 + Erf(a[0] * kSqrtHalf));
       return g * (share + a[0] * kOneOverSqrtTwoPi * Exp(-0.5 * (a[0] * a[0])));
@@ -179,7 +179,8 @@ Tensor OfFold(const Fold& fold, Tensor a, Tensor y, Tensor g) {
     case FoldKind::kMax:
     case FoldKind::kMin: {
       const Tensor found = IsFound(a, y);
-      return ZeroUnless(found, g / Sum(CastTo(g.type().dtype, found), fold.dims));
+      const Tensor share = g / Sum(CastTo(g.type().dtype, found), fold.dims);
+      return Select(found, share, Gradients::ZeroOrNaN(y));
     }
   }
   CC_CHECK(false);
@@ -337,7 +338,8 @@ std::optional<Tensor> GradientOfOperand(const Op& op, const std::vector<Tensor>&
   if (const auto* total = std::get_if<struct Total>(&op)) {
     if (total->kind == ReduceKind::kSum) return gradient;
     const Tensor found = Equal(operand, result);  // equal ones share
-    return ZeroUnless(found, gradient / Total(CastTo(gradient.type().dtype, found)));
+    const Tensor share = gradient / Total(CastTo(gradient.type().dtype, found));
+    return Select(found, share, Gradients::ZeroOrNaN(result));
   }
   // What moves elements wants all of them.
   gradient = Repeated(gradient, result);

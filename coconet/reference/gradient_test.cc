@@ -175,6 +175,13 @@ TEST(Gradient, OfOtherFunctionsAtEdges) {
                 {"relu(x)", 0, 0},
                 {"max(x, 0)", 0, .5},
                 {"min(x, 1)", 1, .5},
+                // A NaN passes the gradient on; in JAX, it gives 0.
+                {"abs(x)", kNan, kNan},
+                {"relu(x)", kNan, 1},
+                {"max(x, 0)", kNan, 1},
+                {"max(x, k)", kNan, 1},
+                {"min(1, x)", kNan, 1},
+                {"max(x, 0 / k)", 2, 1},
                 {"sqrt(x)", 0, kInf},
                 {"sqrt(x)", kInf, 0},
                 {"sqrt(x)", -1, kNan},
@@ -202,6 +209,21 @@ TEST(Gradient, OfOtherFunctionsAtEdges) {
               testing::Pointwise(NanSensitiveDoubleEq(), std::vector<double>{kNan, kNan}));
   EXPECT_THAT(AtEdge("grad(sqrt(max(sum(x * x), 1e-30)), x)", {0, 0}, {0, 0}), ElementsAre(0, 0));
   EXPECT_THAT(AtEdge("grad(sum(amax(x, 0)), x)", {3, 3, 1}, {0, 0, 0}), ElementsAre(.5, .5, 0));
+}
+
+TEST(Gradient, OfAnExtremumThatIsNaNIsNaN) {
+  const char* const kExtrema[] = {"amax(x, 0)", "amin(x, 0)", "amax(x)", "all_reduce(max, x)",
+                                  "all_reduce(min, amin(x))"};
+  for (const std::string f : kExtrema) {
+    const std::string gradient = absl::StrCat("grad(sum(", f, "), x)");
+    for (double d : AtEdge(gradient, {1, kNan, 3}, {0, 0, 0})) {
+      const bool is_each = f == "all_reduce(max, x)";  // whose elements are extrema of their own
+      EXPECT_TRUE(std::isnan(d) || is_each) << f;
+    }
+    for (double d : AtEdge(gradient, {kInf, 2, -kInf}, {0, 0, 0})) EXPECT_FALSE(std::isnan(d)) << f;
+  }
+  EXPECT_THAT(AtEdge("grad(sum(all_reduce(max, x)), x)", {1, kNan}, {0, 0}),
+              testing::Pointwise(NanSensitiveDoubleEq(), std::vector<double>{1, kNan}));
 }
 
 TEST(Gradient, OfWhatIsBroadcast) {
