@@ -211,6 +211,26 @@ TEST(Pointwise, PlainNumbersAreExactWhereAllAreIntegers) {
   EXPECT_EQ(eval(Pw::kSub, 0, uint64_t{1} << 63), INT64_MIN);
   EXPECT_EQ(eval(Pw::kAdd, UINT64_MAX, 1), 0x1p64);
   EXPECT_FALSE(eval(Pw::kAdd, UINT64_MAX, 1).is_integer());
+  EXPECT_EQ(eval(Pw::kPow, 3, 39), int64_t{4052555153018976267});
+  EXPECT_EQ(eval(Pw::kPow, 3, 40), uint64_t{12157665459056928801u});
+  EXPECT_EQ(eval(Pw::kPow, -7, 21), int64_t{-558545864083284007});
+  EXPECT_EQ(eval(Pw::kPow, -2, 63), INT64_MIN);
+  EXPECT_EQ(eval(Pw::kPow, 2, 64), 0x1p64);
+  EXPECT_EQ(eval(Pw::kPow, UINT64_MAX, 1), UINT64_MAX);
+  EXPECT_FALSE(eval(Pw::kPow, UINT64_MAX, 2).is_integer());
+  EXPECT_EQ(eval(Pw::kPow, -1, INT64_MAX), -1);
+  EXPECT_EQ(eval(Pw::kPow, -1, INT64_MIN), 1);
+  EXPECT_EQ(eval(Pw::kPow, 0, 0), 1);
+  EXPECT_EQ(eval(Pw::kPow, 0, INT64_MAX), 0);
+  EXPECT_EQ(eval(Pw::kPow, 0, -1), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(eval(Pw::kPow, 2, -1), 0.5);
+  const int64_t odd = (int64_t{1} << 53) + 1;
+  for (Pw fn : {Pw::kFloor, Pw::kCeil, Pw::kRound, Pw::kAbs, Pw::kRelu})
+    EXPECT_EQ(eval(fn, odd), odd) << Info(fn).name;
+  for (Pw fn : {Pw::kMax, Pw::kMin, Pw::kRem}) {
+    const int64_t other = fn == Pw::kMax ? 1 : INT64_MAX;
+    EXPECT_EQ(eval(fn, odd, other), odd) << Info(fn).name;
+  }
   EXPECT_EQ(eval(Pw::kDiv, 7, 2), 3.5);
   EXPECT_EQ(eval(Pw::kMul, 3, 0.5), 1.5);
   EXPECT_TRUE(std::signbit(eval(Pw::kNeg, 0).real()));

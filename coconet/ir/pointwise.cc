@@ -41,9 +41,19 @@ bool PoleOfRem(Args x, Args e) {
 using IntegerArgs = const absl::int128*;
 constexpr double kNoReal = std::numeric_limits<double>::quiet_NaN();
 
-/// Modulo 2^128, as products of u64 need.
+/// Modulo 2^128, as products of u64 need: what a Number does not hold stays beyond it.
 absl::int128 Times(absl::int128 a, absl::int128 b) {
   return absl::int128(absl::uint128(a) * absl::uint128(b));
+}
+
+/// base^exponent; beyond what a Number holds where it is no integer, or a greater one.
+absl::int128 PowerOf(absl::int128 base, absl::int128 exponent) {
+  if (base == 1 || base == -1) return exponent % 2 == 0 ? 1 : base;
+  if (base == 0 && exponent > 0) return 0;
+  if (exponent < 0) return absl::Int128Max();
+  absl::int128 power = 1;
+  for (; exponent > 0 && Number::Holds(power); --exponent) power = Times(power, base);
+  return power;
 }
 
 /// Whether a shift by `places` leaves some of `bits` bits.

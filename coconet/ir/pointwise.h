@@ -32,7 +32,8 @@ struct PwInfo {
   absl::string_view kernel_expr;
   /// Reference semantics over the reals; of bits alone (of_bits) a NaN.
   double (*eval)(const double* args) = nullptr;
-  /// Of integers and bools of so many bits each, before the result wraps around; null: float_only.
+  /// Of integers and bools of so many bits each, before the result wraps around; of functions that
+  /// are float_only it serves plain numbers alone, and is null where few of them give integers.
   absl::int128 (*of_integers)(const absl::int128* args, int bits) = nullptr;
   bool float_only = false;            // refuses integer operands (sqrt, exp, ...)
   bool of_bools = false;              // takes bools only, others take none but conditions

@@ -203,6 +203,10 @@ TEST(Parse, IntegersAreExact) {
                                 "const(9007199254740993, i64)"));
   EXPECT_TRUE(absl::StrContains(PrintParsed(of_i64 + "(9007199254740992 + 1)\n"),
                                 "const(9007199254740993, i64)"));
+  EXPECT_TRUE(
+      absl::StrContains(PrintParsed(of_i64 + "pow(3, 39)\n"), "const(4052555153018976267, i64)"));
+  EXPECT_TRUE(absl::StrContains(PrintParsed(of_i64 + "floor(-9007199254740993)\n"),
+                                "const(-9007199254740993, i64)"));
   EXPECT_EQ(
       ErrorOf(of_i64 + "9223372036854775808"),
       "line 3: const(9223372036854775808, i64): 9223372036854775808 is not a number of type i64");
@@ -212,6 +216,9 @@ TEST(Parse, IntegersThatTheTypeHoldsNotAreRefused) {
   EXPECT_EQ(ErrorOf("coconet 1\ninput x : f64[4] local\noutput y = x + 9007199254740993"),
             "line 3: const(9007199254740993, f64): want a number that a double holds, have "
             "9007199254740993; the nearest is 9007199254740992");
+  EXPECT_EQ(ErrorOf("coconet 1\ninput x : f64[4] local\noutput y = x + pow(3, 39)"),
+            "line 3: const(4052555153018976267, f64): want a number that a double holds, have "
+            "4052555153018976267; the nearest is 4052555153018976256");
   EXPECT_EQ(ErrorOf("coconet 1\noutput y = const(18446744073709551617, u64)\n"),
             "line 2: want a number that 64 bits or a double hold, have 18446744073709551617; the "
             "nearest is 18446744073709551616");
