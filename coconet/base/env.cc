@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -60,6 +63,22 @@ std::string HostArch() {
   }
 #endif
   return "native";
+}
+
+/// False, with errno set, when the file cannot be written. Ranks dump the same name concurrently:
+/// each writes a file of its own, and the last rename wins.
+bool Dump(const fs::path& file, absl::string_view text) {
+  std::string temporary = absl::StrCat(file.string(), ".XXXXXX");
+  const Descriptor opened(mkstemp(temporary.data()));
+  if (!opened) return false;
+  if (WriteAll(opened, text) && fchmod(opened.get(), 0644) == 0 &&
+      std::rename(temporary.c_str(), file.c_str()) == 0) {
+    return true;
+  }
+  const int error = errno;
+  unlink(temporary.c_str());
+  errno = error;
+  return false;
 }
 
 /// `name` as a file name: characters other than letters, digits, dots, dashes and
@@ -135,13 +154,12 @@ void MaybeDump(const Env& env, absl::string_view what, absl::string_view name,
   const fs::path dir = env.dump_dir.empty() ? fs::path(".") : fs::path(env.dump_dir);
   std::error_code error;
   fs::create_directories(dir, error);
-  // Ranks dump the same name concurrently: each writes a file of its own, and the last rename wins.
-  const fs::path file = dir / FileName(name);
-  std::string temporary = absl::StrCat(file.string(), ".XXXXXX");
-  const Descriptor opened(mkstemp(temporary.data()));
-  if (!opened) return;
-  const bool written = WriteAll(opened, text) && fchmod(opened.get(), 0644) == 0;
-  if (!written || std::rename(temporary.c_str(), file.c_str()) != 0) unlink(temporary.c_str());
+  if (Dump(dir / FileName(name), text)) return;
+  const std::string why = error ? error.message() : std::strerror(errno);
+  static std::atomic_flag said;
+  if (said.test_and_set()) return;
+  std::fprintf(stderr, "coconet: COCONET_DUMP_DIR: cannot write %s in %s: %s\n",
+               FileName(name).c_str(), dir.c_str(), why.c_str());
 }
 
 }  // namespace coconet

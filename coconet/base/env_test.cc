@@ -145,11 +145,17 @@ TEST_F(EnvTest, DumpWritesAFileOfThatName) {
   EXPECT_EQ(std::distance(fs::directory_iterator(env.dump_dir), fs::directory_iterator()), 1);
 }
 
-TEST_F(EnvTest, DumpIntoAnImpossibleFolderDoesNothing) {
+TEST_F(EnvTest, OfDumpsIntoImpossibleFoldersTheFirstIsSaid) {
   Env env;
   env.dump = "plan";
   env.dump_dir = "/proc/version/folder";
-  MaybeDump(env, "plan", "x", "text");
+  testing::internal::CaptureStderr();
+  MaybeDump(env, "source", "not asked for", "text");
+  MaybeDump(env, "plan", "x y", "text");
+  MaybeDump(env, "plan", "x y", "text");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "coconet: COCONET_DUMP_DIR: cannot write x_y in /proc/version/folder: Not a "
+            "directory\n");
   env.dump_dir = Folder("occupied");
   fs::create_directories(fs::path(env.dump_dir) / "x");
   MaybeDump(env, "plan", "x", "text");
