@@ -255,6 +255,7 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
   const bool widens = IsFloat(from) && IsFloat(to) && UnitRoundoff(to) <= UnitRoundoff(from) &&
                       MinSubnormal(to) <= MinSubnormal(from);
   const Rounding rounding = RoundingOf(to, widens ? 0 : 1);
+  const bool is_narrow = UnitRoundoff(to) > UnitRoundoff(DType::kF32);  // perhaps left in f32
   Bounded result = Sized(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
     const Number& number = a.value[i];
@@ -276,6 +277,10 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
       value = x;
       if (!std::isfinite(x)) {
         error = ErrorOfSpecial(e);
+        continue;
+      }
+      if (e == 0 && !IsFloat(from) && !is_narrow) {
+        value = Stored(to, number);  // A known integer has one nearest number.
         continue;
       }
       const bool exact_integer = !IsFloat(from) && std::fabs(x) * UnitRoundoff(to) <= 1;

@@ -38,6 +38,8 @@ Bounded BoundedScalar(const Number& value, DType dtype);
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args,
                          bool with_extreme = false);
 
+/// Of a known integer the nearest f32 or f64. Other casts to floats keep the real value, with a
+/// bound where the type does not hold it.
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
 /// Determined where a is exact.
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a);

@@ -114,6 +114,20 @@ TEST(Interpreter, WindowsAgreeWithTheWhole) {
   }
 }
 
+TEST(Interpreter, IsCertainOfIntegersThatWereFloats) {
+  const Graph g = Program(
+      "output y = cast(i64, cast(f32, const(9007199254740993, i64)))\n"
+      "output bits = bit_cast(i32, cast(f32, const(16777217, i32)))\n");
+  const absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 1);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  for (const auto& [name, want] : {std::pair("y", int64_t{1} << 53), {"bits", 0x4b800000}}) {
+    const absl::StatusOr<Expected> expected = interpreter->Evaluate(name, 0, {0}, Telling);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    EXPECT_EQ(expected->value[0], want);
+    EXPECT_EQ(expected->error[0], 0);
+  }
+}
+
 TEST(Interpreter, NamesResultsInGraphOrder) {
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(
       Program("state b : f32[2]\nstate a : f32[2]\noutput y = b\nupdate(b, a)\nupdate(a, b)\n"), 1);
