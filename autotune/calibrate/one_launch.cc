@@ -43,7 +43,7 @@ absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& conf
   ASSIGN_OR_RETURN(one.lowered, Lower(schedule, config, target, &launches));
   if (launches.size() != 1) {
     return absl::FailedPreconditionError(
-        absl::StrCat(program.name, ": want one launch, have ", launches.size()));
+        absl::StrCat(NameForMessages(program), ": want one launch, have ", launches.size()));
   }
   one.nodes = launches[0].nodes;
   one.work = WorkOf(one.program, one.nodes, target);

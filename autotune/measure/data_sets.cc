@@ -90,7 +90,7 @@ absl::Status CheckDetermined(const Graph& program, const DataSets& sets) {
         "tune %s: the program determines only %.3g %% of the elements of %s, on test data of any "
         "kind; want most of them, since what is not determined, as where numbers overflow or a "
         "quotient has a divisor near 0, no check can tell from a wrong answer",
-        program.name, 100 * share, name));
+        NameForMessages(program), 100 * share, name));
   }
   return absl::OkStatus();
 }

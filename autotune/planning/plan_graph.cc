@@ -37,9 +37,9 @@ absl::StatusOr<PlanGraph> PlanGraph::Of(Schedule schedule, const Target& target,
                                         const CostModel& model) {
   if (!schedule.kernels().empty() || !schedule.overlaps().empty())
     return absl::InvalidArgumentError(absl::StrCat(
-        "plan ", schedule.graph().name, ": want a schedule without kernels and overlaps, have ",
-        schedule.kernels().size(), " and ", schedule.overlaps().size(),
-        "; plan before they are made"));
+        "plan ", NameForMessages(schedule.graph()),
+        ": want a schedule without kernels and overlaps, have ", schedule.kernels().size(), " and ",
+        schedule.overlaps().size(), "; plan before they are made"));
   PlanGraph graph(std::move(schedule), target, model);
   graph.FindClasses();
   graph.FindItems();

@@ -168,7 +168,7 @@ absl::Status RankRunner::NoneIsWithin() const {
     at = std::visit([](const auto& step) { return step.label; }, lowered->plan.steps[peak]);
   const PlanMemory memory = MemoryOf(lowered->plan);
   absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-      "tune ", variant.schedule.graph().name, ": no schedule fits the memory limit of ",
+      "tune ", NameForMessages(variant.schedule.graph()), ": no schedule fits the memory limit of ",
       *options_.memory_limit, " bytes a rank; the smallest needs ", memory.Total(), ": ",
       Text(memory), at.empty() ? "" : absl::StrCat(", most of which live at ", at),
       "; want a limit of ", memory.Total(), ", smaller sizes or more ranks"));

@@ -89,7 +89,7 @@ absl::Status Chooser::NoneHas(absl::string_view text, absl::string_view why, boo
     known.push_back(by_trace ? TraceText(s.trace()) : Describe(s));
   RETURN_IF_ERROR(deriving_);
   return absl::InvalidArgumentError(
-      absl::StrCat("schedule \"", text, "\" of ", program_.name, ": ", why, "; of its ",
+      absl::StrCat("schedule \"", text, "\" of ", NameForMessages(program_), ": ", why, "; of its ",
                    known.size(), " schedules the nearest are ", Nearest(text, known)));
 }
 
@@ -117,20 +117,22 @@ absl::StatusOr<Schedule> Chooser::Baseline() {
     if (IsBaseline(s) && !Configs(s, space_).empty()) return s;
   }
   RETURN_IF_ERROR(deriving_);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "schedule of ", program_.name, ": want one by name, since the plain one does not run on ",
-      space_.ranks, " ranks here; the first is \"", Describe(derived_->front()), "\", the last \"",
-      Describe(derived_->back()), "\""));
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule of ", NameForMessages(program_),
+                   ": want one by name, since the plain one does not run on ", space_.ranks,
+                   " ranks here; the first is \"", Describe(derived_->front()), "\", the last \"",
+                   Describe(derived_->back()), "\""));
 }
 
 absl::StatusOr<Config> Chooser::ConfigNamed(const Schedule& schedule,
                                             absl::string_view text) const {
   const std::vector<Config> configs = Configs(schedule, space_);
   if (configs.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "schedule \"", Describe(schedule), "\" of ", program_.name, ": it cannot run on ",
-        space_.ranks, " ranks of ", space_.nodes, space_.nodes == 1 ? " node" : " nodes",
-        " here: ", Validate(Config(), schedule, space_).message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("schedule \"", Describe(schedule), "\" of ", NameForMessages(program_),
+                     ": it cannot run on ", space_.ranks, " ranks of ", space_.nodes,
+                     space_.nodes == 1 ? " node" : " nodes",
+                     " here: ", Validate(Config(), schedule, space_).message()));
   }
   if (IsNone(text)) return configs.front();
   const absl::string_view protocol = text.substr(0, text.find(' '));
@@ -154,7 +156,8 @@ absl::StatusOr<Variant> Chooser::Combined(const Choice& choice) const {
   }
   const auto parts = std::make_shared<const Parts>(SplitIntoParts(program_));
   absl::StatusOr<Combination> apart = ParseCombination(choice.schedule, parts, space_);
-  if (!apart.ok()) return WithContext(apart.status(), absl::StrCat("schedule of ", program_.name));
+  if (!apart.ok())
+    return WithContext(apart.status(), absl::StrCat("schedule of ", NameForMessages(program_)));
   return VariantOf(*std::move(apart));
 }
 
@@ -172,9 +175,9 @@ absl::StatusOr<Variant> Chooser::One(const Choice& choice) {
     for (const Schedule& s : schedules) {
       if (traces.size() < kShownTraces) traces.push_back(TraceText(s.trace()));
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("schedule \"", text, "\" of ", program_.name, ": ", schedules.size(),
-                     " have these words; say which by its trace: ", Quoted(traces)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule \"", text, "\" of ", NameForMessages(program_), ": ", schedules.size(),
+        " have these words; say which by its trace: ", Quoted(traces)));
   }
   ASSIGN_OR_RETURN(Config config, ConfigNamed(schedules[0], Stripped(choice.config)));
   return Variant{.schedule = std::move(schedules[0]), .config = config};

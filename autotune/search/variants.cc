@@ -103,7 +103,7 @@ absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
   for (NodeId id = 0; id < program.size() && space.nodes == 1; ++id) {
     if (SpanOf(program.nodes[id].op) == Span::kAll) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        "tune ", program.name, ": ", Described(program, id),
+        "tune ", NameForMessages(program), ": ", Described(program, id),
         " is for several nodes, and there is one; leave the last word out, as schedules find it"));
   }
   return absl::OkStatus();
@@ -175,13 +175,13 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
   if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
   if (wanted.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "tune ", program.name, ": none of its ", schedules.size(),
+        "tune ", NameForMessages(program), ": none of its ", schedules.size(),
         " schedules is wanted (SessionOptions::admits, --only); the first is \"",
         Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
   }
   if (set.variants.empty() || set.baseline < 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "tune ", program.name, ": none of ", wanted.size(), " schedules",
+        "tune ", NameForMessages(program), ": none of ", wanted.size(), " schedules",
         admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "", " can run on ",
         space.ranks, " ranks", space.library ? "" : " without library collectives"));
   }

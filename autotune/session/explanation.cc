@@ -244,7 +244,8 @@ std::string ProgramText(absl::string_view key_text) {
     if (type.empty() && halves.size() == 2)
       type = std::string(halves[1].substr(0, halves[1].find(tensors > 0 ? '[' : ']')));
   }
-  return absl::StrCat(name, " ", type, tensors > 0 ? absl::StrCat(", ", tensors, " tensors") : "]");
+  return absl::StrCat(name.empty() ? "the program" : name, " ", type,
+                      tensors > 0 ? absl::StrCat(", ", tensors, " tensors") : "]");
 }
 
 std::string NearestText(absl::string_view key_text, absl::Span<const KeyOfRecord> stored) {
@@ -265,7 +266,8 @@ std::string NearestText(absl::string_view key_text, absl::Span<const KeyOfRecord
   if (nearest == nullptr) {
     return stored.empty()
                ? "there is no record at all"
-               : absl::StrCat("none of ", stored.size(), " records is of a program ", name);
+               : absl::StrCat("none of ", stored.size(), " records is of ",
+                              name.empty() ? "the program" : absl::StrCat("a program ", name));
   }
   return absl::StrCat("the nearest, ", nearest->key.substr(0, kShortKey), ", differs in ",
                       absl::StrJoin(DifferencesOf(FieldsOf(nearest->key_text), here), "; "));

@@ -46,6 +46,13 @@ TEST(Explanation, AnotherProgramIsNotNear) {
             "none of 1 records is of a program adam");
 }
 
+TEST(Explanation, AProgramWithoutANameIsTheProgram) {
+  const std::string key = "program: coconet 1\nprogram: input g : f32[8] local\n";
+  EXPECT_EQ(ProgramText(key), "the program f32[8]");
+  EXPECT_EQ(ProgramText(Key(2, 8)), "adam f32[8]");
+  EXPECT_EQ(NearestText(key, {{"1", Key(2, 8)}}), "none of 1 records is of the program");
+}
+
 TuningRecord Record() {
   TuningRecord record;
   record.key_text = Key(2, 1000);

@@ -57,7 +57,17 @@ absl::Status RunOne(Session&, BoundProgram& one, BoundProgram&) { return one.Run
 TEST_F(SessionCallsTest, RunsOfTwoBindings) {
   ExpectDifference(
       RunOne, [](Session&, BoundProgram&, BoundProgram& other) { return other.Run(); },
-      "(binding 1)", "(binding 2)");
+      "Run of accumulate (binding 1)", "Run of accumulate (binding 2)");
+}
+
+TEST_F(SessionCallsTest, OfAProgramWithoutAName) {
+  program_->name.clear();
+  ExpectDifference(
+      RunOne,
+      [](Session&, BoundProgram& one, BoundProgram&) {
+        return one.Save(testing::TempDir() + "/calls");
+      },
+      "Run of the program (binding 1)", "Save of the program (binding 1)");
 }
 
 TEST_F(SessionCallsTest, RunAndSave) {

@@ -100,7 +100,7 @@ absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) cons
 
 absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindings) const {
   SessionState& session = *compiled_->session;
-  ENTER_JOINT_CALL(session, "Bind", absl::StrCat("Bind of ", compiled_->program.name));
+  ENTER_JOINT_CALL(session, "Bind", absl::StrCat("Bind of ", NameForMessages(compiled_->program)));
   session.ReleaseDiscarded();
   ASSIGN_OR_RETURN(const std::vector<Backing> backing, AgreeOnBackings(*compiled_, bindings));
 
@@ -143,7 +143,7 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     rep->plan = TraceRuns(session.trace, compiled_->program.name, compiled_->lowered->plan,
                           std::move(rep->plan));
   }
-  rep->name = absl::StrCat(compiled_->program.name, " (binding ", ++session.binds, ")");
+  rep->name = absl::StrCat(NameForMessages(compiled_->program), " (binding ", ++session.binds, ")");
   if (session.calls != nullptr && (rep->compare_replicas || Meets(compiled_->lowered->plan)))
     rep->call = session.calls->Name(absl::StrCat("Run of ", rep->name));
   session.bindings.push_back(rep.get());

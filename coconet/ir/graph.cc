@@ -62,6 +62,10 @@ std::vector<NodeId> Roots(const Graph& g) {
 
 }  // namespace
 
+absl::string_view NameForMessages(const Graph& program) {
+  return program.name.empty() ? absl::string_view("the program") : program.name;
+}
+
 std::vector<std::vector<NodeId>> Users(const Graph& g) {
   std::vector<std::vector<NodeId>> users(g.nodes.size());
   for (NodeId id = 0; id < g.size(); ++id) {

@@ -43,6 +43,9 @@ const T* As(const Graph& g, NodeId id) {
 /// users[id] = nodes that take id as an input, ascending.
 std::vector<std::vector<NodeId>> Users(const Graph& g);
 
+/// For messages: the program's name; "the program" where it has none.
+absl::string_view NameForMessages(const Graph& program);
+
 /// How a value is written as an operand: inputs and states by name ("lr"), others by number ("%4").
 std::string ValueText(const Graph& g, NodeId id);
 

@@ -30,6 +30,11 @@ TEST(Graph, UsersAreListedOnce) {
   EXPECT_EQ(Users(g), (std::vector<std::vector<NodeId>>{{y, z}, {z}, {}}));
 }
 
+TEST(Graph, WithoutANameIsTheProgramInMessages) {
+  EXPECT_EQ(NameForMessages(Graph{"adam", {}}), "adam");
+  EXPECT_EQ(NameForMessages(Graph{}), "the program");
+}
+
 TEST(Graph, NodesPrintWithNamedOperands) {
   Graph g;
   const NodeId x = g.Add(Input{"x", kLocalVector});

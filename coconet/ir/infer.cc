@@ -429,7 +429,7 @@ std::string OpaqueOperations(const Graph& g) {
 absl::Status CheckRuns(const Graph& g, int ranks) {
   if (const std::string opaque = OpaqueOperations(g); !opaque.empty()) {
     return absl::UnimplementedError(absl::StrCat(
-        "program ", g.name, ": it can be planned, but not run: of these operations only the costs ",
+        NameForMessages(g), ": it can be planned, but not run: of these operations only the costs ",
         "are known: ", opaque));
   }
   for (NodeId id = 0; id < g.size(); ++id) {

@@ -168,7 +168,7 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   Schedule schedule(std::move(canonical), {});
   for (absl::Status order; !(order = CheckHasOrder(schedule)).ok();) {
     const NodeId exchange = FindExchange(schedule);
-    if (exchange < 0) return WithContext(order, absl::StrCat("program ", program.name));
+    if (exchange < 0) return WithContext(order, NameForMessages(program));
     ASSIGN_OR_RETURN(TypedGraph copies,
                      TypedGraph::Of(Canonicalize(WithCopy(schedule.program(), exchange)).graph));
     schedule = Schedule(std::move(copies), {});

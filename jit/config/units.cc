@@ -260,8 +260,9 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
     u.buckets = buckets.ranges();
   }
   if (static_cast<int>(order.size()) != launches.size()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("lower(", NameForMessages(g),
+                     "): the kernels of the schedule depend on each other in a cycle"));
   }
   for (int launch : order) {
     const std::vector<NodeId>& nodes = launches[launch].nodes;

@@ -126,14 +126,14 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
     const std::string text = absl::StrCat(Print(schedule), "# ", TraceText(schedule.trace()),
                                           "\n# ", Text(config), "\n");
     const std::string name =
-        absl::StrCat(schedule.graph().name, "-", Fingerprint(text).substr(0, 12));
+        absl::StrCat(NameForMessages(schedule.graph()), "-", Fingerprint(text).substr(0, 12));
     MaybeDump("schedule", name + ".schedule", text);
     MaybeDump("plan", name + ".plan", Print(lowered.plan));
   }
   if (env.debug < 2) return;
   std::string lines =
-      absl::StrCat("coconet: lowered ", schedule.graph().name, ": ", Describe(schedule), "; ",
-                   Text(config), ": ", lowered.plan.steps.size(), " steps\n");
+      absl::StrCat("coconet: lowered ", NameForMessages(schedule.graph()), ": ", Describe(schedule),
+                   "; ", Text(config), ": ", lowered.plan.steps.size(), " steps\n");
   if (env.debug >= 3) {
     for (const Transformation& t : schedule.trace())
       absl::StrAppend(&lines, "coconet:   ", Text(t), "\n");

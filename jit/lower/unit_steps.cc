@@ -138,7 +138,8 @@ absl::Status UnitSteps::AddKernels(const UnitPart& part) {
   }
   if (texts.size() > 1 && totals) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "lower(", graph().name, "): tensor ", programs_.FirstTensor(programs_of_text[texts[1]][0]),
+        "lower(", NameForMessages(graph()), "): tensor ",
+        programs_.FirstTensor(programs_of_text[texts[1]][0]),
         " needs another kernel than tensor 0, and one must add something up over all"));
   }
   for (const std::string& text : texts) {

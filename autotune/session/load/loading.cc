@@ -44,8 +44,9 @@ bool Loading::Interrupted() const {
 }
 
 absl::Status Loading::InterruptedWhile(absl::string_view doing) const {
-  return absl::CancelledError(absl::StrCat(
-      "tuning ", program.name, " was interrupted before anything was measured, while ", doing));
+  return absl::CancelledError(absl::StrCat("tuning ", NameForMessages(program),
+                                           " was interrupted before anything was measured, while ",
+                                           doing));
 }
 
 Preparation Loading::PreparationOf(absl::string_view doing, double share) const {

@@ -35,7 +35,7 @@ absl::StatusOr<Winner> LowerBaseline(const Loading& loading) {
 
 absl::StatusOr<Winner> PlainSchedule(const Loading& loading) {
   const std::string context =
-      absl::StrCat("Compile ", loading.program.name, ": the plain schedule");
+      absl::StrCat("Compile ", NameForMessages(loading.program), ": the plain schedule");
   absl::StatusOr<Winner> winner = LowerBaseline(loading);
   RETURN_IF_ERROR(WithContext(loading.exchange().Agree(winner.status()), context));
   const Lowered& lowered = *winner->variant.lowered;

@@ -132,7 +132,7 @@ absl::StatusOr<std::vector<PlannedSchedule>> Decode(absl::string_view bytes, con
 
 /// "plan of gpt_step: 96 kernels, 312 launches, 14 buckets".
 std::string LabelOf(const Graph& program, const Schedule& s) {
-  return absl::StrCat("plan of ", program.name, ": ", s.kernels().size(), " kernels, ",
+  return absl::StrCat("plan of ", NameForMessages(program), ": ", s.kernels().size(), " kernels, ",
                       s.launches().size(), " launches, ", s.buckets().size(), " buckets");
 }
 
@@ -151,8 +151,8 @@ absl::StatusOr<Plans> FindPlans(const Loading& loading, uint64_t seed) {
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(loading.program));
   ASSIGN_OR_RETURN(const std::string key_text, CalibrationKeyText(loading.rank()));
   const auto warn = [&](const absl::Status& why) {
-    loading.state->Warn(absl::StrCat("planning ", loading.program.name, ": ", why.message(),
-                                     "; it has no planned schedules"));
+    loading.state->Warn(absl::StrCat("planning ", NameForMessages(loading.program), ": ",
+                                     why.message(), "; it has no planned schedules"));
   };
   const absl::StatusOr<std::optional<Rates>> rates = FindRates(loading, plain, key_text);
   if (const absl::Status all = loading.exchange().Agree(rates.status()); !all.ok()) {

@@ -71,12 +71,13 @@ class Loader {
       case Policy::kBaselineOnMiss:
         return RunPlainSchedule(missed);
       case Policy::kCacheOnly:
-        return absl::NotFoundError(absl::StrCat("Compile ", loading_.program.name, ": ", missed));
+        return absl::NotFoundError(
+            absl::StrCat("Compile ", NameForMessages(loading_.program), ": ", missed));
       case Policy::kTune:
         break;
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("Compile ", loading_.program.name, ": ", missed,
+        absl::StrCat("Compile ", NameForMessages(loading_.program), ": ", missed,
                      ", and COCONET_ASSERT_CACHED forbids tuning"));
   }
 
@@ -121,10 +122,10 @@ class Loader {
   void CheckSoft(const TuningRecord& record, bool may_tune) {
     if (!loading_.first() || record.soft == loading_.state->soft) return;
     const bool marks = may_tune && loading_.state->cache->stores();
-    loading_.state->Warn(absl::StrCat("tuning cache: the record of ", loading_.program.name,
-                                      " was tuned with ", record.soft, ", and here is ",
-                                      loading_.state->soft, ": it is used",
-                                      marks ? ", and the next job tunes it further" : ""));
+    loading_.state->Warn(
+        absl::StrCat("tuning cache: the record of ", NameForMessages(loading_.program),
+                     " was tuned with ", record.soft, ", and here is ", loading_.state->soft,
+                     ": it is used", marks ? ", and the next job tunes it further" : ""));
     if (marks) loading_.state->cache->MarkStale(loading_.key, loading_.state->soft);
   }
 
@@ -270,8 +271,9 @@ class Loader {
       const absl::Status valid = loading_.exchange().Agree(winner.status());
       if (valid.ok() && Fits(*winner)) return std::optional<Winner>(*std::move(winner));
       if (valid.ok()) continue;
-      loading_.state->Warn(absl::StrCat("tuning cache: the record of ", loading_.program.name,
-                                        " does not hold (", valid.message(), ") and is ignored"));
+      loading_.state->Warn(absl::StrCat("tuning cache: the record of ",
+                                        NameForMessages(loading_.program), " does not hold (",
+                                        valid.message(), ") and is ignored"));
     }
     loading_.UseKey(loading_.limited_text);
     return std::nullopt;

@@ -92,7 +92,7 @@ absl::StatusOr<std::string> WhyUnfit(const Loading& loading, Winner& known) {
   const absl::StatusOr<std::optional<Failure>> again = VerifyAndLoad(loading, known);
   if (!again.ok()) {
     return WithContext(again.status(), absl::StrCat("verifying ", Words(best), ", kept for ",
-                                                    loading.program.name));
+                                                    NameForMessages(loading.program)));
   }
   const std::optional<Failure>& failure = *again;
   if (!failure.has_value()) {
@@ -100,9 +100,9 @@ absl::StatusOr<std::string> WhyUnfit(const Loading& loading, Winner& known) {
     return std::string();
   }
   const bool for_good = FailsForGood(failure->verdict);
-  std::string unfit = absl::StrCat("the variant kept for ", loading.program.name, ", ", Words(best),
-                                   ", fails here (", failure->reason, ") and is not used",
-                                   for_good ? "" : " this time");
+  std::string unfit = absl::StrCat("the variant kept for ", NameForMessages(loading.program), ", ",
+                                   Words(best), ", fails here (", failure->reason,
+                                   ") and is not used", for_good ? "" : " this time");
   loading.state->Warn(absl::StrCat("tuning cache: ", unfit));
   if (loading.first() && for_good) {
     best.verdict = failure->verdict;

@@ -487,7 +487,7 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
     if (schedules.has_value()) return Sorted(*std::move(schedules));
   }
   return absl::ResourceExhaustedError(
-      absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,
+      absl::StrCat("derive ", NameForMessages(program), ": more than ", options.max_schedules,
                    " schedules; raise max_schedules, or split the program"));
 }
 
