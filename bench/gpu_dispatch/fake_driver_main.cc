@@ -2,7 +2,7 @@
 // our code takes beside a driver that does next to nothing.
 
 #include "bench/gpu_dispatch/gpu_dispatch.h"
-#include "bench/user.h"
+#include "bench/harness/user.h"
 #include "runtime/cuda/testing/host_driver.h"
 
 namespace coconet::bench {

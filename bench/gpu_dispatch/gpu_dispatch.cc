@@ -16,7 +16,7 @@
 #include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
 #include "bench/gpu_dispatch/driver_recorder.h"
-#include "bench/user.h"
+#include "bench/harness/user.h"
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
 #include "runtime/cuda/cuda_world_over.h"

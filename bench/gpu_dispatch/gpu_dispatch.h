@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "bench/row.h"
+#include "bench/harness/row.h"
 #include "runtime/cuda/cuda_rank.h"
 
 namespace coconet::bench {

@@ -1,7 +1,7 @@
 // What a dispatch costs the host on this machine's GPU, beside the driver alone.
 
 #include "bench/gpu_dispatch/gpu_dispatch.h"
-#include "bench/user.h"
+#include "bench/harness/user.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/driver/driver_api.h"

@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "bench/harness/machine.h"
+#include "bench/harness/user.h"
 #include "bench/hlo/hlo_plans.h"
 #include "bench/hlo/hlo_training.h"
-#include "bench/machine.h"
-#include "bench/user.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::string, cases, "plans,train", "comma-separated");

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "autotune/session/session.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/rounds.h"
+#include "bench/harness/user.h"
 #include "bench/hlo/jax_step.h"
-#include "bench/rounds.h"
-#include "bench/summary.h"
-#include "bench/user.h"
 #include "coconet/base/status.h"
 #include "runtime/world.h"
 

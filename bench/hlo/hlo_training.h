@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "bench/row.h"
+#include "bench/harness/row.h"
 
 namespace coconet::bench {
 

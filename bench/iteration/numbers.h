@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bench/tuned_contender.h"
+#include "bench/harness/tuned_contender.h"
 #include "coconet/workloads/training_steps.h"
 
 namespace coconet::bench {

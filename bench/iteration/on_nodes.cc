@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/array.h"
+#include "bench/baselines/array.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/iteration/numbers.h"
-#include "bench/node_contenders.h"
-#include "bench/tuned_contender.h"
+#include "bench/nodes/node_contenders.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/op_table.h"

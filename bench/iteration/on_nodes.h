@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/finding.h"
-#include "bench/row.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/row.h"
 #include "coconet/workloads/training_steps.h"
 #include "runtime/rank.h"
 

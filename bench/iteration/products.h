@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/array.h"
-#include "bench/gemm.h"
+#include "bench/baselines/array.h"
+#include "bench/baselines/gemm.h"
 #include "coconet/ir/graph.h"
 
 namespace coconet::bench {

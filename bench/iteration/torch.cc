@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "bench/cluster_link.h"
+#include "bench/nodes/cluster_link.h"
 #include "coconet/base/status.h"
 #include "jit/compile/process.h"
 

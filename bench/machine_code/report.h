@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/row.h"
 #include "bench/machine_code/kernels.h"
-#include "bench/row.h"
 
 namespace coconet::bench {
 

@@ -18,8 +18,8 @@
 #include "autotune/planning/plan_tasks.h"
 #include "autotune/planning/planned_schedules.h"
 #include "autotune/simulation/timeline.h"
-#include "bench/machine.h"
-#include "bench/user.h"
+#include "bench/harness/machine.h"
+#include "bench/harness/user.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/training_steps.h"
 

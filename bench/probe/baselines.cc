@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/command/sweep_flags.h"
-#include "bench/gpu_product.h"
+#include "bench/gpu/gpu_product.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"

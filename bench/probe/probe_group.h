@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "bench/gpu_copy.h"
+#include "bench/gpu/gpu_copy.h"
 #include "bench/probe/probe_lines.h"
 #include "bench/probe/probe_program.h"
 #include "bench/probe/probe_result.h"

@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "autotune/store/wire.h"
-#include "bench/user.h"
+#include "bench/harness/user.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "bench/row.h"
+#include "bench/harness/row.h"
 
 namespace coconet::bench {
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/launch.h"
+
+namespace coconet::bench {
+
+/// A configuration of Open MPI.
+struct MpiSetting {
+  std::string name;
+  std::vector<MpiParameter> parameters;
+};
+
+/// The list from which the baseline's best setting is chosen; Open MPI's defaults come first.
+/// `crowded`: more ranks than cores, so that waiting ranks should yield. `quick`: only the defaults
+/// and the most frequent winners.
+std::vector<MpiSetting> MpiSettings(bool crowded, bool quick);
+
+struct SettingFindings {
+  std::string setting;
+  std::vector<Finding> found;
+};
+
+/// Runs `arguments` as a worker of `processes` ranks with each of the quick settings, and returns
+/// the findings of the one with which `baseline_us` is least. The first run tunes, the others find
+/// its record in a cache in `scratch`. A setting that fails after another worked is left out; else
+/// errors as of RunWorker.
+absl::StatusOr<SettingFindings> RunWithBestSetting(
+    int processes, const std::vector<std::string>& arguments, const std::string& scratch,
+    const std::function<double(const std::vector<Finding>&)>& baseline_us);
+
+}  // namespace coconet::bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "autotune/store/record.h"
+
+namespace coconet::bench {
+
+/// A worker's result for the program that started it: a time, or a fact (only `detail`).
+struct Finding {
+  std::string side = {};  // "ours", "baseline", "limit"; of a fact: its name
+  std::string of = {};    // what it is a step of, in words
+  std::string name = {};  // the form of the baseline, or the kernel of the limit
+  Timing timing = {};     // of one step
+  int64_t steps = 0;      // per sample
+  int preempted = 0;      // samples in which a rank was preempted
+  std::string detail = {};
+  bool operator==(const Finding&) const = default;
+};
+
+/// The fastest finding of a side; null if it took no part.
+const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view side);
+/// The detail of fact `fact`, of contender `name` ("": of any); "" if there is none.
+std::string FactOf(absl::Span<const Finding> findings, absl::string_view fact,
+                   absl::string_view name = "");
+/// The same as a number; -1 if there is none.
+int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact,
+                absl::string_view name = "");
+/// The same, whether or not it is an integer; 0 if there is none.
+double NumberOf(absl::Span<const Finding> findings, absl::string_view fact);
+
+/// A file with one line per finding.
+absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings);
+absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file);
+
+}  // namespace coconet::bench

@@ -1,0 +1,87 @@
+#include "bench/harness/machine.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "bench/baselines/kernels.h"
+#include "bench/baselines/mpi.h"
+#include "coconet/base/env.h"
+#include "jit/compile/process.h"
+
+namespace coconet::bench {
+namespace {
+
+std::string FirstLine(const std::string& file) {
+  std::string line;
+  std::getline(std::ifstream(file) >> std::ws, line);
+  return line;
+}
+
+std::string CpuModel() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (absl::StartsWith(line, "model name")) {
+      return std::string(absl::StripAsciiWhitespace(line.substr(line.find(':') + 1)));
+    }
+  }
+  return "";
+}
+
+int Cores() {
+  cpu_set_t allowed;
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+}
+
+/// The kernel's version without suffixes of its builder.
+std::string Kernel() {
+  utsname name;
+  if (uname(&name) != 0) return "";
+  const std::string release = name.release;
+  return absl::StrCat(name.sysname, " ", release.substr(0, release.find('-')));
+}
+
+/// The revision of the checkout in which `bazel run` was called.
+std::string Revision() {
+  const char* const checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  const std::string git = FindProgram("git");
+  if (checkout == nullptr || git.empty()) return "";
+  const auto done = RunProcess({.argv = {git, "-C", checkout, "rev-parse", "--short", "HEAD"},
+                                .input = {},
+                                .environment = {}});
+  if (!done.ok() || done->how != Finished::How::kExited || done->code != 0) return "";
+  return std::string(absl::StripAsciiWhitespace(done->output));
+}
+
+}  // namespace
+
+void AddMachine(Row& row) {
+  row.Set("cpu", CpuModel())
+      .Set("cores", Cores())
+      .Set("l3", FirstLine("/sys/devices/system/cpu/cpu0/cache/index3/size"))
+      .Set("kernel", Kernel())
+      .Set("huge_pages",
+           absl::StrCat(
+               "private: ", FirstLine("/sys/kernel/mm/transparent_hugepage/enabled"),
+               "; shared: ", FirstLine("/sys/kernel/mm/transparent_hugepage/shmem_enabled")))
+      .Set("compiler", absl::StrCat("g++ ", __VERSION__))
+      .Set("mpi", MpiVersion())
+      .Set("vectors", BestKernels().instruction_set)
+      .Set("revision", Revision())
+      .Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
+}
+
+double LoadAverage() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+}  // namespace coconet::bench

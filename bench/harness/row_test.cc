@@ -1,0 +1,64 @@
+#include "bench/harness/row.h"
+
+#include "gtest/gtest.h"
+
+namespace coconet::bench {
+namespace {
+
+TEST(Row, PrintsAsJson) {
+  Row row;
+  row.Set("case", "a \"b\"\n")
+      .Set("n", 7)
+      .Set("ours_us", 1.5)
+      .Set("limit_us", nullptr)
+      .Set("met", true);
+  EXPECT_EQ(Json({row, Row().Set("n", int64_t{1} << 40)}),
+            "[\n{\"case\": \"a \\\"b\\\"\\u000a\", \"n\": 7, \"ours_us\": 1.5, \"limit_us\": null, "
+            "\"met\": true},\n"
+            "{\"n\": 1099511627776}\n]\n");
+}
+
+TEST(Row, SaysWhichBarsItMisses) {
+  const Bar ratio = {"ratio", Bar::Side::kAtLeast, 2.5},
+            ours = {"ours_us", Bar::Side::kAtMost, 0.3};
+  Row row;
+  row.Set("ratio", 2.5).Set("ours_us", 0.31).SetBars({ratio, ours});
+  EXPECT_EQ(std::get<std::string>(row.Get("bar")), "ratio >= 2.5, ours_us <= 0.3");
+  EXPECT_EQ(std::get<std::string>(row.Get("missed")), "ours_us");
+  EXPECT_FALSE(std::get<bool>(row.Get("met")));
+}
+
+TEST(Row, MissesABarWithoutAValue) {
+  Row row;
+  row.Set("ours_us", nullptr).SetBars({Bar{"ours_us", Bar::Side::kAtMost, 1}});
+  EXPECT_FALSE(std::get<bool>(row.Get("met")));
+}
+
+TEST(Row, HasNoVerdictWithoutABar) {
+  Row row;
+  row.SetBars({});
+  EXPECT_EQ(row.Get("met"), Value(nullptr));
+}
+
+constexpr Column kColumns[] = {
+    {"n", [](const Row& row) { return CountText(static_cast<int64_t>(row.Number("n"))); }},
+    {"time", [](const Row& row) { return TimeText(row.Number("ours_us")); }}};
+
+TEST(Table, AlignsColumns) {
+  const Row rows[] = {Row().Set("n", 16 << 20).Set("ours_us", 12900.0), Row().Set("n", 5)};
+  EXPECT_EQ(Table(rows, kColumns), "n     time\n16Mi  12.9 ms\n5\n");
+}
+
+TEST(Table, EscapesBarsInMarkdown) {
+  const Row rows[] = {Row().Set("n", 1024).Set("ours_us", 0.25)};
+  const Column bars[] = {{"a", [](const Row&) { return std::string("x|y"); }}};
+  EXPECT_EQ(MarkdownTable(rows, bars), "| a |\n| --- |\n| x\\|y |\n");
+}
+
+TEST(Table, PrintsAsMarkdown) {
+  const Row rows[] = {Row().Set("n", 1024).Set("ours_us", 0.25)};
+  EXPECT_EQ(MarkdownTable(rows, kColumns), "| n | time |\n| --- | --- |\n| 1Ki | 0.25 us |\n");
+}
+
+}  // namespace
+}  // namespace coconet::bench

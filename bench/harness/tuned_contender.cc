@@ -1,0 +1,85 @@
+#include "bench/harness/tuned_contender.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet::bench {
+
+double NumberAt(absl::string_view tensor, int64_t index, int rank) {
+  uint64_t word = 0x9e3779b97f4a7c15 * (static_cast<uint64_t>(index) + 1) +
+                  static_cast<uint64_t>(rank) * 0xbf58476d1ce4e5b9;
+  for (const char c : tensor) word = (word ^ static_cast<unsigned char>(c)) * 0x94d049bb133111eb;
+  word ^= word >> 31;
+  return static_cast<double>(word >> 40) * 0x1p-23 - 1;
+}
+
+absl::StatusOr<std::unique_ptr<TunedContender>> TunedContender::Make(
+    Rank& rank, const SessionOptions& options, const Graph& program, const Numbers& numbers,
+    const std::vector<std::string>& written) {
+  auto session = std::make_unique<Session>(rank, options);
+  ASSIGN_OR_RETURN(TunedProgram tuned, session->Compile(program));
+  std::vector<DeviceBuffer> buffers;
+  buffers.reserve(written.size());
+  std::vector<Binding> bindings;
+  for (const std::string& name : written) {
+    ASSIGN_OR_RETURN(buffers.emplace_back(), tuned.Allocate(name));
+    bindings.emplace_back(name, buffers.back());
+  }
+  ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind(bindings));
+  std::unique_ptr<TunedContender> made(new TunedContender(std::move(session), std::move(tuned),
+                                                          std::move(buffers), std::move(bound)));
+  RETURN_IF_ERROR(made->Fill(numbers));
+  return made;
+}
+
+absl::Status TunedContender::Fill(const Numbers& numbers) {
+  const Graph written = Expand(program_.program());
+  for (const Node& node : written.nodes) {
+    const auto* input = std::get_if<Input>(&node.op);
+    const auto* state = std::get_if<State>(&node.op);
+    if (input == nullptr && state == nullptr) continue;
+    const std::string& name = input != nullptr ? input->name : state->name;
+    const TensorType& type = input != nullptr ? input->type : state->type;
+    if (type.shape.empty()) {
+      ASSIGN_OR_RETURN(const ScalarRef scalar, bound_.Scalar(name));
+      RETURN_IF_ERROR(bound_.Set(scalar, 1));
+      continue;
+    }
+    const int64_t elements = NumElements(type.shape);
+    const int rank = type.layout.kind == Layout::Kind::kLocal ? session_->rank() : 0;
+    std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
+    for (int64_t i = 0; i < elements; ++i)
+      StoreElement(type.dtype, values.data(), i, numbers(name, i, rank));
+    RETURN_IF_ERROR(bound_.Write(name, type.dtype, values.data(), elements));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TunedContender::Run(int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(bound_.Advance());
+  return bound_.Wait();
+}
+
+absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output) const {
+  const Graph g = Expand(program_.program());
+  ASSIGN_OR_RETURN(const TypedGraph typed, TypedGraph::Of(g));
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto* out = As<Output>(g, id);
+    if (out == nullptr || out->name != output) continue;
+    const TensorType& type = typed.type(id);
+    const int64_t elements = NumElements(type.shape);
+    std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
+    RETURN_IF_ERROR(bound_.Read(output, type.dtype, values.data(), elements));
+    std::vector<float> wide(static_cast<size_t>(elements));
+    for (int64_t i = 0; i < elements; ++i)
+      wide[i] = static_cast<float>(LoadElement(type.dtype, values.data(), i).real());
+    return wide;
+  }
+  return absl::NotFoundError(absl::StrCat("read ", output, ": no such output of ", g.name));
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,93 @@
+#include "bench/harness/user.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autotune/command/sweep_flags.h"
+#include "coconet/base/status.h"
+
+ABSL_FLAG(std::string, json, "", "write the rows to this file");
+ABSL_FLAG(std::string, markdown, "", "write the table to this file");
+ABSL_FLAG(bool, quick, false, "small sizes, few rounds: does it work? (the times say little)");
+ABSL_FLAG(double, budget, 0, "seconds of tuning one program; default: as the benchmark has it");
+
+namespace coconet::bench {
+
+bool IsQuick() { return absl::GetFlag(FLAGS_quick); }
+
+double TuningBudget(double usual, double quick) {
+  const double budget = absl::GetFlag(FLAGS_budget) > 0 ? absl::GetFlag(FLAGS_budget) : usual;
+  return IsQuick() ? std::min(budget, quick) : budget;
+}
+
+absl::Status ParseFlags(int argc, char** argv, absl::string_view usage) {
+  absl::SetProgramUsageMessage(usage);
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("unknown argument ", rest[1], " (see --help)"));
+  return absl::OkStatus();
+}
+
+std::string Resolve(const std::string& path) {
+  return path.empty() ? "" : ResolvePath(path, UserFolder());
+}
+
+absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns) {
+  if (const std::string json = Resolve(absl::GetFlag(FLAGS_json)); !json.empty())
+    RETURN_IF_ERROR(WriteFile(json, Json(rows)));
+  if (const std::string markdown = Resolve(absl::GetFlag(FLAGS_markdown)); !markdown.empty()) {
+    RETURN_IF_ERROR(WriteFile(markdown, MarkdownTable(rows, columns)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) {
+  absl::PrintF("%s", Table(rows, columns));
+  RETURN_IF_ERROR(Save(rows, columns));
+  const auto failed =
+      absl::c_count_if(rows, [](const Row& row) { return !TextOf(row, "error").empty(); });
+  if (failed == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(failed, " of ", rows.size(), " rows failed"));
+}
+
+int ExitCode(absl::string_view name, const absl::Status& status) {
+  if (status.ok()) return 0;
+  absl::FPrintF(stderr, "%s: %s\n", name, status.message());
+  constexpr int kFailed = 1, kUsage = 2;
+  return absl::IsInvalidArgument(status) ? kUsage : kFailed;
+}
+
+int Main(absl::string_view name, absl::string_view usage, absl::FunctionRef<absl::Status()> run,
+         int argc, char** argv) {
+  const absl::Status flags = ParseFlags(argc, argv, usage);
+  return ExitCode(name, flags.ok() ? run() : flags);
+}
+
+std::string TextOf(const Row& row, absl::string_view field) {
+  const std::string* text = std::get_if<std::string>(&row.Get(field));
+  return text == nullptr ? "" : *text;
+}
+
+std::string RatioOf(const Row& row, absl::string_view field) {
+  const double ratio = row.Number(field);
+  return ratio == 0 ? "" : absl::StrFormat("%.2f", ratio);
+}
+
+std::string MetOf(const Row& row) {
+  const std::string missed = TextOf(row, "missed");
+  return TextOf(row, "bar").empty() ? "" : missed.empty() ? "yes" : absl::StrCat("no: ", missed);
+}
+
+std::string TextOrError(const Row& row, absl::string_view field) {
+  const std::string error = TextOf(row, "error");
+  return error.empty() ? TextOf(row, field)
+                       : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
+}
+
+}  // namespace coconet::bench

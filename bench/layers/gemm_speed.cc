@@ -1,0 +1,199 @@
+#include "bench/layers/gemm_speed.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "bench/baselines/array.h"
+#include "coconet/base/status.h"
+#include "runtime/plan.h"
+
+namespace coconet::bench {
+namespace {
+
+/// How a product is done: in so many pieces of rows or of columns, one of the host's ways.
+struct Cut {
+  int pieces = 1;
+  bool columns = false;
+  int way = 0;
+};
+constexpr const char* kWays[] = {"plain", "packed", "gemm"};  // by GemmStep::candidate
+
+/// The steps of the product, which is `whole`.
+std::vector<Step> StepsOf(const GemmStep& whole, const Cut& cut) {
+  std::vector<Step> steps;
+  const int64_t extent = cut.columns ? whole.n.total : whole.m.total;
+  for (int piece = 0; piece < cut.pieces; ++piece) {
+    const int64_t begin = piece * extent / cut.pieces, end = (piece + 1) * extent / cut.pieces;
+    GemmStep step = whole;
+    step.candidate = cut.way;
+    (cut.columns ? step.n : step.m) = {end - begin};
+    if (cut.columns) {
+      step.b.offset = step.c.offset = begin;
+    } else {
+      step.a.offset = begin * step.a.ld;
+      step.c.offset = begin * step.c.ld;
+      if (piece > 0) step.weights_of = 0;
+    }
+    steps.emplace_back(std::move(step));
+  }
+  return steps;
+}
+
+Plan PlanOf(DType dtype, const GemmSize& size, int ranks, const Cut& cut) {
+  GemmStep step{.dtype = dtype, .m = {size.m}, .n = {size.n}, .k = {size.k}, .label = "MM"};
+  step.a = {.buffer = 0, .ld = size.k};
+  step.b = {.buffer = 1, .ld = size.n};
+  step.c = {.buffer = 2, .ld = size.n};
+  Plan plan{.ranks = ranks,
+            .buffers = {{"a", BufferRole::kInput, dtype, size.m * size.k, false},
+                        {"b", BufferRole::kInput, dtype, size.k * size.n, false},
+                        {"c", BufferRole::kOutput, dtype, size.m * size.n, false}},
+            .steps = StepsOf(step, cut)};
+  return plan;
+}
+
+class NoModule final : public Module {
+ public:
+  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
+    return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
+  }
+};
+
+/// A bound plan of one product, with its matrices.
+struct Ours {
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::unique_ptr<BoundPlan> plan;
+
+  void* data(int buffer) const { return memory[buffer]->own(); }
+};
+
+absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size, const Cut& cut) {
+  const Plan plan = PlanOf(dtype, size, rank.size(), cut);
+  Ours ours;
+  std::vector<Memory*> buffers;
+  for (const Buffer& buffer : plan.buffers) {
+    const int64_t bytes = buffer.elements * static_cast<int64_t>(SizeOf(dtype));
+    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, rank.Allocate(bytes, false));
+    buffers.push_back(memory.get());
+    ours.memory.push_back(std::move(memory));
+  }
+  ASSIGN_OR_RETURN(ours.plan, rank.Bind(plan, NoModule(), buffers, 0));
+  return ours;
+}
+
+/// Fills with values from -1 to 1 that repeat after `period` elements, a prime number.
+void Fill(DType dtype, void* data, int64_t count, int64_t period) {
+  for (int64_t i = 0; i < count; ++i) {
+    StoreElement(dtype, data, i,
+                 static_cast<double>(i % period) / static_cast<double>(period) * 2 - 1);
+  }
+}
+
+/// OK when both are within the rounding error of k products of numbers up to 1.
+absl::Status Agree(DType dtype, const GemmSize& size, const void* ours, const void* theirs) {
+  const double most = static_cast<double>(size.k) *
+                      (static_cast<double>(size.k) * 0x1p-23 + 2 * UnitRoundoff(dtype));
+  for (int64_t i = 0; i < size.m * size.n; ++i) {
+    const double a = LoadElement(dtype, ours, i).real(), b = LoadElement(dtype, theirs, i).real();
+    if (std::abs(a - b) <= most) continue;
+    return absl::InternalError(
+        absl::StrCat("products differ at ", i, ": ours ", a, ", oneDNN's ", b));
+  }
+  return absl::OkStatus();
+}
+
+template <class Once>
+Contender Repeat(const char* name, Once once) {
+  return {name, [once](int64_t steps) -> absl::Status {
+            for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(once());
+            return absl::OkStatus();
+          }};
+}
+
+}  // namespace
+
+absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
+                                const RoundTerms& terms) {
+  ASSIGN_OR_RETURN(const Ours ours, BindOurs(rank, dtype, size, {}));
+  Fill(dtype, ours.data(0), size.m * size.k, 251);
+  Fill(dtype, ours.data(1), size.k * size.n, 241);
+  ASSIGN_OR_RETURN(const Array result,
+                   Array::Allocate(size.m * size.n * static_cast<int64_t>(SizeOf(dtype))));
+  using Weights = OneDnnGemm::Weights;
+  ASSIGN_OR_RETURN(const auto plain, OneDnnGemm::Make(dtype, size, Weights::kAsTheyLie));
+  ASSIGN_OR_RETURN(const auto packed, OneDnnGemm::Make(dtype, size, Weights::kPacked));
+  const void* const a = ours.data(0);
+  const void* const b = ours.data(1);
+  void* const c = result.as<void>();
+  const auto pack_and_run = [&]() -> absl::Status {
+    RETURN_IF_ERROR(packed->SetWeights(b));
+    return packed->Run(a, c);
+  };
+  RETURN_IF_ERROR(ours.plan->Run());
+  RETURN_IF_ERROR(plain->SetWeights(b));
+  RETURN_IF_ERROR(plain->Run(a, c));
+  RETURN_IF_ERROR(Agree(dtype, size, ours.data(2), c));
+  RETURN_IF_ERROR(pack_and_run());
+  RETURN_IF_ERROR(Agree(dtype, size, ours.data(2), c));
+
+  const std::vector<Contender> contenders = {Repeat("ours", [&] { return ours.plan->Run(); }),
+                                             Repeat("plain", [&] { return plain->Run(a, c); }),
+                                             Repeat("packed", [&] { return packed->Run(a, c); }),
+                                             Repeat("packing", pack_and_run)};
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  Row row;
+  row.Set("case", "gemm").Set("ranks", int64_t{rank.size()}).Set("dtype", std::string(Name(dtype)));
+  row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
+  row.Set("onednn_dtype", std::string(Name(plain->multiplies())));
+  for (const Measured& m : measured) row.Set(m.name, size.flops() / m.timing.median_us * 1e-3);
+  if (plain->multiplies() != dtype)
+    row.Set("over_widened", measured[1].timing.median_us / measured[0].timing.median_us);
+  return row;
+}
+
+absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const GemmSize& size,
+                                               const RoundTerms& terms) {
+  std::vector<Cut> cuts;
+  std::vector<Ours> bound;
+  for (const auto& [pieces, columns] :
+       {std::pair{1, false}, {2, false}, {4, false}, {2, true}, {4, true}}) {
+    for (int way = 0; way < static_cast<int>(std::size(kWays)); ++way) {
+      if (way == 2 && dtype != DType::kF32) continue;
+      cuts.push_back({pieces, columns, way});
+      ASSIGN_OR_RETURN(Ours ours, BindOurs(rank, dtype, size, cuts.back()));
+      Fill(dtype, ours.data(0), size.m * size.k, 251);
+      Fill(dtype, ours.data(1), size.k * size.n, 241);
+      RETURN_IF_ERROR(ours.plan->Run());
+      bound.push_back(std::move(ours));
+      RETURN_IF_ERROR(Agree(dtype, size, bound[0].data(2), bound.back().data(2)));
+    }
+  }
+  std::vector<Contender> contenders;
+  for (size_t i = 0; i < cuts.size(); ++i)
+    contenders.push_back(Repeat(kWays[cuts[i].way], [&, i] { return bound[i].plan->Run(); }));
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  double whole_us = measured[0].timing.median_us;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i].pieces == 1) whole_us = std::min(whole_us, measured[i].timing.median_us);
+  }
+  std::vector<Row> rows;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const Timing& timing = measured[i].timing;
+    Row& row = rows.emplace_back();
+    row.Set("case", "gemm_pieces").Set("ranks", int64_t{rank.size()});
+    row.Set("dtype", std::string(Name(dtype))).Set("m", size.m).Set("k", size.k).Set("n", size.n);
+    row.Set("pieces", int64_t{cuts[i].pieces});
+    row.Set("of", cuts[i].pieces == 1 ? "whole" : cuts[i].columns ? "columns" : "rows");
+    row.Set("way", kWays[cuts[i].way]);
+    row.Set("us", timing.median_us).Set("low_us", timing.low_us).Set("high_us", timing.high_us);
+    row.Set("speed", size.flops() / timing.median_us * 1e-3);
+    row.Set("over_whole", timing.median_us / whole_us);
+  }
+  return rows;
+}
+
+}  // namespace coconet::bench

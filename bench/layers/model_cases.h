@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "autotune/session/session.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/launch.h"
+#include "bench/harness/rounds.h"
+#include "coconet/ir/types.h"
+#include "runtime/rank.h"
+
+namespace coconet::bench {
+
+/// A worker's measurement of model or pipeline parallelism.
+struct ModelCase {
+  enum class Kind : uint8_t {
+    kEpilogue,  // a product, its sum over ranks and an epilogue, against oneDNN and MPI
+    /// The same across nodes: with and without overlap, and computation and communication alone.
+    kAcross,
+    kAcrossParts,  // of kAcross computation and communication alone
+    kPipeline,     // the boundary of two pipeline stages: overlapped, as written, by slices
+  };
+  Kind kind{};
+  DType dtype = DType::kF32;
+  Sizes sizes;           // of the workload's symbols
+  double seconds = 5;    // of the rounds
+  double budget_s = 20;  // of tuning one contender
+};
+
+/// Collective. Findings by side. kEpilogue: "ours", "baseline", "product" (oneDNN alone), the
+/// latter two also "_packed" (weights rearranged once, before), "rest" (loads and stores besides
+/// the product). kAcross: "overlapped", "sequential", "computation", "communication", and facts
+/// "cores" of the last. kPipeline: "overlapped", "sequential" (AR; C; send), "slices" (RS; C; send;
+/// AG). Facts "variant" by side.
+absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c);
+
+/// A worker's arguments, and the case that this program's flags give; nullopt: not a worker.
+std::vector<std::string> Arguments(const ModelCase& c);
+absl::StatusOr<std::optional<ModelCase>> ModelCaseFromFlags();
+/// A worker's main function; writes its findings where RunWorker expects them.
+absl::Status WorkOn(const ModelCase& c);
+
+}  // namespace coconet::bench

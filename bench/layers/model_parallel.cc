@@ -1,0 +1,143 @@
+// A layer's product, its sum over ranks and its epilogue: ours against oneDNN, MPI and a fused
+// loop. README.md in this folder explains the rows.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "bench/baselines/mpi_settings.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/launch.h"
+#include "bench/harness/user.h"
+#include "bench/layers/model_cases.h"
+#include "bench/layers/model_table.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+constexpr int kRanks = 2;
+
+struct EpilogueCase {
+  const char* name;
+  ModelCase what;
+  Bar bar;
+};
+
+std::vector<EpilogueCase> Cases() {
+  const bool quick = IsQuick();
+  const auto sizes = [&](int64_t k_of_h) {
+    const int64_t hidden = quick ? 128 : 1024;
+    return Sizes{{"B", 1}, {"S", quick ? 64 : 512}, {"H", hidden}, {"K", k_of_h * hidden}};
+  };
+  const auto at_least = [](const char* field, double value) {
+    return Bar{field, Bar::Side::kAtLeast, value};
+  };
+  std::vector<EpilogueCase> cases = {
+      {"attention", {.dtype = DType::kF32, .sizes = sizes(1)}, at_least("ratio", 1.05)},
+      {"attention", {.dtype = DType::kBF16, .sizes = sizes(1)}, at_least("ratio", 1.5)},
+      {"mlp", {.dtype = DType::kF32, .sizes = sizes(4)}, at_least("of_limit", 0.95)},
+      {"mlp", {.dtype = DType::kBF16, .sizes = sizes(4)}, at_least("of_limit", 0.95)},
+  };
+  for (EpilogueCase& c : cases) {
+    c.what.kind = ModelCase::Kind::kEpilogue;
+    c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
+  }
+  return cases;
+}
+
+/// Measures in a launch with this MPI setting. The first launch tunes ours; later ones find it in
+/// the cache.
+absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& setting, double seconds,
+                                             const std::string& scratch) {
+  c.seconds = IsQuick() ? seconds / 10 : seconds;
+  return RunWorker({.processes = kRanks,
+                    .parameters = setting.parameters,
+                    .arguments = Arguments(c),
+                    .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
+                    .scratch = scratch});
+}
+
+struct Trial {
+  MpiSetting setting;
+  double baseline_us;
+};
+
+/// The defaults and the two settings that look best.
+absl::StatusOr<std::vector<Trial>> Screen(const EpilogueCase& c, const std::string& scratch,
+                                          Row& row) {
+  std::vector<Trial> trials;
+  for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, IsQuick())) {
+    const absl::StatusOr<std::vector<Finding>> found = Measure(c.what, setting, 0.6, scratch);
+    if (!found.ok() && (trials.empty() || absl::IsCancelled(found.status())))
+      return found.status();  // the defaults come first
+    if (found.ok()) trials.push_back({setting, FastestOf(*found, "baseline")->timing.median_us});
+  }
+  row.Set("mpi_settings_tried",
+          absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
+            absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.baseline_us));
+          }));
+  std::stable_sort(trials.begin() + 1, trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.baseline_us < b.baseline_us; });
+  trials.resize(std::min<size_t>(trials.size(), 3));
+  return trials;
+}
+
+absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row& row) {
+  ASSIGN_OR_RETURN(const std::vector<Trial> trials, Screen(c, scratch, row));
+  double best_us = 0;
+  for (const Trial& trial : trials) {
+    ASSIGN_OR_RETURN(const std::vector<Finding> found, Measure(c.what, trial.setting, 6, scratch));
+    const double baseline_us = FastestOf(found, "baseline")->timing.median_us,
+                 ours_us = FastestOf(found, "ours")->timing.median_us;
+    if (trial.setting.parameters.empty()) row.Set("vs_default", baseline_us / ours_us);
+    if (best_us != 0 && best_us <= baseline_us) continue;
+    best_us = baseline_us;
+    SetSides(row, found);
+    row.Set("ratio", baseline_us / ours_us).Set("mpi_setting", trial.setting.name);
+    row.Set("vs_packed", row.Number("baseline_packed_us") / ours_us);
+    row.Set("of_limit", (row.Number("product_us") + row.Number("rest_us")) / ours_us);
+  }
+  if (!IsQuick()) row.SetBars({c.bar});
+  return absl::OkStatus();
+}
+
+absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
+  for (const EpilogueCase& c : Cases()) {
+    absl::FPrintF(stderr, "%s, %s\n", c.name, Name(c.what.dtype));
+    Row row = NewModelRow(c.name, c.what, kRanks, "processes");
+    const absl::Status status = MeasureCase(c, scratch, row);
+    if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
+    if (!status.ok()) SetError(row, status);
+    rows.push_back(std::move(row));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Column> Columns() {
+  return {{"case", [](const Row& row) { return TextOf(row, "case"); }},
+          {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
+          {"sizes", [](const Row& row) { return TextOf(row, "sizes"); }},
+          {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
+          {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
+          {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
+          {"vs default", [](const Row& row) { return RatioOf(row, "vs_default"); }},
+          {"vs packed", [](const Row& row) { return RatioOf(row, "vs_packed"); }},
+          {"product", [](const Row& row) { return TimeText(row.Number("product_us")); }},
+          {"rest", [](const Row& row) { return TimeText(row.Number("rest_us")); }},
+          {"of limit", [](const Row& row) { return RatioOf(row, "of_limit"); }},
+          {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
+          {"met", MetOf},
+          {"variant", [](const Row& row) { return TextOrError(row, "ours_variant"); }}};
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  return coconet::bench::ModelMain(argc, argv, "model_parallel", coconet::bench::Columns(),
+                                   coconet::bench::MeasureAll);
+}

@@ -1,0 +1,46 @@
+// Data-parallel optimizers: ours against a careful user's MPI program, and against the memory's
+// limit. README.md in this folder explains the rows.
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "autotune/command/sweep_flags.h"
+#include "bench/harness/user.h"
+#include "bench/suite/suite_main.h"
+#include "coconet/base/status.h"
+
+ABSL_FLAG(std::vector<std::string>, N, {}, "adam at these sizes: 1Ki,16Mi");
+ABSL_FLAG(std::string, before, "",
+          "warm_start: the data_parallel of another commit with the same schema of tuning caches, "
+          "which is run in turns with this one");
+
+namespace coconet::bench {
+namespace {
+
+absl::Status OptionsFromFlags(SuiteOptions& options) {
+  options.before = Resolve(absl::GetFlag(FLAGS_before));
+  for (const std::string& text : absl::GetFlag(FLAGS_N)) {
+    const absl::StatusOr<int64_t> size = ParseSize(text);
+    if (!size.ok() || *size == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--N: want a size such as 4096 or 16Mi, have \"", text, "\""));
+    }
+    options.sizes.push_back(*size);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  return coconet::bench::SuiteMain(
+      {.name = "data_parallel",
+       .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel "
+                "[--json=FILE] [--quick] [--case=adam,dispatch]",
+       .topic = coconet::bench::Topic::kDataParallel,
+       .budget_s = 20,
+       .options = coconet::bench::OptionsFromFlags},
+      argc, argv);
+}

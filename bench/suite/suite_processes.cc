@@ -1,0 +1,159 @@
+// Ours against MPI; all ranks are MPI processes.
+#include <sched.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/suite/suite.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
+// Larger cells take the setting of this size, because they are bound by memory, too; trying all
+// settings would take minutes.
+constexpr int64_t kScreenedUpTo = 16 * kMi;
+using Task = WorkerOptions::Task;
+
+int Cores() {
+  cpu_set_t allowed;
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+}
+
+/// The cell that MPI settings are tried with: itself, or a smaller one.
+absl::StatusOr<Cell> StandIn(const Cell& cell) {
+  if (cell.n <= kScreenedUpTo) return cell;
+  if (cell.list.empty()) return Cell{cell.dtype, kScreenedUpTo, cell.workload};
+  return ListCell(cell.workload, cell.dtype,
+                  absl::StrCat(cell.list, "/", (cell.n + kScreenedUpTo - 1) / kScreenedUpTo));
+}
+
+/// Time for the rounds of one launch; a step over a model takes some tenths of a second.
+double SecondsFor(const Cell& cell) {
+  return !cell.list.empty() ? 40 : cell.n >= kScreenedUpTo ? 12 : 4;
+}
+
+/// The form of the baseline to run: the fastest one under this setting. Over a list, whose stand-in
+/// fits the caches better, the fastest one under the defaults.
+std::string FormFor(const Cell& cell, const std::string& screened, const Row& row) {
+  if (cell.list.empty()) return screened;
+  const std::string* known = std::get_if<std::string>(&row.Get("default_form"));
+  return known == nullptr ? "" : *known;  // "": all
+}
+
+}  // namespace
+
+absl::Status Suite::AdamInProcesses() {
+  struct Group {
+    int ranks;
+    DType dtype;
+    std::vector<int64_t> sizes;
+  };
+  const std::vector<Group> groups =
+      options_.quick ? std::vector<Group>{{2, DType::kF32, {kKi, 64 * kKi}},
+                                          {2, DType::kF16, {64 * kKi}},
+                                          {4, DType::kF32, {kKi}}}
+                     : std::vector<Group>{
+                           {2,
+                            DType::kF32,
+                            {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 16 * kMi, 64 * kMi}},
+                           {2, DType::kF16, {16 * kMi}},
+                           {4, DType::kF32, {kKi, 16 * kMi, 64 * kMi}}};
+  for (const Group& group : groups) {
+    const std::vector<Cell> cells = Sized(group.dtype, group.sizes);
+    const absl::StatusOr<std::vector<std::vector<Trial>>> trials = Screen(group.ranks, cells);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      RETURN_IF_ERROR(
+          trials.ok() ? Final("adam", group.ranks, cells[i], (*trials)[i])
+                      : Fail(NewRow("adam", group.ranks, "processes", cells[i]), trials.status()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
+                                                                     absl::Span<const Cell> cells) {
+  std::vector<Cell> stand_ins;  // by cell: itself or its stand-in
+  for (const Cell& cell : cells) {
+    ASSIGN_OR_RETURN(stand_ins.emplace_back(), StandIn(cell));
+  }
+  std::vector<Cell> once = stand_ins;
+  once.erase(std::unique(once.begin(), once.end()), once.end());
+
+  std::vector<std::vector<Trial>> trials(cells.size());
+  for (const MpiSetting& setting : MpiSettings(/*crowded=*/ranks > Cores(), options_.quick)) {
+    options_.progress(absl::StrCat("MPI settings, ", ranks, " processes: ", setting.name));
+    const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
+                                                               .cells = once,
+                                                               .sides = {.baseline = true},
+                                                               .seconds = Seconds(0.3),
+                                                               .min_rounds = 3},
+                                                              ranks, setting.parameters);
+    const bool is_default = setting.parameters.empty();
+    if (!found.ok() && (absl::IsCancelled(found.status()) || is_default)) return found.status();
+    for (size_t i = 0; found.ok() && i < cells.size(); ++i) {
+      std::vector<Finding> here;
+      absl::c_copy_if(*found, std::back_inserter(here),
+                      [&](const Finding& f) { return f.of == Text(stand_ins[i]); });
+      const Finding& fastest = *FastestOf(here, "baseline");
+      trials[i].push_back({setting, fastest.name, fastest.timing.median_us});
+    }
+  }
+  return trials;
+}
+
+absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
+                          std::vector<Trial> trials) {
+  Row row = NewRow(name, ranks, "processes", cell);
+  row.Set("mpi_settings_tried",
+          absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
+            absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.us));
+          }));
+  // The defaults and the two settings that looked best: one bad trial must not decide.
+  std::stable_sort(trials.begin() + 1, trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.us < b.us; });
+  trials.resize(std::min<size_t>(trials.size(), cell.n > kScreenedUpTo ? 2 : 3));
+  double baseline_us = 0;
+  for (const Trial& trial : trials) {
+    const std::string form = FormFor(cell, trial.form, row);
+    // Ours takes part in each launch, so that every ratio compares times of the same rounds.
+    const absl::StatusOr<std::vector<Finding>> found =
+        Worker({.task = Task::kCompare,
+                .cells = {cell},
+                .sides = {.ours = true, .baseline = true, .form = form, .limit = true},
+                .seconds = Seconds(SecondsFor(cell)),
+                .budget_s = options_.budget_s,
+                .tuned = !cell.list.empty()},  // by Tune
+               ranks, trial.setting.parameters);
+    if (!found.ok()) return Fail(std::move(row), found.status());
+    const Finding &ours = *FastestOf(*found, "ours"), &baseline = *FastestOf(*found, "baseline");
+    const double ratio = baseline.timing.median_us / ours.timing.median_us;
+    if (trial.setting.parameters.empty()) {
+      row.Set("vs_default", ratio)
+          .Set("default_us", baseline.timing.median_us)
+          .Set("default_form", baseline.name);
+      row.Set("ours_beside_default_us", ours.timing.median_us);
+      SetVariant(row, *found);  // later launches find it in the cache
+    }
+    if (baseline_us != 0 && baseline_us <= baseline.timing.median_us) continue;
+    baseline_us = baseline.timing.median_us;
+    SetOurs(row, ours);
+    SetTime(row, "baseline", baseline.timing);
+    row.Set("baseline_preempted", baseline.preempted);
+    SetLimit(row, *found, cell);
+    row.Set("ratio", ratio)
+        .Set("baseline_form", baseline.name)
+        .Set("mpi_setting", trial.setting.name);
+    row.Set("mpi_parameters",
+            absl::StrJoin(trial.setting.parameters, " ", absl::PairFormatter("=")));
+  }
+  Add(std::move(row));
+  return absl::OkStatus();
+}
+
+}  // namespace coconet::bench
