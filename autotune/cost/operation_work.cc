@@ -10,85 +10,14 @@
 namespace coconet {
 namespace {
 
-/// What a kernel executes for an elementwise function of f32 or integers (jit/device).
-struct Recipe {
-  double simple = 0;
-  double extrema = 0, divisions = 0, roots = 0, exps = 0, tanhs = 0, erfs = 0, library = 0;
-};
-
-Recipe RecipeOf(Pw fn) {
-  switch (fn) {
-    case Pw::kAdd:
-    case Pw::kSub:
-    case Pw::kMul:
-    case Pw::kNeg:
-    case Pw::kAbs:
-    case Pw::kLt:
-    case Pw::kLe:
-    case Pw::kGt:
-    case Pw::kGe:
-    case Pw::kEq:
-    case Pw::kNe:
-    case Pw::kSelect:
-    case Pw::kNot:
-    case Pw::kFloor:
-    case Pw::kCeil:
-    case Pw::kRound:
-    case Pw::kBitAnd:
-    case Pw::kBitOr:
-    case Pw::kBitXor:
-    case Pw::kBitNot:
-      return {.simple = 1};
-    case Pw::kShiftLeft:
-    case Pw::kShiftRight:
-    case Pw::kShiftRightLogical:
-    case Pw::kSign:
-      return {.simple = 4};
-    case Pw::kMin:
-    case Pw::kMax:
-    case Pw::kRelu:
-    case Pw::kAnd:
-    case Pw::kOr:
-      return {.extrema = 1};
-    case Pw::kDiv:
-      return {.divisions = 1};
-    case Pw::kPow:
-    case Pw::kRem:
-    case Pw::kLog:
-    case Pw::kLog1p:
-    case Pw::kExpm1:
-    case Pw::kSin:
-    case Pw::kCos:
-      return {.library = 1};
-    case Pw::kSqrt:
-      return {.roots = 1};
-    case Pw::kRsqrt:
-      return {.divisions = 1, .roots = 1};
-    case Pw::kExp:
-      return {.exps = 1};
-    case Pw::kTanh:
-      return {.tanhs = 1};
-    case Pw::kErf:
-      return {.erfs = 1};
-    case Pw::kSigmoid:
-      return {.simple = 5, .divisions = 1, .exps = 1};
-    case Pw::kSilu:
-      return {.simple = 6, .divisions = 1, .exps = 1};
-    case Pw::kGelu:
-      return {.simple = 4, .erfs = 1};
-  }
-  CC_CHECK(false);
-}
-
-// By kind of work in a Recipe.
+// By kind of PwWork.
 constexpr Chain kOfSimple{4, 1}, kOfExtremum{10, 4}, kOfDivision{24, 3}, kOfRoot{31, 3},
     kOfExp{110, 45}, kOfTanh{160, 75}, kOfErf{180, 95}, kOfLibrary{20, 512}, kOfNarrow{20, 12},
     kOfWiden{8, 3}, kOfBytes{8, 32};
 
-bool IsTranscendental(Pw fn) {
-  const PwInfo& info = Info(fn);
-  const bool rounds = fn == Pw::kFloor || fn == Pw::kCeil || fn == Pw::kRound;
-  return info.float_only && fn != Pw::kSqrt && fn != Pw::kRsqrt && !rounds;
+bool IsTranscendental(const PwInfo& info) {
+  return info.float_only &&
+         info.work.exps + info.work.tanhs + info.work.erfs + info.work.library > 0;
 }
 
 /// In memory of its own type only: every use rounds it anyway, so that nothing is converted twice.
@@ -108,7 +37,8 @@ class Counter {
   }
 
   void operator()(const Pointwise& op) {
-    Recipe r = RecipeOf(op.fn);
+    const PwInfo& info = Info(op.fn);
+    PwWork r = info.work;
     const bool functions = r.exps + r.tanhs + r.erfs + r.roots > 0;
     if (of_ == DType::kF64 && functions) r = {.library = 1};
     if (!IsFloat(of_) && r.divisions > 0) r = {.library = 1};
@@ -120,7 +50,7 @@ class Counter {
     Add(Effort::kTanh, r.tanhs);
     Add(Effort::kErf, r.erfs);
     Add(Effort::kLibrary, r.library);
-    (IsTranscendental(op.fn) ? work_.transcendentals : work_.arithmetic) += elements_;
+    (IsTranscendental(info) ? work_.transcendentals : work_.arithmetic) += elements_;
   }
   void operator()(const BitCast&) {
     Add(Effort::kSimple, 1);
@@ -192,7 +122,7 @@ Chain ChainOf(const TypedGraph& program, NodeId id) {
   }
   const auto* op = As<Pointwise>(program.graph(), id);
   if (op == nullptr) return kOfSimple;
-  const Recipe r = RecipeOf(op->fn);
+  const PwWork& r = Info(op->fn).work;
   Chain chain;
   for (const auto& [times, each] :
        {std::pair(r.simple, kOfSimple), std::pair(r.extrema, kOfExtremum),

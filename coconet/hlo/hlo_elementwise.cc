@@ -18,45 +18,6 @@ using Operands = absl::Span<const HloValue>;
 bool IsPred(const HloValue& a) { return a.shape.type == HloType::kPred; }
 bool IsFloatOf(const HloValue& a) { return IsFloat(*DTypeOf(a.shape.type)); }
 
-struct Row {
-  absl::string_view opcode;
-  Pw fn;
-};
-constexpr Row kFunctions[] = {
-    {"add", Pw::kAdd},
-    {"subtract", Pw::kSub},
-    {"multiply", Pw::kMul},
-    {"divide", Pw::kDiv},
-    {"remainder", Pw::kRem},
-    {"maximum", Pw::kMax},
-    {"minimum", Pw::kMin},
-    {"power", Pw::kPow},
-    {"negate", Pw::kNeg},
-    {"abs", Pw::kAbs},
-    {"sign", Pw::kSign},
-    {"sqrt", Pw::kSqrt},
-    {"rsqrt", Pw::kRsqrt},
-    {"exponential", Pw::kExp},
-    {"exponential-minus-one", Pw::kExpm1},
-    {"log", Pw::kLog},
-    {"log-plus-one", Pw::kLog1p},
-    {"logistic", Pw::kSigmoid},
-    {"tanh", Pw::kTanh},
-    {"erf", Pw::kErf},
-    {"sine", Pw::kSin},
-    {"cosine", Pw::kCos},
-    {"floor", Pw::kFloor},
-    {"ceil", Pw::kCeil},
-    {"round-nearest-even", Pw::kRound},
-    {"and", Pw::kBitAnd},
-    {"or", Pw::kBitOr},
-    {"xor", Pw::kBitXor},
-    {"not", Pw::kBitNot},
-    {"shift-left", Pw::kShiftLeft},
-    {"shift-right-arithmetic", Pw::kShiftRight},
-    {"shift-right-logical", Pw::kShiftRightLogical},
-};
-
 HloValue Xor(const HloValue& a, const HloValue& b, HloArrays& arrays) {
   const HloValue only_a = arrays.Apply(Pw::kAnd, {a, arrays.Apply(Pw::kNot, {b})}),
                  only_b = arrays.Apply(Pw::kAnd, {arrays.Apply(Pw::kNot, {a}), b});
@@ -65,9 +26,10 @@ HloValue Xor(const HloValue& a, const HloValue& b, HloArrays& arrays) {
 
 absl::StatusOr<HloValue> Function(const HloModule&, const HloInstruction& instruction,
                                   Operands operands, HloArrays& arrays) {
-  const Pw fn = absl::c_find_if(kFunctions, [&](const Row& row) {
-                  return row.opcode == instruction.opcode;
-                })->fn;
+  const absl::Span<const PwInfo> rows = AllPointwise();
+  const auto row =
+      absl::c_find_if(rows, [&](const PwInfo& info) { return info.hlo == instruction.opcode; });
+  const Pw fn = static_cast<Pw>(row - rows.begin());
   if (static_cast<int>(operands.size()) != Info(fn).arity)
     return WrongHlo(instruction, absl::StrCat("want ", Info(fn).arity, " operands"));
   for (const HloValue& operand : operands) {
@@ -108,20 +70,21 @@ absl::StatusOr<HloValue> Function(const HloModule&, const HloInstruction& instru
 
 absl::StatusOr<HloValue> Compare(const HloModule&, const HloInstruction& instruction,
                                  Operands operands, HloArrays& arrays) {
-  static constexpr Row kDirections[] = {{"EQ", Pw::kEq}, {"NE", Pw::kNe}, {"LT", Pw::kLt},
-                                        {"LE", Pw::kLe}, {"GT", Pw::kGt}, {"GE", Pw::kGe}};
+  static constexpr std::pair<absl::string_view, Pw> kDirections[] = {
+      {"EQ", Pw::kEq}, {"NE", Pw::kNe}, {"LT", Pw::kLt},
+      {"LE", Pw::kLe}, {"GT", Pw::kGt}, {"GE", Pw::kGe}};
   ASSIGN_OR_RETURN(const absl::string_view direction, AttributeText(instruction, "direction"));
   const auto* row =
-      absl::c_find_if(kDirections, [&](const Row& r) { return r.opcode == direction; });
+      absl::c_find_if(kDirections, [&](const auto& of) { return of.first == direction; });
   if (row == std::end(kDirections) || operands.size() != 2 ||
       !(operands[0].shape == operands[1].shape))
     return WrongHlo(instruction, "want two operands of one shape and a direction");
   if (const absl::string_view* type = instruction.Find("type");
       type != nullptr && *type == "TOTALORDER" && IsFloatOf(operands[0]))
     return UnsupportedHlo(instruction, "in total order");
-  if (!IsPred(operands[0])) return arrays.Apply(row->fn, operands);
-  return arrays.Apply(
-      row->fn, {arrays.Cast(operands[0], HloType::kU8), arrays.Cast(operands[1], HloType::kU8)});
+  if (!IsPred(operands[0])) return arrays.Apply(row->second, operands);
+  return arrays.Apply(row->second, {arrays.Cast(operands[0], HloType::kU8),
+                                    arrays.Cast(operands[1], HloType::kU8)});
 }
 
 absl::StatusOr<HloValue> Select(const HloModule&, const HloInstruction& instruction,
@@ -339,7 +302,9 @@ std::vector<HloRow> ElementwiseHlo() {
       {"cbrt", Cbrt},
       {"tan", Tan},
   };
-  for (const Row& row : kFunctions) rows.push_back({row.opcode, Function});
+  for (const PwInfo& info : AllPointwise()) {
+    if (!info.hlo.empty()) rows.push_back({info.hlo, Function});
+  }
   return rows;
 }
 

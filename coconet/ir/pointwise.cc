@@ -69,11 +69,11 @@ absl::int128 Unsigned(absl::int128 integer, int bits) {
   .of_integers = [](IntegerArgs a, [[maybe_unused]] int bits) -> absl::int128 { \
     return __VA_ARGS__;                                                         \
   }
-#define ROW(operands, text, kernel, value, ...)                         \
-  {.name = text,                                                        \
-   .arity = operands,                                                   \
-   .kernel_expr = kernel,                                               \
-   .eval = [](Args a) -> double { return static_cast<double>(value); }, \
+#define ROW(operands, text, kernel, value, gradient, ...)                                \
+  {.name = text,                                                                         \
+   .arity = operands,                                                                    \
+   .kernel_expr = kernel,                                                                \
+   .eval = []([[maybe_unused]] Args a) -> double { return static_cast<double>(value); }, \
    __VA_ARGS__},
 #define UNARY(name, ...) ROW(1, __VA_ARGS__)
 #define BINARY(name, ...) ROW(2, __VA_ARGS__)

@@ -24,6 +24,12 @@ enum class Pw : uint8_t {
 /// What an elementwise function's result type is.
 enum class PwResult : uint8_t { kSame, kBool };
 
+/// What a kernel executes for an elementwise function of f32 or integers (jit/device).
+struct PwWork {
+  double simple = 0;
+  double extrema = 0, divisions = 0, roots = 0, exps = 0, tanhs = 0, erfs = 0, library = 0;
+};
+
 struct PwInfo {
   absl::string_view name;  // in the text form, e.g. "add"
   int arity = 0;
@@ -39,15 +45,22 @@ struct PwInfo {
   bool of_bools = false;              // takes bools only, others take none but conditions
   bool of_bits = false;               // takes integers only
   PwResult result = PwResult::kSame;  // kSame: dtype of the last operand; kBool: a comparison
+  bool is_step = false;               // its derivative is 0 wherever it exists
   /// Roundings of the compute type that the kernel's expression may commit, in units of
   /// UnitRoundoff: 1 for correctly rounded operations, 0 for exact ones, more for library
   /// functions.
   double ulps = 0;
+  /// The result is exact, but maybe no number of a narrow type, which rounds what it stores. Other
+  /// exact functions give an operand, its negative, or a number that all types have.
+  bool makes_numbers = false;
   /// What these roundings are relative to; null: the result.
   double (*magnitude)(const double* args) = nullptr;
   /// Whether the function has a pole, or no value, within `errors` around `args`; null: it has
   /// none. Elsewhere its deviation is greatest at the corners of these intervals.
   bool (*pole)(const double* args, const double* errors) = nullptr;
+  PwWork work;
+  absl::string_view hlo;   // XLA's opcode; empty: it has none, or one that is a case of its own
+  absl::string_view what;  // Python's docstring; empty: operators alone write it in Python
 };
 
 inline constexpr size_t kPointwiseCount = 0

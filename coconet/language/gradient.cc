@@ -30,9 +30,7 @@ bool IsReplicated(const Layout& layout) {
 /// wherever it exists.
 bool HasDerivative(const Op& op, DType result) {
   const auto* pointwise = std::get_if<Pointwise>(&op);
-  if (pointwise == nullptr) return IsFloat(result);
-  const bool is_step = pointwise->fn == Pw::kSign || pointwise->fn == Pw::kFloor ||
-                       pointwise->fn == Pw::kCeil || pointwise->fn == Pw::kRound;
+  const bool is_step = pointwise != nullptr && Info(pointwise->fn).is_step;
   return IsFloat(result) && !is_step;
 }
 

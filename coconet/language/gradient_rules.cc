@@ -29,6 +29,9 @@ Tensor IsFound(Tensor a, Tensor extremum) {
   return Equal(a, extremum);
 }
 
+/// No gradient flows through what is flat.
+[[noreturn]] Tensor Flat() { CC_CHECK(false); }
+
 /// At the edges as torch has it: x^0 is 1 everywhere, and 0^k is 0 around any k > 0.
 Tensor OfPow(const std::vector<Tensor>& a, Tensor y, size_t k, Tensor g) {
   if (k == 1) return g * Select(And(Equal(a[0], 0), a[1] >= 0), 0, y * Log(a[0]));
@@ -36,91 +39,40 @@ Tensor OfPow(const std::vector<Tensor>& a, Tensor y, size_t k, Tensor g) {
   return Gradients::NumberOf(a[1]).value_or(0) != 0 ? slope : Select(Equal(a[1], 0), 0, slope);
 }
 
-/// The derivative of an elementwise function y = fn(a, ...) by operand k, times `g`. Requires that
-/// it is not 0 everywhere.
+/// Of Min and Max. Equal operands share. Where one is NaN, neither loses.
+Tensor OfExtremum(const std::vector<Tensor>& a, size_t k, Tensor loses, Tensor g) {
+  return Select(Equal(a[k], a[1 - k]), g * 0.5, Select(loses, 0, g));
+}
+
+Tensor OfGelu(Tensor a, Tensor g) {
+  const Tensor share = 0.5 * (1 + Erf(a * kSqrtHalf));
+  return g * (share + a * kOneOverSqrtTwoPi * Exp(-0.5 * (a * a)));
+}
+
+Tensor OfSilu(Tensor a, Tensor g) {
+  const Tensor share = Sigmoid(a);
+  return g * (share * (1 + a * (1 - share)));
+}
+
+/// The derivative of an elementwise function y = fn(a, ...) by operand k, times `g`: the column of
+/// pointwise.inc. Requires that it is not 0 everywhere.
 Tensor OfPointwise(Pw fn, const std::vector<Tensor>& a, Tensor y, size_t k, Tensor g) {
   switch (fn) {
-    case Pw::kAdd:
-      return g;
-    case Pw::kSub:
-      return k == 0 ? g : -g;
-    case Pw::kMul:
-      return g * a[1 - k];
-    case Pw::kDiv:
-      return k == 0 ? g / a[1] : -(g * y / a[1]);
-    case Pw::kRem:
-      return k == 0 ? g : -(g * ((a[0] - y) / a[1]));
-    case Pw::kNeg:
-      return -g;
-    case Pw::kAbs:
-      return g * Sign(a[0]);
-    case Pw::kMin:
-    case Pw::kMax: {
-      // Equal operands share. Where one is NaN, neither loses.
-      const Tensor other = a[1 - k];
-      const Tensor loses = fn == Pw::kMin ? a[k] > other : a[k] < other;
-      return Select(Equal(a[k], other), g * 0.5, Select(loses, 0, g));
-    }
-    case Pw::kPow:
-      return OfPow(a, y, k, g);
-    case Pw::kSqrt:
-      return g * 0.5 / y;
-    case Pw::kRsqrt:
-      return g * -0.5 * (y * y * y);
-    case Pw::kExp:
-      return g * y;
-    case Pw::kLog:
-      return g / a[0];
-    case Pw::kLog1p:
-      return g / (1 + a[0]);
-    case Pw::kExpm1:
-      return g * (1 + y);
-    case Pw::kSin:
-      return g * Cos(a[0]);
-    case Pw::kCos:
-      return -(g * Sin(a[0]));
-    case Pw::kTanh:
-      return g * (1 - y * y);
-    case Pw::kErf:
-      return g * kTwoOverSqrtPi * Exp(-(a[0] * a[0]));
-    case Pw::kSigmoid:
-      return g * (y * (1 - y));
-    case Pw::kRelu:
-      return Select(a[0] <= 0, 0, g);
-    case Pw::kGelu: {
-      const Tensor share = 0.5 * (1 + Erf(a[0] * kSqrtHalf));
-      return g * (share + a[0] * kOneOverSqrtTwoPi * Exp(-0.5 * (a[0] * a[0])));
-    }
-    case Pw::kSilu: {
-      const Tensor share = Sigmoid(a[0]);
-      return g * (share * (1 + a[0] * (1 - share)));
-    }
-    case Pw::kSelect:
-      return k == 1 ? Select(a[0], g, 0) : Select(a[0], 0, g);
-    case Pw::kSign:
-    case Pw::kFloor:
-    case Pw::kCeil:
-    case Pw::kRound:
-    case Pw::kBitAnd:
-    case Pw::kBitOr:
-    case Pw::kBitXor:
-    case Pw::kBitNot:
-    case Pw::kShiftLeft:
-    case Pw::kShiftRight:
-    case Pw::kShiftRightLogical:
-    case Pw::kLt:
-    case Pw::kLe:
-    case Pw::kGt:
-    case Pw::kGe:
-    case Pw::kEq:
-    case Pw::kNe:
-    case Pw::kAnd:
-    case Pw::kOr:
-    case Pw::kNot:
-      break;
+#define FLAT Flat()
+#define ROW(name, text, kernel, value, gradient, ...) \
+  case Pw::k##name:                                   \
+    return gradient;
+#define UNARY(...) ROW(__VA_ARGS__)
+#define BINARY(...) ROW(__VA_ARGS__)
+#define TERNARY(...) ROW(__VA_ARGS__)
+#include "coconet/ir/pointwise.inc"
+#undef FLAT
+#undef ROW
+#undef UNARY
+#undef BINARY
+#undef TERNARY
   }
   CC_CHECK(false);
-  return g;
 }
 
 /// Whether a reshape of a gradient found other slices than those of `layout`, as it may where an

@@ -66,12 +66,6 @@ double Spread(const PwInfo& fn, const double* x, const double* e, double y) {
   return spread;
 }
 
-/// The result is exact, but maybe no number of a narrow type, which rounds what it stores. Other
-/// exact functions give an operand, or its negative.
-bool MakesNumbersExactly(Pw fn) {
-  return fn == Pw::kFloor || fn == Pw::kCeil || fn == Pw::kRound || fn == Pw::kRem;
-}
-
 /// Whether the result of exact operands is no rounded one, in whatever type it is computed.
 bool IsExact(Pw fn, DType type, const double* x, double y) {
   if (!std::isfinite(y) || !IsHeld(type, y)) return false;
@@ -116,7 +110,7 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
       continue;
     }
     double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
-    if (spread > 0 && MakesNumbersExactly(fn)) spread += std::fabs(y) * UnitRoundoff(type);
+    if (spread > 0 && info.makes_numbers) spread += std::fabs(y) * UnitRoundoff(type);
     const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
     // A NaN of finite operands is one wherever they lie outside of the function's domain; an
     // infinity may be an overflow.

@@ -15,6 +15,8 @@
 #define CC_ROLLED _Pragma("unroll 1")
 /// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count) __shared__ T name[count]
+/// A function of the C library for floating-point numbers.
+#define CC_LIBRARY(function) function
 
 /// A kernel is compiled for one block on a multiprocessor: told so, the compiler issues the loads
 /// of a thread before it uses the first, with up to 128 registers. For Blackwell it takes all of

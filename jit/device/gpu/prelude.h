@@ -7,8 +7,6 @@
 
 /// The largest block size of a launch.
 #define CC_MAX_THREADS 512
-/// A function of the C library for floating-point numbers.
-#define CC_LIBRARY(function) function
 
 #include "ptx.h"
 
@@ -129,7 +127,8 @@ CC_DEVICE Pack<float, V> Quotients(Pack<float, V> a, Pack<float, V> b) {
     float x = a.d[i] * r;
     x = FusedMultiplyAdd(r, FusedMultiplyAdd(-b.d[i], x, a.d[i]), x);
     q.d[i] = FusedMultiplyAdd(r, FusedMultiplyAdd(-b.d[i], x, a.d[i]), x);
-    moderate = moderate & IsModerate<50>(fabsf(b.d[i])) & IsModerate<50>(fabsf(q.d[i]));
+    moderate = moderate & IsModerate<50>(CC_LIBRARY(fabsf)(b.d[i])) &
+               IsModerate<50>(CC_LIBRARY(fabsf)(q.d[i]));
   }
   return moderate ? q : RareQuotients(a, b);
 }

@@ -20,6 +20,8 @@
   T(&name)                            \
   [count] = *static_cast<T(*)[count]>(::coconet::SharedArray(&name##_place, sizeof(T) * (count)))
 #define CC_MULTIMEM 0
+/// A function of the C library for floating-point numbers.
+#define CC_LIBRARY(function) __builtin_##function
 /// A function that calls the machine, and whose own accesses are not checked.
 #define CC_ASKS __attribute__((noinline, no_sanitize("thread")))
 
@@ -36,37 +38,6 @@
 
 extern "C" {
 __attribute__((visibility("default"))) ::coconet::SimtCalls* COCONET_SIMT_CALLS = nullptr;
-
-float sqrtf(float) noexcept;
-double sqrt(double) noexcept;
-float fabsf(float) noexcept;
-double fabs(double) noexcept;
-float expf(float) noexcept;
-double exp(double) noexcept;
-float logf(float) noexcept;
-double log(double) noexcept;
-float tanhf(float) noexcept;
-double tanh(double) noexcept;
-float erff(float) noexcept;
-double erf(double) noexcept;
-float log1pf(float) noexcept;
-double log1p(double) noexcept;
-float expm1f(float) noexcept;
-double expm1(double) noexcept;
-float sinf(float) noexcept;
-double sin(double) noexcept;
-float cosf(float) noexcept;
-double cos(double) noexcept;
-float floorf(float) noexcept;
-double floor(double) noexcept;
-float ceilf(float) noexcept;
-double ceil(double) noexcept;
-float rintf(float) noexcept;
-double rint(double) noexcept;
-float fmodf(float, float) noexcept;
-double fmod(double, double) noexcept;
-float powf(float, float) noexcept;
-double pow(double, double) noexcept;
 
 // ---- Functions that the compiler calls before accesses
 
