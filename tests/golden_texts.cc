@@ -135,6 +135,36 @@ absl::StatusOr<GoldenText> FileOf(const WorkloadInfo& info) {
                          info.name, " --dtype=bf16\n", Print(program))};
 }
 
+constexpr absl::string_view kPythonHead =
+    R"("""Elementwise functions, made from their rows (bazel run //tests:update_goldens)."""
+
+from __future__ import annotations
+
+from coconet.program import Operand, Value, call
+
+__all__ = [
+)";
+
+/// The elementwise functions that Python has by name, as a module.
+std::string PythonFunctions() {
+  std::string names, functions;
+  for (const PwInfo& info : AllPointwise()) {
+    if (info.what.empty()) continue;
+    const std::vector<absl::string_view> operands =
+        info.arity == 1   ? std::vector<absl::string_view>{"a"}
+        : info.arity == 2 ? std::vector<absl::string_view>{"a", "b"}
+                          : std::vector<absl::string_view>{"condition", "a", "b"};
+    const auto declare = [](std::string* out, absl::string_view operand) {
+      absl::StrAppend(out, operand, operand == "condition" ? ": Value" : ": Operand");
+    };
+    absl::StrAppend(&names, "    \"", info.name, "\",\n");
+    absl::StrAppend(&functions, "\n\ndef ", info.name, "(", absl::StrJoin(operands, ", ", declare),
+                    ") -> Value:\n    \"\"\"", info.what, "\"\"\"\n    return call(\"", info.name,
+                    "\", ", absl::StrJoin(operands, ", "), ")\n");
+  }
+  return absl::StrCat(kPythonHead, names, "]\n", functions);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> WorkloadsText(DType dtype) {
@@ -167,6 +197,7 @@ absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
   texts.push_back({"tests/goldens/epilogue_beside.txt", std::move(text)});
   ASSIGN_OR_RETURN(text, WorkloadsText(DType::kBF16));
   texts.push_back({"tests/goldens/workloads_bf16.txt", std::move(text)});
+  texts.push_back({"python/coconet/_elementwise.py", PythonFunctions()});
   for (const WorkloadInfo& info : Workloads()) {
     ASSIGN_OR_RETURN(GoldenText file, FileOf(info));
     texts.push_back(std::move(file));

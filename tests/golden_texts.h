@@ -15,8 +15,8 @@ struct GoldenText {
 };
 
 /// Programs with their schedules, plans and kernel sources (tests/goldens), and every workload in
-/// the text form, of f32 (coconet/programs) and of bf16 (tests/goldens), as the library makes them
-/// now.
+/// the text form, of f32 (coconet/programs) and of bf16 (tests/goldens), and Python's elementwise
+/// functions, as the library makes them now.
 absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts();
 
 /// All workloads of one type in the text form.

@@ -1,10 +1,16 @@
 // What users are shown, examples and the reference of the language, is what the library takes.
 #include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "coconet/ir/graph.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/language/text.h"
 #include "gtest/gtest.h"
 
@@ -61,6 +67,52 @@ TEST(Documented, TheReferenceListsEveryFunctionAndDType) {
     EXPECT_NE(reference.find(absl::StrCat("\"", Name(dtype), "\"")), std::string::npos)
         << Name(dtype);
   }
+}
+
+/// The words in front of a parenthesis that are operations, but no elementwise functions.
+std::set<std::string> Operations() {
+  const std::string known(Parse("coconet 1\noutput y = nothing()\n").status().message());
+  const std::vector<std::string> names =
+      absl::StrSplit(known.substr(known.find("operations are ") + 15), ", ");
+  std::set<std::string> operations(names.begin(), names.end());
+  for (const PwInfo& info : AllPointwise()) operations.erase(std::string(info.name));
+  return operations;
+}
+
+/// What `pattern` captures in a text, wherever it matches.
+std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match)
+    found.insert((*match)[1]);
+  return found;
+}
+
+TEST(Documented, TheGrammarHasEveryOperation) {
+  const std::string reference = Contents("docs/language.md");
+  const size_t begin = reference.find("\ncall        = "), end = reference.find("\nkind        = ");
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
+  std::set<std::string> words;
+  for (const std::string& of_one : Matches(reference.substr(begin, end - begin),
+                                           "\n[a-z ]*[=|] ([^(]*|\\([^(]*\\)) ?\"\\(\"")) {
+    words.merge(Matches(of_one, "\"(\\w+)\""));
+  }
+  EXPECT_EQ(words, Operations());
+}
+
+TEST(Documented, TheReferenceListsEveryOperation) {
+  const std::string reference = Contents("docs/language.md");
+  for (const std::string& name : Operations())
+    EXPECT_NE(reference.find(absl::StrCat("`", name, "(")), std::string::npos) << name;
+}
+
+TEST(Documented, PythonHasEveryOperation) {
+  std::set<std::string> words =
+      Matches(Contents("python/coconet/words.py"), "\ndef ([a-z]\\w*)\\(");
+  std::set<std::string> operations = Operations();
+  // Programs update states, and `coconet.world` has the dtype of what it meets.
+  EXPECT_EQ(operations.erase("update") + operations.erase("world") + words.erase("world_as"), 3);
+  EXPECT_EQ(words, operations);
 }
 
 }  // namespace

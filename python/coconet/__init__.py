@@ -23,6 +23,7 @@ are `coconet.Error`, with a subclass per code.
 from __future__ import annotations
 
 from coconet._array import Array
+from coconet._elementwise import *
 from coconet._errors import (Aborted, AlreadyExists, Cancelled, DataLoss, DeadlineExceeded, Error,
                              FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
                              PermissionDenied, ResourceExhausted, Unavailable, Unimplemented)
@@ -30,27 +31,7 @@ from coconet._groups import Group
 from coconet._session import Session
 from coconet._tuned import Binding, Scalar, Tensor, TunedProgram, explain
 from coconet.program import Program, Value, call, world
-# "as" tells type checkers that what `__all__` lacks belongs to the package, too.
-from coconet.words import (abs as abs, all_gather, all_reduce, all_to_all, amax as amax,
-                           amin as amin, argmax as argmax, bit_and as bit_and, bit_cast as bit_cast,
-                           bit_not as bit_not, bit_or as bit_or, bit_xor as bit_xor, broadcast,
-                           cast, ceil as ceil, concat as concat, const as const, cos as cos,
-                           count as count, cross_entropy as cross_entropy, dropout as dropout,
-                           embedding_bag as embedding_bag, erf as erf, exp as exp, expand as expand,
-                           expm1 as expm1, extent as extent, floor as floor, gather as gather,
-                           gelu as gelu, grad, iota as iota, keep_rows as keep_rows,
-                           layer_norm as layer_norm, log as log, log1p as log1p, matmul, max as max,
-                           mean as mean, min as min, neg as neg, norm as norm, opaque as opaque,
-                           pow as pow, rank as rank, reduce as reduce, reduce_scatter, relu as relu,
-                           rem as rem, reshape as reshape, reverse as reverse, rms_norm as rms_norm,
-                           round as round, round_stochastic as round_stochastic, rsqrt as rsqrt,
-                           scatter_add as scatter_add, select, send, shard,
-                           shift_left as shift_left, shift_right as shift_right,
-                           shift_right_logical as shift_right_logical, sigmoid as sigmoid,
-                           sign as sign, silu as silu, sin as sin, slice as slice,
-                           softmax as softmax, sqrt as sqrt, stop_gradient as stop_gradient,
-                           sum as sum, tanh as tanh, total as total, transpose as transpose,
-                           world_as as world_as)
+from coconet.words import *
 
 __version__ = "1.1"
 

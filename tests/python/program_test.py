@@ -5,6 +5,7 @@ import inspect
 import unittest
 
 import coconet
+from coconet import _elementwise
 from coconet import program as program_module
 from coconet import words
 
@@ -57,8 +58,12 @@ class ProgramTest(unittest.TestCase):
                 mistake()
 
     def test_every_word_is_documented_and_exported(self):
-        for name, function in inspect.getmembers(words, inspect.isfunction):
-            if function.__module__ == "coconet.words" and not name.startswith("_"):
+        for module in (words, _elementwise):
+            defined = {name: function
+                       for name, function in inspect.getmembers(module, inspect.isfunction)
+                       if function.__module__ == module.__name__ and not name.startswith("_")}
+            self.assertLessEqual(set(defined), set(words.__all__))
+            for name, function in defined.items():
                 self.assertTrue(function.__doc__, name)
                 self.assertIs(getattr(coconet, name), function, name)
         hints = coconet.all_reduce.__annotations__
