@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "runtime/control/out_of_band.h"
 #include "runtime/membership.h"
-#include "runtime/processes/out_of_band.h"
 #include "runtime/world.h"
 
 namespace coconet {

@@ -8,7 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/node/control.h"
+#include "runtime/control/kernel_control.h"
 #include "runtime/node/wait.h"
 
 namespace coconet {

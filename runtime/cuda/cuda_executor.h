@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/control/board.h"
 #include "runtime/cuda/cuda_sync.h"
 #include "runtime/cuda/driver/stop_sign.h"
 #include "runtime/cuda/driver/stream_library.h"
@@ -15,7 +16,6 @@
 #include "runtime/cuda/memory/allocation.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/plan_layout.h"
 #include "runtime/rank.h"
 

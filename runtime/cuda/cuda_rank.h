@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/rank_place.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/driver/device.h"
 #include "runtime/cuda/driver/driver_api.h"
@@ -17,7 +18,6 @@
 #include "runtime/cuda/memory/handle_passing.h"
 #include "runtime/cuda/memory/multicast_sharing.h"
 #include "runtime/kernel_abi.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/node/sync_pool.h"
 #include "runtime/rank.h"
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "runtime/control/rank_place.h"
 #include "runtime/cuda/cuda_rank.h"
 #include "runtime/mesh.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/control/kernel_control.h"
 #include "runtime/host/gemm.h"
 #include "runtime/host/team.h"
-#include "runtime/node/control.h"
 #include "runtime/node/lanes.h"
 #include "runtime/node/sync_pool.h"
 #include "runtime/rank.h"

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/board.h"
+#include "runtime/control/rank_place.h"
 #include "runtime/host/executor.h"
 #include "runtime/host/team.h"
-#include "runtime/node/board.h"
 #include "runtime/node/lanes.h"
 #include "runtime/node/memory.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/node/sync_pool.h"
 #include "runtime/rank.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/board.h"
+#include "runtime/control/hearsay.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/wait.h"
-#include "runtime/processes/hearsay.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/control/board.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 
 namespace coconet {
 

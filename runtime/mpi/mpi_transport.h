@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/control/hearsay.h"
 #include "runtime/mpi/mpi_farewells.h"
-#include "runtime/processes/hearsay.h"
 #include "runtime/processes/transport.h"
 
 namespace coconet {

@@ -2,7 +2,7 @@
 
 #include <mpi.h>
 
-#include "runtime/processes/wire.h"
+#include "runtime/control/wire.h"
 
 namespace coconet {
 

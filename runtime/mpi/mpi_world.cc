@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "coconet/base/status.h"
+#include "runtime/control/board.h"
 #include "runtime/host/host_rank.h"
 #include "runtime/mpi/mpi_status.h"
 #include "runtime/mpi/mpi_transport.h"
-#include "runtime/node/board.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/process_world.h"
 

@@ -4,9 +4,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/control/rank_place.h"
 #include "runtime/membership.h"
 #include "runtime/mesh.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {

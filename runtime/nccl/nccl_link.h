@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/control/board.h"
 #include "runtime/cuda/driver/stream_library.h"
 #include "runtime/mesh.h"
 #include "runtime/nccl/nccl_api.h"
-#include "runtime/node/board.h"
 
 namespace coconet {
 

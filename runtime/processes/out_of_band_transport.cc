@@ -6,13 +6,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/control/fabric/fabric_wire.h"
+#include "runtime/control/out_of_band_exchange.h"
+#include "runtime/control/staged_exchange.h"
+#include "runtime/control/wire_exchange.h"
+#include "runtime/control/wire_farewells.h"
 #include "runtime/processes/collectives/message_traffic.h"
-#include "runtime/processes/fabric/fabric_wire.h"
-#include "runtime/processes/out_of_band_exchange.h"
 #include "runtime/processes/shared_traffic.h"
-#include "runtime/processes/staged_exchange.h"
-#include "runtime/processes/wire_exchange.h"
-#include "runtime/processes/wire_farewells.h"
 
 namespace coconet {
 namespace {

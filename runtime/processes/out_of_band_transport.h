@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/processes/hearsay.h"
-#include "runtime/processes/out_of_band.h"
+#include "runtime/control/hearsay.h"
+#include "runtime/control/out_of_band.h"
+#include "runtime/control/wire.h"
 #include "runtime/processes/place.h"
 #include "runtime/processes/transport.h"
-#include "runtime/processes/wire.h"
 
 namespace coconet {
 

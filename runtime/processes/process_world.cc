@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "coconet/base/status.h"
-#include "runtime/node/called_exchange.h"
+#include "runtime/control/called_exchange.h"
 #include "runtime/node/cpu.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/collectives/libraries.h"

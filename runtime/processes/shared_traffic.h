@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 #include "runtime/node/memory.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/collectives/peer_traffic.h"

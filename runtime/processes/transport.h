@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/control/board.h"
+#include "runtime/control/rank_place.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/memory.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/collectives/peer_traffic.h"
 #include "runtime/rank.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/control/out_of_band.h"
 #include "runtime/node/memory.h"
-#include "runtime/processes/out_of_band.h"
 
 namespace coconet {
 

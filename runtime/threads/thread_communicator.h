@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/control/board.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/wait.h"
 #include "runtime/rank.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "coconet/base/status.h"
+#include "runtime/control/called_exchange.h"
 #include "runtime/host/host_rank.h"
-#include "runtime/node/called_exchange.h"
 #include "runtime/node/cpu.h"
 
 namespace coconet {

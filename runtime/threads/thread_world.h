@@ -7,14 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/control/board.h"
+#include "runtime/control/rank_place.h"
+#include "runtime/control/thread_exchange.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/memory.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/node/wait.h"
 #include "runtime/rank.h"
 #include "runtime/threads/thread_communicator.h"
-#include "runtime/threads/thread_exchange.h"
 
 namespace coconet {
 

@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/control/board.h"
 #include "runtime/cuda/driver/driver_api.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/plan.h"
 #include "runtime/rank.h"
 

@@ -1,7 +1,7 @@
 #include "runtime/cuda/driver/stream_watch.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 
 namespace coconet {
 

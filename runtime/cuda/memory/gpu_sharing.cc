@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/threads/thread_exchange.h"
+#include "runtime/control/thread_exchange.h"
 
 namespace coconet {
 namespace {

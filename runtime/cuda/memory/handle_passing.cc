@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "coconet/base/status.h"
+#include "runtime/control/thread_exchange.h"
 #include "runtime/cuda/memory/handle_mail.h"
-#include "runtime/threads/thread_exchange.h"
 
 namespace coconet {
 

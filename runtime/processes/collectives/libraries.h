@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/control/board.h"
+#include "runtime/control/rank_place.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/memory.h"
-#include "runtime/node/rank_place.h"
 #include "runtime/node/wait.h"
 #include "runtime/processes/transport.h"
 

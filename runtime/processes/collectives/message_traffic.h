@@ -4,10 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
+#include "runtime/control/hearsay.h"
+#include "runtime/control/wire.h"
 #include "runtime/processes/collectives/peer_traffic.h"
-#include "runtime/processes/hearsay.h"
-#include "runtime/processes/wire.h"
 
 namespace coconet {
 

@@ -1,11 +1,11 @@
-#include "runtime/processes/out_of_band_exchange.h"
+#include "runtime/control/out_of_band_exchange.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 
 namespace coconet {
 namespace {

@@ -3,9 +3,9 @@
 #include <atomic>
 
 #include "absl/status/status.h"
+#include "runtime/control/board.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/wait.h"
 #include "runtime/plan.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/processes/wire_exchange.h"
+#include "runtime/control/wire_exchange.h"
 
 #include <cstring>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "runtime/processes/wire_farewells.h"
+#include "runtime/control/wire_farewells.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 
 namespace coconet {
 

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 #include "runtime/node/wait.h"
 
 namespace coconet {

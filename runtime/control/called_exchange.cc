@@ -1,4 +1,4 @@
-#include "runtime/node/called_exchange.h"
+#include "runtime/control/called_exchange.h"
 
 #include <cstring>
 

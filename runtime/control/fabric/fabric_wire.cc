@@ -1,4 +1,4 @@
-#include "runtime/processes/fabric/fabric_wire.h"
+#include "runtime/control/fabric/fabric_wire.h"
 
 #include <netinet/in.h>
 #include <rdma/fi_cm.h>

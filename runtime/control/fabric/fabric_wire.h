@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/processes/wire.h"
+#include "runtime/control/wire.h"
 
 namespace coconet {
 

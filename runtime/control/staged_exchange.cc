@@ -1,4 +1,4 @@
-#include "runtime/processes/staged_exchange.h"
+#include "runtime/control/staged_exchange.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/out_of_band.h"
 #include "runtime/node/wait.h"
-#include "runtime/processes/out_of_band.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -1,4 +1,4 @@
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "runtime/processes/death_watch.h"
+#include "runtime/control/death_watch.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/board.h"
+#include "runtime/control/hearsay.h"
+#include "runtime/control/wire.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/wait.h"
-#include "runtime/processes/hearsay.h"
-#include "runtime/processes/wire.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coconet/base/status.h"
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 #include "runtime/node/memory.h"
 #include "runtime/node/wait.h"
 #include "runtime/rank.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/node/board.h"
+#include "runtime/control/board.h"
 #include "runtime/rank.h"
 
 namespace coconet {

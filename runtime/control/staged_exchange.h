@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/processes/collectives/node_communicator.h"
+#include "runtime/control/staging_buffer.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -1,4 +1,4 @@
-#include "runtime/threads/thread_exchange.h"
+#include "runtime/control/thread_exchange.h"
 
 namespace coconet {
 

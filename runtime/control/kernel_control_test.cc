@@ -1,4 +1,4 @@
-#include "runtime/node/control.h"
+#include "runtime/control/kernel_control.h"
 
 #include <cstddef>
 #include <string>

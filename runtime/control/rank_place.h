@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/control/board.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
 #include "runtime/node/memory.h"
 #include "runtime/rank.h"
 

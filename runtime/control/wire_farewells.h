@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/control/board.h"
+#include "runtime/control/wire.h"
 #include "runtime/mesh.h"
-#include "runtime/node/board.h"
-#include "runtime/processes/wire.h"
 
 namespace coconet {
 
