@@ -23,7 +23,7 @@ std::string PackBundle(absl::Span<const std::pair<std::string, std::string>> par
 /// Whether a content begins as a bundle does.
 bool IsBundle(absl::string_view content);
 
-/// The parts, which are views of `bundle`. DataLoss for what is no bundle, or one that is cut off.
+/// The parts, as views of `bundle`. DataLoss if the content is not a bundle or is cut off.
 absl::StatusOr<std::vector<std::pair<std::string, absl::string_view>>> UnpackBundle(
     absl::string_view bundle);
 

@@ -62,7 +62,7 @@ Number LoadElement(DType type, const void* data, int64_t index);
 void StoreElement(DType type, void* data, int64_t index, const Number& value);
 /// What StoreElement makes of a number, as LoadElement reads it.
 Number Stored(DType type, const Number& value);
-/// OK where an element of `type` holds `value`: an integer type exactly, a float rounded, but no
+/// OK if an element of `type` holds `value`: an integer type exactly, a float rounded, but no
 /// finite number as an infinity. InvalidArgument says what is wanted and found.
 absl::Status CheckHolds(DType type, const Number& value);
 /// The low bits of an integer, as many as `type`, an integer type or bool, has.

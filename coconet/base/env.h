@@ -50,9 +50,9 @@ Env ReadEnv();
 /// "" if there is none.
 std::string FindProgram(absl::string_view name);
 
-/// Writes `text` to <dump_dir>/<name> if COCONET_DUMP lists `what`. The first that cannot be
-/// written is said on stderr, no more than once in a process. Characters that do not belong in a
-/// file name become '_'.
+/// Writes `text` to <dump_dir>/<name> if COCONET_DUMP lists `what`. Reports on stderr the first
+/// dump of a process that cannot be written. Characters that do not belong in a file name become
+/// '_'.
 void MaybeDump(absl::string_view what, absl::string_view name, absl::string_view text);
 void MaybeDump(const Env& env, absl::string_view what, absl::string_view name,
                absl::string_view text);

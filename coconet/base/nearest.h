@@ -13,8 +13,8 @@ namespace coconet {
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& known);
 
 /// The numbers of the `most` of the `known` texts that are nearest to `text` by edit distance, the
-/// nearest first, and of equally near ones the earlier first. Of long texts, the beginnings are
-/// compared.
+/// nearest first, and of equally near ones the earlier first. If texts are long, only their
+/// beginnings are compared.
 std::vector<size_t> NearestTo(absl::string_view text, const std::vector<std::string>& known,
                               size_t most);
 

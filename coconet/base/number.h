@@ -29,7 +29,7 @@ class Number {
     return integer > kMostSigned ? Number(absl::Int128Low64(integer))
                                  : Number(static_cast<int64_t>(absl::Int128Low64(integer)));
   }
-  /// Whether Of takes it.
+  /// Whether the integer is in the range that Of accepts.
   static bool Holds(absl::int128 integer) {
     return absl::Int128High64(integer) == 0 ||
            (absl::Int128High64(integer) == -1 &&
@@ -37,7 +37,7 @@ class Number {
   }
 
   bool is_integer() const { return kind_ != Kind::kReal; }
-  /// Of an integer the nearest double.
+  /// The nearest double.
   double real() const {
     if (kind_ == Kind::kReal) return real_;
     return kind_ == Kind::kSigned ? static_cast<double>(integer_)

@@ -17,8 +17,8 @@ struct Range {
 
 inline constexpr int64_t kMostWeight = int64_t{1} << 52;
 
-/// Which part of the work on several tensors, side by side, is that on one of them: the weights of
-/// those before it, its own, and the sum of all.
+/// The share of one tensor in work on several tensors side by side: the weights of the tensors
+/// before it, its own, and the sum of all.
 struct Share {
   int64_t before = 0, own = 0, of = 0;  // of 0: the tensor is alone
   bool operator==(const Share&) const = default;

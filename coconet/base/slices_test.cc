@@ -62,7 +62,7 @@ TEST(Slices, PartsCoverTheExtentOnceAndAreNearlyEqual) {
 }
 
 TEST(Slices, SharesOfWeightsAreWholeOrCutWhereARankHasItsPart) {
-  // Of weights 3, 5, 4: ranks get [0, 6) and [6, 12).
+  // With the weights 3, 5 and 4, the ranks get [0, 6) and [6, 12).
   EXPECT_EQ(Parts(SliceShare(100, 2, {0, 3, 12})), (std::vector<Range>{{0, 100}, {100, 100}}));
   EXPECT_EQ(Parts(SliceShare(100, 2, {3, 5, 12})), (std::vector<Range>{{0, 60}, {60, 100}}));
   EXPECT_EQ(Parts(SliceShare(100, 2, {8, 4, 12})), (std::vector<Range>{{0, 0}, {0, 100}}));

@@ -13,7 +13,7 @@ namespace coconet {
 struct TableColumn {
   std::string title;
   bool right = false;  // aligned to the right
-  /// Characters that the column keeps where the table is too wide; kWhole: all.
+  /// Characters that the column keeps if the table is too wide; kWhole: all.
   static constexpr size_t kWhole = std::string::npos;
   size_t least = kWhole;
 };

@@ -18,21 +18,21 @@ struct HloValue {
   HloShape shape;
   std::vector<HloValue> elements;  // of a tuple
 
-  // Of an array.
+  // The fields of an array.
   Tensor tensor = 0;
-  /// By dimension of the array: that of the tensor, whose other dimensions have the extent 1; -1
-  /// where all elements along it are equal.
+  /// By dimension of the array: the tensor's dimension, or -1 if all elements along it are equal.
+  /// Other dimensions of the tensor have the extent 1.
   std::vector<int> at;
   std::optional<Number> number;  // all elements are this constant; there is no tensor then
 
   bool is_skipped = false;  // of an unsupported operation
-  /// The constant from which it follows, whose numbers are not known (IsElided), for planning.
+  /// The elided constant (IsElided) that the value depends on, for planning.
   const HloInstruction* elided = nullptr;
 
   int rank() const { return static_cast<int>(shape.dims.size()); }
 };
 
-/// The type that tensors of an HLO type have; none where the language has none.
+/// The tensor type for an HLO type; none if the language has none.
 std::optional<DType> DTypeOf(HloType type);
 
 /// The integer type of 8, 16, 32 or 64 bits.
@@ -42,16 +42,16 @@ HloType IntegerOfBits(int bits, bool is_signed);
 /// wraps around, as the sum does.
 Number CountAs(DType dtype, int64_t count);
 
-/// What makes arrays of others, in a program. Mistakes go to the program's status.
+/// Operations that make arrays from arrays, in a program. Mistakes go to the program's status.
 class HloArrays {
  public:
   HloArrays(Program& program, int64_t ranks) : program_(program), ranks_(ranks) {}
 
   Program& program() { return program_; }
-  /// For which the module was written; 0: for any number.
+  /// The ranks for which the module was written; 0: any number.
   int64_t ranks() const { return ranks_; }
 
-  /// Of an integer type the number is an integer, saturated.
+  /// In an integer type, the number is a saturated integer.
   static HloValue Constant(const Number& number, HloShape shape);
   static HloValue Tuple(std::vector<HloValue> elements);
   /// An array whose tensor has its dimensions.
@@ -80,12 +80,12 @@ class HloArrays {
   /// HLO's broadcast: dimension d of the array is dims[d] of the result.
   static HloValue Broadcast(const HloValue& a, absl::Span<const int64_t> dims, HloShape shape);
   HloValue Reshaped(const HloValue& a, HloShape shape);
-  /// [begin, end) along a dimension. Of what was joined along it, those of its parts: loops that
-  /// fill an array row by row, and take its rows, copy none.
+  /// [begin, end) along a dimension. If the array was joined along it, the ranges of its parts are
+  /// joined instead: so loops that fill an array row by row, and take its rows, copy none.
   HloValue Ranged(const HloValue& a, int dim, int64_t begin, int64_t end);
   HloValue Joined(absl::Span<const HloValue> parts, int dim, HloShape shape);
   HloValue Reversed(const HloValue& a, absl::Span<const int64_t> dims);
-  /// Each element's index along a dimension; of narrow integers it wraps around.
+  /// Each element's index along a dimension, which wraps around in narrow integers.
   HloValue Iota(int dim, HloShape shape);
   /// Elements that an array of the shape has in row-major order.
   HloValue Literal(absl::Span<const Number> elements, HloShape shape);
@@ -97,7 +97,7 @@ class HloArrays {
   /// elements are equal.
   Tensor At(const HloValue& a, absl::Span<const int> at, int rank);
   Tensor Typed(const HloValue& a);
-  /// The parts of an array that was joined along the dimension; null of others.
+  /// The parts of an array that was joined along the dimension; null if it was not.
   const std::vector<HloValue>* PartsAlong(const HloValue& a, int dim) const;
 
   struct Join {

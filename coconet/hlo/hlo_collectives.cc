@@ -75,7 +75,7 @@ class Chains {
     }
   }
 
-  /// Of the result for operand k of a collective of several.
+  /// Whether nothing depends on the result for operand k of a collective with several operands.
   bool HasResult(int32_t collective, int64_t k) {
     if (collective == computation_.root) return false;
     return absl::c_all_of(users_[static_cast<size_t>(collective)], [&](int32_t user) {
@@ -131,8 +131,8 @@ class Chains {
   std::set<int32_t> seen_;
 };
 
-/// Of a collective along a dimension, which a scalar has not: OK where operand k, a scalar beside
-/// arrays, only orders collectives and is passed through.
+/// OK if operand k, a scalar, only orders the collective: another operand is an array, and nothing
+/// depends on the scalar's result. Scalars have no dimension to communicate along.
 absl::Status CheckOnlyOrders(const HloModule& module, const HloInstruction& instruction, size_t k) {
   for (const HloComputation& computation : module.computations) {
     for (size_t i = 0; i < computation.instructions.size(); ++i) {
@@ -241,8 +241,8 @@ absl::StatusOr<HloValue> AllGathered(const HloModule& module, const HloInstructi
                 });
 }
 
-/// Of one array, whose parts along a dimension go to the ranks of the group; or of one array a
-/// rank, of one type.
+/// Sends the parts of each operand along a dimension to the ranks of the group or, without
+/// `dimensions`, one operand to each rank; the operands then have one type.
 absl::StatusOr<HloValue> AllToAlls(const HloModule& module, const HloInstruction& instruction,
                                    absl::Span<const HloValue> operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const HloGroups groups, RankGroupsOf(module, instruction, arrays.ranks()));
@@ -301,7 +301,7 @@ absl::StatusOr<HloValue> Permuted(const HloModule& module, const HloInstruction&
                 });
 }
 
-/// Of the first rank of each group.
+/// Gives every rank of a group the values of the group's first rank.
 absl::StatusOr<HloValue> Broadcasts(const HloModule& module, const HloInstruction& instruction,
                                     absl::Span<const HloValue> operands, HloArrays& arrays) {
   ASSIGN_OR_RETURN(const HloGroups groups, RankGroupsOf(module, instruction, arrays.ranks()));

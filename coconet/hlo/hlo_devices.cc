@@ -25,7 +25,8 @@ absl::StatusOr<std::optional<int64_t>> CountIn(const HloModule& module, absl::st
   return count;
 }
 
-/// Of xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>}, maybe with escapes; none of others.
+/// The devices of xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>}, which may be escaped; none if
+/// the module has no such attribute.
 absl::StatusOr<std::optional<int64_t>> DevicesOfMesh(const HloModule& module) {
   constexpr absl::string_view kMesh = "sdy.mesh<[";
   const absl::string_view* attributes = module.Find("frontend_attributes");
@@ -93,7 +94,7 @@ class Told {
   bool is_any() const { return ranks_ == 0 && least_ == 0 && !has_ids_ && !has_all_; }
   /// 0: they leave it open.
   int64_t ranks() const { return ranks_; }
-  /// Of devices that send to others.
+  /// The least number of devices that the source-target pairs need.
   int64_t least() const { return least_; }
   std::string By() const { return Where(ranks_ > 0 ? *of_ranks_ : *of_least_); }
 

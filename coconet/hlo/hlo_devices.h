@@ -9,7 +9,8 @@
 
 namespace coconet {
 
-/// Whether an instruction sends data between devices; of one in two halves, the first.
+/// Whether an instruction sends data between devices. If a collective is split in two halves, only
+/// its first half counts.
 bool IsCollective(absl::string_view opcode);
 
 /// What the header of a module says: replicas, and the partitions of each. Device d is partition
@@ -19,17 +20,17 @@ struct HloHeader {
 };
 absl::StatusOr<HloHeader> HeaderOf(const HloModule& module);
 
-/// For how many ranks a module is.
+/// The number of ranks that a module is written for.
 struct HloDevices {
   int64_t ranks = 1;  // 0: the module leaves it open
   /// It works on any number of ranks as well, having neither collectives nor numbers of devices.
   bool is_for_any = false;
 };
 
-/// By the header, or the mesh that JAX gives a module before it is partitioned, or the groups,
-/// pairs and shapes of its collectives. Where these leave it open, since the number of replicas was
-/// an option of the compiler, the `world`'s ranks, of which 0 are not known. InvalidArgument where
-/// the module contradicts itself or a known world.
+/// Takes the ranks from the header, or the mesh that JAX gives a module before it is partitioned,
+/// or the groups, pairs and shapes of its collectives. If these leave them open, since the number
+/// of replicas was an option of the compiler, takes the `world`'s (0: not known). InvalidArgument
+/// if the module contradicts itself or a known world.
 absl::StatusOr<HloDevices> DevicesOf(const HloModule& module, int64_t world);
 
 }  // namespace coconet

@@ -96,7 +96,7 @@ class Importer {
                          output == outputs_.end() ? nullptr : &output->second);
   }
 
-  /// Of an instruction of the entry computation.
+  /// Whether the result of an instruction of the entry computation is used.
   bool IsUsed(int32_t index) const {
     const HloComputation& entry = module_.Entry();
     return entry.root == index || absl::c_any_of(entry.instructions, [&](const HloInstruction& i) {
@@ -236,7 +236,7 @@ class Importer {
                      kMostOperations, " operations"));
   }
 
-  /// Of values that may be a rank's parts of what the shape says.
+  /// A tuple of operands, which may be a rank's parts of what the shape says.
   absl::StatusOr<HloValue> Tuple(const HloInstruction& instruction,
                                  const std::vector<HloValue>& operands) {
     HloValue value;
@@ -454,7 +454,7 @@ class Importer {
 
   // ---- Unsupported operations
 
-  /// Of a collective in groups that are not the world: the ranks of one; else 1.
+  /// The ranks of one of a collective's groups if these are smaller than the world; else 1.
   absl::StatusOr<int64_t> RanksOfGroup(const HloInstruction& instruction) {
     if (instruction.Find("source_target_pairs") != nullptr) return arrays_.ranks();
     if (instruction.Find("replica_groups") == nullptr) return 1;
@@ -464,7 +464,8 @@ class Importer {
     return groups->IsWorld() ? 1 : groups->size();
   }
 
-  /// In one of whose groups an instruction's ranks send: those of the largest, 1 of others.
+  /// The ranks that send to each other in the largest group of a collective; 1 for other
+  /// instructions.
   int64_t RanksThatSend(const HloInstruction& instruction) {
     if (!IsCollective(instruction.opcode)) return 1;
     const absl::StatusOr<HloGroups> groups = RankGroupsOf(module_, instruction, arrays_.ranks());
@@ -500,7 +501,7 @@ class Importer {
     if (value.shape.is_tuple() || BitsOf(value.shape.type) == 0 || value.number.has_value()) return;
     tensors.push_back(value.tensor);
   }
-  /// Of several results the first one has the costs.
+  /// The first of several results carries the costs.
   HloValue OpaqueValue(const std::string& name, const HloShape& shape,
                        const std::vector<Tensor>& tensors, HloCosts& costs) {
     HloValue value;

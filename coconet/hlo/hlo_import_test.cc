@@ -195,7 +195,7 @@ TEST(ImportHlo, Reductions) {
   EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(-inf)\n"
                    "r = f32[] reduce(x, z), dimensions={0}, to_apply=max"),
             (std::vector<Number>{5}));
-  // Of what is broadcast, no element is made.
+  // No element of the broadcast is made.
   EXPECT_EQ(Result("x = f32[5] parameter(0)\n z = f32[] constant(0)\n"
                    "b = f32[3,5] broadcast(x), dimensions={1}\n"
                    "r = f32[5] reduce(b, z), dimensions={0}, to_apply=add"),

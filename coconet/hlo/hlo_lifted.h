@@ -12,9 +12,9 @@ namespace coconet {
 /// How deep calls may be nested.
 inline constexpr int kDeepestCall = 64;
 
-/// A computation of scalars, such as that of a reduction, on arrays of one shape instead: what it
-/// gives, for each element; of several results a tuple's elements. Calls are inlined. Unimplemented
-/// where it has operations that are not elementwise.
+/// Applies a computation of scalars, such as a reduction's, to each element of arrays of one shape;
+/// returns the elements of its result's tuple if it has several results. Calls are inlined.
+/// Unimplemented if it has operations that are not elementwise.
 absl::StatusOr<std::vector<HloValue>> Lifted(const HloModule& module,
                                              const HloComputation& computation,
                                              absl::Span<const HloValue> arguments,

@@ -9,12 +9,13 @@
 
 namespace coconet {
 
-// Instructions of arrays: not calls, loops, and what makes tuples or takes them apart.
+// Instructions of arrays: all but calls, loops, and making and reading tuples.
 
-/// Whether HloOperation knows instructions of this kind, whatever their attributes.
+/// Whether HloOperation has a row for the opcode, whatever the attributes.
 bool KnowsHlo(absl::string_view opcode);
 
-/// The value of an instruction. Unimplemented, with what it is («sort»), where it is not supported.
+/// The value of an instruction. Unimplemented, naming the operation («sort»), if it is not
+/// supported.
 absl::StatusOr<HloValue> HloOperation(const HloModule& module, const HloInstruction& instruction,
                                       absl::Span<const HloValue> operands, HloArrays& arrays);
 
@@ -36,15 +37,15 @@ std::vector<HloRow> DynamicSlicesHlo();
 std::vector<HloRow> CollectivesHlo();  // and the numbers of devices
 std::vector<HloRow> WindowsHlo();
 
-/// Whether it computes each element of those of the same place.
+/// Whether each element of the result is computed from the operands' elements in the same place.
 bool IsElementwiseHlo(absl::string_view opcode);
 
-/// What the computation of two scalars that an attribute names does, where it does one thing:
-/// "add", "maximum", ..., "" if it does not.
+/// The one operation of a computation of two scalars that an attribute names: "add", "maximum",
+/// ...; "" if it does more than one.
 absl::string_view CombinerOf(const HloModule& module, const HloInstruction& instruction,
                              absl::string_view attribute = "to_apply");
 
-/// What combines elements of a type, in a computation that does one thing.
+/// The reduction that a combiner does on elements of a type; none if there is none.
 std::optional<ReduceKind> ReduceKindOf(absl::string_view combiner, HloType type);
 
 /// Unimplemented: "sort of pred".

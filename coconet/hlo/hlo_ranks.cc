@@ -96,7 +96,7 @@ HloValue HloRanks::Reduced(ReduceKind kind, const HloValue& a) {
     if (kind != ReduceKind::kSum) return a;
     if (groups_.size() > 0)
       return arrays_.Apply(Pw::kMul, a, CountAs(*DTypeOf(a.shape.type), groups_.size()));
-    // Of how many ranks is open: each has it as a value of its own.
+    // The number of ranks is open: an AllReduce sums one copy from each rank.
     const Tensor own = Select(arrays_.program().rank(DType::kI32) >= 0, arrays_.Whole(a), 0);
     return HloArrays::Of(AllReduce(kind, own), a.shape);
   }

@@ -5,32 +5,33 @@
 
 namespace coconet {
 
-/// Collectives of arrays in groups of ranks. Those over the world are collectives of the program;
-/// in smaller groups a rank takes what it needs of an AllGather over all ranks. Arrays are numbers,
-/// no bools.
+/// Collectives of arrays in groups of ranks. Collectives over the world are the program's; in
+/// smaller groups a rank takes what it needs of an AllGather over all ranks. Arrays are of numbers,
+/// not bools.
 class HloRanks {
  public:
   HloRanks(HloArrays& arrays, const HloGroups& groups) : arrays_(arrays), groups_(groups) {}
 
   HloValue Reduced(ReduceKind kind, const HloValue& a);
-  /// [group, a...]: those of all ranks of the group.
+  /// [group, a...]: the arrays of all ranks of the group.
   HloValue Gathered(const HloValue& a);
-  /// Of a [group, r...]: [r...], of which a rank has the one with its place in the group.
+  /// Reduces [group, r...] over the group; each rank gets the row with its place in the group.
   HloValue ReducedAndScattered(ReduceKind kind, const HloValue& a);
-  /// Of a [group, r...]: [group, r...], which has what each rank of the group had for this one.
+  /// Exchanges the rows of [group, r...]: row i of the result is what rank i of the group had for
+  /// this rank.
   HloValue Exchanged(const HloValue& a);
-  /// What rank from[r] has, on rank r; zeros where that is -1.
+  /// The array of rank from[r], on rank r; zeros if that is -1.
   HloValue Sent(const HloValue& a, absl::Span<const Number> from);
 
  private:
-  /// Row `rank` of the world's.
+  /// The row of [ranks, a...] with this rank's number.
   HloValue ByRank(const HloValue& of_ranks);
-  /// This rank's place in its group, and the ranks of that.
+  /// This rank's place in its group, and the ranks of its group.
   HloValue Place();
   HloValue Members();
-  /// The value of each rank as its part of [ranks, a...], sliced over these.
+  /// [ranks, a...], sliced over the ranks: each rank's array is its part.
   Tensor AsParts(const HloValue& a);
-  /// [ranks, a...], of all ranks.
+  /// [ranks, a...]: the arrays of all ranks.
   HloValue OfWorld(const HloValue& a);
   HloValue Row(const HloValue& a, const HloValue& row, int dim);
 

@@ -17,7 +17,7 @@ bool Is(const HloValue& value, const Number& number) {
   return value.number.has_value() && *value.number == number;
 }
 
-/// Of one array, from the initial value on. Of pred: whether some, or all, are true.
+/// Reduces one array, starting from the initial value; pred by `or` or `and`.
 HloValue ReduceOne(ReduceKind kind, const HloValue& a, const HloValue& init,
                    const std::vector<int64_t>& dims, const HloShape& shape, HloArrays& arrays) {
   const bool is_sum = kind == ReduceKind::kSum, is_max = kind == ReduceKind::kMax;

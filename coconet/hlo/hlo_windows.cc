@@ -13,8 +13,7 @@
 namespace coconet {
 namespace {
 
-/// Of an operation that goes through windows, the most places of a window that each need
-/// operations of their own.
+/// The most places in a window of an operation that needs operations of its own for each place.
 constexpr int64_t kMostPlaces = 256;
 
 absl::StatusOr<std::vector<HloWindowDim>> CheckedWindow(const HloInstruction& instruction,
@@ -146,7 +145,7 @@ class SelectAndScatter {
     return place;
   }
 
-  /// Of a padded array, what each window has at a place.
+  /// The elements at one place of all windows of a padded array.
   HloValue At(HloValue a, const std::vector<int64_t>& place, const HloShape& windows) {
     for (size_t d = 0; d < place.size(); ++d) {
       const int dim = static_cast<int>(d);

@@ -94,7 +94,7 @@ inline constexpr OpRow kRow<AllToAll> = {.spelling = {"all_to_all", 1},
                                          .role = Role::kCollective,
                                          .after = {Of<&AllToAll::to>(Written::kCut)}};
 
-/// (a): the value of the pipeline stage `shift` (1 or -1) before this one; 0 where there is none.
+/// (a): the value of the previous (`shift` is 1) or next (-1) pipeline stage; 0 if there is none.
 struct Send {
   int shift = 1;
   bool operator==(const Send&) const = default;

@@ -97,7 +97,7 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
     if (std::string* by = WeightsIn(node.op); by != nullptr && !by->empty()) {
       symbols.insert(*by);
       const auto size = sizes.find(*by);
-      // Of a program without lists every tensor is alone.
+      // In a program without lists every tensor is alone.
       if (size != sizes.end() && !size->second.is_list) by->clear();
     }
     Shape* shape = DeclaredShape(node.op);

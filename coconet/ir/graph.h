@@ -18,10 +18,9 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-/// A program: operations in topological (storage) order. With `lists` it stands for as many tensors
-/// as these have sizes (lists.h). A value: nodes are never edited, passes build a new graph.
-/// Invariant: nodes[i].inputs are all < i. Names of inputs, states and outputs are unique; a state
-/// is updated at most once.
+/// A program: operations in topological (storage) order. With `lists` it runs on several tensors
+/// (lists.h). A value: nodes are never edited, passes build a new graph. Invariant: nodes[i].inputs
+/// are all < i. Names of inputs, states and outputs are unique; a state is updated at most once.
 struct Graph {
   std::string name;
   std::vector<Node> nodes;
@@ -43,7 +42,7 @@ const T* As(const Graph& g, NodeId id) {
 /// users[id] = nodes that take id as an input, ascending.
 std::vector<std::vector<NodeId>> Users(const Graph& g);
 
-/// For messages: the program's name; "the program" where it has none.
+/// For messages: the program's name; "the program" if it has none.
 absl::string_view NameForMessages(const Graph& program);
 
 /// How a value is written as an operand: inputs and states by name ("lr"), others by number ("%4").

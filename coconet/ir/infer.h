@@ -15,7 +15,7 @@ namespace coconet {
 ///
 /// Elementwise: dtypes equal (no silent promotion: Cast), shapes broadcast as in NumPy (symbols
 /// broadcast only with themselves and with 1), layouts by the table
-///   Local with Local or Replicated -> Local;  Local with Sliced -> error
+///   Local with Local or Replicated -> Local;  Local with Sliced(d) -> Sliced(d)
 ///   Sliced(d) with Sliced(d) or Replicated -> Sliced(d);  Sliced of different dims -> error
 ///   Replicated with Replicated -> Replicated
 /// where dims are aligned from the right as in broadcasting. A sliced operand may not be broadcast
@@ -59,8 +59,8 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g);
 /// The opaque operations by name: how many there are of each, and the first one; empty: none.
 std::string OpaqueOperations(const Graph& g);
 
-/// Whether a world of `ranks` ranks (of one pipeline stage) can run the program. InvalidArgument
-/// where an operation names a rank that it does not have; Unimplemented for opaque operations.
+/// Whether a world of `ranks` ranks (of one pipeline stage) can run the program. InvalidArgument if
+/// an operation names a rank beyond them; Unimplemented for opaque operations.
 absl::Status CheckRuns(const Graph& g, int ranks);
 
 }  // namespace coconet

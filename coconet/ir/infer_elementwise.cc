@@ -95,7 +95,8 @@ absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
         break;
     }
   }
-  // Of its own part each rank takes its own values; of a place's, several ranks would differ.
+  // Each rank takes its own values for its own part; in the parts of a place, several ranks would
+  // differ.
   if (local && sliced.has_value() && sliced->by_place()) {
     return site.Error("a local operand does not meet the parts of a place, which several ranks ",
                       "have, ", site.HaveOperands());

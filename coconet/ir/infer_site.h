@@ -12,12 +12,12 @@
 
 namespace coconet {
 
-/// One operation under inference: what the rules below look at, and how they complain.
+/// One operation under inference: what the rules read, and how they report errors.
 struct Site {
   const Graph& g;
   NodeId id;
   const std::vector<TensorType>& types;
-  /// Of its operands, where the rules see others than those of `types` (AsItsOwner).
+  /// Types of the operands if the rules see others than `types` has (AsItsOwner).
   std::vector<TensorType> seen = {};
 
   const std::vector<NodeId>& operands() const { return g.nodes[id].inputs; }
@@ -50,25 +50,25 @@ TensorType Read(TensorType type);
 /// Sliced(flat) of a vector is written Sliced(0).
 TensorType Normalized(TensorType type);
 
-/// Operand i is not sliced by place: several ranks would have the same part of it, or each node
-/// another contribution to it.
+/// Fails if operand i is sliced by place: several ranks would have the same part of it, or each
+/// node another contribution to it.
 absl::Status CheckNotByPlace(const Site& site, size_t i);
 
-/// A tensor of `shape` can be sliced over `dim`.
+/// Fails unless a tensor of `shape` can be sliced over `dim`.
 absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 
-/// `to` is a place for the elements of a tensor of `shape`.
+/// Fails unless `to` is a place for the elements of a tensor of `shape`.
 absl::Status CheckCut(const Site& site, const Cut& to, const Shape& shape);
 
 // Rules in files of their own; all others are in infer.cc.
 
 // infer_collectives.cc, which has what lies on one rank, too
-/// One of the operands of what computes is owned.
+/// Whether one of a computation's operands is owned.
 bool HasOwner(const Site& site);
-/// The same operation as its owner sees it: owned operands are whole. An error where the operands
-/// have different owners, or one is in no rank whole.
+/// The same operation as the owner of its operands sees it: owned operands are whole. An error if
+/// the operands have different owners, or one of them is whole on no rank.
 absl::StatusOr<Site> AsItsOwner(const Site& site);
-/// What the owner computes, from the type that it sees.
+/// The type of what the owner computes, from the type that it sees.
 absl::StatusOr<TensorType> OfItsOwner(const Site& site, TensorType seen);
 
 // infer_elementwise.cc

@@ -44,9 +44,10 @@ Product ProductOf(absl::Span<const Dim> extents) {
   return product;
 }
 
-/// The layout of a reshape of the operand to shape `to`. Of an operand sliced over d the result is
-/// sliced over the dimension that has d's extent and as many elements before it, so that each rank
-/// keeps its part. An operand sliced flat, or a sliced vector, gives a result sliced flat.
+/// The layout of a reshape of the operand to shape `to`. If the operand is sliced over d, the
+/// result is sliced over the dimension that has d's extent and as many elements before it, so that
+/// each rank keeps its part. An operand sliced flat, or a sliced vector, gives a result sliced
+/// flat.
 absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to) {
   const absl::Span<const Dim> from = site.type(0).shape;
   const Layout layout = ReadLayout(site.type(0));
@@ -206,7 +207,8 @@ absl::StatusOr<TensorType> InferConcat(const Site& site, const Concat& op) {
 }
 namespace {
 
-/// Of a gather's result; the table comes first, and its dimension `dim` becomes `index_dims`.
+/// The layout of a gather's result: dimension `dim` of the table, the first operand, becomes
+/// `index_dims` dimensions.
 absl::StatusOr<Layout> GatheredLayout(const Site& site, int dim, int index_dims) {
   const Layout table = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
   if (table.sliced() && table.dim == Layout::kFlat)
@@ -291,8 +293,8 @@ absl::StatusOr<Shape> BagShape(const Site& site, const BagOperands& operands) {
 }
 
 /// The layout of the result: sliced as the bags are, as the columns of the table are, or, over
-/// leading dimensions, as table and indices are. Of a table that is sliced over its rows each rank
-/// sums those that it has.
+/// leading dimensions, as table and indices are. If the table is sliced over its rows, each rank
+/// sums the rows that it has.
 absl::StatusOr<Layout> BagLayout(const Site& site, const BagOperands& operands) {
   const Layout table = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
   const int last = static_cast<int>(site.type(0).shape.size()) - 1, bags = last - 1;

@@ -95,7 +95,7 @@ Pw Combining(ReduceKind kind) {
   return kind == ReduceKind::kMin ? Pw::kMin : Pw::kAdd;
 }
 
-/// Of neighbours, then of neighbouring results, and so on: few roundings an operand.
+/// Combines neighbours, then neighbouring results, and so on: an operand is rounded few times.
 NodeId Combined(Graph& out, ReduceKind kind, std::vector<NodeId> scalars) {
   while (scalars.size() > 1) {
     std::vector<NodeId> halves;

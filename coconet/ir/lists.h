@@ -9,10 +9,10 @@
 
 namespace coconet {
 
-// A program with symbols that are bound to lists of sizes (Graph::lists) runs on many tensors.
-// There is one of each declaration per tensor whose shape mentions such a symbol, or that is marked
-// `each`, and one per tensor of what is computed from these. All tensors share the others. Total
-// makes one value of those of all tensors. A layout cut by weights names a list, too.
+// A program with symbols that are bound to lists of sizes (Graph::lists) runs on many tensors. A
+// declaration whose shape mentions such a symbol, or that is marked `each`, exists once per tensor,
+// and so does what is computed from it. All tensors share the rest. Total reduces the tensors'
+// values to one. A layout cut by weights names a list, too.
 
 /// An extent as tensor `tensor` of the lists has it.
 Dim OfTensor(const Dim& dim, const SizeLists& lists, int tensor);

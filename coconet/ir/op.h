@@ -145,9 +145,9 @@ enum class FoldKind : uint8_t { kSum, kMean, kMax, kMin };
 /// "sum", "mean", "amax", "amin": as in NumPy.
 absl::string_view Name(FoldKind kind);
 
-/// (a): the dimensions, ascending, become 1; all of them (none named): a scalar. Of a tensor sliced
-/// over one of them the result is Local, what the rank's part contributes: its sum, its sum divided
-/// by the count of all ranks' elements, its extremum.
+/// (a): the dimensions, ascending, become 1; all of them (none named): a scalar. If the tensor is
+/// sliced over one of them, the result is Local, what the rank's part contributes: its sum, its sum
+/// divided by the count of all ranks' elements, its extremum.
 struct Fold {
   FoldKind kind{};
   std::vector<int> dims;
@@ -160,8 +160,8 @@ inline constexpr OpRow kRow<Fold> = {.role = Role::kFold,
                                        return Spelling{Name(static_cast<FoldKind>(kind)), 1};
                                      })};
 
-/// (a), a scalar that each tensor of a list has: their sum, greatest or least; of a single tensor
-/// the scalar itself.
+/// (a), a scalar of each tensor of a list: their sum, greatest or least; the scalar itself if there
+/// is one tensor.
 struct Total {
   ReduceKind kind{};
   bool operator==(const Total&) const = default;

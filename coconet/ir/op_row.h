@@ -19,8 +19,7 @@
 
 namespace coconet {
 
-/// What an operation is to those who schedule and compile a program. Each switch over roles names
-/// all of them.
+/// The role of an operation in schedules and kernels. Each switch over roles names all of them.
 enum class Role : uint8_t {
   kNone,         // of no operation
   kDeclaration,  // names what is there before the step
@@ -93,7 +92,7 @@ struct OwnerOfMember<Value Owner::*> {
   using Type = Owner;
 };
 
-/// Of<&Dropout::rate>(Written::kNumber, "the rate, a number")
+/// Makes an attribute of a member: Of<&Dropout::rate>(Written::kNumber, "the rate, a number").
 template <auto kMember>
 constexpr Attribute Of(Written form, absl::string_view what = "", bool may_be_left_out = false) {
   using Owner = typename OwnerOfMember<decltype(kMember)>::Type;
@@ -117,7 +116,7 @@ class AttributeList {
   size_t size_ = 0;
 };
 
-/// A name in the text form and the number of operands; where `most` is greater, those beyond
+/// A name in the text form and the number of operands; if `most` is greater, operands beyond
 /// `operands` may be left out.
 struct Spelling {
   absl::string_view name;
@@ -145,7 +144,7 @@ constexpr Family FamilyOf(size_t size, Spelling (*spelling)(size_t member)) {
       }};
 }
 
-/// What an operation gives a name to; null for most.
+/// The members that name a value and declare its type; null for most operations.
 struct Declared {
   std::string* name = nullptr;
   TensorType* type = nullptr;  // of a declaration, else null
@@ -170,8 +169,8 @@ struct IndexMap {
   int64_t Of(int64_t index) const;
 };
 
-/// How a view lies in its first operand. Null: it has elements of several operands, or of places
-/// that are known only when it runs.
+/// How a view lies in its first operand. Null if it has elements of several operands, or if their
+/// places are known only when it runs.
 struct ViewRow {
   IndexMap (*map)(const void* op, const Shape& result, const Shape& operand) = nullptr;
   bool (*moves)(const void* op, const Shape& result, const Shape& operand) = nullptr;
@@ -196,7 +195,7 @@ struct OpRow {
   Declared (*declared)(void* op) = nullptr;
 };
 
-/// Of operation T. Only its specializations are of use.
+/// The row of operation T. Only the specializations are used.
 template <class T>
 inline constexpr OpRow kRow = {};
 

@@ -12,7 +12,7 @@
 
 namespace coconet {
 
-// What is asked of all operations, answered by their rows.
+// Questions about all operations, answered by their rows.
 
 const OpRow& RowOf(const Op& op);
 inline Role RoleOf(const Op& op) { return RowOf(op).role; }
@@ -23,9 +23,9 @@ std::optional<Op> FindCall(absl::string_view name);
 /// The names of all operations that are written as calls, elementwise functions last.
 std::vector<absl::string_view> CallNames();
 
-/// The member of `op` that an attribute of its row is.
+/// The member of `op` that one of its row's attributes stands for.
 AttributeField FieldOf(const Op& op, const Attribute& attribute);
-/// What it holds; T is that of the attribute's form.
+/// The value of that member; T is the type of the attribute's form.
 template <class T>
 T& Get(Op& op, const Attribute& attribute) {
   return *std::get<T*>(FieldOf(op, attribute));
@@ -47,17 +47,17 @@ Arity ArityOf(const Op& op);
 const std::string* DeclaredName(const Op& op);
 /// The type of an input or state; null for others.
 const TensorType* DeclaredType(const Op& op);
-/// Its members; null where it has none.
+/// What the operation declares; null members if it declares nothing.
 Declared DeclaredIn(Op& op);
 /// The shape that an operation holds; null for most.
 Shape* DeclaredShape(Op& op);
-/// Where the elements of a ReduceScatter, Shard or AllToAll go; null of others.
+/// The destination of a ReduceScatter, Shard or AllToAll; null for others.
 Cut* CutIn(Op& op);
-/// The name of the list of weights that its layout has, empty where that has none; null where it
-/// has no layout.
+/// The name of the list of weights in the operation's layout, empty if it has no weights; null if
+/// the operation has no layout.
 std::string* WeightsIn(Op& op);
 
-/// Of an AllReduce, ReduceScatter or AllGather; kAll of others.
+/// The span of an AllReduce, ReduceScatter or AllGather; kAll for others.
 Span SpanOf(const Op& op);
 /// The stream of an operation that draws a random word per element, whose second operand is then
 /// the seed; none for others.
@@ -65,32 +65,33 @@ std::optional<int64_t> StreamOf(const Op& op);
 /// The rank that a Broadcast or a ReduceTo names; none for others.
 std::optional<int> RootOf(const Op& op);
 
-/// The dimension of its first operand, which has `dims` dimensions, that an operation takes rows
-/// along by index; none for others.
+/// The dimension of the first operand, of `dims` dimensions, along which the operation takes rows
+/// by index; none for others.
 std::optional<int> RowDimOf(const Op& op, size_t dims);
 
-/// What reduces the contributions of several ranks: their sum, also for means.
+/// The reduction over ranks of each rank's fold; a sum for means.
 ReduceKind AcrossRanks(FoldKind kind);
 /// The same reduction within a rank.
 FoldKind WithinRank(ReduceKind kind);
 
-/// What computes each element from those of the same place, however the tensor is cut.
+/// Whether each element is computed from the operands' elements in the same place, however the
+/// tensor is cut.
 bool IsElementwise(const Op& op);
-/// What computes values from those of the same place and draws none; of scalars, every kernel that
-/// needs the result recomputes it.
+/// Whether elements are computed from those in the same place without random words. A scalar result
+/// is recomputed by every kernel that needs it.
 bool IsComputation(const Op& op);
 /// A view: Transpose, Reshape, Expand, Reverse, SubTensor, Concat, Gather. Its elements are its
 /// operands', in other places.
 bool IsView(const Op& op);
-/// Takes elements of its first operand, and maybe of others, at other places than the result's: a
-/// view or a pooling. A kernel loads these operands from memory.
+/// Whether it takes elements of its first operand, and maybe of others, at other places than the
+/// result's: a view or a pooling. A kernel loads these operands from memory.
 bool TakesOtherPlaces(const Op& op);
-/// How many of its `operands` operands, from the first on, it takes elements of other places of.
+/// How many of its operands, from the first on, TakesOtherPlaces is about.
 size_t OperandsOfOtherPlaces(const Op& op, size_t operands);
-/// Moves data between ranks.
+/// Whether it moves data between ranks.
 bool Communicates(const Op& op);
-/// Can be in a generated kernel; the rest (matrix products, rooted and point-to-point
-/// communication, collectives across nodes) are launches of libraries.
+/// Whether it can be in a generated kernel. Libraries launch the rest: matrix products, rooted and
+/// point-to-point communication, collectives across nodes.
 bool IsKernelWork(const Op& op);
 
 /// "all_reduce", "add", "input @g": for messages.

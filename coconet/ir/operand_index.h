@@ -8,24 +8,23 @@
 
 namespace coconet {
 
-/// A view whose elements lie in other places than in its operand, of shape `operand`; `result` is
-/// its own.
+/// Whether a view's elements lie in other places than in its operand, whose shape is `operand`.
 bool MovesElements(const Op& op, const Shape& result, const Shape& operand);
 
 /// The map by which an operation reads an operand of shape `to` for a result of shape `from`; both
-/// bound. Elementwise ones broadcast; a reshape is the identity. Requires that elements of the
-/// result come from single ones of the operand, which is so of neither folds nor products.
+/// are bound. Elementwise operations broadcast; a reshape is the identity. Requires that each
+/// element of the result comes from one of the operand: no folds or products.
 IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to);
 
 /// OperandMap for a list of elements.
 std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape& to,
                                     absl::Span<const int64_t> list);
 
-/// An operand of a Concat as its elements lie in the result: of each row of the result, which has
-/// `row` elements, [begin, end). Rows are of the joined dimension and those behind it.
+/// Where an operand of a Concat lies in the result: [begin, end) of each row, which has `row`
+/// elements. A row is made of the joined dimension and those behind it.
 struct JoinedRange {
   int64_t row = 0, begin = 0, end = 0;
-  /// Whether it has element `index` of the result, and which one that is there.
+  /// Whether the operand has element `index` of the result.
   bool Has(int64_t index) const { return index % row >= begin && index % row < end; }
   int64_t Of(int64_t index) const { return index / row * (end - begin) + index % row - begin; }
 };

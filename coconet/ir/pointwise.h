@@ -36,10 +36,10 @@ struct PwInfo {
   /// Expression over $0, $1, $2 of type Pack<T, V>, in the kernel dialect (functions of the
   /// prelude).
   absl::string_view kernel_expr;
-  /// Reference semantics over the reals; of bits alone (of_bits) a NaN.
+  /// Reference semantics over the reals; NaN for functions of bits (of_bits).
   double (*eval)(const double* args) = nullptr;
-  /// Of integers and bools of so many bits each, before the result wraps around; of functions that
-  /// are float_only it serves plain numbers alone, and is null where few of them give integers.
+  /// The result for integers and bools of `bits` bits each, before it wraps around. For float_only
+  /// functions it serves plain numbers only, and is null if it would rarely be an integer.
   absl::int128 (*of_integers)(const absl::int128* args, int bits) = nullptr;
   bool float_only = false;            // refuses integer operands (sqrt, exp, ...)
   bool of_bools = false;              // takes bools only, others take none but conditions
@@ -50,8 +50,9 @@ struct PwInfo {
   /// UnitRoundoff: 1 for correctly rounded operations, 0 for exact ones, more for library
   /// functions.
   double ulps = 0;
-  /// The result is exact, but maybe no number of a narrow type, which rounds what it stores. Other
-  /// exact functions give an operand, its negative, or a number that all types have.
+  /// The result is exact, but may have to be rounded when it is stored in a narrow type. The
+  /// results of other exact functions are an operand, its negative, or a number that all types
+  /// have.
   bool makes_numbers = false;
   /// What these roundings are relative to; null: the result.
   double (*magnitude)(const double* args) = nullptr;
@@ -78,14 +79,15 @@ std::optional<Pw> FindPointwise(absl::string_view name);
 /// In the order of Pw.
 absl::Span<const PwInfo> AllPointwise();
 
-/// One element of the result as the type holds it in exact arithmetic: of floats Info(fn).eval, not
-/// rounded to the type; of integers with quotients truncated towards zero, x / 0 = 0, and what
-/// overflows wrapped around; of comparisons and functions of bools 0 or 1. `operands`: their dtype,
-/// of a selection that of the last two.
+/// One element of the result as the type holds it in exact arithmetic: Info(fn).eval, not rounded,
+/// for floats; for integers quotients are truncated towards zero, x / 0 = 0, and overflows wrap
+/// around; 0 or 1 for comparisons and functions of bools. `operands`: their dtype; a selection's is
+/// that of the last two.
 Number EvalPointwise(Pw fn, DType operands, const Number* args);
 
-/// The same of plain numbers, which have no type: exact where all are integers, and so is the
-/// result; of bits as i64; quotients are real. NaN where a function of bits has a real operand.
+/// The same for plain numbers, which have no type: exact if all operands and the result are
+/// integers; bits are those of i64; quotients are real. NaN if a function of bits has a real
+/// operand.
 Number EvalNumbers(Pw fn, const Number* args);
 
 }  // namespace coconet

@@ -9,16 +9,16 @@
 
 namespace coconet {
 
-/// A graph that infers, with what follows from it alone, computed once. Immutable: copies share one
-/// allocation, and threads may read them at the same time.
+/// A graph with its types, and what else follows from the graph alone, computed once. Immutable:
+/// copies share one allocation, and threads may read them at the same time.
 class TypedGraph {
  public:
   /// A program without operations.
   TypedGraph();
-  /// InvalidArgument where the graph does not infer (infer.h).
+  /// InvalidArgument if the graph does not infer (infer.h).
   static absl::StatusOr<TypedGraph> Of(Graph graph);
 
-  /// The program written out, without lists (lists.h); itself where it has none.
+  /// The program written out, without lists (lists.h); the program itself if it has none.
   TypedGraph Expanded() const;
 
   const Graph& graph() const { return facts_->graph; }
@@ -31,8 +31,8 @@ class TypedGraph {
   const TensorType& type(NodeId id) const { return facts_->types[id]; }
   /// By node: the nodes that take it as an input, ascending.
   const std::vector<std::vector<NodeId>>& users() const { return facts_->users; }
-  /// By node: the node whose value a use of it means. That of an Update is the value that it
-  /// assigns; that of others is the node itself.
+  /// By node: the node whose value its users read: for an Update the assigned value, for others the
+  /// node itself.
   const std::vector<NodeId>& values() const { return facts_->values; }
   NodeId value(NodeId id) const { return facts_->values[id]; }
   /// By node: there is one per tensor of a list (EachNodes).

@@ -74,7 +74,7 @@ struct Layout {
   };
   static constexpr int kFlat = -1;   // dim: all dimensions merged into one (row-major)
   static constexpr int kOwned = -2;  // dim: none is cut, one rank has the whole tensor
-  /// kSliced: which parts a rank holds. Those of a place are the parts of all ranks that have this
+  /// kSliced: which parts a rank holds. The parts of a place are those of all ranks with this
   /// rank's number in their node: one per node, one after the other in memory.
   enum class Parts : uint8_t {
     kOwn,           // its own
@@ -89,7 +89,7 @@ struct Layout {
   /// kSliced only: the tensors of a list lie side by side along `dim`, and each rank has an equal
   /// part of their weights (SliceShare), instead of an equal part of each tensor. `by` names the
   /// list of the weights until a tensor of the list is chosen (lists.h), `share` is then that
-  /// tensor's. Of an owned tensor the weights say which rank has it, by its `turn`.
+  /// tensor's. The weights decide which rank has an owned tensor, by its `turn`.
   std::string by = {};
   Share share = {};
   Turn turn = {};
@@ -101,10 +101,10 @@ struct Layout {
   static Layout SlicedBy(std::string weights, int dim) {
     return {Kind::kSliced, dim, Parts::kOwn, std::move(weights)};
   }
-  /// Each tensor of a list whole on one rank, balanced by weights; without these on rank 0.
+  /// Each tensor of a list is whole on one rank, balanced by weights; on rank 0 if there are none.
   static Layout Owned(std::string weights = "") { return SlicedBy(std::move(weights), kOwned); }
   static Layout Auto() { return {Kind::kAuto}; }
-  /// A rank has a part: of an owned tensor its owner all, the others nothing.
+  /// A rank has a part; the owner of an owned tensor has all of it, the others nothing.
   bool sliced() const { return kind == Kind::kSliced; }
   bool owned() const { return sliced() && dim == kOwned; }
   /// A rank has a part of some dimension, or of all as one.
@@ -117,7 +117,7 @@ struct Layout {
     other.dim = other_dim;
     return other;
   }
-  /// A rank holds the parts of its place, more than its own where there are several nodes. Only
+  /// A rank holds the parts of its place: more than its own if there are several nodes. Only
   /// between collectives of one step.
   bool by_place() const { return parts != Parts::kOwn; }
   bool operator==(const Layout&) const = default;
@@ -169,8 +169,7 @@ bool IsBound(const Shape& shape);
 /// The most elements of a tensor. Sizes in bytes and padded sizes then fit in 64 bits with room to
 /// spare.
 inline constexpr int64_t kMaxElements = int64_t{1} << 40;
-/// InvalidArgument when a bound extent is negative, or the bound extents make more than
-/// kMaxElements.
+/// InvalidArgument if a bound extent is negative, or if the tensor has more than kMaxElements.
 absl::Status CheckExtents(const Shape& shape);
 
 /// Number of elements. Requires IsBound(shape) and CheckExtents(shape).
@@ -189,7 +188,7 @@ struct TensorSlicing {
   int64_t slice_elements() const { return outer * slicing.per * inner; }  // storage of one rank
 };
 TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks);
-/// Of a sliced layout, which has no unbound weights.
+/// The slicing of a sliced layout, whose weights are bound.
 TensorSlicing SlicingOf(const Shape& shape, const Layout& layout, int ranks);
 inline TensorSlicing SlicingOf(const TensorType& type, int ranks) {
   return SlicingOf(type.shape, type.layout, ranks);

@@ -7,8 +7,8 @@
 
 namespace coconet {
 
-// Views. MapOf says where their elements lie in the operand, both of bound shapes; Moves whether
-// these lie in another order there, or others among them (operand_index.cc).
+// Views. MapOf maps elements of a result to an operand, both of bound shapes; Moves says whether
+// their order differs from the operand's, or other elements lie between them (operand_index.cc).
 
 /// (a): dimension d is a's order[d].
 struct Transpose {
@@ -97,8 +97,8 @@ inline constexpr OpRow kRow<Concat> = {.spelling = {"concat", 1, kMostJoined},
 // negative or too large, is no error: it stands for a row of zeros.
 
 /// (table, indices): dimension `dim` of the table becomes those of the indices, which are i32. The
-/// result has row indices[...] of the table there, zeros where it has no such row. Of a table that
-/// is sliced over `dim` the result is Local: the rows that the rank has, and zeros.
+/// result has row indices[...] of the table there, zeros if the table has no such row. If the table
+/// is sliced over `dim`, the result is Local: the rows that the rank has, and zeros.
 struct Gather {
   int dim = 0;
   /// Where the elements of row 0 lie.

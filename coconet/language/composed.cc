@@ -66,7 +66,7 @@ Tensor KeepRows(Tensor a, Tensor counts) {
   if (a.id() < 0) return a;
   if (counts.id() < 0) return counts;
   const size_t lead = counts.type().shape.size(), dims = a.type().shape.size();
-  // Of a scalar, or of counts of all dimensions, Iota says that there is no such dimension.
+  // For a scalar, or counts of all dimensions, Iota reports that there is no such dimension.
   const Tensor row = Iota(DType::kI32, a, static_cast<int>(lead));
   Shape shape = counts.type().shape;
   shape.resize(std::max(lead, dims), Dim(1));

@@ -13,10 +13,10 @@ namespace coconet {
 /// What names and %numbers stand for.
 using Values = std::map<std::string, Tensor, std::less<>>;
 
-/// Reads one expression of the text form into `program`. Fails on what is no expression; mistakes
-/// in what it means stick to the program.
+/// Reads one expression of the text form into `program`. Fails if the text is not an expression;
+/// type errors go to the program's status.
 absl::StatusOr<Tensor> ParseExpression(Words& words, const Values& values, Program& program);
-/// The same of one call, with no operator after it.
+/// The same for one call, with no operator after it.
 absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& program);
 
 // Words that declarations have in common with calls.

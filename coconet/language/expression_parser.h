@@ -45,13 +45,14 @@ class Expression {
   absl::StatusOr<std::vector<Tensor>> Operands(absl::string_view name, size_t count);
   /// The next `count` arguments.
   absl::StatusOr<std::vector<Tensor>> FirstOperands(size_t count);
-  /// Behind the comma here stand one word and ')': what no operand may be left out for.
+  /// Whether one word and ')' follow the comma here: an attribute, before which all operands must
+  /// stand.
   bool LastArgumentFollows() const;
   /// The attributes behind the operands, each with its comma.
   absl::Status ArgumentsAfter(Op& op, const std::vector<Tensor>& operands);
-  /// One attribute; of kDims one dimension, by number or by the name of its extent.
+  /// Reads one attribute; for kDims one dimension, by number or by the name of its extent.
   absl::Status Argument(const Attribute& a, Op& op, const std::vector<Tensor>& operands);
-  /// With its sign; "inf" is one.
+  /// Reads a number with its sign, or "inf".
   absl::StatusOr<Number> SignedNumber(absl::string_view what);
   /// The number token here; InvalidArgument for an integer that neither 64 bits nor a double hold.
   absl::StatusOr<Number> Literal();

@@ -8,21 +8,21 @@
 
 namespace coconet {
 
-/// Gradients of one loss (Baydin et al., JMLR 2018, section 3.2). Each value's is built once, when
-/// it is first asked for, from those of its users.
+/// Gradients of one loss (Baydin et al., JMLR 2018, section 3.2). The gradient of a value is built
+/// from its users' gradients, once, when it is first asked for.
 class Gradients {
  public:
   /// `loss` is a scalar of the program; no gradient flows through `constants`.
   Gradients(Program& program, NodeId loss, const std::vector<NodeId>& constants);
 
-  /// None: the loss does not depend on the value, or a mistake of the program.
+  /// None if the loss does not depend on the value, or after a mistake of the program.
   std::optional<Tensor> Of(NodeId value);
 
   /// What Grad returns. The program keeps the gradients of each loss for the next call.
   static Tensor GradientOf(Tensor loss, Tensor of);
   /// Makes an operation that was just added a constant for gradients, and yields it.
   static Tensor AsConstant(Tensor a);
-  /// The number that every element of a constant is; none of other tensors.
+  /// The number that every element of a constant is; none for other tensors.
   static std::optional<double> NumberOf(const Tensor& a);
   /// The number of elements of a tensor of `shape`, in the dtype of `like`.
   static Tensor CountLike(Tensor like, const Shape& shape);
@@ -32,36 +32,37 @@ class Gradients {
   static Tensor OwnPart(Tensor slices);
 
  private:
-  /// The gradient of one value, in parts that are added. Each may have extents of 1, or fewer
-  /// dimensions, where it is the same along a dimension.
+  /// The gradient of one value, in parts that are added. A part may have extents of 1, or fewer
+  /// dimensions, if it is the same along a dimension.
   struct Parts {
-    /// Of a value that is sliced or Local, this rank's; of a Replicated one, the same on all ranks.
+    /// This rank's gradient of a sliced or Local value; of a Replicated value, the same on all
+    /// ranks.
     std::optional<Tensor> whole = {};
-    /// Of a Replicated value: what this rank contributes, Local.
+    /// What this rank contributes to the gradient of a Replicated value, Local.
     std::optional<Tensor> partial = {};
-    /// Of a Replicated value: slices over a dimension of what must be gathered.
+    /// Slices, by dimension, that are to be gathered into the gradient of a Replicated value.
     std::map<int, Tensor> slices = {};
     bool none() const { return !whole.has_value() && !partial.has_value() && slices.empty(); }
   };
 
   const Parts& PartsOf(NodeId value);
   Parts Collect(NodeId value);
-  /// The ranges of a value that users take, joined, where they make all of it.
+  /// Joins the ranges of a value that its users take; false unless they make all of it.
   bool CollectJoined(NodeId value, Parts& parts);
   /// Adds to `parts` what operand `k` of `user`, which is `value`, gets of the gradient of the
   /// user.
   void Flow(NodeId value, NodeId user, size_t k, Parts& parts);
-  /// Adds to the error of an operation that was added for `user` which gradient needed it.
+  /// Adds to the error of an operation that was added for `user` which gradient it was for.
   void Explain(NodeId value, NodeId user);
-  /// Adds what `user` contributes to the part that its layout belongs to. `is_partial`: it came of
-  /// a partial gradient of the user.
+  /// Adds what `user` contributes to the part that its layout belongs to. `is_partial`: it comes
+  /// from a partial gradient of the user.
   void Add(NodeId value, NodeId user, const Tensor& contribution, bool is_partial, Parts& parts);
   /// The whole gradient, summed and gathered; perhaps with extents of 1.
   Tensor Complete(NodeId value, const Parts& parts);
   /// The parts with slices gathered into `whole`; the value's, kept so.
   Parts Gathered(NodeId value, const Parts& parts);
 
-  /// The same of an operation between ranks; false where `user` is none.
+  /// The same for an operation between ranks; false if `user` is none.
   bool FlowBetweenRanks(NodeId value, NodeId user, Parts& parts);
 
   Tensor At(NodeId id) const;
@@ -75,12 +76,12 @@ class Gradients {
   std::map<NodeId, Parts> found_;
 };
 
-/// The cut of slices, but for weights, which a Cut cannot say.
+/// The Cut of slices without weights, which a Cut cannot express.
 Cut CutOf(const Layout& layout);
 /// A gradient of a value in the value's shape and layout: what has extents of 1 is repeated.
 Tensor Repeated(Tensor gradient, Tensor value);
-/// What operand `k` of an operation that moves nothing between ranks gets of `gradient`, which is
-/// that of its result; in extents that the operand has, or 1. None: the operation has no gradient.
+/// The gradient of operand `k` of an operation that moves nothing between ranks, from `gradient`,
+/// that of its result; its extents are the operand's, or 1. None: the operation has no gradient.
 std::optional<Tensor> GradientOfOperand(const Op& op, const std::vector<Tensor>& operands,
                                         Tensor result, size_t k, Tensor gradient);
 

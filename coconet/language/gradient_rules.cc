@@ -39,7 +39,7 @@ Tensor OfPow(const std::vector<Tensor>& a, Tensor y, size_t k, Tensor g) {
   return Gradients::NumberOf(a[1]).value_or(0) != 0 ? slope : Select(Equal(a[1], 0), 0, slope);
 }
 
-/// Of Min and Max. Equal operands share. Where one is NaN, neither loses.
+/// The gradient of Min and Max. Equal operands share it. If one is NaN, both pass it on.
 Tensor OfExtremum(const std::vector<Tensor>& a, size_t k, Tensor loses, Tensor g) {
   return Select(Equal(a[k], a[1 - k]), g * 0.5, Select(loses, 0, g));
 }

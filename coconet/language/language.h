@@ -29,7 +29,7 @@ class Tensor {
   Tensor(T number) : number_(number) {}  // NOLINT: `0.9 * m` must read like the maths
   /// -1 unless this is a node of the program's graph.
   NodeId id() const { return id_; }
-  /// Not of a plain number. Of an operation that failed, a scalar f32.
+  /// Requires that this is no plain number. A failed operation has the type of a scalar f32.
   const TensorType& type() const;
 
  private:
@@ -136,7 +136,7 @@ Tensor Equal(Tensor a, Tensor b);
 Tensor NotEqual(Tensor a, Tensor b);
 
 // One function per row of coconet/ir/pointwise.inc: Abs(a), Min(a, b), ..., Select(a, b, c), which
-// is b where the condition a holds, else c.
+// is b if the condition a holds, else c.
 #define UNARY(name, ...) \
   inline Tensor name(Tensor a) { return Elementwise(Pw::k##name, {a}); }
 #define BINARY(name, ...) \
@@ -163,8 +163,8 @@ inline Tensor Iota(DType dtype, Tensor a, int dim) { return CallOf<struct Iota>(
 Tensor Extent(DType dtype, Tensor a, int dim);
 
 // Reductions over dimensions of each rank's own elements; the dimensions become 1. All of them (the
-// default): a scalar. Of a tensor sliced over one of them the result is Local, what this rank's
-// part contributes: AllReduce it.
+// default): a scalar. If the tensor is sliced over one of them, the result is Local, what this
+// rank's part contributes: AllReduce it.
 inline Tensor Sum(Tensor a, std::vector<int> dims = {}) {
   return CallOf<Fold>({a}, FoldKind::kSum, std::move(dims));
 }
@@ -177,7 +177,7 @@ inline Tensor AMax(Tensor a, std::vector<int> dims = {}) {
 inline Tensor AMin(Tensor a, std::vector<int> dims = {}) {
   return CallOf<Fold>({a}, FoldKind::kMin, std::move(dims));
 }
-/// Over the tensors of a list, of a scalar that each has; of a single tensor the scalar itself.
+/// Reduces a scalar over the tensors of a list; it is the scalar itself if there is one tensor.
 inline Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum) {
   return CallOf<struct Total>({a}, kind);
 }
@@ -192,7 +192,7 @@ inline Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0) {
 inline Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0) {
   return CallOf<StochasticRound>({a, seed}, stream);
 }
-/// Of the last two dimensions; leading ones broadcast.
+/// The product of matrices in the last two dimensions; leading dimensions broadcast.
 inline Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false) {
   return CallOf<struct MatMul>({a, b}, transpose_a, transpose_b);
 }
@@ -204,20 +204,21 @@ inline Tensor Reshape(Tensor a, Shape shape) {
 }
 /// Extents of 1, and dimensions that `a` lacks, become those of `shape`.
 inline Tensor Expand(Tensor a, Shape shape) { return CallOf<struct Expand>({a}, std::move(shape)); }
-/// Along each dimension from the last element to the first.
+/// The elements along each of the dimensions from the last to the first.
 inline Tensor Reverse(Tensor a, std::vector<int> dims) { return CallOf<struct Reverse>({a}, dims); }
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
 }
-/// The same range as Python counts it, from the end where a number is negative or missing, which
-/// wants an extent that is no symbol. All of a dimension is `a` itself; Rows are of the first.
+/// The same range as Python counts it, from the end if a number is negative or missing, which wants
+/// an extent that is no symbol. The whole dimension is `a` itself. Rows takes a range of the first
+/// dimension.
 Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end = std::nullopt);
 inline Tensor Rows(Tensor a, int64_t begin, std::optional<int64_t> end = std::nullopt) {
   return Between(a, 0, begin, end);
 }
 /// The table with its dimension `dim` replaced by those of `indices`, i32: a row of the table per
-/// index, zeros for an index that is negative or too large. Of a table sliced over `dim` each rank
-/// has the rows that it holds, and zeros elsewhere: AllReduce the sum.
+/// index, zeros for an index that is negative or too large. If the table is sliced over `dim`, each
+/// rank has the rows that it holds, and zeros elsewhere: AllReduce the sum.
 inline Tensor Gather(Tensor table, Tensor indices, int dim = 0) {
   return CallOf<struct Gather>({table, indices}, dim);
 }
@@ -242,7 +243,7 @@ inline Tensor Reduce(ReduceKind kind, Tensor local, int root) {
 }
 /// The same tensor, sliced over another dimension, or owned by one rank.
 inline Tensor AllToAll(Tensor sliced, Cut to) { return CallOf<struct AllToAll>({sliced}, to); }
-/// The value that the stage `shift` (1 or -1) before this one has; 0 in the first (last) stage.
+/// The value of the previous (`shift` is 1) or next (-1) stage; 0 in the first or last one.
 inline Tensor Send(Tensor a, int shift = 1) { return CallOf<struct Send>({a}, shift); }
 /// Assigns `value` to `state` in place at the end of the step, and yields it.
 inline Tensor Update(Tensor state, Tensor value) { return CallOf<struct Update>({state, value}); }

@@ -20,8 +20,8 @@ struct Bounded {
   std::vector<Number> value;  // real of floats, else integers
   std::vector<double> error;  // as long as `value`
   bool exact = true;          // all errors are 0
-  /// Of the greatest or least of some elements: whether one of them is that whatever the errors
-  /// are. Empty of all else.
+  /// For the greatest or least of some elements: whether it is the same element whatever the errors
+  /// are. Otherwise empty.
   std::vector<bool> sole = {};
 
   /// One entry stands for any number of equal elements.
@@ -31,17 +31,16 @@ struct Bounded {
 /// A constant or a runtime scalar as an implementation holds it in `dtype`.
 Bounded BoundedScalar(const Number& value, DType dtype);
 
-/// fn over operands of one type; operands of one entry are spread over the others' elements. What
-/// is compared with itself is equal, unless it is NaN. `with_extreme`: a comparison with the
-/// greatest or least of a row that the first operand is an element of; it is certain where one
-/// element is that for sure.
+/// fn over operands of one type; operands of one entry are spread over the others' elements. A
+/// value equals itself, unless it is NaN. `with_extreme`: a comparison of elements of a row with
+/// the row's greatest or least; it is certain if one element is the extreme for sure.
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args,
                          bool with_extreme = false);
 
-/// Of a known integer the nearest f32 or f64. Other casts to floats keep the real value, with a
-/// bound where the type does not hold it.
+/// A known integer becomes the nearest f32 or f64. Other casts to floats keep the real value, with
+/// a bound if the type does not hold it.
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
-/// Determined where a is exact.
+/// Determined if a is exact.
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a);
 
 /// How an implementation may reduce over ranks.
@@ -52,16 +51,16 @@ struct ReduceTerms {
 };
 /// Reduction of one value per rank, in any order. Sums of f16 and bf16 with SumRounding::kOnce are
 /// accumulated in f32 and rounded once, not necessarily to nearest (a switch between GPUs does
-/// not); where they cross nodes, and with kEach, each addition rounds to `dtype`, as it does for
-/// other types. With Nans::kNone minima and maxima of a NaN are not determined.
+/// not). Across nodes, with kEach, and for other types, each addition rounds to `dtype`. With
+/// Nans::kNone minima and maxima of a NaN are not determined.
 Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks,
                       const ReduceTerms& terms = {});
 
-/// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.
+/// `a` if `keep`, times 1 / (1 - rate); else 0. `keep` has as many entries as `a` has elements.
 Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep);
 
-/// f32 rounded to bf16 by a random word each. The bound is 0 where all that `a` may be is rounded
-/// to the same number.
+/// f32 rounded to bf16 by one random word each. The bound is 0 if all values within the bound of
+/// `a` are rounded to the same number.
 Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& words);
 
 /// A value and its bound.
@@ -72,7 +71,7 @@ struct BoundedValue {
 };
 
 /// A Fold of one result, element by element, in any order. Sums of floats are accumulated in double
-/// precision and rounded once; those of integers wrap around, and are determined where all elements
+/// precision and rounded once; sums of integers wrap around, and are determined if all elements
 /// are.
 class BoundedFold {
  public:
@@ -110,10 +109,10 @@ struct BoundedLine {
  private:
   mutable std::optional<int> quantum_;
 };
-/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`. Of
-/// bf16, subnormal operands and sums may be taken as 0, as processors' instructions do. The
-/// bound of the accumulation is statistical where that is less than the worst case: of random
-/// operands, one element in 10^13 may lie beyond it.
+/// The scalar product of two lines, accumulated in single precision in any order, rounded once to
+/// `dtype`. For bf16, subnormal operands and sums may be taken as 0, as processors' instructions
+/// do. The bound of the accumulation is statistical if that is less than the worst case: with
+/// random operands, one element in 10^13 may lie beyond it.
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
 
 }  // namespace coconet

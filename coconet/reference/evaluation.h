@@ -29,17 +29,17 @@ struct Evaluated {
   int FirstOfStage(int rank) const { return rank - rank % ranks; }
   /// The rank that has element `at` of a node on slices, among those of the stage of `rank`.
   int OwnerOf(NodeId id, int64_t at, int rank) const;
-  /// A node on slices takes a local operand: each rank's own values for its part.
+  /// Whether a node on slices takes a local operand: each rank's own values for its part.
   bool TakesOwnValues(NodeId id, size_t operand) const {
     return type(id).layout.sliced() && type(input(id, operand)).layout == Layout::Local();
   }
-  /// The rank's own part of dimension `dim` of the node's elements; all where it is not sliced over
-  /// it.
+  /// The rank's own part of dimension `dim` of the node's elements; all of it if the node is not
+  /// sliced over it.
   Range PartOfDim(NodeId id, int dim, int rank) const;
 };
 
-/// What is costly, and asked for again and again, by node and rank: elements that others wait for,
-/// as for results of folds, and rows and columns of matrix products' operands.
+/// Costly values that are asked for again and again, by node and rank: elements that others wait
+/// for, such as results of folds, and rows and columns of matrix products' operands.
 struct EvaluationCache {
   std::map<std::pair<NodeId, int>, std::unordered_map<int64_t, BoundedValue>> elements;
   std::map<std::pair<NodeId, int>, Bounded> scalars;  // computed ones
@@ -50,13 +50,13 @@ struct EvaluationCache {
   int64_t line_elements = 0;             // of all lines
   std::function<bool()> stop = nullptr;  // asked before each block
 
-  /// Drops the lines of inputs and states, which are read again soon, and, where too many are left,
-  /// computed ones.
+  /// Drops the lines of inputs and states, which are quick to read again, and computed lines if too
+  /// many are left.
   void DropLines(const Graph& g);
 };
 
-/// Work on elements of one node, block by block. What it makes of them is in the cache when no
-/// block is left.
+/// Work on elements of one node, block by block. When no block is left, its results are in the
+/// cache.
 class EvaluationJob {
  public:
   EvaluationJob(NodeId node, int rank) : node_(node), rank_(rank) {}
@@ -64,7 +64,7 @@ class EvaluationJob {
 
   NodeId node() const { return node_; }
   int rank() const { return rank_; }
-  /// The elements that are needed now. Empty: none, or none yet.
+  /// The elements that are needed now; empty if there are none, or none yet.
   const std::vector<int64_t>& block() const { return block_; }
   /// Fills the next block; false: nothing is left to do. Requires an empty block.
   virtual bool Next() = 0;
@@ -84,11 +84,11 @@ class EvaluationJob {
 };
 using EvaluationJobs = std::vector<std::unique_ptr<EvaluationJob>>;
 
-/// Folds elements to those results `outputs` of fold `id` that the cache lacks.
+/// Folds elements to the results `outputs` of fold `id` that the cache lacks.
 std::unique_ptr<EvaluationJob> NewFoldJob(const Evaluated& e, EvaluationCache& cache, NodeId id,
                                           int rank, std::vector<int64_t> outputs);
 
-/// A row or column, of what `rank` sums over, of operand `which` of a product.
+/// A row or column of operand `which` of a product, as far as `rank` sums over it.
 struct ProductLine {
   NodeId operand;
   int rank;      // that is asked
@@ -112,20 +112,20 @@ class Evaluation {
   Evaluation(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
              absl::Span<const int64_t> indices);
 
-  /// What must be done before the values can be computed: results that the cache lacks.
+  /// Jobs that must run before the values can be computed: they fill what the cache lacks.
   EvaluationJobs& missing() { return missing_; }
   /// Requires that nothing is missing.
   const Bounded& Compute();
 
  private:
-  /// Some elements of a node: an entry of lists_, and the rank: of a value that the ranks of a
-  /// pipeline stage (or of a node of it) share its first one.
+  /// Some elements of a node: an entry of lists_, and the rank; if the ranks of a pipeline stage,
+  /// or of a node of it, share the value, their first rank.
   using Part = std::pair<int, int>;
 
   const TensorType& type(NodeId id) const { return e_.program.type(id); }
   int FirstOfStage(int rank) const { return e_.FirstOfStage(rank); }
   Part PartOf(NodeId id, int list, int rank) const;
-  /// The ranks whose operands a reduction gives this rank.
+  /// The ranks whose operands a reduction combines on this rank.
   std::vector<int> Contributors(const Op& op, int rank) const;
   void Want(NodeId id, int list, int rank) { values_[id].try_emplace(PartOf(id, list, rank)); }
   const Bounded& Get(NodeId id, int list, int rank) const {
@@ -133,29 +133,29 @@ class Evaluation {
   }
   /// Whether a comparison's second operand is the greatest or least of elements of its first.
   bool IsOfOwnExtreme(NodeId id) const;
-  /// A scalar that is computed, whatever from: known after the first time.
+  /// Whether the node is a computed scalar, which is kept after the first time.
   bool IsKept(NodeId id) const {
     return type(id).shape.empty() && IsComputation(e_.program.graph().nodes[id].op);
   }
 
   /// The elements of a list by the rank that has them: their places in the list.
   std::map<int, std::vector<size_t>> PlacesByOwner(NodeId id, const Part& part) const;
-  /// Those elements of operand `i` that the elements of `list` at these places need.
+  /// The elements of operand `i` that the elements of `list` at these places need.
   int MapPlaces(NodeId id, int list, const std::vector<size_t>& places, size_t i);
   void WantOwnValues(NodeId id, const Part& part, size_t i);
   Bounded OwnValues(NodeId id, const Part& part, size_t i);
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
-  /// Forgets the values that only `user` needed, and what came before it.
+  /// Forgets the values that only `user` needed, and those that only they needed.
   void Release(NodeId user);
   Bounded Kept(NodeId id, const Part& part);
   Bounded AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const;
-  /// What an operation that draws at random draws for each element; its second operand is the seed.
+  /// The random word of each element of an operation whose second operand is a seed.
   std::vector<uint32_t> WordsOf(NodeId id, const Part& part, int64_t stream);
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, DType dtype, const Part& part) const;
-  /// Of a Concat: the elements of its operands, by operand and by the rank that is asked.
+  /// The elements of one operand of a Concat that one rank is asked for.
   struct JoinedElements {
     std::vector<int64_t> elements;
     std::vector<size_t> places;  // in the result
@@ -164,16 +164,17 @@ class Evaluation {
   JoinedParts JoinedPartsOf(NodeId id, const Part& part) const;
   void WantJoined(NodeId id, const Part& part);
   Bounded Joined(NodeId id, const Part& part);
-  /// The rank whose table element `at` of a look-up on `rank` is of: where the result is sliced and
-  /// the table local, the element's owner.
+  /// The rank whose table has element `at` of a look-up on `rank`: the element's owner if the
+  /// result is sliced and the table local.
   int TableRankOf(NodeId id, int64_t at, int rank) const;
-  /// Of a Gather: the rows that it takes, and before these the indices that say which.
+  /// Asks for the rows that a Gather takes, and before them for the indices.
   void WantTaken(NodeId id, const Part& part);
   Bounded Taken(NodeId id, const Part& part);
-  /// Of an EmbeddingBag: the rows of its bags, and before these what says which.
+  /// Asks for the rows of an EmbeddingBag's bags, and before them for what says which rows these
+  /// are.
   void WantPooled(NodeId id, const Part& part);
   Bounded Pooled(NodeId id, const Part& part);
-  /// Of a ScatterAdd: the updates of the rows, and before these the indices that say which.
+  /// The updates of the rows of a ScatterAdd, and the indices, which are needed before them.
   struct Updates {
     std::vector<int64_t> elements, indices;  // of these operands
     std::vector<size_t> places;              // in the result
@@ -182,15 +183,15 @@ class Evaluation {
   Updates UpdatesOf(NodeId id, const Part& part);
   void WantAdded(NodeId id, const Part& part);
   Bounded Added(NodeId id, const Part& part);
-  /// What the cache lacks of some elements of operand `i` becomes a missing job; false where that
-  /// is anything.
+  /// Adds a missing job for the elements of operand `i` that the cache lacks; false if it lacks
+  /// any.
   bool HasElements(NodeId id, size_t i, int list, int rank, const std::vector<int64_t>& elements);
   void NeedFolds(NodeId id, const Part& part);
   Bounded Folded(NodeId id, const Part& part) const;
   void NeedLines(NodeId id, const Part& part);
   Bounded Product(NodeId id, const Part& part) const;
 
-  /// The list of the elements of operand `i` that those of `list` need.
+  /// The list of operand `i`'s elements that those of `list` need.
   int MapList(NodeId id, int list, size_t i);
   int Listed(std::vector<int64_t> list);
 
@@ -205,8 +206,8 @@ class Evaluation {
   EvaluationJobs missing_;
 };
 
-/// Values of a block of elements. No recursion: what a fold or product needs first is a job on a
-/// stack. None where the cache's `stop` ended it.
+/// Values of a block of elements. There is no recursion: the results of folds and products that are
+/// needed first are jobs on a stack. None if the cache's `stop` ended it.
 std::optional<Bounded> EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result,
                                      int rank, absl::Span<const int64_t> indices);
 

@@ -106,7 +106,7 @@ class Bags {
   }
 
   const Rows& rows() const { return rows_; }
-  /// Of a mean: the indices that the whole table has rows for.
+  /// Whether a mean counts the index: the whole table has a row for it.
   bool Counts(int64_t index) const { return rows_.IsInTable(index); }
   Pooling pooling() const { return op_.pooling; }
 
@@ -237,7 +237,7 @@ Bounded Evaluation::Pooled(NodeId id, const Part& part) {
     return cache_.elements[{e_.input(id, i), PartOf(e_.input(id, i), list, rank).second}];
   };
   const KnownElements* const ends = bags.offsets() < 0 ? nullptr : &known(bags.offsets());
-  // Of each result: the elements of its rows, weights, and how many rows there are.
+  // Per result: the elements of its rows, their weights, and the number of rows.
   struct Sum {
     BoundedLine rows, weights;
     int64_t count = 0;

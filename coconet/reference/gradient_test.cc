@@ -393,7 +393,7 @@ TEST(Gradient, OfRandomPrograms) {
     const uint64_t seed = first + static_cast<uint64_t>(i);
     const Graph drawn =
         RandomProgram(seed, {.operations = 10, .max_elements = 60, .all_dtypes = false});
-    // Of some value, the latest that can be summed.
+    // The loss is the latest value that can be summed.
     std::string text = Print(drawn);
     const absl::StatusOr<std::vector<TensorType>> types = InferTypes(drawn);
     ASSERT_TRUE(types.ok()) << types.status();

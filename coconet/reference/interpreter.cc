@@ -20,9 +20,9 @@ constexpr size_t kBlock = 1024;
 /// Elements of matrix products' lines that are kept from block to block.
 constexpr int64_t kMostLineElements = int64_t{1} << 26;
 
-/// The positions of `indices` in the order in which they are evaluated. Of a matrix that is, or is
-/// made of, a product, square tiles one beside the other, as large as a block: they share the lines
-/// of the operands.
+/// The positions of `indices` in the order of evaluation. In a matrix that depends on a product,
+/// they go in square tiles side by side, as large as a block: a tile's elements share the lines of
+/// the operands.
 std::vector<size_t> OrderOf(const Graph& g, const Shape& shape, absl::Span<const int64_t> indices) {
   std::vector<size_t> order(indices.size());
   absl::c_iota(order, 0);

@@ -60,11 +60,11 @@ struct Expected {
 struct EvaluationCache;
 
 /// Reference semantics of a bound program (no symbols) over `ranks` ranks: plain real arithmetic in
-/// double, that of integers exact, any schedule of the graph included (ReduceScatter, AllGather,
-/// Sliced states). With `stages`, the world is so many groups of `ranks` ranks in a line, each of
-/// which runs the program on values of its own; Send passes some on. Those of a group lie on
-/// `nodes` nodes, one after the other and as many on each; that matters to collectives within and
-/// across nodes only.
+/// double, exact for integers, any schedule of the graph included (ReduceScatter, AllGather, Sliced
+/// states). With `stages`, the world is so many groups of `ranks` ranks in a line, each of which
+/// runs the program on values of its own; Send passes some on. The ranks of a group lie on `nodes`
+/// nodes, one after the other and as many on each; that matters to collectives within and across
+/// nodes only.
 ///
 /// `error` is a running first-order bound: every operation of dtype T adds its rounding
 /// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a
@@ -77,8 +77,8 @@ struct EvaluationCache;
 /// tuned by hand.
 class Interpreter {
  public:
-  /// Fails with InvalidArgument when the graph does not infer or is not bound, it names a rank that
-  /// is not there, or the ranks do not make so many equal nodes.
+  /// Fails with InvalidArgument if the graph does not infer or is not bound, if it names a rank
+  /// beyond the world's, or if the ranks cannot be divided into equal nodes.
   static absl::StatusOr<Interpreter> Create(Graph program, int ranks, int stages = 1, int nodes = 1,
                                             const Numerics& numerics = {});
 
@@ -101,8 +101,8 @@ class Interpreter {
   std::map<std::string, NodeId> result_node_;
 };
 
-/// An interpreter on one set of inputs. Remembers what is costly: results of folds over whole
-/// tensors, lines of matrices.
+/// An interpreter on one set of inputs. Remembers costly results: folds over whole tensors, lines
+/// of matrices.
 class Evaluator {
  public:
   /// `interpreter` must outlive this.
@@ -116,7 +116,7 @@ class Evaluator {
   absl::StatusOr<Expected> Evaluate(const std::string& result, int rank,
                                     absl::Span<const int64_t> indices);
 
-  /// Evaluate asks `stop` every few thousand elements, and ends where it returns true.
+  /// Evaluate asks `stop` every few thousand elements, and ends if it returns true.
   void StopWhen(std::function<bool()> stop);
 
  private:

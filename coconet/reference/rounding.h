@@ -10,10 +10,10 @@
 
 namespace coconet {
 
-// What rounding does to the bounds of the interpreter's values (bounded.h).
+// The effect of rounding on the bounds of the interpreter's values (bounded.h).
 
 inline constexpr double kUndetermined = std::numeric_limits<double>::infinity();
-/// Doubles hold every integer up to here; none above rounds to one of these.
+/// Doubles hold every integer up to here; no greater integer rounds to one of these.
 inline constexpr double kExactIntegers = 9007199254740991.0;  // 2^53 - 1
 
 /// What storing or computing in a type adds to a bound.
@@ -72,8 +72,8 @@ inline bool SumsExactly(double magnitude, int quantum, int precision) {
   return magnitude == 0 || magnitude <= std::ldexp(1.0, precision + quantum);
 }
 
-/// How far two values are apart: 0 for equal infinities and for two NaNs; infinite where only one
-/// is a number.
+/// How far two values are apart: 0 for equal infinities and for two NaNs; infinite if only one is a
+/// number.
 inline double Distance(const Number& x, const Number& y) {
   if (x.is_integer() && y.is_integer())
     return std::fabs(static_cast<double>(x.integer() - y.integer()));
@@ -83,8 +83,8 @@ inline double Distance(const Number& x, const Number& y) {
   return std::isnan(distance) ? kUndetermined : distance;
 }
 
-/// The bound of an infinity or NaN that follows from an operand that is one, and deviates by
-/// `spread`. Where all operands are finite, the result is not determined: whether an intermediate
+/// The bound of an infinity or NaN that comes from an infinite or NaN operand, and deviates by
+/// `spread`. If all operands are finite, the result is not determined: whether an intermediate
 /// result overflows depends on how the operation is fused with others.
 inline double ErrorOfSpecial(double spread) { return spread == 0 ? 0 : kUndetermined; }
 

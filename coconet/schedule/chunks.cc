@@ -172,7 +172,7 @@ class Chain {
     space_.dim = std::min(space_.dim, exchanged);
   }
 
-  /// Of the dimensions that an AllToAll slices, the earlier one.
+  /// The earlier one of the two dimensions that an AllToAll slices.
   int FirstExchanged(NodeId id) const {
     return std::min(p_.type(p_.inputs(id)[0]).layout.dim, p_.type(id).layout.dim);
   }

@@ -210,7 +210,7 @@ TEST(Derive, SchedulesOfWorkloadsReplayAndAreToldApartByTheirWords) {
       const std::vector<Schedule> schedules = AllOf(program);
       CheckSchedules(program, schedules);
       const std::vector<std::string> words = Descriptions(schedules);
-      // Of loss_scale some differ only in the launch that checks the gradients.
+      // Some schedules of loss_scale differ only in the launch that checks the gradients.
       const size_t alike = workload.name == "loss_scale" ? 2 : 0;
       EXPECT_GE(std::set<std::string>(words.begin(), words.end()).size() + alike, words.size())
           << workload.name;
@@ -256,7 +256,8 @@ TEST(Derive, TheBaselineFusesWhatIsBetweenProducts) {
     }
     return absl::StrJoin(baselines, " or ");
   };
-  // Of one shape and connected, before a product and behind it; what is used behind it only, there.
+  // Connected computations of one shape are fused, before a product and behind it; a computation
+  // that is used behind it only is done there.
   EXPECT_EQ(baseline_of("input x : f32[8, 8] local\ninput w : f32[8, 8] replicated\n"
                         "h = relu(x + 1)\nd = exp(x) * 2\noutput o = matmul(h, w) * d + h\n"),
             "fuse(C); MM; fuse(C) or fuse(C); fuse(MM, C)");

@@ -62,7 +62,7 @@ Kind KindOf(Part part) {
   CC_CHECK(false);
 }
 
-/// Of an operation that is a launch alone.
+/// The kind of an operation that is a launch alone.
 Kind KindOf(const Graph& g, NodeId id) {
   if (As<ReduceScatter>(g, id)) return Kind::kReduceScatter;
   if (As<AllReduce>(g, id)) return Kind::kAllReduce;
@@ -240,7 +240,7 @@ class Outliner {
     return work;
   }
 
-  /// Of the first phase that evaluates it.
+  /// The part of the first phase that evaluates the node.
   Part PartInKernel(NodeId id, const std::vector<NodeId>& nodes, const KernelPhases& phases,
                     bool has_gathers) const {
     if (IsOfPrologue(g_, id)) return As<MatMul>(g_, id) ? Part::kProduct : Part::kScatter;
@@ -304,7 +304,7 @@ class Outliner {
     }
   }
 
-  /// Those of tensors that have several dimensions to slice.
+  /// The sliced dimensions of the nodes; none if all are vectors.
   std::vector<int> SlicedDims(const std::vector<NodeId>& nodes) const {
     std::vector<int> dims;
     bool vectors = true;

@@ -25,8 +25,8 @@ struct OutlinedWork {
     kBroadcast,
     kReduceTo,
   };
-  /// What a reduction takes or a gather brings, where the schedule has several: a tensor, or of a
-  /// scalar the tensors that it is computed from.
+  /// The operand of a reduction, or the result of a gather, if the schedule has several: a tensor,
+  /// or the tensors that a scalar is computed from.
   struct Operand {
     bool is_scalar = false;
     std::vector<std::string> tensors;
@@ -48,8 +48,8 @@ struct WorkGroup {
   auto operator<=>(const WorkGroup&) const = default;
 };
 
-/// What the launches of a schedule do, without node numbers: schedules of one program share those
-/// parts of their outlines in which they do the same.
+/// The launches of a schedule, without node numbers: two schedules of one program share the parts
+/// of their outlines in which they do the same.
 struct Outline {
   /// In execution order. One of several groups is an overlap.
   std::vector<std::vector<WorkGroup>> steps;
@@ -61,7 +61,7 @@ Outline OutlineOf(const Schedule& s);
 /// An outline in words, e.g. "AR; C", "RS; fuse(C); AG p; slice m v", "fuse(RS, C, AG)".
 std::string Describe(const Schedule& s);
 
-/// What a kernel of these nodes does, or one of them with a store of its result: "fuse(RS, C, AG)",
+/// Describes the kernel of these nodes, or one node with a store of its result: "fuse(RS, C, AG)",
 /// "AR". Names no tensors or dimensions.
 std::string DescribeLaunch(const Graph& g, const std::vector<NodeId>& nodes);
 

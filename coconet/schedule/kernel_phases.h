@@ -19,16 +19,16 @@ struct IterationSpace {
 /// `kernel` may be any set of nodes.
 IterationSpace SpaceOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
-/// A Fold over the last dimensions, not over all.
+/// Whether a Fold is over the last dimensions, but not over all.
 bool FoldsLastDims(const TypedGraph& program, NodeId id);
-/// A Fold with one result per row that one pass over one rank's elements computes: rows have
+/// Whether a Fold has one result per row that one pass over one rank's elements computes: rows have
 /// elements, and no row is sliced over ranks.
 bool FoldsRows(const TypedGraph& program, NodeId id);
-/// A Fold to a scalar.
+/// Whether a Fold reduces to a scalar.
 bool FoldsAll(const TypedGraph& program, NodeId id);
 
 /// The fold to a scalar whose per-rank results AllReduce `id` reduces with the fold's own kind
-/// (where a Total lies between them, over all tensors of a list); -1: none.
+/// (over all tensors of a list if a Total lies between them); -1: none.
 NodeId FoldBelow(const TypedGraph& program, NodeId id);
 
 /// True for an AllToAll whose operand the kernel computes element by element: it pushes each
@@ -84,12 +84,12 @@ struct KernelPhases {
 /// it. `kernel` is ascending: any set of nodes with one iteration space, legal or not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
-/// A cast to the type that kernels compute in anyway: of f16 and bf16 to f32, of narrower integers
-/// to i32.
+/// Whether a node is a cast to the type that kernels compute in anyway: f16 and bf16 to f32,
+/// narrower integers to i32.
 bool IsWidening(const TypedGraph& program, NodeId id);
-/// The value that ranks read of each other for a collective of `kernel`, which is ascending: of a
-/// reduction of a widening cast in the same kernel the cast's operand, so that narrow values cross;
-/// else the collective's operand.
+/// The value that ranks read of each other for a collective of `kernel`, which is ascending: the
+/// operand of a widening cast that a reduction takes in the same kernel, so that narrow values
+/// cross; else the collective's operand.
 NodeId CrossingValue(const TypedGraph& program, NodeId collective,
                      const std::vector<NodeId>& kernel);
 

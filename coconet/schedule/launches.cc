@@ -47,8 +47,8 @@ class Recomputed {
     return recomputed_;
   }
 
-  /// The same, but that long computations on scalars which several operations take are launches,
-  /// too. Those over lists are left out: what is in memory there differs from tensor to tensor.
+  /// The same, except that long computations on scalars which several operations take are launches,
+  /// too. Programs with lists keep none: what is in memory there differs from tensor to tensor.
   std::vector<bool> FindAllButLong() {
     Find();
     if (absl::c_linear_search(p_.each(), true)) return recomputed_;

@@ -9,7 +9,7 @@
 
 namespace coconet {
 
-/// Moves data between ranks.
+/// Whether a node moves data between ranks.
 bool Communicates(const Graph& g, NodeId id);
 
 /// Whether a generated kernel can do it; libraries do the rest (matrix products, rooted and
@@ -27,7 +27,7 @@ absl::Span<const NodeId> ValueOperands(const Graph& g, NodeId id);
 /// path to it. A node gets the highest level that its users allow, so that an operation that only
 /// prepares a computation behind a collective has that computation's level.
 std::vector<int> Levels(const TypedGraph& program);
-/// The same with other steps of a path counted: those from a value to a node that takes it where
+/// The same with other steps of a path counted: those from a value to a user of it for which
 /// `later` returns true.
 std::vector<int> LevelsOf(const TypedGraph& program,
                           const std::function<bool(NodeId value, NodeId id)>& later);
@@ -67,7 +67,7 @@ Launches FindLaunches(const TypedGraph& program, const Kernels& kernels);
 Launches Joined(const Launches& launches, const std::vector<int>& into);
 
 /// A topological order of the launches; of those that can run next, the one with the smallest
-/// `rank` comes first, then the one with the smallest number. Shorter than the list where launches
+/// `rank` comes first, then the one with the smallest number. Shorter than the list if launches
 /// depend on each other in a cycle.
 std::vector<int> InOrder(const std::vector<Launch>& launches, const std::vector<int>& rank);
 /// The same, ordered by number alone.
@@ -77,11 +77,10 @@ std::vector<int> InOrder(const std::vector<Launch>& launches);
 std::vector<int> RanksByLevel(const Graph& g, const Launches& launches,
                               const std::vector<int>& levels);
 
-/// The other launches on a cycle through launch `inside`, ascending; empty where there is no such
-/// cycle.
+/// The other launches on a cycle through launch `inside`, ascending; empty if there is no cycle.
 std::vector<int> LaunchesWithin(const std::vector<Launch>& launches, int inside);
 
-/// By launch: whether it comes before or after launch `of` in every order, or is that one.
+/// By launch: whether it comes before or after launch `of` in every order, or is launch `of`.
 std::vector<bool> BeforeOrAfter(const std::vector<Launch>& launches, int of);
 
 /// Bytes that a launch reads and writes, counted over whole tensors (a rank moves its slice of

@@ -68,7 +68,7 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
       "that in memory");
   EXPECT_EQ(refused("4, 8", "output y = abs(x)\noutput z = matmul(x, w)\n", "fuse(%2 %4)"),
             "fuse(%2 %4): nothing in the kernel takes %4 = matmul(x, w)");
-  // Of 64 rows, as many as there are in several dimensions.
+  // 64 rows, as many as are allowed, in several dimensions.
   EXPECT_EQ(refused("2, 32, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"),
             "input x : f32[2, 32, 8] replicated\ninput w : f32[8, 8] replicated\n%2 = matmul(x, "
             "w)\n%3 = abs(%2)\noutput y = %3\nkernel %2 %3\n");

@@ -18,7 +18,7 @@ absl::StatusOr<Graph> ApplySplitByNode(const TypedGraph& program, const SplitByN
 absl::StatusOr<Graph> ApplyReorder(const TypedGraph& program, const Reorder& reorder);
 absl::StatusOr<Graph> ApplySlice(const TypedGraph& program, const Slice& slice);
 
-/// What a Recompute makes.
+/// The graph after a Recompute.
 struct Recomputed {
   Rewritten rewritten;
   std::map<NodeId, NodeId> copies;  // by node that is computed again
@@ -26,8 +26,8 @@ struct Recomputed {
 };
 absl::StatusOr<Recomputed> ApplyRecompute(const TypedGraph& program, const Recompute& recompute);
 
-/// Replaces each Shard of a value, some of whose operands are gathered from slices of the same
-/// shape, by computation on these slices. So the result of several splits does not depend on their
+/// Replaces each Shard of a value by computation on slices if some of the value's operands are
+/// gathered from slices of the same shape. So the result of several splits does not depend on their
 /// order.
 absl::StatusOr<Graph> TakeSlicesAtHand(Graph graph);
 
@@ -42,7 +42,7 @@ absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fus
 /// The conditions of Apply for a bucket and for an order.
 absl::Status CheckBucket(const Schedule& s, const Bucket& bucket);
 absl::Status CheckOrder(const Schedule& s, const Order& order);
-/// Refused where a launch of the overlap is in a bucket.
+/// Refuses an overlap with a launch that is in a bucket.
 absl::Status CheckNotInBucket(const Schedule& s, const Overlap& overlap);
 
 }  // namespace coconet

@@ -33,7 +33,8 @@ class Schedule {
   const std::vector<std::vector<NodeId>>& overlaps() const { return parts_->overlaps; }
   /// By bucket, its AllReduces; disjoint, sorted.
   const std::vector<std::vector<NodeId>>& buckets() const { return parts_->buckets; }
-  /// The first nodes of all launches, in the order that Order gives them; empty: it gives none.
+  /// The first nodes of all launches in the order of an Order transformation; empty if there is
+  /// none.
   const std::vector<NodeId>& issued() const { return parts_->issued; }
   /// The transformations that make this schedule from the plain program; not part of its identity.
   const std::vector<Transformation>& trace() const { return parts_->trace; }
@@ -42,7 +43,7 @@ class Schedule {
   /// The launch of a node that has one.
   const Launch& launch(NodeId id) const { return launches()[launches().of[id]]; }
   /// A topological order of the launches, level by level and collectives first. Shorter than the
-  /// list where kernels depend on each other in a cycle; Apply makes no such kernels.
+  /// list if kernels depend on each other in a cycle; Apply makes no such kernels.
   const std::vector<int>& order() const { return parts_->analysis->order; }
   /// By launch.
   const std::vector<Traffic>& traffic() const { return parts_->analysis->traffic; }
@@ -50,7 +51,7 @@ class Schedule {
   const std::vector<int>& levels() const { return *parts_->analysis->levels; }
 
   // These make other schedules of the same program, or of a transformed one. They check nothing;
-  // the results are canonical only where the arguments are.
+  // the results are canonical only if the arguments are.
   Schedule WithKernels(Kernels kernels) const;
   Schedule WithOverlap(const Overlap& overlap) const;
   Schedule WithBucket(const Bucket& bucket) const;
@@ -83,9 +84,9 @@ class Schedule {
   std::shared_ptr<const Parts> parts_;  // never null
 };
 
-/// The schedule of an untransformed (bound) program; canonicalises it. Where updates exchange
-/// values of states, one of the values is copied first (cast to its own dtype), so that the updates
-/// have an order.
+/// The schedule of an untransformed (bound) program; canonicalises it. If updates exchange values
+/// of states, one of the values is copied first (cast to its own dtype), so that the updates have
+/// an order.
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 
 /// Applies `t`, or says which condition failed at which operation (FailedPrecondition;
@@ -93,7 +94,7 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 /// conditions are in docs/schedules.md.
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& t);
 
-/// Apply of a Recompute, with what has become of the nodes.
+/// The result of applying a Recompute, with the new numbers of the nodes.
 struct RecomputedSchedule {
   Schedule schedule;
   std::vector<NodeId> renamed;  // by node of the schedule before
@@ -101,20 +102,20 @@ struct RecomputedSchedule {
 };
 absl::StatusOr<RecomputedSchedule> ApplyRecompute(const Schedule& s, const Recompute& recompute);
 
-/// Whether one launch can contain the nodes of a fusion: all that Apply checks, but whether kernels
-/// of the schedule lie across it, and whether other launches must run in the middle of it.
+/// Whether one launch can contain the nodes of a fusion. Apply also checks that no kernel of the
+/// schedule lies across it, and that no other launch must run in the middle of it.
 absl::Status CheckFuse(const TypedGraph& program, const Fuse& fuse);
 
 /// Applies disjoint fusions to a schedule without overlaps, analysed together: near linear in the
-/// number of operations, however many fusions there are. OK with the same result exactly where
-/// Apply is, one after the other.
+/// number of operations, however many fusions there are. OK with the same result exactly if Apply
+/// is, one after the other.
 absl::StatusOr<Schedule> FuseAll(const Schedule& s, absl::Span<const Fuse> fuses);
 
 /// Applies the transformations one after the other to InitialSchedule(program).
 absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transformation>& trace);
 
 /// Canonical text: Print(graph), one "kernel %a %b ..." line per kernel, one "overlap %a %b ..."
-/// line per overlap, one "bucket %a %b ..." line per bucket, and an "order %a %b ..." line where
+/// line per overlap, one "bucket %a %b ..." line per bucket, and an "order %a %b ..." line if
 /// launches have a given order. Equal text = equal schedule.
 std::string Print(const Schedule& s);
 

@@ -73,7 +73,7 @@ struct Recompute {
   bool operator==(const Recompute&) const = default;
 };
 
-/// Makes the nodes (ascending) one kernel. Of an existing kernel they contain all nodes or none.
+/// Makes the nodes (ascending) one kernel. They contain all nodes or none of an existing kernel.
 struct Fuse {
   std::vector<NodeId> nodes;
   bool operator==(const Fuse&) const = default;
@@ -87,15 +87,15 @@ struct Overlap {
   bool operator==(const Overlap&) const = default;
 };
 
-/// Reduces together, by one call of a library, what these AllReduces (ascending) take: when the
-/// last of it is there.
+/// Reduces the operands of these AllReduces (ascending) together, by one call of a library, once
+/// the last of them is there.
 struct Bucket {
   std::vector<NodeId> nodes;
   bool operator==(const Bucket&) const = default;
 };
 
-/// Issues the launches, named by their first nodes, in this order, where buckets and overlaps leave
-/// a choice. What runs on another lane (jit/config/lanes.h) has this order there.
+/// Issues the launches, named by their first nodes, in this order, as far as buckets and overlaps
+/// leave a choice. Launches on another lane (jit/config/lanes.h) keep this order there.
 struct Order {
   std::vector<NodeId> nodes;
   bool operator==(const Order&) const = default;

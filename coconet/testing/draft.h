@@ -6,15 +6,15 @@
 
 namespace coconet {
 
-/// A node of a draft, and what the magnitude of its elements does not exceed. Absent where an
-/// operation did not fit its operands; then all that is computed from it is absent, too.
+/// A node of a draft, and a bound on the magnitude of its elements. Absent if an operation did not
+/// fit its operands; then all that is computed from it is absent, too.
 struct Drafted {
   NodeId id = -1;
   double bound = 0;
   bool there() const { return id >= 0; }
 };
 
-/// A program in the making, of values that stay small: what is added infers, or is not added.
+/// A program in the making, whose values stay small. A node is added only if it infers.
 class ProgramDraft {
  public:
   explicit ProgramDraft(std::string name) { graph_.name = std::move(name); }
@@ -39,14 +39,14 @@ class ProgramDraft {
   Drafted Times(Drafted a, double number);
   Drafted Apply(Pw fn, const std::vector<Drafted>& operands, double bound);
 
-  /// Of rows or the whole tensor, over all ranks: with an AllReduce where each rank folds its part.
+  /// Folds rows or the whole tensor over all ranks: with an AllReduce if each rank folds its part.
   Drafted Whole(FoldKind kind, Drafted a, std::vector<int> dims);
   Drafted Norm(Drafted a);
   Drafted ArgMax(DType dtype, Drafted a, int dim);
   Drafted Softmax(Drafted a);
   Drafted LayerNorm(Drafted a);
   Drafted RmsNorm(Drafted a);
-  /// Elements that one result is folded from.
+  /// The number of elements that one result is folded from.
   int64_t Folded(Drafted a, const std::vector<int>& dims) const;
 
  private:

@@ -102,7 +102,7 @@ Drafted ElementwiseDraws::OfBits(Drafted a, Drafted b) {
     case 5:
       return draft_.Apply(Pw::kShiftRight, {a, Chance(50) ? places : b}, a.bound);
     default: {
-      // Of a negative number, its bits as those of an unsigned one.
+      // The bits of a negative number are those of an unsigned one.
       const double bits = std::exp2(8 * static_cast<double>(SizeOf(dtype)));
       return draft_.Apply(Pw::kShiftRightLogical, {a, draft_.Number(20, dtype)},
                           std::max(a.bound, bits / 0x1p20));

@@ -6,15 +6,15 @@
 
 namespace coconet {
 
-/// Draws elementwise operations on values of the pool. A result is absent where the operation does
-/// not fit the operands that were drawn.
+/// Draws elementwise operations on values of the pool. A result is absent if the operation does not
+/// fit the operands that were drawn.
 class ElementwiseDraws : protected ValuePool {
  protected:
   static constexpr int kMostRanks = 8;
 
   using ValuePool::ValuePool;
 
-  // Of symbolic programs.
+  // Draws for symbolic programs.
   Drafted Function();  // any function of any operands
   Drafted Constant();
   Drafted World();

@@ -16,10 +16,10 @@ namespace coconet {
 namespace {
 
 constexpr double kStep = 1e-4;
-/// Of a gradient about 1: the error of central differences is about the square of the step.
+/// For a gradient about 1: the error of central differences is about the square of the step.
 constexpr double kTolerance = 1e-5;
 
-/// Of differences of a loss that is far from 0, for rounding of its sums in double.
+/// For a loss far from 0: the rounding of its sums in double, divided by the step.
 constexpr double kRounding = 0x1p-48 / kStep;
 
 /// An element of an input.

@@ -16,9 +16,9 @@ struct DifferencesReport {
 };
 
 /// Compares what a program says is a gradient with central differences of its loss, in double.
-/// `loss` is an output, a scalar; of a Local one the sum over the ranks counts. For each input or
-/// state x, the output "d_x", if there is one, is its gradient. Elements are at most `most` of each
-/// input, drawn by `seed`. InvalidArgument names the element that is off.
+/// `loss` is an output, a scalar; if it is Local, the sum over the ranks counts. For each input or
+/// state x, the output "d_x", if there is one, is its gradient. At most `most` elements of each
+/// input are compared, drawn by `seed`. InvalidArgument names the element that is off.
 absl::StatusOr<DifferencesReport> CompareWithDifferences(const Graph& program, int ranks,
                                                          const ElementSource& source, uint64_t seed,
                                                          int64_t most = 40);

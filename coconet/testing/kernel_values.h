@@ -9,7 +9,7 @@
 
 namespace coconet {
 
-/// A kernel that runs, and what its earlier phases have left.
+/// A running kernel, with the results of its earlier phases.
 struct RunningKernel {
   int launch = -1;
   std::map<std::pair<int, NodeId>, double> scalars = {};  // by rank: folds and reductions of them
@@ -23,13 +23,13 @@ class KernelValues {
   KernelValues(SimulatedRanks& ranks, const RunningKernel& kernel, int rank)
       : ranks_(ranks), kernel_(kernel), rank_(rank) {}
 
-  /// Of an update or output: what it stores.
+  /// The value that an update or output stores.
   double Of(NodeId id, int64_t index);
 
  private:
   double Compute(NodeId id, int64_t index);
   double Row(const Fold& fold, NodeId id, int64_t row);
-  /// An element of a table on this rank; 0 where it has none.
+  /// An element of a table on this rank; 0 if it has none.
   double Pooled(const EmbeddingBag& bag, NodeId id, int64_t index);
   double Joined(const Concat& concat, NodeId id, int64_t index);
   double TakenFrom(const Gather& gather, NodeId id, int64_t index);

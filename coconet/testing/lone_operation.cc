@@ -31,7 +31,7 @@ class LoneOperation {
             [&](const ReduceScatter& o) { return reduced(o.kind); },
             [&](const AllGather& o) {
               if (o.span != Span::kNode) return received(first + owner());
-              // Of a place's parts: the rank of this node at that place.
+              // With the parts of a place, the owner is the rank of this node at that place.
               return received(rank_ - rank_ % ranks_.of_node() + owner() % ranks_.of_node());
             },
             [&](const ReduceTo& o) { return rank_ - first == o.root ? reduced(o.kind) : 0.0; },

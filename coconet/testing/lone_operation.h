@@ -6,8 +6,8 @@
 
 namespace coconet {
 
-/// Whether the launch of these nodes is one operation by itself, which LoneElement computes, and no
-/// kernel.
+/// Whether the launch of these nodes is one operation by itself, which LoneElement computes, and
+/// not a kernel.
 bool IsLone(const TypedGraph& program, const std::vector<NodeId>& launch);
 
 /// An element of a collective, a fold or a product, computed from its operands in memory.

@@ -245,7 +245,7 @@ class Generator : private TensorDraws {
 
   Drafted AllReduced() { return Reduced(AnyLocal()); }
 
-  /// Of a local value or what is computed from it, as it is or averaged.
+  /// Reduces a local value or what is computed from it, and may average it.
   Drafted ReducedGradient() {
     Drafted a = AnyLocal();
     if (a.there() && Chance(50)) a = Keep(Combined(a, Any()));

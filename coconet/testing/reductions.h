@@ -18,7 +18,7 @@ inline int OwnerOf(int64_t index, const TensorType& type, int ranks) {
 struct RankGroup {
   int first, stride, count;
 };
-/// Of `rank`, in stages of `ranks` ranks, `of_node` a node.
+/// The group of `rank`, in stages of `ranks` ranks, `of_node` on each node.
 inline RankGroup MembersOf(Span span, int rank, int ranks, int of_node) {
   const int stage = rank - rank % ranks;
   if (span == Span::kNode) return {rank - rank % of_node, 1, of_node};
@@ -26,7 +26,7 @@ inline RankGroup MembersOf(Span span, int rank, int ranks, int of_node) {
   return {stage, 1, ranks};
 }
 
-/// Integers wrap around; of floats the sum is not rounded.
+/// Integers wrap around; a sum of floats is not rounded.
 inline double Combined(ReduceKind kind, DType dtype, double a, double b) {
   if (kind == ReduceKind::kSum)
     return IsInteger(dtype) ? Wrapped(dtype, absl::int128(a + b)).real() : a + b;
@@ -34,7 +34,7 @@ inline double Combined(ReduceKind kind, DType dtype, double a, double b) {
   return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
 }
 
-/// What folding nothing gives: of integers the least and the greatest there are.
+/// The fold of no elements; for integers the least or the greatest number.
 inline double FirstOf(FoldKind kind, DType dtype) {
   if (AcrossRanks(kind) == ReduceKind::kSum) return 0;
   return (kind == FoldKind::kMax ? Least(dtype) : Greatest(dtype)).real();

@@ -17,12 +17,12 @@ class SimulatedMemory {
 
   int world() const { return static_cast<int>(elements_.size()); }
   int FirstOfStage(int rank) const { return rank - rank % ranks_; }
-  /// Whether an element is of the rank's slice (or of those of its place), or the tensor not
+  /// Whether an element is in the rank's slice (or the slices of its place), or the tensor not
   /// sliced.
   bool Owns(int rank, int64_t index, const TensorType& type) const;
 
   double& At(int rank, NodeId node, int64_t index);
-  /// All elements as the rank has them; of a sliced `type` put together from the ranks of its
+  /// All elements as the rank has them; if `type` is sliced, put together from the ranks of its
   /// stage.
   std::vector<double> Whole(int rank, NodeId node, const TensorType& type) const;
 

@@ -30,8 +30,8 @@ class SimulatedRanks {
     return memory_.Owns(rank, index, type);
   }
 
-  /// The node in whose memory an update or output stores, or a value is kept: that of a state where
-  /// an update of the value's launch assigns it.
+  /// The node in whose memory an update or output stores, or a value is kept: the state's if an
+  /// update of the value's launch assigns it.
   NodeId HomeOf(NodeId id) const { return homes_[id]; }
   double& At(int rank, NodeId home, int64_t index) { return memory_.At(rank, home, index); }
   double& Cell(int rank, NodeId id, int64_t index) { return At(rank, HomeOf(id), index); }
@@ -40,7 +40,7 @@ class SimulatedRanks {
 
   /// An element of an AllReduce, ReduceScatter or ReduceTo.
   double Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index);
-  /// A fold's result, of the sum or extremum of its elements.
+  /// A fold's result from the sum or extremum of its elements.
   double Finished(const Fold& fold, NodeId id, double folded) const;
 
  private:

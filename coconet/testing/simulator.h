@@ -17,8 +17,8 @@ namespace coconet {
 /// nothing but the arrival of gathered elements, and by folds to scalars. So a fusion or an order
 /// of steps that is not sound shows as a wrong result, sooner or later.
 ///
-/// Results by name, as Interpreter::results: the elements that each rank ends up with; of Sliced
-/// ones every rank's entry is the whole, put together from the slices. Ranks of all stages, on
+/// Results by name, as Interpreter::results: the elements that each rank ends up with. For Sliced
+/// results, every rank's entry is the whole, put together from the slices. Ranks of all stages, on
 /// nodes, as in Interpreter.
 std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule,
                                                                  int ranks,

@@ -5,7 +5,7 @@
 namespace coconet {
 
 /// Draws operations on whole tensors and rows of bound sizes, of values of the pool and of new
-/// inputs that fit them. A result is absent where the operation does not fit the operands that were
+/// inputs that fit them. A result is absent if the operation does not fit the operands that were
 /// drawn.
 class TensorDraws : protected ElementwiseDraws {
  protected:
@@ -13,15 +13,15 @@ class TensorDraws : protected ElementwiseDraws {
 
   Drafted Folded();
   Drafted Normalized();
-  /// With another value that fits, or with a new input that does.
+  /// A product with another value that fits, or with a new input.
   Drafted Product();
   Drafted Viewed();
   /// A tensor whose parts have changed places, or several tensors.
   Drafted Joined();
   Drafted Dropped();
   Drafted RoundedAtRandom();
-  /// As many rows as the table has, mostly, so that the result meets other values; some of them out
-  /// of range.
+  /// Mostly as many rows as the table has, so that the result meets other values; some of them are
+  /// out of range.
   Drafted Looked();
   /// Bags of rows of a table, fixed or ragged, some of the rows out of range.
   Drafted Bagged();
@@ -33,7 +33,7 @@ class TensorDraws : protected ElementwiseDraws {
 
  private:
   Drafted ProductOf(const MatMul& op, Drafted a, Drafted b, bool first);
-  /// Of a new operand that meets `a` as the product's first (or second) one.
+  /// The shape of a new operand that meets `a` as the product's first (or second) one.
   Shape FactorFor(const MatMul& op, Drafted a, bool first);
   /// Back to the program's shape, flat, or with one dimension cut in two.
   Shape Reshaped(Shape shape);

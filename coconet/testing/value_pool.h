@@ -34,22 +34,22 @@ class ValuePool {
   DType AnyDType();
 
   const std::vector<Drafted>& values() const { return values_; }
-  /// Keeps the value for later operations, if it is there; scaled down where it may have grown, but
+  /// Keeps the value for later operations, if it is there; scaled down if it may have grown, but
   /// not in symbolic programs, which have no bounds. Returns what is kept.
   Drafted Keep(Drafted v);
 
-  // All of these prefer young values, so that chains get long. Of a step only AnyLocal draws a
-  // value that is local: all others are computed from reduced ones.
+  // All of these prefer young values, so that chains get long. In a step only AnyLocal draws a
+  // local value: all others are computed from reduced ones.
 
   using Condition = std::function<bool(const TensorType&)>;
-  /// Absent when no value meets the condition.
+  /// Absent if no value meets the condition.
   Drafted AnyOf(const Condition& condition);
   Drafted Any();
   Drafted AnyTensor();  // that is no scalar
   Drafted AnyWhole();   // tensor that is not sliced
   Drafted AnyLocal();   // of numbers
 
-  /// Cast where it is a bool, or no float.
+  /// Cast to f32 unless the value has numbers, or floats.
   Drafted Numbers(Drafted v);
   Drafted Floats(Drafted v);
 

@@ -18,8 +18,8 @@ void Add(SizeList& sizes, const SizeList& more) {
 SizeList Dense(int64_t in, int64_t out) { return {in * out, out}; }
 SizeList Normalisation(int64_t width) { return {width, width}; }
 
-/// As pretrained: 24 layers, hidden size 1024, inner size 4096, a vocabulary padded to 30528. Of
-/// the model's 398 tensors two are left out, the 512 x 1024 position embeddings and the bias of the
+/// As pretrained: 24 layers, hidden size 1024, inner size 4096, a vocabulary padded to 30528. Two
+/// of the model's 398 tensors are left out, the 512 x 1024 position embeddings and the bias of the
 /// next-sentence classifier (2 elements). This gives the 396 tensors and 335,707,968 elements that
 /// papers on fused optimizers measure (CoCoNet, ASPLOS'22).
 SizeList BertLarge() {

@@ -35,8 +35,8 @@ absl::StatusOr<Graph> SequenceParallel(DType dtype);
 ///   y = x + all_reduce((silu(n . gate) * (n . up)) . down)    n = rms_norm(x) * g
 /// with gate[F, H], up[F, H] and down[H, F] sliced over F (Llama 2, arXiv 2307.09288).
 absl::StatusOr<Graph> Decode(DType dtype);
-/// Embedding tables [R, D], cut over columns by their look-ups L: the sums of bags of L rows, for
-/// each of B samples; each rank ends with those of all tables for its samples.
+/// Embedding tables [R, D], cut over columns, with L look-ups per bag: the sums of the bags of each
+/// of B samples; each rank ends with the sums of all tables for its samples.
 absl::StatusOr<Graph> Embedding(DType dtype);
 /// A layer of E experts [F, H] sliced over E, for T tokens [T, H] of each rank, which `token`
 /// [E, G, C] and `count` [E, G], both sliced over G, route: of group g of places, the first

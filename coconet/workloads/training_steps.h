@@ -37,7 +37,7 @@ struct GptModel {
 /// an MLP of four times the width, each behind a layer norm with a scale and a shift; the logits
 /// are products with the tokens' embeddings. Inputs "tokens" and "targets", i32 [micro_batches *
 /// examples * sequence], Local; a target outside of the vocabulary does not count. The loss is the
-/// mean over all positions of all ranks. InvalidArgument where the heads do not divide the width.
+/// mean over all positions of all ranks. InvalidArgument if the heads do not divide the width.
 absl::StatusOr<Graph> GptStep(const GptModel& sizes, const WorkloadOptions& options = {});
 
 /// A perceptron as of MlpStep, trained by SGD with momentum on each rank alone.

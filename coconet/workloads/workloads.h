@@ -10,9 +10,9 @@
 namespace coconet {
 
 /// Data-parallel optimizers work on one flat parameter vector of N elements, or on a list of
-/// vectors where N is bound to a list. Their tensors, each where the formula has it: input `g`
-/// (Local gradient), state `p` (Replicated weights as the model reads them), states `m` and `v`
-/// (Auto), scalars `lr` (f32) and `step` (f64, 1 in the first step).
+/// vectors if N is bound to a list. Their tensors, as far as the formula has them: input `g` (Local
+/// gradient), state `p` (Replicated weights as the model reads them), states `m` and `v` (Auto),
+/// scalars `lr` (f32) and `step` (f64, 1 in the first step).
 struct WorkloadOptions {
   /// kF32: everything is f32. kF16, kBF16: mixed precision; `g` and `p` have this type, an f32
   /// master copy `w` (Auto) is updated, and `p` is w rounded.

@@ -10,22 +10,22 @@
 
 namespace coconet {
 
-// Attributes of instructions as values. An attribute that is not there is an error, but where a
-// function says otherwise; errors name the instruction and its line.
+// Attributes of instructions as values. A missing attribute is an error, unless a function says
+// otherwise; errors name the instruction and its line.
 
-/// The attribute's text; NotFound-like InvalidArgument where it is not there.
+/// The attribute's text; InvalidArgument if it is missing.
 absl::StatusOr<absl::string_view> AttributeText(const HloInstruction& instruction,
                                                 absl::string_view name);
 
-/// "dimensions={0,2}". Empty where the attribute is not there.
+/// "dimensions={0,2}"; empty if the attribute is missing.
 absl::StatusOr<std::vector<int64_t>> IntegersOf(const HloInstruction& instruction,
                                                 absl::string_view name);
 
-/// "index=3", "iota_dimension=0"; `missing` where it is not there, an error if that is null.
+/// "index=3", "iota_dimension=0"; `missing` if it is missing, an error if that is null.
 absl::StatusOr<int64_t> IntegerOf(const HloInstruction& instruction, absl::string_view name,
                                   const int64_t* missing = nullptr);
 
-/// "indices_are_sorted=true"; false where it is not there.
+/// "indices_are_sorted=true"; false if it is missing.
 absl::StatusOr<bool> FlagOf(const HloInstruction& instruction, absl::string_view name);
 
 struct HloRange {
@@ -49,7 +49,7 @@ struct HloWindowDim {
   bool is_reversed = false;
 };
 /// "window={size=3x3 stride=2x2 pad=1_1x0_0 lhs_dilate=2x2 rhs_dilate=1x1 rhs_reversal=0x1}"; empty
-/// where the attribute is not there. Sizes, strides and dilations are positive.
+/// if the attribute is missing. Sizes, strides and dilations are positive.
 absl::StatusOr<std::vector<HloWindowDim>> WindowOf(const HloInstruction& instruction);
 
 /// "source_target_pairs={{0,1},{1,0}}".
@@ -71,18 +71,18 @@ struct HloAlias {
   int64_t parameter = 0;
   std::vector<int64_t> of_parameter;  // index in the parameter's tuple
 };
-/// input_output_alias; empty where the module has none.
+/// input_output_alias; empty if the module has none.
 absl::StatusOr<std::vector<HloAlias>> AliasesOf(const HloModule& module);
 
-/// buffer_donor: parameters whose memory results may take, "{ (0, {}), (3, {}) }"; those of parts
-/// of tuples are left out.
+/// buffer_donor: parameters whose memory results may take, "{ (0, {}), (3, {}) }"; parts of tuples
+/// are left out.
 absl::StatusOr<std::vector<int64_t>> DonorsOf(const HloModule& module);
 
 /// Whether a constant's numbers were left out when it was printed: "constant({...})".
 bool IsElided(const HloInstruction& constant);
 
-/// The numbers of a literal in row-major order, as text: of "{ { 1, 2 }, { 3, 4 } }" 1, 2, 3, 4.
-/// InvalidArgument where they are not as many as the shape has elements, or IsElided.
+/// The numbers of a literal in row-major order, as text: 1, 2, 3, 4 for "{ { 1, 2 }, { 3, 4 } }".
+/// InvalidArgument if their count differs from the shape's elements, or if IsElided.
 absl::StatusOr<std::vector<absl::string_view>> LiteralOf(const HloInstruction& constant);
 
 }  // namespace coconet

@@ -27,7 +27,7 @@ inline bool IsHloNamePart(char c) {
   return IsHloNameBegin(c) || IsHloDigit(c) || c == '.' || c == '-';
 }
 
-/// HLO text that is read from its front, with the line that it has come to.
+/// A cursor over HLO text, with the number of its line.
 class HloCursor {
  public:
   explicit HloCursor(absl::string_view text, int64_t line = 1) : text_(text), line_(line) {}
@@ -91,7 +91,7 @@ class HloCursor {
         absl::StrCat("line ", line_, ": want ", what, ", have '", absl::CHexEscape(found), "'"));
   }
 
-  /// A name, with or without '%' before it; without it in the result. Empty where there is none.
+  /// A name, without the '%' that may come before it; empty if there is none.
   absl::string_view TakeName() {
     SkipBlanks();
     size_t begin = at_;
@@ -122,8 +122,8 @@ class HloCursor {
     return value;
   }
 
-  /// The text up to one of `ends`, or the end of the line where that counts as an end, outside of
-  /// brackets and strings. The end stays.
+  /// The text up to one of `ends`, or to the end of the line if `line_ends`, outside of brackets
+  /// and strings. The end stays.
   absl::StatusOr<absl::string_view> TakeUntil(absl::string_view ends, bool line_ends) {
     SkipBlanks();
     const size_t begin = at_;

@@ -19,28 +19,27 @@ std::string NameFrom(absl::string_view text);
 /// What JAX calls a parameter: op_name of its metadata, such as "params['w']".
 std::string NameOf(const HloInstruction& parameter);
 
-/// By parameter: the index, in the tuple of results, of the result that takes its memory. Those of
-/// input_output_alias; a parameter that the module gives away (buffer_donor) takes the first result
-/// of its type that none has taken, as XLA decides later. InvalidArgument for indices that are
-/// none.
+/// By parameter: the index, in the tuple of results, of the result that takes its memory by
+/// input_output_alias. A parameter that the module gives away (buffer_donor) takes the first free
+/// result of its type, as XLA decides later. InvalidArgument for indices out of range.
 absl::StatusOr<std::map<int64_t, std::vector<int64_t>>> ResultsOfParameters(
     const HloModule& module);
 
-/// By parameter's instruction, of those that enter a manual region (JAX's shard_map): the shape
-/// that a device sees there.
+/// By instruction of a parameter that enters a manual region (JAX's shard_map): the shape that a
+/// device sees there.
 std::map<int32_t, HloShape> ManualShapes(const HloModule& module);
 
 /// Whether XLA has partitioned the module. Before that, arrays that are split over devices are
-/// whole in its text, outside of manual regions. Where neither JAX's meshes and placements nor
-/// collectives or a schedule tell: false.
+/// whole in its text, outside of manual regions. False if neither JAX's meshes and placements nor
+/// collectives or a schedule tell.
 bool IsPartitioned(const HloModule& module);
 
-/// Of a sharding: all devices have the whole array.
+/// Whether a sharding gives all devices the whole array.
 bool IsReplicated(absl::string_view sharding);
-/// Of a sharding, "{devices=[2,1]<=[2]}": the array is split over devices.
+/// Whether a sharding, such as "{devices=[2,1]<=[2]}", splits the array over devices.
 bool IsSplit(absl::string_view sharding);
 
-/// The target of a custom call, without quotes; empty of other instructions.
+/// The target of a custom call, without quotes; empty for other instructions.
 absl::string_view CustomCallTarget(const HloInstruction& instruction);
 /// Whether a custom call only says how arrays lie over devices.
 bool IsPlacement(absl::string_view target);

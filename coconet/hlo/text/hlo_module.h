@@ -51,15 +51,15 @@ enum class HloType : uint8_t {
 /// "f32", "pred", "f8e4m3fn", "token", "opaque", "tuple".
 absl::string_view Name(HloType type);
 std::optional<HloType> ParseHloType(absl::string_view name);
-/// Bits of an element; 0 of tokens, opaque values and tuples.
+/// Bits of an element; 0 for tokens, opaque values and tuples.
 int BitsOf(HloType type);
 
 /// Type and extents of an array, or the shapes of a tuple's elements.
 struct HloShape {
   HloType type = HloType::kTuple;
   std::vector<int64_t> dims;  // of an array
-  /// Of an array: its dimensions from the one whose neighbours lie next to each other in memory on;
-  /// empty: the last first. No matter for values, but for bitcasts.
+  /// The dimensions of an array in the order of their strides, the least first; empty: the last
+  /// dimension first. It matters to bitcasts only.
   std::vector<int> minor_to_major;
   std::vector<HloShape> elements;  // of a tuple
 
@@ -72,11 +72,11 @@ struct HloShape {
   }
 
   bool is_tuple() const { return type == HloType::kTuple; }
-  /// Of an array; of a tuple the sum over its elements.
+  /// The elements of an array, or of all elements of a tuple.
   int64_t elements_count() const;
   /// Bytes of the data, rounded up for each array.
   int64_t bytes() const;
-  /// Of the same type and extents.
+  /// Compares type and extents; layouts may differ.
   bool operator==(const HloShape& other) const {
     return type == other.type && dims == other.dims && elements == other.elements;
   }
@@ -133,7 +133,7 @@ struct HloModule {
 /// Whether XLA has instructions of this kind.
 bool IsHloOpcode(absl::string_view opcode);
 
-/// "line 7: %add.3 = f32[4] add": where messages say an error is.
+/// "line 7: %add.3 = f32[4] add": the place of an error in messages.
 std::string Where(const HloInstruction& instruction);
 
 }  // namespace coconet

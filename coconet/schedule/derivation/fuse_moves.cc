@@ -77,7 +77,7 @@ class Moves {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (FoldsAll(p_, id) && IsFree(id)) folding.insert(find(id));
     }
-    // Of a declared tensor, in a level: a fold's group if there is one.
+    // A reader of each declared tensor per level: a fold's group if there is one.
     std::map<std::pair<NodeId, int>, NodeId> readers;
     for (bool of_folds : {true, false}) {
       for (NodeId id = 0; id < g_.size(); ++id) {
