@@ -37,11 +37,11 @@ class BinaryCache {
   /// Whether `name` is "<64 hex digits>.<extension>", as the other calls require of theirs.
   static bool IsName(absl::string_view name);
 
-  /// The path of file `name`, if it is there and complete. Valid as long as this process runs. A
+  /// The path of file `name` if it exists and is complete. Valid as long as this process runs. A
   /// file that this process found complete is not read again unless its times or size changed.
   std::optional<std::string> Find(absl::string_view name) const;
 
-  /// The content of file `name`, if it is there and complete.
+  /// The content of file `name` if it exists and is complete.
   std::optional<std::string> Read(absl::string_view name) const;
 
   enum class Existing {
@@ -49,9 +49,9 @@ class BinaryCache {
     kReplace,  // the new content wins
   };
   /// The content of the file at `path`, which a cache of any process returned, under the same
-  /// conditions. For a path that no cache returns, nullopt.
+  /// conditions; nullopt if no cache returns such a path.
   static std::optional<std::string> ReadAt(const std::string& path);
-  /// Whether it has content.
+  /// Whether ReadAt would return content.
   static bool HasAt(const std::string& path);
 
   /// Writes a file and returns its path. Fails only if it can be written neither to `dir` nor to a
@@ -60,8 +60,8 @@ class BinaryCache {
                                     Existing existing);
 
   /// While it lives, other processes that acquire the same name wait. Only saves work: correctness
-  /// does not depend on it. Empty where locks do not work, or if another process held the lock for
-  /// all of `patience`.
+  /// does not depend on it. Empty if locks do not work, or if another process held the lock for all
+  /// of `patience`.
   class Lock {
    public:
     Lock() = default;

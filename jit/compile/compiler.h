@@ -47,10 +47,10 @@ struct CompilerOptions {
   double time_limit_s = 120;  // of one compile
   /// A source of several kernels is compiled in parts, in parallel, and its binary is a bundle of
   /// the parts' binaries. A compiler object compiles each kernel once and reuses its part for later
-  /// sources. A part is at most `part_kernels` kernels that no source had before; a quarter of that
-  /// is worth a part where cores can compile more of them at once. 0: sources are never split.
+  /// sources. A part has at most `part_kernels` kernels, which no source had before; it may have as
+  /// few as a quarter of that if cores can compile more parts at once. 0: sources are never split.
   size_t part_kernels = 0;
-  /// While it is true, compiles end as Cancelled, those that run as well. May be null.
+  /// While it is true, all compiles, also running ones, end as Cancelled. May be null.
   std::shared_ptr<const std::atomic<bool>> stop = nullptr;
   /// CUDA version of the driver that loads NVRTC's cubins, 13000 for 13.0; 0: any.
   int driver = 0;
@@ -74,18 +74,18 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch,
                                                             const CompilerOptions& options);
 
-/// For ranks of this Topology::arch and Topology::simulated: a GPU's compiler where there is an
+/// The compiler for ranks of this Topology::arch and Topology::simulated: a GPU's if there is an
 /// architecture, else the host's, for simulated GPUs or for the host.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options);
 
-/// What a process must share with another to run its compiler's binaries: for an architecture of
-/// GPUs that, and the major version of `driver` (CompilerOptions); else, for "", this machine's
-/// processor or the instruction set that COCONET_HOST_ARCH names, and its C library.
+/// Names what processes must share to run each other's binaries: for GPUs the architecture and the
+/// major version of `driver` (CompilerOptions); for "" this machine's processor, or the instruction
+/// set that COCONET_HOST_ARCH names, and its C library.
 std::string BinaryTarget(absl::string_view arch, int driver);
 
-/// Number of compiler runs (host and NVRTC) in this process so far; for tests that a warm start
-/// compiles nothing.
+/// Number of compiler runs (host and NVRTC) in this process so far; tests check with it that a warm
+/// start compiles nothing.
 int64_t CompilerRuns();
 
 }  // namespace coconet

@@ -11,8 +11,8 @@ namespace coconet {
 /// where the build found them. NotFound if there is neither.
 absl::StatusOr<std::string> Disassemble(absl::string_view cubin);
 
-/// The same by nvdisasm, with the lines of source that each instruction comes from, where the cubin
-/// has these (Lines::kKept). Unavailable, saying what to do, where there is no nvdisasm.
+/// The same by nvdisasm, with the source lines that each instruction comes from, if the cubin has
+/// them (Lines::kKept). Unavailable, saying what to do, if there is no nvdisasm.
 absl::StatusOr<std::string> DisassembleWithLines(absl::string_view cubin);
 
 }  // namespace coconet

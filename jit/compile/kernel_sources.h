@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-/// What a source begins with.
+/// The first line of a source.
 inline constexpr absl::string_view kKernelInclude = "#include \"coconet/kernel.h\"\n";
 
 /// A kernel of a source that Lower made: it needs nothing but kKernelInclude before it.
@@ -16,7 +16,7 @@ struct KernelSource {
   absl::string_view text;  // of the source
 };
 
-/// All of them, in order; none of another source, as tests write them.
+/// The kernels of the source in order; none if Lower did not make it, as in tests.
 std::vector<KernelSource> KernelsOf(absl::string_view source);
 
 }  // namespace coconet

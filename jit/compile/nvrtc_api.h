@@ -26,14 +26,14 @@ struct NvrtcApi {
   int (*GetPTXSize)(Program program, size_t* size) = nullptr;
   int (*GetPTX)(Program program, char* ptx) = nullptr;
   int (*DestroyProgram)(Program* program) = nullptr;
-  /// Null where NVRTC is too old (before 12.8): compiles then have no time limit.
+  /// Null if NVRTC is too old (before 12.8): compiles then have no time limit.
   int (*SetFlowCallback)(Program program, int (*callback)(void* payload, void* reserved),
                          void* payload) = nullptr;
 
   std::string build_id;  // of the library's file: two builds of one version may generate other code
 };
 
-/// The values of nvrtcResult that are told apart.
+/// The values of nvrtcResult that callers distinguish.
 inline constexpr int kNvrtcOutOfMemory = 1;
 inline constexpr int kNvrtcInvalidOption = 5;
 inline constexpr int kNvrtcCompilation = 6;

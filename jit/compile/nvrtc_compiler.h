@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// Whether a cubin says which line of the source each instruction is of. Its code is the same.
+/// Whether a cubin has the source line of each instruction. Its code is the same.
 enum class Lines : uint8_t { kDropped, kKept };
 
 /// MakeNvrtcCompiler over a given NVRTC, which must outlive the result.

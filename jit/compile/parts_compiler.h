@@ -40,12 +40,13 @@ class PartsCompiler final : public Compiler {
   };
   using Parts = std::vector<std::shared_ptr<Part>>;
 
-  /// The parts that contain the kernels; second, the new ones among them, for which the caller must
+  /// The parts that contain the kernels, and the new ones among them, for which the caller must
   /// call Finish.
   std::pair<Parts, Parts> PartsOf(const std::vector<KernelSource>& kernels);
   void Finish(Part& part);
   void AwaitAll(const Parts& parts);
-  /// Removes the part's kernels from part_of_: the next source that has one compiles it again.
+  /// Removes the part's kernels from part_of_: the next source that has one of them compiles it
+  /// again.
   void Forget(const Part& part);
 
   const std::unique_ptr<Compiler> whole_;

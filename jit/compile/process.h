@@ -25,7 +25,7 @@ struct Finished {
     kSignaled,  // `code` is the signal
     kTimedOut,  // killed at the time limit, with all its children
     kStopped,   // killed by Command::stop, likewise
-    /// Ended, but other code (a SIGCHLD handler, or SIG_IGN) took the status.
+    /// Ended, but other code (a SIGCHLD handler or SIG_IGN) took its status.
     kUnknown,
   };
   How how{};

@@ -15,8 +15,8 @@ struct Blocks {
   Index outer, middle, inner;
   BlockedDim low, high;
   Index keeps_low;
-  /// What is moved: of outer the indices from `first_outer` on, and of each rank's part of low so
-  /// many from `first_low` on.
+  /// What is moved: the indices of outer from `first_outer` on, and `lows` indices of each rank's
+  /// part of low from `first_low` on.
   Index first_outer, first_low, lows;
 };
 

@@ -106,7 +106,7 @@ CC_DEVICE void StoreRaw(T* p, Pack<T, V> x) {
   else
     StoreLanes<V>(p, x);
 }
-/// Rounds to nearest, ties to even, where T is narrower than Compute<T>.
+/// Rounds to nearest, ties to even, if T is narrower than Compute<T>.
 template <class T, int V>
 CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
   if constexpr (kSame<T, f16>)
@@ -123,7 +123,7 @@ CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
   StoreRaw<kStream>(reinterpret_cast<Raw<T>*>(p), ToRaw<T, V>(x));
 }
 
-/// Of numbers: whether they have no fractions, and whether there are negative ones.
+/// Whether numbers of type T are integers, and whether some are negative.
 template <class T>
 constexpr bool kInteger = T(0.5) == T(0);
 template <class T>
@@ -151,8 +151,8 @@ CC_DEVICE To Saturated(From x) {
   }
 }
 
-/// As a float: x, or of its two neighbours the one whose last bit is odd. Rounding that to 16 bits
-/// rounds x once.
+/// x as a float if it is one; else the one of its two neighbours whose last bit is odd. Rounding
+/// that to 16 bits rounds x once.
 CC_DEVICE float RoundedToOdd(double x) {
   const float nearest = float(x);
   const u32 bits = __builtin_bit_cast(u32, nearest);
@@ -229,7 +229,7 @@ CC_DEVICE float ScalarPow(float x, float y) { return CC_LIBRARY(powf)(x, y); }
 CC_DEVICE double ScalarPow(double x, double y) { return CC_LIBRARY(pow)(x, y); }
 CC_DEVICE float ScalarRem(float x, float y) { return CC_LIBRARY(fmodf)(x, y); }
 CC_DEVICE double ScalarRem(double x, double y) { return CC_LIBRARY(fmod)(x, y); }
-/// Of integers without traps: x / 0 leaves 0.
+/// Integers do not trap: x / 0 leaves 0.
 template <class T>
 CC_DEVICE T ScalarRem(T x, T y) {
   return y == 0 || (kSigned<T> && y == T(-1)) ? T(0) : T(x % y);
@@ -266,7 +266,7 @@ CC_MAP1(Round, ScalarRound(x))
   }
 CC_MAP2(Pow, ScalarPow(x, y))
 CC_MAP2(Rem, ScalarRem(x, y))
-/// `x`, but NaNs of `a` stay.
+/// `x`, but NaN if `a` is NaN.
 template <class T, int V>
 CC_DEVICE Pack<T, V> OrNaN(Pack<T, V> a, Pack<T, V> x) {
   if constexpr (T(0.5) != T(0))
@@ -274,7 +274,7 @@ CC_DEVICE Pack<T, V> OrNaN(Pack<T, V> a, Pack<T, V> x) {
   else
     return x;
 }
-/// NaN where an operand is NaN, as minimum and maximum of IEEE 754-2019; of two zeros either.
+/// NaN if an operand is NaN, as minimum and maximum of IEEE 754-2019; of two zeros either.
 template <class T, int V>
 CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) {
   return OrNaN(a, Select(Less(a, b), a, b));
@@ -283,7 +283,7 @@ template <class T, int V>
 CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) {
   return OrNaN(a, Select(Greater(a, b), a, b));
 }
-// Of truth values, 0 or 1.
+// These take truth values, 0 or 1.
 template <int V>
 CC_DEVICE Pack<int, V> And(Pack<int, V> a, Pack<int, V> b) {
   return Min(a, b);
@@ -320,8 +320,8 @@ CC_DEVICE Pack<T, V> Sign(Pack<T, V> a) {
 
 // ---- Division by numbers that are fixed for a launch --------------------------------------------
 
-/// The number `by`, and what divides by it (jit/storage/divisor.h): multiplier = ceil(2^(63 +
-/// shift) / by), where 2^shift <= by < 2^(shift + 1).
+/// The number `by`, and the factor that replaces division by it (jit/storage/divisor.h): multiplier
+/// = ceil(2^(63 + shift) / by), where 2^shift <= by < 2^(shift + 1).
 struct Divisor {
   Index by;
   u64 multiplier;
@@ -347,7 +347,7 @@ CC_DEVICE Divisor MakeDivisor(Index by) {
   return d;
 }
 
-/// Of V elements from element `i` on: their indices along a dimension of `extent`, along which
+/// The indices of V elements, from element `i` on, along a dimension of `extent`, along which
 /// neighbours are `inner` apart.
 template <class T, int V>
 CC_DEVICE Pack<T, V> IndicesAlong(Index i, const Divisor& inner, const Divisor& extent) {
@@ -381,7 +381,7 @@ struct BroadcastMap {
     const Index row = RowOf(m, i);
     return OffsetOfRow(m, row) + (i - row * m.dim[R - 1].by) * m.stride[R - 1];
   }
-  /// Of the rows along the innermost dimension, the number of that with element `i`.
+  /// The number of the row along the innermost dimension that has element `i`.
   CC_DEVICE Index RowOf(const BroadcastMap& m, Index i) {
     return R == 1 ? 0 : Quotient(i, m.dim[R - 1]);
   }
@@ -433,24 +433,25 @@ CC_DEVICE bool IsInRow(const BroadcastMap<R>& m, Index i) {
   const Index begin = BroadcastMap<R>::RowOf(m, i) * m.dim[R - 1].by;
   return i - begin + V <= m.dim[R - 1].by;
 }
-/// Where rank `rank`'s part of an extent begins that is cut by weights: [rank * per - shift,
-/// (rank + 1) * per - shift).
+/// The begin of rank `rank`'s part of an extent that is cut by weights: [rank * per - shift, (rank
+/// + 1) * per - shift).
 CC_DEVICE Index BeginOf(Index per, Index shift, int rank) {
   const Index begin = rank * per - shift;
   return begin < 0 ? 0 : begin;
 }
-/// Rank `rank`'s part of an extent that is cut into parts of `per`.
+/// The size of rank `rank`'s part of an extent that is cut into parts of `per`.
 CC_DEVICE Index OwnPart(Index extent, Index per, int rank) {
   const Index left = extent - rank * per;
   return left < 0 ? 0 : left < per ? left : per;
 }
-/// Of an extent that is cut by weights.
+/// The same if the extent is cut by weights.
 CC_DEVICE Index OwnPart(Index extent, Index per, Index shift, int rank) {
   const Index begin = BeginOf(per, shift, rank), end = BeginOf(per, shift, rank + 1);
   return (end < extent ? end : extent) - (begin < extent ? begin : extent);
 }
 
-/// V elements from `i` on, at once where they lie in one row, and there together or in one place.
+/// V elements from `i` on. They are loaded at once if they lie in one row, and there together or in
+/// one place.
 template <int V, class T, int R>
 CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const BroadcastMap<R>& m) {
   using Map = BroadcastMap<R>;
@@ -475,10 +476,10 @@ CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const Broadcast
   }
 }
 
-/// V elements of a gather from `i` on: rows `indices` of a table, zeros for those that are not in
+/// V elements of a gather from `i` on: rows `indices` of a table, zeros for rows that are not in
 /// [begin, begin + count). `rows` maps to the elements of row 0; the next row is `stride` further
-/// on. Where neighbours along the innermost dimension of `rows` are neighbours in memory, they are
-/// of one row of the table.
+/// on. Requires that neighbours along the innermost dimension of `rows` that are neighbours in
+/// memory are of one row of the table.
 template <int V, class T, int R>
 CC_DEVICE Pack<Compute<T>, V> LoadRows(const T* p, Pack<int, V> indices, Index i,
                                        const BroadcastMap<R>& rows, Index stride, Index begin,

@@ -9,22 +9,22 @@ CC_MAP2(BitAnd, T(x& y))
 CC_MAP2(BitOr, T(x | y))
 CC_MAP2(BitXor, T(x ^ y))
 
-/// Whether a shift by `places` leaves some of `bits` bits.
+/// Whether `places` is a valid shift of `bits` bits.
 template <class T>
 CC_DEVICE bool IsShift(T places, int bits) {
   return places >= T(0) && places < T(bits);
 }
-// Otherwise all bits are gone, but copies of the sign.
+// Otherwise all bits are shifted out; copies of the sign remain.
 CC_MAP2(ShiftLeft, IsShift(y, 8 * sizeof(T)) ? T(u64(x) << y) : T(0))
 CC_MAP2(ShiftRight, IsShift(y, 8 * sizeof(T)) ? T(x >> y) : x < T(0) ? T(~T(0)) : T(0))
 
-/// The numbers of type To that have the bits of those of type From, which are as many.
+/// Reinterprets the bits of numbers of type From as numbers of type To, which has as many bits.
 template <class To, class From, class T, int V>
 CC_DEVICE Pack<Compute<To>, V> BitCastTo(Pack<T, V> x) {
   return FromRaw<To, V>(__builtin_bit_cast(Pack<Raw<To>, V>, ToRaw<From, V>(x)));
 }
 
-/// Of the bits that `a` has in memory, as a Stored.
+/// Shifts the bits that `a` has in memory, as a Stored.
 template <class Stored, class T, int V>
 CC_DEVICE Pack<T, V> ShiftRightLogical(Pack<T, V> a, Pack<T, V> b) {
   constexpr int kBits = 8 * sizeof(Stored);

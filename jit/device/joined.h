@@ -14,7 +14,8 @@ struct Joint {
   Index begin, end;
 };
 
-/// How many elements from `i` on the tensor with that element has, joints in their order.
+/// The number of elements, from `i` on, that the tensor with element `i` has; joints in their
+/// order.
 template <class T, class... More>
 CC_DEVICE Index LeftOf(const Joint<T>& first, const More&... more) {
   const Index at = first.i - Quotient(first.i, first.row) * first.row.by;
@@ -23,7 +24,7 @@ CC_DEVICE Index LeftOf(const Joint<T>& first, const More&... more) {
   }
   return first.end - at;
 }
-/// V elements from `lane` behind `i` on. The tensor with the first of them has them all.
+/// V elements from `lane` behind `i` on; the tensor with the first of them has them all.
 template <int V, class T, class... More>
 CC_DEVICE Pack<Compute<T>, V> LoadJoint(int lane, const Joint<T>& first, const More&... more) {
   const Index i = first.i + lane, outer = Quotient(i, first.row), at = i - outer * first.row.by;
@@ -33,7 +34,7 @@ CC_DEVICE Pack<Compute<T>, V> LoadJoint(int lane, const Joint<T>& first, const M
   const T* const from = first.base + (outer * (first.end - first.begin) + (at - first.begin));
   return LoadAnywhere<V>(from);
 }
-/// V elements from `i` on, at once where one tensor has them all.
+/// V elements from `i` on, loaded at once if one tensor has them all.
 template <int V, class T, class... More>
 CC_DEVICE Pack<Compute<T>, V> LoadJoined(const Joint<T>& first, const More&... more) {
   if (V == 1 || LeftOf(first, more...) >= V) return LoadJoint<V>(0, first, more...);

@@ -4,8 +4,8 @@
 
 namespace coconet {
 
-/// The indices of one bag, the weights of its rows (null: 1), and how many indices of other bags
-/// follow in memory, whose rows may be asked for ahead.
+/// The indices of one bag, the weights of its rows (null: 1), and the number of indices of other
+/// bags that follow in memory, whose rows may be prefetched.
 struct Bag {
   const i32* indices;
   const f32* weights;
@@ -18,8 +18,8 @@ CC_DEVICE Index IndexAt(const i32* p) { return Get(Load<1>(p), 0); }
 CC_DEVICE Bag FixedBag(const i32* indices, const f32* weights, Index at, Index length, Index end) {
   return {indices + at, weights == nullptr ? nullptr : weights + at, length, end - at - length};
 }
-/// Bag `bag` of `bags`, whose begins are `offsets`, of `end` indices. A bag ends where the next
-/// one begins, the last one at `end`; it lies within the indices, whatever the offsets are.
+/// Bag `bag` of `bags`, whose begins are `offsets`, with `end` indices in all. A bag ends where the
+/// next one begins, the last one at `end`; it lies within the indices, whatever the offsets are.
 CC_DEVICE Bag RaggedBag(const i32* indices, const f32* weights, const i32* offsets, Index bag,
                         Index bags, Index end) {
   const auto within = [&](Index i) { return i < 0 ? Index(0) : i < end ? i : end; };
@@ -35,7 +35,7 @@ struct TableRows {
   Index stride, begin, count, extent;
 };
 
-/// Rows that are asked for before they are needed: what FBGEMM's kernels do, by as many.
+/// How far ahead rows are prefetched: as in FBGEMM's kernels.
 constexpr Index kRowsAhead = 16;
 
 /// V sums, in packs of kPart that fit a register each.
@@ -43,14 +43,14 @@ template <int V, int kPart>
 struct Sums {
   Pack<float, kPart> part[V / kPart];
 };
-/// How many elements of rows of T are loaded and summed as one pack, where V are wanted.
+/// The number of elements that are loaded and summed as one pack if V are wanted.
 template <int V, class T, int kMost = kPacksAnywhere ? kRegisterWords : int(16 / sizeof(T))>
 constexpr int kSumsPart = V < kMost ? V : kMost;
 template <int V, class T>
 using SumsOf = Sums<V, kSumsPart<V, T>>;
 
-/// V elements of the sum (or mean) of a bag's rows; `first`: of row 0. Rows that the rank lacks
-/// add nothing; the mean is over those that the table has.
+/// V elements of the sum (or mean) of a bag's rows; `first`: their place in row 0. Rows that the
+/// rank lacks add nothing; the mean counts the rows that the table has.
 template <int V, bool kMean, class T>
 CC_DEVICE SumsOf<V, T> PoolRows(const T* first, const TableRows& rows, const Bag& bag) {
   constexpr int kPart = kSumsPart<V, T>, kParts = V / kPart;
@@ -85,8 +85,8 @@ CC_DEVICE SumsOf<V, T> PoolRows(const T* first, const TableRows& rows, const Bag
   return sum;
 }
 
-/// Whether V elements from `i` on are neighbours in memory, of one row of a bag's result. Where
-/// tables have a single row, a row of `map` may be the rows of several tables.
+/// Whether V elements from `i` on are neighbours in memory, in one row of a bag's result. If tables
+/// have a single row, a row of `map` may be the rows of several tables.
 template <int V, int R>
 CC_DEVICE bool AreOfOneBag(const BroadcastMap<R>& map, Index i, const Divisor& columns) {
   if (map.stride[R - 1] != 1 || !IsInRow<V>(map, i)) return false;
@@ -128,7 +128,7 @@ CC_DEVICE SumsOf<V, T> LoadSums(const T* table, Index i, const BroadcastMap<R>& 
 /// bag. GPUs have many threads, and few registers for each.
 constexpr int kPooledTogether = kPacksAnywhere ? 8 * (kRegisterWords < 8 ? kRegisterWords : 8) : 1;
 
-/// LoadSums as a pack; of kPooledTogether elements as Sums, because compilers keep a vector of so
+/// LoadSums as a pack; kPooledTogether elements are Sums, because compilers keep a vector of so
 /// many elements in memory.
 template <int V, bool kMean, class T, int R, class BagOf>
 CC_DEVICE auto LoadPooled(const T* table, Index i, const BroadcastMap<R>& map,

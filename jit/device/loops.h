@@ -54,7 +54,7 @@ CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Be
       body(Lanes<1>{}, k < heads ? begin + k : tail + (k - heads))();
 }
 
-/// The same, but with packs of W, a multiple of V, where there are so many elements together.
+/// The same, but with packs of W, a multiple of V, as far as there are so many elements together.
 template <int V, int W, class Begin>
 CC_DEVICE void ForEachWide(const Grid& grid, Index begin, Index end, bool packed, Begin&& body) {
   if constexpr (W <= V || V == 1) {
@@ -86,13 +86,13 @@ CC_DEVICE void ForEachInRows(const Grid& grid, Index begin, Index end, const Bro
   });
 }
 
-/// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row`
-/// contiguous elements, rank r has [r * per - shift, (r + 1) * per - shift), stored contiguously
-/// and padded to `per` per row.
+/// How a tensor is cut over ranks (coconet/base/slices.h): rank r has [r * per - shift, (r + 1) *
+/// per - shift) of each of `outer` rows of `row` contiguous elements, stored contiguously and
+/// padded to `per` per row.
 struct Cut {
   Index outer, row, per, shift = 0;
 };
-/// Where rank `rank`'s part of a row begins; that of the next begins where it ends.
+/// The begin of rank `rank`'s part of a row; the next rank's part begins where it ends.
 CC_DEVICE Index BeginOf(const Cut& cut, int rank) {
   const Index begin = BeginOf(cut.per, cut.shift, rank);
   return begin < cut.row ? begin : cut.row;

@@ -6,7 +6,7 @@ namespace coconet {
 
 // ---- Direct loads; sums are in rank order, so that every rank gets the same bits
 
-/// The elements of all ranks at one place, on their way.
+/// The elements of all ranks at one place, whose loads are in flight.
 template <int kRanks, class T, int V>
 struct FetchedOfRanks {
   Fetched<T, V> of[kRanks];
@@ -24,7 +24,7 @@ CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfRanks<kRanks, T, V>& x, Co
   return r;
 }
 
-/// The same where a switch sums if there is a multicast address, in unspecified order: only for
+/// The same, but a switch sums if there is a multicast address, in unspecified order: only for
 /// elements that one rank reduces for all.
 template <int kRanks, class T, int V>
 struct FetchedOfSwitch {
@@ -54,7 +54,7 @@ CC_DEVICE Pack<Compute<T>, V> Combined(const FetchedOfSwitch<kRanks, T, V>& x, C
   return x.summed ? FromRaw<T, V>(x.sum) : Combined(x.peers, combine);
 }
 
-/// Over the ranks, of what FetchAll has fetched.
+/// Reduces over the ranks what FetchAll has fetched.
 template <class Fetched>
 CC_DEVICE auto Summed(const Fetched& x) {
   return Combined(x, [](auto a, auto b) { return a + b; });

@@ -1,12 +1,12 @@
 #pragma once
 
-// Parts of tensors that pieces of an overlap consist of, where slices are of later dimensions, or
+// Parts of tensors that an overlap's pieces consist of, if slices are of later dimensions, or if
 // the parts are columns.
 
 namespace coconet {
 
-/// Of the first dimension, of `extent` indices in `groups` groups of `per`, those with [begin, end)
-/// in their group. The rows of a Cut are those of one index after the other.
+/// Indices [begin, end) of each group of the first dimension, whose `extent` indices are in
+/// `groups` groups of `per`. The rows of a Cut are those of one index after the other.
 struct PartOfRows {
   Index groups, extent, per, begin, end;
 };
@@ -31,7 +31,7 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const PartOfRows& par
   return true;
 }
 
-/// Of rows of `length` elements, those with [begin, end) in their row. Slices have whole rows.
+/// Elements [begin, end) of each row of `length` elements. Slices have whole rows.
 struct PartOfColumns {
   Index length, begin, end;
 };

@@ -4,16 +4,15 @@
 
 namespace coconet {
 
-/// `runs` runs of `length` elements that begin `pitch` apart: what a rank has of a tensor that is
+/// `runs` runs of `length` elements that begin `pitch` apart: a rank's part of a tensor that is
 /// sliced over some dimension.
 struct Runs {
   Index runs, length, pitch;
 };
 
-/// A tensor of `extent` rows in f32. A row of `updates`, of which there is one for each
-/// `per_update` indices k that follow each other, is added to row indices[k], after it was
-/// multiplied by weights[k] (null: 1). `of_rows` are the places k that the rank has, `of_columns`
-/// the elements of a row.
+/// A tensor of `extent` rows in f32. One row of `updates` serves `per_update` successive indices k:
+/// it is multiplied by weights[k] (null: 1) and added to row indices[k]. `of_rows` are the places k
+/// that the rank has, `of_columns` the elements of a row.
 template <class T>
 struct Scatter {
   const T* updates;
@@ -48,8 +47,8 @@ CC_DEVICE RowRange OwnRows(const Grid& grid, Index extent) {
           extent * (grid.BlockId() + 1) / grid.GridSize()};
 }
 
-/// Computes all rows, by all blocks of the rank: each looks at all indices, and adds the updates of
-/// its own rows one after the other, so that the sums do not depend on the grid. Defined in the
+/// Computes all rows, by all blocks of the rank: each block reads all indices, and adds the updates
+/// of its own rows one after the other, so that the sums do not depend on the grid. Defined in the
 /// dialect's add_rows.h.
 template <class T>
 CC_DEVICE void AddRows(const Grid& grid, const Scatter<T>& s);

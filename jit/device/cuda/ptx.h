@@ -116,7 +116,7 @@ CC_DEVICE void StoreWordStream(uint4* p, uint4 x) {
                "r"(x.w)
                : "memory");
 }
-/// kCount words at any address, by loads of the aligned words that have a part of them.
+/// Loads kCount words at any address, by loads of the aligned words that contain parts of them.
 template <int kCount>
 struct WordsAt {
   unsigned word[kCount];

@@ -1,8 +1,8 @@
 #pragma once
 
-// Copies of whole chunks to all ranks by bulk copies, where there are such: through a ring of
-// stages in shared memory, of which some are filled while others are stored. Thread 0 begins and
-// awaits all of a block's bulk copies; the ring goes on from chunk to chunk.
+// Copies of whole chunks to all ranks, by bulk copies if the GPU has them: through a ring of stages
+// in shared memory, of which some are filled while others are stored. Thread 0 begins and awaits
+// all of a block's bulk copies; the ring goes on from chunk to chunk.
 
 namespace coconet {
 
@@ -52,8 +52,8 @@ CC_DEVICE uint4* StageOf(uint4* stages, unsigned part) {
   return stages + part % kBulkStages * (kBulkStageBytes / 16);
 }
 
-/// Waits until the oldest part that is not stored yet has come. A load needs no other rank, so it
-/// goes on after a peer has given up; false after the deadline, as WaitFlag.
+/// Waits until the oldest part that is not stored yet has arrived. A load needs no other rank, so
+/// the wait continues after a peer has given up; false after the deadline, as WaitFlag.
 template <int kRanks>
 CC_DEVICE bool AwaitLoad(const BulkRing<kRanks>& ring) {
   u64* const filled = ring.filled + ring.stores % kBulkStages;
@@ -101,8 +101,8 @@ CC_DEVICE void CopyBytesToAll(BulkRing<kRanks>& ring, char* const* to, Index off
   }
 }
 
-/// Ends all copies that have begun: they are stored on all ranks before what the block's threads
-/// release from then on. False: give up, as after WaitFlag.
+/// Ends all copies that have begun: they are stored on all ranks before anything that the block's
+/// threads release later. False: give up, as after WaitFlag.
 template <int kRanks>
 CC_DEVICE bool DrainBulk(const Grid& grid, BulkRing<kRanks>& ring) {
   if (!kCopiesInBulk) return true;

@@ -4,7 +4,7 @@
 
 namespace coconet {
 
-/// Rows of a that a thread multiplies at once; b comes from a cache for those after them.
+/// Rows of a that a thread multiplies at once; the rows after them find b in a cache.
 constexpr int kRowsAtOnce = 8;
 
 /// An element of op(a).

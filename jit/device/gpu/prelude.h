@@ -100,9 +100,8 @@ CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) {
   CC_LANES(T, -a.d[i]);
 }
 
-// Quotients and roots of f32 are those of IEEE 754, rounded to nearest. The compiler's own branch
-// in each lane to what computes them for very large and very small operands; these branch once a
-// pack.
+// Quotients and roots of f32 are those of IEEE 754, rounded to nearest. The compiler's own code
+// branches in each lane for very large and very small operands; these branch once per pack.
 
 /// Whether 2^-kRange <= x < 2^kRange.
 template <int kRange>
@@ -146,7 +145,7 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Many threads hide the latency of memory; nothing is asked for ahead.
+/// Many threads hide the latency of memory; no data is prefetched.
 constexpr bool kPrefetches = false;
 CC_DEVICE void Prefetch(const void*) {}
 
@@ -216,7 +215,7 @@ CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) 
 
 // ---- Memory: accesses of the pack's size, up to 16 bytes; `p` is aligned to them
 
-/// What is loaded or stored at once.
+/// The widest word that is loaded or stored at once.
 template <int kBytes>
 struct WordOfBytes {
   using Type = uint4;
@@ -295,8 +294,8 @@ CC_DEVICE Pack<T, V> LoadLanesAnywhere(const T* p) {
   }
 }
 
-/// Lanes of global memory that are on their way: FetchLanes issues the loads, in the order of the
-/// text, Arrived returns the lanes.
+/// Lanes of global memory whose loads are in flight: FetchLanes issues the loads, in the order of
+/// the text, Arrived returns the lanes.
 template <class T, int V>
 struct LanesAhead {
   Pack<T, V> lanes;

@@ -1,32 +1,33 @@
 #pragma once
 
 // A matrix product of few rows whose b is transposed (few_rows.h): elements of c are products of
-// rows of a and rows of b. While some rows of b meet all rows of a, the next ones are asked for in
-// the order in which they lie in memory: any other order costs memory half its speed.
+// rows of a and rows of b. While some rows of b are multiplied with all rows of a, the next ones
+// are prefetched in the order in which they lie in memory: any other order halves the memory's
+// speed.
 
 namespace coconet {
 
 /// Rows of a and of b that are multiplied at once: their products fill the registers.
 constexpr int kDotRows = kRegisterWords < 16 ? 3 : 6, kDotColumns = 4;
 /// Groups of so many rows of a, and elements of them, that stay in the first cache while rows of b
-/// pass by. Where a has more groups, kPanelColumns rows of b stay there for them, too.
+/// pass by. If a has more groups, kPanelColumns rows of b stay there for them, too.
 constexpr int kPanelGroups = kRegisterWords < 16 ? 5 : 3,
               kPanelFloats = kRegisterWords < 16 ? 4096 : 8192, kPanelColumns = 2 * kDotColumns;
-/// Elements of a row that are multiplied before other rows, at most.
+/// The most elements of a row that are multiplied before other rows.
 constexpr int kDotDepth = 512;
-/// Elements of all rows of a in the second cache, and of one of them, at most.
+/// The most elements of all rows of a in the second cache, and of one row.
 constexpr int kFactorFloats = 1 << 16, kFactorDepth = 4096;
-/// So many bytes of b are still in the second cache from the last step.
+/// The bytes of b that are still in the second cache from the last step.
 constexpr Index kCachedBytes = 1 << 20;
 
-/// What elements of a and b are multiplied as: packs of kWidth fill a register.
+/// The type in which elements of a and b are multiplied: packs of kWidth fill a register.
 template <class T>
 struct FactorsOf {
   using Type = float;
   static constexpr int kWidth = kRegisterWords;
 };
 #if defined(__AVX512BF16__) && !defined(__clang__)
-/// As they lie: the processor adds the products of two neighbours to a float.
+/// bf16 as it is: the processor adds the products of two neighbours to a float.
 template <>
 struct FactorsOf<bf16> {
   using Type = unsigned short;
@@ -47,7 +48,7 @@ CC_DEVICE Factors<T> LoadFactors(const T* p) {
   else
     return LoadLanes<kFactors<T>>(reinterpret_cast<const Factor<T>*>(p));
 }
-/// The `count` elements at `p`, fewer than a pack, with zeros behind.
+/// The `count` elements at `p`, fewer than a pack, followed by zeros.
 template <class T>
 CC_OUTLINED Factors<T> LoadSomeFactors(const T* p, int count) {
   Factor<T> some[kFactors<T>] = {};
@@ -59,7 +60,7 @@ CC_OUTLINED Factors<T> LoadSomeFactors(const T* p, int count) {
   }
   return LoadLanes<kFactors<T>>(some);
 }
-/// sums + a * b, of neighbours where a lane has two.
+/// sums + a * b; for bf16, a lane adds the products of two neighbours.
 template <int V>
 CC_DEVICE Pack<float, V> AddProducts(Pack<float, V> a, Pack<float, V> b, Pack<float, V> sums) {
   return MultiplyAdd(a, b, sums);
@@ -73,8 +74,8 @@ CC_DEVICE Pack<float, 16> AddProducts(Pack<unsigned short, 32> a, Pack<unsigned 
 }
 #endif
 
-/// What is to come: into the second cache from `far` on, `step` elements per pack of others; into
-/// the first one from rows of the next tile, `pitch` apart, or nothing.
+/// What to prefetch: into the second cache from `far` on, `step` elements per pack that is
+/// multiplied; into the first one from rows of the next tile, `pitch` apart, or nothing.
 template <class T>
 struct Ahead {
   const T *far, *near;
@@ -95,7 +96,8 @@ CC_DEVICE Pack<float, V> Shuffle(Pack<float, V> a, Pack<float, V> b, F&& from) {
   return {__builtin_shuffle(a.d, b.d, lanes)};
 #endif
 }
-/// Adds the halves of parts of kPart lanes of both: the result has the parts, half as long.
+/// Adds neighbouring halves of parts of kPart lanes of both: the result has the parts, half as
+/// long.
 template <int kPart, int V>
 CC_DEVICE Pack<float, V> AddHalves(Pack<float, V> a, Pack<float, V> b) {
   constexpr int kHalf = kPart / 2;
@@ -127,8 +129,8 @@ CC_DEVICE void Clear(Dots<kRows>& dots) {
   CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kDotColumns; ++j)
       dots[i][j] = Splat<kRegisterWords>(0.0f);
 }
-/// Adds a pack of each row of a, consecutive at `a`, times what of_b(j) loads of each of b, which
-/// in the first kAsked turns follows a request for what comes next. Loads and requests are kept
+/// Adds a pack of each row of a, consecutive at `a`, times the pack of each row of b that of_b(j)
+/// loads. In the first kAsked turns a prefetch precedes the loads. Loads and prefetches are kept
 /// apart: many at once wait for each other.
 template <int kAsked, int kRows, class T, class F>
 CC_DEVICE void AddDotLanes(const Factor<T>* a, const Ahead<T>& ahead, F&& of_b, Dots<kRows>& dots) {
@@ -177,7 +179,7 @@ CC_DEVICE void AddDots(const Factor<T>* a, const T* b, Index ldb, int depths, fl
         dots);
   AddTo<kRows>(sums, ld, dots);
 }
-/// The same where b has been kept.
+/// The same with the b that was kept.
 template <int kRows, class T>
 CC_DEVICE void AddKeptDots(const Factor<T>* a, const Factor<T>* kept, int depths, float* sums,
                            Index ld, Ahead<T> ahead) {
@@ -189,10 +191,10 @@ CC_DEVICE void AddKeptDots(const Factor<T>* a, const Factor<T>* kept, int depths
   AddTo<kRows>(sums, ld, dots);
 }
 
-/// How AddDotsOf takes b: from memory, from memory to keep it, as it was kept.
+/// How AddDotsOf gets b: from memory, from memory while keeping it, or as it was kept.
 enum class OfB { kOnce, kToKeep, kKept };
 
-/// For up to kRows rows.
+/// Adds the dots of up to kRows rows.
 template <int kRows, OfB kOfB, class T>
 CC_DEVICE void AddDotsOf(int rows, const Factor<T>* a, const T* b, Index ldb, int depths,
                          float* sums, Index ld, Factor<T>* kept, const Ahead<T>& ahead) {
@@ -242,8 +244,8 @@ CC_DEVICE void PackRows(const Product<T>& p, Index k, const PackedRows<T>& all, 
   }
 }
 
-/// Requests to memory go through `depth` elements of each row of b, in their order. If that is 0,
-/// there are none, but requests for the next tile to the second cache.
+/// Prefetches go through `depth` elements of each row of b, in the order of memory. If `depth` is
+/// 0, only the next tile is prefetched, to the second cache.
 template <class T>
 struct Requests {
   const T* row;
@@ -277,8 +279,8 @@ CC_OUTLINED void AddDotsOfTile(const PackedRows<T>& all, int begin, int end, con
   }
 }
 
-/// All depths of `columns` columns of c, at most kPanelColumns, whose rows of b begin at `b`. a has
-/// parts of `deep` depths at most.
+/// Computes all depths of `columns` columns of c, at most kPanelColumns, whose rows of b begin at
+/// `b`. a has parts of at most `deep` depths.
 template <class T>
 CC_DEVICE void AddDotsOfColumns(PackedRows<T>& all, int depths, int deep, const T* b, Index ldb,
                                 int columns, float* sums, Index ld, Factor<T>* kept,

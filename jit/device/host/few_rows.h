@@ -1,9 +1,8 @@
 #pragma once
 
 // A matrix product of few rows (tiles.h): each block, a thread, computes some of the columns. Such
-// a product takes as long as b takes to come from memory, or as the processor takes to multiply:
-// packs of b are loaded in the order in which they lie in memory, and meet all rows while they are
-// in the caches.
+// a product takes as long as loading b from memory, or as multiplying: packs of b are loaded in the
+// order in which they lie in memory, and multiplied with all rows while they are in the caches.
 
 namespace coconet {
 
@@ -30,7 +29,7 @@ CC_DEVICE float SumLanes(Pack<float, V> x) {
   }
 }
 
-/// One of `parts` parts of `rows` rows that differ by one row at most.
+/// One of `parts` parts of `rows` rows, whose sizes differ by one row at most.
 struct RowGroup {
   int first, rows;
 };
@@ -39,7 +38,7 @@ CC_DEVICE RowGroup RowGroupOf(int rows, int parts, int part) {
   return {part * each + (part < more ? part : more), each + (part < more)};
 }
 
-/// This block's columns of n: multiples of a cache line of halves, but for the last.
+/// This block's columns of n: a multiple of a cache line of halves, except in the last block.
 struct ColumnRange {
   Index begin, end;
 };

@@ -19,7 +19,7 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
   return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
 }
 /// Adds the upper half of the word to the lower half of x's bits and truncates: rounds away from 0
-/// where that carries. Infinities and NaNs are as in ToBF16.
+/// if that carries. Infinities and NaNs are as in ToBF16.
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
   using U = typename VectorOf<unsigned, V>::Type;

@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-/// a * b + c, rounded once where the processor can.
+/// a * b + c, rounded once if the processor can.
 template <int V>
 CC_DEVICE Pack<float, V> MultiplyAdd(Pack<float, V> a, Pack<float, V> b, Pack<float, V> c) {
 #if defined(__clang__)
@@ -46,7 +46,7 @@ CC_DEVICE Pack<float, V> WithSignOf(Pack<float, V> x, Pack<float, V> of) {
   return {__builtin_bit_cast(decltype(x.d), __builtin_bit_cast(Words, Magnitude(x).d) | sign)};
 }
 
-// Each works on a register of V >= 4 lanes.
+// Each function works on a register of V >= 4 lanes.
 
 /// 2^n e^r with n a whole number and |r| <= ln(2) / 2 (S. Moshier, Cephes, expf).
 struct ExpOfFloats {
@@ -56,8 +56,8 @@ struct ExpOfFloats {
     constexpr float kLog2E = 1.44269504f;
     constexpr float kHigh = 0.693359375f, kLow = -2.12194440e-4f;  // of ln(2); kHigh has 10 bits
     constexpr float kRound = 0x1.8p23f;  // what is added to it is rounded to a whole number
-    // Above 89 it is infinite, and below -104, as of what a mask leaves out, 0, which is not
-    // computed by a product that underflows, since that takes a hundred times as long. NaN stays.
+    // Above 89 the result is infinite. Below -104 it is 0, as for lanes that a mask leaves out; it
+    // is not computed by a product that underflows, which takes a hundred times as long. NaN stays.
     const auto is_zero = Less(x, Splat<V>(-104.f));
     x = Select(is_zero, Splat<V>(0.f), x);
     x = Select(Greater(x, Splat<V>(89.f)), Splat<V>(89.f), x);
@@ -67,7 +67,7 @@ struct ExpOfFloats {
     const float c[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                        4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
     const Pack<float, V> y = MultiplyAdd(Polynomial(r, c), r * r, r) + Splat<V>(1.f);
-    // In two factors, so that neither overflows and a subnormal result is rounded once.
+    // Two factors, so that neither overflows and a subnormal result is rounded once.
     const Words exponent = __builtin_bit_cast(Words, shifted.d) - __builtin_bit_cast(int, kRound),
                 half = exponent >> 1;
     const Pack<float, V> low = {__builtin_bit_cast(decltype(x.d), (half + 127) << 23)},
@@ -76,7 +76,9 @@ struct ExpOfFloats {
   }
 };
 
-/// Near 0 an odd polynomial, else 1 - e^p(|x|) (N. Juffa, forums.developer.nvidia.com/t/78023).
+/// An odd polynomial near 0, else 1 - e^p(
+/// x
+/// ) (N. Juffa, forums.developer.nvidia.com/t/78023).
 struct ErfOfFloats {
   template <int V>
   CC_DEVICE Pack<float, V> Of(Pack<float, V> x) {
@@ -95,7 +97,9 @@ struct ErfOfFloats {
   }
 };
 
-/// Near 0 an odd polynomial, else 1 - 2 / (e^2|x| + 1) (Cephes, tanhf).
+/// An odd polynomial near 0, else 1 - 2 / (e^2
+/// x
+///  + 1) (Cephes, tanhf).
 struct TanhOfFloats {
   template <int V>
   CC_DEVICE Pack<float, V> Of(Pack<float, V> x) {

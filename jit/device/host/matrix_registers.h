@@ -10,8 +10,8 @@ namespace coconet {
 
 /// Rows of b, and of a, of a register; elements of a row of b in one.
 constexpr int kMatrixRows = 16, kMatrixDepth = 32;
-/// Rows of a below which loading matrices takes longer than products of packs, where b is in the
-/// second cache (kCachedBytes), and where it is not.
+/// With fewer rows of a, loading matrices takes longer than products of packs: if b is in the
+/// second cache (kCachedBytes), and if it is not.
 constexpr Index kFewestRowsInCache = 3, kFewestRows = 5;
 /// Elements of all rows of a that are rearranged at a time: 256 KiB of the second cache.
 constexpr int kMatrixFactors = 1 << 17;
@@ -33,7 +33,7 @@ CC_DEVICE bool HasMatrixRegisters() {
   return known == 1;
 }
 
-/// What a register holds: rows, and bytes of each. All eight have 16 rows of 64 bytes.
+/// The shape of each register: rows, and bytes per row. All eight have 16 rows of 64 bytes.
 struct alignas(64) MatrixConfig {
   unsigned char palette = 1, start_row = 0, reserved[14] = {};
   unsigned short row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -66,7 +66,8 @@ CC_DEVICE void MultiplyMatrices() {
 
 /// Sixteen rows of sixteen words.
 using Words = Pack<float, kMatrixRows>;
-/// Swaps what lies in rows without the bit and in lanes with it, with its counterpart.
+/// Swaps the elements in rows without the bit and lanes with it with those in rows with it and
+/// lanes without it.
 template <int kBit>
 CC_DEVICE void SwapByBit(Words (&rows)[kMatrixRows]) {
   CC_UNROLL for (int i = 0; i < kMatrixRows; ++i) {
@@ -85,8 +86,8 @@ CC_DEVICE void TransposeWords(Words (&rows)[kMatrixRows]) {
   SwapByBit<8>(rows);
 }
 
-/// The elements of row `row` of op(a) from `depth` on that there are, at most kMatrixDepth, with
-/// zeros behind.
+/// Elements of row `row` of op(a) from `depth` on, up to `end` and at most kMatrixDepth, with zeros
+/// behind.
 template <bool kTransposeA>
 CC_DEVICE Words FactorsOfRow(const Product<bf16>& p, Index row, Index depth, Index end) {
   Factors<bf16> factors = {};
@@ -103,8 +104,8 @@ CC_DEVICE Words FactorsOfRow(const Product<bf16>& p, Index row, Index depth, Ind
   }
   return __builtin_bit_cast(Words, factors);
 }
-/// Of kGroups times 16 rows of a, depths [k, k + depths), as matrices [group][depth / 32][pair of
-/// depths][row][2], with zeros for what is not there.
+/// Depths [k, k + depths) of kGroups times 16 rows of a, as matrices [group][depth / 32][pair of
+/// depths][row][2], with zeros beyond the rows and depths of a.
 template <bool kTransposeA, int kGroups>
 CC_DEVICE void PackMatrices(const Product<bf16>& p, Index k, Index depths, Index steps,
                             unsigned short* to) {
@@ -119,7 +120,8 @@ CC_DEVICE void PackMatrices(const Product<bf16>& p, Index k, Index depths, Index
     }
   }
 }
-/// Stores sums [row of b][row of a] of rows of a from `first` on at `column` and behind, `count`.
+/// Stores sums [row of b][row of a] as `count` elements of rows of c, from row `first` and column
+/// `column` on.
 CC_DEVICE void StoreTransposed(const Product<bf16>& p, Index first, Index column, Index count,
                                const float* sums) {
   Words rows[kMatrixRows];
@@ -142,9 +144,8 @@ CC_DEVICE void ForEachNumber(F&& f) {
 }
 
 /// Loads 16 rows of b from `first` on, or as many as there are below `end`, and depths [depth,
-/// depth
-/// + 32), or as many as there are below `last`. Asks for the rows `ahead` rows on, in the order in
-/// which they lie in memory, as AddDots does.
+/// depth + 32), or as many as there are below `last`. Prefetches the rows `ahead` rows further on,
+/// in the order in which they lie in memory, as AddDots does.
 template <int kRegister>
 CC_DEVICE void LoadRowsOfB(const Product<bf16>& p, Index first, Index end, Index depth, Index last,
                            Index ahead) {
@@ -233,7 +234,7 @@ CC_OUTLINED void MultiplyByMatrices(const ColumnRange& columns, const Product<bf
   __asm__ volatile("tilerelease");
 }
 
-/// False where the product is none for matrix registers.
+/// False if the product does not fit the matrix registers.
 template <bool kTransposeA, class T>
 CC_DEVICE bool MultipliedByMatrices(const ColumnRange& columns, const Product<T>& p) {
   if constexpr (kSame<T, bf16>) {

@@ -1,13 +1,13 @@
 #pragma once
 
-// A matrix product of few rows whose b is as it is (few_rows.h): rows of b, each times an element
-// of a, add up to rows of c.
+// A matrix product of few rows whose b is not transposed (few_rows.h): rows of b, each times an
+// element of a, add up to rows of c.
 
 namespace coconet {
 
-/// Rows of c whose sums fill the registers, and rows of b that are added to them at once: of few
-/// rows of c as many as memory delivers at the same time, of more so many that loading the sums
-/// takes less time than adding.
+/// Rows of c whose sums fill the registers, and rows of b that are added to them at once: for few
+/// rows of c as many as memory delivers at the same time, for more rows so many that loading the
+/// sums takes less time than adding.
 constexpr int kOuterRows = 6, kOuterDepth = 32, kStreams = 8;
 
 /// sums[i][j] += a[k][i] * b[k][j], for a panel of kPacks packs of columns. kKeep: stores b as
@@ -66,8 +66,7 @@ CC_DEVICE void TakeFactors(const Product<T>& p, Index k, Index depths, float* a)
   }
 }
 
-/// Adds to the sums of all rows of c, of a panel of columns, what these columns of b have at
-/// `kept`.
+/// Adds the kept columns of b, a panel at `kept`, to the sums of all rows of c.
 template <int kRows, int kPacks>
 CC_OUTLINED void AddKept(int rows, const float* a, const float* kept, int depths, int first_group,
                          float* sums) {
@@ -89,8 +88,8 @@ CC_DEVICE void StoreOuterSums(const Product<T>& p, Index first, Index count, con
   }
 }
 
-/// b as it is, in packs of kPacks times V columns. Where there are more than kRows rows, the first
-/// of them keep b for the others.
+/// Multiplies b as it is, in packs of kPacks times V columns. If there are more than kRows rows,
+/// the first of them keep b for the others.
 template <bool kTransposeA, int kRows, int kPacks, class T>
 CC_OUTLINED void MultiplyByColumnsOfB(const ColumnRange& columns, const Product<T>& p) {
   constexpr int W = kRegisterWords * kPacks;

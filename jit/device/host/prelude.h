@@ -7,7 +7,7 @@
 #include "kernel_abi.h"
 
 #define CC_DEVICE static inline __attribute__((always_inline))
-/// A function that is compiled once for all kernels of a source, since it takes the compiler long.
+/// A function that is compiled once for all kernels of a source, because compiling it takes long.
 #if defined(__clang__)
 #define CC_OUTLINED static __attribute__((noinline))
 #else
@@ -45,7 +45,7 @@ struct Grid {
   static void Sync() {}
   /// True when `ok` on all threads of the block.
   static bool SyncAnd(bool ok) { return ok; }
-  /// What `of` returns, computed by one thread of the block. A call may run only once.
+  /// The result of `of`, computed by one thread of the block. A call may run only once.
   template <class F>
   static auto OfBlock(F&& of) {
     return of();
@@ -125,7 +125,7 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Asks for the cache line of `p`, which may be any address.
+/// Prefetches the cache line of `p`, which may be any address.
 constexpr bool kPrefetches = true;
 CC_DEVICE void Prefetch(const void* p) { __builtin_prefetch(p); }
 /// The same, into the second cache.
@@ -285,8 +285,8 @@ template <class T>
 CC_DEVICE Pack<T, 1> LoadLane(const T* p) {
   return LoadLanes<1>(p);
 }
-/// Lanes of memory that are going to be loaded: Arrived loads them. A processor looks ahead far
-/// enough by itself, and has too few registers for what is not used yet.
+/// Lanes of memory that Arrived loads. A processor looks ahead far enough by itself, and has too
+/// few registers for values that are not used yet.
 template <class T, int V>
 struct LanesAhead {
   const T* from;
@@ -309,8 +309,8 @@ CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
   }
 }
 
-/// A store that bypasses the cache, where the machine has one and `p` is aligned to the pack, or to
-/// 64 bytes.
+/// A store that bypasses the cache, if the machine has one and `p` is aligned to the pack, or to 64
+/// bytes.
 template <int V, class T>
 CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
   constexpr unsigned long kAligned = sizeof(T) * V < 64 ? sizeof(T) * V : 64;

@@ -158,13 +158,13 @@ template <class Word>
 CC_DEVICE void FetchWord(const Word* p, Word& x) {
   x = LoadWord(p);
 }
-/// kCount words at any address. Of the aligned words that have a part of them only these bytes
-/// count as accessed.
+/// kCount words at any address. They are loaded as aligned words, of which only the bytes within
+/// them count as accessed.
 template <int kCount>
 struct WordsAt {
   unsigned word[kCount];
 };
-/// The bytes of an element of a type with at most 4, and others above them.
+/// The bytes of an element of a type of at most 4 bytes, and others above them.
 template <class T>
 CC_DEVICE unsigned LoadWordAround(const T* p) {
   return static_cast<unsigned>(LoadWord(p));
@@ -244,8 +244,7 @@ static CC_ASKS unsigned long long NowNs() {
 #undef CC_CALLS
 #undef CC_AT
 
-/// The multiplication corrects the exponent and normalises subnormals; infinities and NaNs are
-/// patched.
+/// Multiplication corrects the exponent and normalises subnormals; infinities and NaNs are patched.
 CC_DEVICE float FloatOfHalf(unsigned short half) {
   const unsigned magnitude = (half & 0x7fffu) << 13;
   const unsigned finite =
@@ -279,8 +278,8 @@ CC_DEVICE unsigned BF16sOfFloats(float low, float high) {
 }
 /// a * b + c, rounded once.
 CC_DEVICE float FusedMultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-/// A result whose last place is off by one for every other operand, and zeros for subnormals: what
-/// PTX allows.
+/// A result as inexact as PTX allows: the last place is off by one for every other operand, and
+/// subnormals are zeros.
 CC_DEVICE float Approximate(float x, double exact) {
   const unsigned bits = __builtin_bit_cast(unsigned, static_cast<float>(exact));
   if ((bits & 0x7f800000u) == 0) return __builtin_bit_cast(float, bits & 0x80000000u);
