@@ -24,8 +24,8 @@ struct ArgumentSource {
 /// The number of words that `args` take, as kernel arguments or as one table row.
 size_t WordsOf(const std::vector<Arg>& args, int node_size);
 
-/// The words of one row more behind a table: no count is as large, and no memory has the address,
-/// so that a kernel that reads a row too many ends at once.
+/// The words of the row after a table's last: no count is as large, and no memory has the address,
+/// so that a kernel that reads one row too many ends at once.
 inline constexpr Word kBehindTable = Word{1} << 62;
 
 /// Appends the words of `args`. `table`: address of the step's table, as kernels address it.

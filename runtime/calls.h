@@ -9,12 +9,12 @@
 
 namespace coconet {
 
-/// The calls that a rank makes together with its peers, in the order in which it begins them:
-/// memory that the rank writes and its peers read. They may make other calls in between that need
-/// nobody. Zero-filled, it is a log of no calls.
+/// The calls that a rank makes together with its peers, in the order in which it begins them, in
+/// memory that the rank writes and its peers read. Other calls, which involve no peer, may come in
+/// between. Zero-filled memory is a log of no calls.
 class CallLog {
  public:
-  /// How many of the last calls can be compared; one less can be named.
+  /// How many of the last calls can be compared. One call less can be named.
   static constexpr uint64_t kKept = 4;
   static constexpr uint64_t kNames = 32;
   static constexpr size_t kNameBytes = 152;
@@ -22,7 +22,7 @@ class CallLog {
   /// The rank begins a call, in words that all ranks use for it, such as "Read of m".
   void Begin(absl::string_view words);
 
-  /// Notes what a call is that will often be made; the last kNames are remembered in words. Returns
+  /// Registers the name of a call that will be made often; the last kNames names are kept. Returns
   /// what Begin takes.
   uint64_t Name(absl::string_view words);
   void Begin(uint64_t name) {
@@ -42,10 +42,10 @@ class CallLog {
     const uint64_t now = begun();
     return number <= now && now - number < kKept;
   }
-  /// "call 17, Read of m"; "call 17" where the name is not known any more; "no call" for 0.
+  /// "call 17, Read of m"; "call 17" if the name has been dropped; "no call" for 0.
   std::string Words(uint64_t number) const;
 
-  /// What a log is to ranks that do not map it: set by Set, written by Print.
+  /// The log as text, for ranks that do not map it: Print writes it, Set reads it.
   std::string Print() const;
   void Set(absl::string_view printed);
 
@@ -68,11 +68,11 @@ class CallLog {
   std::atomic<uint64_t> named_;  // names so far
 };
 
-/// Whether the calls of two ranks differ, as far as both have come and it is still known.
+/// Whether the calls of two ranks differ, as far as both logs still have them.
 bool Differ(const CallLog& a, const CallLog& b);
 
-/// "rank 0 makes call 17, Read of m; rank 1 makes call 17, Run of sgd"; the first difference of
-/// two logs that is still known.
+/// "rank 0 makes call 17, Read of m; rank 1 makes call 17, Run of sgd": the first difference that
+/// two logs still have.
 std::string DifferenceOf(int rank, const CallLog& log, int other_rank, const CallLog& other);
 
 }  // namespace coconet

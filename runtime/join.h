@@ -22,10 +22,10 @@ struct JoinOptions {
   const void* mpi_comm = nullptr;
 };
 
-/// Collective over the ranks that the options connect. DeadlineExceeded where one does not come,
-/// with its number if the all-gather can tell (OutOfBand::absent). Unimplemented: simulated GPUs,
-/// which are of one process (RunWorld). Unavailable: ranks on several machines that joined out of
-/// band without libfabric. A process may join several worlds, one after another or at once.
+/// Collective over the ranks that the options connect. DeadlineExceeded if one does not come, with
+/// its number if the all-gather can tell (OutOfBand::absent). Unimplemented: simulated GPUs, which
+/// are of one process (RunWorld). Unavailable: ranks on several machines that joined out of band
+/// without libfabric. A process may join several worlds, one after another or at once.
 absl::StatusOr<std::unique_ptr<Membership>> Join(const JoinOptions& options);
 
 }  // namespace coconet

@@ -16,8 +16,8 @@ class FarSpace {
   virtual ~FarSpace() = default;
   /// The CUDA device ordinal of its GPU.
   virtual int gpu() const = 0;
-  /// Copies between this memory and the host's, in either direction, or within this memory, from
-  /// bytes to others; done when it returns.
+  /// Copies between this memory and the host's, in either direction, or within this memory; returns
+  /// when done.
   virtual absl::Status Copy(const void* from, int64_t bytes, void* to) const = 0;
 };
 
@@ -26,16 +26,16 @@ class Memory {
  public:
   virtual ~Memory() = default;  // collective for symmetric memory: peers may still be using it
   void* own() const { return peers_[rank_]; }
-  /// The memory of world rank `rank`, as this rank addresses it. Null where the two ranks share no
+  /// The memory of world rank `rank`, as this rank addresses it. Null if the two ranks share no
   /// memory (mesh.h), and, for memory that is not symmetric, for every other rank.
   void* peer(int rank) const { return peers_[rank]; }
   /// The multicast address of all ranks of the node, for multimem instructions of this rank's
-  /// kernels only; null where there is none.
+  /// kernels only; null if there is none.
   void* multicast() const { return multicast_; }
   int rank() const { return rank_; }  // whose it is, in the world
   int64_t bytes() const { return bytes_; }
   bool symmetric() const { return symmetric_; }
-  /// Null where the host can address own().
+  /// Null if the host can address own().
   const std::shared_ptr<const FarSpace>& space() const { return space_; }
 
   /// Copies `bytes` bytes at `offset` of this rank's own memory to, or from, host memory. Must not
@@ -63,8 +63,8 @@ class Memory {
   void* multicast_;
 };
 
-/// The first bytes of a rank's own memory, readable and writable by the host: the memory itself
-/// where the host can address it, else a copy.
+/// The first bytes of a rank's own memory, readable and writable by the host: the memory itself if
+/// the host can address it, else a copy.
 class HostView {
  public:
   /// With the current content.

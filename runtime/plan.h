@@ -32,7 +32,7 @@ struct Buffer {
   DType dtype{};
   int64_t elements = 0;    // allocated per rank, padding included
   bool symmetric = false;  // peers load from it or store to it
-  /// By rank of a pipeline stage: elements allocated there, at most `elements`, where ranks need
+  /// By rank of a pipeline stage: elements allocated there, at most `elements`, if ranks need
   /// different numbers and neither peers nor a library reach them. Empty: `elements` on each.
   std::vector<int64_t> on_rank = {};
   /// Elements allocated on that rank of a stage.
@@ -120,23 +120,23 @@ struct CollectiveStep {
   int64_t in_offset = 0, out_offset = 0;  // first element
   /// Elements between blocks of kReduceScatter's input, of kAllGather's output; 0: count.
   int64_t stride = 0;
-  /// kAllToAll of a tensor as ranks store it, instead of blocks: of the elements [outer, low,
-  /// middle, high, inner] in row-major order ranks have slices over `low` before and over `high`
-  /// after, or, unless `from_low`, the other way round. A slice is stored from index 0 on, in
-  /// storage for `per` indices. `count` is the most elements that a rank has for another. Only
-  /// libraries of hosts take it.
+  /// kAllToAll of a tensor as ranks store it, instead of blocks. The tensor's elements are [outer,
+  /// low, middle, high, inner] in row-major order; ranks have slices over `low` before and over
+  /// `high` after the step, or, unless `from_low`, the other way round. A slice is stored from
+  /// index 0 on, in storage for `per` indices. `count` is the most elements that a rank has for
+  /// another. Only libraries of hosts take it.
   struct Exchanged {
     int64_t outer = 0, middle = 1, inner = 1;  // outer 0: blocks
     RankExtent low, high;                      // sliced, both
     bool from_low = false;
-    /// What is moved: indices of `outer`, and of each rank's slice of `low`.
+    /// The indices of `outer`, and of each rank's slice of `low`, that are moved.
     int64_t outer_begin = 0, outer_end = 0, low_begin = 0, low_end = 0;
     bool operator==(const Exchanged&) const = default;
   };
   Exchanged exchanged = {};
-  /// With `exchanged`: not all rows of `row` elements are in use, but of each group of `capacity`
-  /// rows, which `inner` has a number of, the first ones. Rows not in use need not be moved; what
-  /// they are afterwards is undefined.
+  /// With `exchanged`: only the first rows, of `row` elements, of each group of `capacity` rows are
+  /// in use; `inner` has whole groups. Rows not in use need not be moved; their content afterwards
+  /// is undefined.
   struct Rows {
     /// Buffers of i32: how many rows of each group are in use, in the order of the groups in `in`
     /// and in `out`. For a group that a rank sends, the sender's number in `leaving` equals the
@@ -151,12 +151,12 @@ struct CollectiveStep {
   bool rounds_each = false;  // sums of f16 and bf16: each addition may round, else the sum only
   bool no_nans = false;      // minima and maxima: no operand is NaN, else those of a NaN are
   int64_t Stride() const { return stride == 0 ? count : stride; }
-  /// As errors name the operation: "AllReduce".
+  /// The operation's name in errors: "AllReduce".
   absl::string_view Call() const;
   bool operator==(const CollectiveStep&) const = default;
 };
 
-/// The most elements that a rank has for another: `count` of a step with it.
+/// The most elements that a rank has for another: the `count` of a step with `exchanged`.
 int64_t MostOfBlock(const CollectiveStep::Exchanged& exchanged);
 
 /// The most candidates (GemmStep::candidate) that a search considers.
@@ -168,8 +168,8 @@ inline constexpr int kMostGemmCandidates = 16;
 /// `threads` computes a part of c, on a core of its own if the rank has as many cores.
 ///
 /// With `rows`, no later step reads all rows of c: they are groups of `capacity` rows, one after
-/// the other through all batches, of which the first ones are in use, as many as the group's count
-/// says. The others may be left as they are or be overwritten.
+/// the other through all batches. The first rows of a group are in use, as many as the group's
+/// count says. The others may be left as they are or be overwritten.
 struct GemmStep {
   struct Matrix {
     int buffer = -1;

@@ -9,31 +9,31 @@
 
 namespace coconet {
 
-/// What addresses of temporaries are multiples of, within their area.
+/// The alignment of temporaries within their area.
 inline constexpr int64_t kTemporaryAlignment = 256;
 
-/// Where the temporaries of a plan lie on one rank. Those that peers reach have an area of their
-/// own. Within an area two of them overlap only where all steps that use one are done before a step
-/// that uses the other begins, on whichever lanes these are. Those that a step uses which outlasts
-/// its run overlap none.
+/// The places of a plan's temporaries on one rank. Temporaries that peers reach have an area of
+/// their own. Two temporaries of an area overlap only if all steps that use one are done before any
+/// step that uses the other begins, on whichever lanes these are. Temporaries of a step that
+/// outlasts its run overlap none.
 struct TemporaryPlaces {
   std::vector<int64_t> offsets;  // by buffer: bytes from the begin of its area; -1: no temporary
   // By Buffer::symmetric.
   std::array<int64_t, 2> bytes = {};  // of the area
   std::array<int64_t, 2> live = {};   // most at one time: no placement has a smaller area
-  /// The first step at whose time most bytes of both areas live; -1: there are no temporaries.
+  /// The first step during which most bytes of both areas are live; -1: there are no temporaries.
   int peak_step = -1;
   std::vector<int> at_peak = {};  // the buffers that live then
 };
 
-/// Near linear in practice: the largest first, each at the lowest place that is free while it
-/// lives.
+/// Places the largest first, each at the lowest place that is free while it lives. Near linear in
+/// practice.
 TemporaryPlaces PlaceTemporaries(const Plan& plan, int stage_rank);
 
 /// Whether some of the plan's temporaries lie in the same memory, on rank 0 of a stage.
 bool TemporariesOverlap(const Plan& plan);
 
-/// Bytes that a bound plan has on a rank.
+/// The memory of a bound plan on a rank, in bytes.
 struct PlanMemory {
   int64_t states = 0, inputs = 0, outputs = 0;
   int64_t temporaries = 0;  // areas
@@ -43,7 +43,7 @@ struct PlanMemory {
   bool operator==(const PlanMemory&) const = default;
 };
 
-/// Of the rank of a stage that needs most.
+/// The memory of the rank of a stage that needs most.
 PlanMemory MemoryOf(const Plan& plan);
 
 /// "states 12 MiB, inputs 3.1 MiB, outputs 4 B, temporaries 1.2 MiB (lower bound 1.1 MiB)"

@@ -52,7 +52,7 @@ struct AllToAllCall {
   const int32_t *leaving = nullptr, *arriving = nullptr;
 };
 
-/// A kAllReduce of `count` elements from `in` to `out`, which may be one.
+/// A kAllReduce of `count` elements from `in` to `out`, which may be the same.
 struct AllReduceCall {
   const void* in = nullptr;
   void* out = nullptr;
@@ -65,21 +65,21 @@ struct AllReduceCall {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  /// As tables show it: "thread", "shm" (processes of one node), "mpi" (of several nodes), "nccl",
+  /// The name in tables: "thread", "shm" (processes of one node), "mpi" (of several nodes), "nccl",
   /// "staged" (GPUs, copied by way of the host).
   virtual absl::string_view name() const = 0;
-  /// The next collectives are those of step `step` of a plan, a number that says which; 0: of none.
-  /// Ranks that meet with different numbers leave, with what they call, and take no data. GPUs'
-  /// libraries do not compare it.
+  /// Announces that the next collectives are those of step `step` of a plan, a number that is
+  /// unique to it; 0: of none. Ranks that meet with different numbers leave, with what they call,
+  /// and take no data. GPUs' libraries do not compare it.
   virtual void Announce(uint64_t /*step*/) {}
   /// Does `step`, which has no `exchanged`, with the operands `in` and `out`; ignores its buffers,
   /// group and lane. A send waits for the two neighbouring pipeline stages only.
   virtual absl::Status Run(const CollectiveStep& step, const void* in, void* out) = 0;
-  /// Does kAllToAlls of one group, none of which takes what another brings. Those with
+  /// Does independent kAllToAlls of one group: none reads another's result. Calls with
   /// `step.exchanged` only on hosts, else Unimplemented.
   virtual absl::Status AllToAlls(absl::Span<const AllToAllCall> calls);
 
-  /// Does kAllReduces of one dtype and operation, none of which takes what another brings. Each sum
+  /// Does independent kAllReduces of one dtype and operation: none reads another's result. Each sum
   /// has the bits of one that is done alone; across nodes they take the messages of one.
   virtual absl::Status AllReduces(absl::Span<const AllReduceCall> calls, DType dtype,
                                   ReduceKind kind);
@@ -114,7 +114,7 @@ class BoundPlan {
   virtual absl::Status Run() = 0;
   /// The same, but hosts return while Plan::outlasting may still run. States and temporaries are
   /// the plan's own until Wait or Run; inputs and outputs are not. The next call of Advance, Run or
-  /// Wait returns what goes wrong meanwhile.
+  /// Wait returns errors of the steps that were still running.
   virtual absl::Status Advance() { return Run(); }
   /// Runs the plan `steps` times, as Advance does, then Wait. GPUs enqueue a run before the
   /// previous one has ended, where that is possible.
@@ -123,11 +123,11 @@ class BoundPlan {
   /// being captured, the run becomes part of the graph; FailedPrecondition for plans with library
   /// collectives. Wait and every later call report errors of the run. Ranks that share a GPU need
   /// streams of their own: in a common stream each would wait for the next. Unimplemented without
-  /// streams; FailedPrecondition where a step goes by way of the host.
+  /// streams; FailedPrecondition if a step goes by way of the host.
   virtual absl::Status Enqueue(void* stream);
-  /// Waits for all runs given to Enqueue and Advance; where some were given to Rank::stream, for
-  /// all that it holds. The caller must wait for graphs of its own;
-  /// Wait then reports the errors of the runs in them.
+  /// Waits for all runs given to Enqueue and Advance; if some were given to Rank::stream, for all
+  /// work in it. The caller must wait for graphs of its own; Wait then reports the errors of the
+  /// runs in them.
   virtual absl::Status Wait();
   /// GPUs: `steps` runs as one graph. Each Run or Enqueue of the result launches all of them by one
   /// driver call. Destroy the result before this plan, and do not use both concurrently. Errors as
@@ -136,16 +136,16 @@ class BoundPlan {
   /// Hosts: the next `waits` waits of this rank's kernels that a peer's flag does not end at once
   /// last `ns` longer. A verifier makes ranks late by it in the midst of a step. Not during a run.
   virtual void DelayWaits(int waits, int64_t ns);
-  /// InvalidArgument where a step of a peer or of this rank has written behind the flags or the
+  /// InvalidArgument if a step of a peer or of this rank has written behind the flags or the
   /// counters that this plan owns. Not during a run of any rank.
   virtual absl::Status CheckSyncGuards() const { return absl::OkStatus(); }
-  /// One run, with the time span of each step, by the GPU's clock or the host's. Of collectives
-  /// that a library does together the first has the time, and the others have none.
+  /// One run, with the time span of each step, by the GPU's clock or the host's. If a library does
+  /// several collectives together, the first has the time, and the others have none.
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };
 
-/// Facts about the machine as one rank sees it; equal on all ranks of one node. Filled where the
-/// rank's device is opened; nobody reads capabilities out of names.
+/// Facts about the machine as one rank sees it; equal on all ranks of one node. Filled in when the
+/// rank's device is opened; capabilities are fields, never parsed from names.
 struct Topology {
   std::string device;   // "AMD EPYC 9654 avx512f avx512bw ...": goes into keys, decides nothing
   std::string library;  // name and version of the library that runs plans' collectives: "mpi Open
@@ -187,8 +187,9 @@ class Rank {
   int stage_rank() const { return rank() % mesh().stage_size(); }  // number in the pipeline stage
   virtual const Topology& topology() const = 0;
   virtual Exchange& exchange() = 0;  // spans the world
-  /// What this rank calls, which its peers see. Waits for peers, and `exchange`, compare it with
-  /// what they call: where it differs, an error on all ranks names both. Null: nobody does.
+  /// This rank's calls, which its peers see. Waits for peers, and `exchange`, compare them with the
+  /// peers' calls: a difference is an error on all ranks that names both. Null: calls are not
+  /// compared.
   virtual CallLog* calls() { return nullptr; }
   /// OK until some rank leaves: then all of them fail.
   virtual absl::Status CheckWorld() const { return absl::OkStatus(); }
@@ -206,13 +207,13 @@ class Rank {
     return Allocate(bytes, /*symmetric=*/false);
   }
 
-  /// `bytes` bytes of the caller's, at `address`: in memory of the rank's GPU, or of the host where
-  /// it has none. The caller keeps them until no rank has the result. Collective when `symmetric`:
-  /// then ranks that share memory can address each other's, whose sizes may differ; on all ranks
-  /// Unimplemented where one cannot let its peers address it.
+  /// `bytes` bytes of the caller's, at `address`: in memory of the rank's GPU, or of the host if it
+  /// has none. The caller keeps them until no rank has the result. Collective when `symmetric`:
+  /// then ranks that share memory can address each other's, whose sizes may differ; Unimplemented,
+  /// on all ranks, if one cannot let its peers address it.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Adopt(void* address, int64_t bytes,
                                                         bool symmetric) = 0;
-  /// OK if the rank's GPU has the byte at `address`; else InvalidArgument that says who does.
+  /// OK if the rank's GPU has the byte at `address`; else InvalidArgument that names its owner.
   virtual absl::Status CheckOnGpu(const void* address) const;
 
   /// Name and version of a matrix library that was opened at run time: "cublaslt 13.0.2"; "" if it
@@ -227,11 +228,11 @@ class Rank {
   /// Loads a binary compiled for this backend. On the host `path` names a shared object.
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;
 
-  /// Collective. `buffers[i]` backs plan.buffers[i]: at least as large, symmetric where the plan
-  /// says so, and outliving the result. Entries of kSync buffers are ignored: the plan has
-  /// memory of its own for these, zero-filled. `timeout_s`: deadline of one wait, seconds; <= 0:
-  /// the world's. InvalidArgument when the plan is not well formed, does not fit the buffers, or
-  /// differs between ranks.
+  /// Collective. `buffers[i]` backs plan.buffers[i]: at least as large, symmetric if the plan says
+  /// so, and outliving the result. Entries of kSync buffers are ignored: the plan has memory of its
+  /// own for these, zero-filled. `timeout_s`: deadline of one wait, seconds; <= 0: the world's.
+  /// InvalidArgument when the plan is not well formed, does not fit the buffers, or differs between
+  /// ranks.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers,
                                                           double timeout_s) = 0;
@@ -240,7 +241,7 @@ class Rank {
   virtual void Leave(const absl::Status& why) = 0;
 };
 
-/// What each rank of a world does.
+/// The body of each rank of a world.
 using RankBody = std::function<absl::Status(Rank&)>;
 
 }  // namespace coconet

@@ -11,7 +11,7 @@ enum class SimtOrder : uint8_t {
   kStarveBlock,  // one block of each launch, drawn by the seed, only when no other is ready
   kStarveRank,   // the same for one rank
   kStarveWarp,   // the same for one warp of each block
-  /// The thread woken last: it uses what it waited for before any other thread runs on.
+  /// The thread woken last: it uses what it waited for before any other thread runs.
   kConsumerFirst,
 };
 inline constexpr int kSimtOrders = 6;

@@ -38,12 +38,12 @@ struct WorldOptions {
 bool UnderMpi();
 
 /// Runs `body` once per rank and returns when all ranks of this process are done: OK, or the first
-/// error by rank, where errors that followed from a peer's (Aborted) rank last. Without MPI the
-/// ranks are `options.ranks` threads, created and pinned here. Under an MPI launcher the calling
-/// thread is this process's rank; MPI_Init is called unless it already has been, and then
-/// MPI_Finalize at exit. A rank whose body returns an error leaves the world, so that its peers'
-/// waits end at once. Unavailable, naming what is missing, where the backend is not in the build or
-/// on the machine. Leaves no threads, handles or memory behind.
+/// error by rank; errors that follow from a peer's (Aborted) rank last. Without MPI the ranks are
+/// `options.ranks` threads, created and pinned here. Under an MPI launcher the calling thread is
+/// this process's rank; MPI_Init is called unless it already has been, and then MPI_Finalize at
+/// exit. A rank whose body returns an error leaves the world, so that its peers' waits end at once.
+/// Unavailable, naming what is missing, if the backend is not in the build or on the machine.
+/// Leaves no threads, handles or memory behind.
 absl::Status RunWorld(const WorldOptions& options, const RankBody& body);
 
 }  // namespace coconet

@@ -15,9 +15,9 @@ struct GpuShare {
 
 /// The device must be current. Fills in `parts.calls`, `parts.params`, `parts.tables` and
 /// `parts.workspaces` from the other parts. NotFound for a kernel that `module` lacks.
-/// ResourceExhausted where the blocks of a waiting step, over all ranks on the same
-/// multiprocessors, cannot all be resident at once or leave no room for matrix products. `library`
-/// is called only if there are products.
+/// ResourceExhausted if the blocks of a waiting step, over all ranks on the same multiprocessors,
+/// cannot all be resident at once or leave no room for matrix products. `library` is called only if
+/// there are products.
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers,
                              const GpuShare& share, const CudaGemm::OpensLibrary& library,
                              CudaExecutor::Parts& parts);

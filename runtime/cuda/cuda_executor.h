@@ -52,8 +52,8 @@ struct StreamCollective {
   /// Recorded before and after it; by run, modulo the most runs in flight.
   std::vector<std::unique_ptr<Event>> begun = {}, ended = {};
 };
-/// A library collective by way of the host: between ranks that share a GPU, or one that the stream
-/// library does not take.
+/// A library collective by way of the host: between ranks that share a GPU, or if the stream
+/// library does not take it.
 struct StagedCollective {
   CollectiveStep step;
   char* in;
@@ -70,15 +70,15 @@ struct CudaCall {
   std::unique_ptr<Event> done = nullptr;  // null: no step of the other lane awaits it
 };
 
-/// Runs of a plan with stream collectives that are enqueued before the first of them has ended:
-/// enough to hide what the host does for a run, few enough that no call waits in the driver, where
-/// no deadline ends a wait, for room in a stream. `calls`: of a run.
+/// The number of runs of a plan with stream collectives that are enqueued before the first of them
+/// has ended: enough to hide the host's work for a run, and few enough that no call waits in the
+/// driver for room in a stream, since no deadline ends such a wait. `calls`: calls per run.
 int RunsAhead(size_t calls);
 
 class CudaGraph;
 
-/// A bound plan on a GPU. Each lane is a stream. A plan of several launches that has run some times
-/// goes on as a graph of the driver, where it can be one.
+/// A bound plan on a GPU. Each lane is a stream. If the plan has several launches, its runs become
+/// a graph of the driver after some runs, if possible.
 class CudaExecutor final : public BoundPlan {
  public:
   struct Parts {
@@ -166,9 +166,9 @@ class CudaExecutor final : public BoundPlan {
   /// Polls `query`, a driver call, until it no longer returns "not ready"; meanwhile makes sure
   /// that it will.
   absl::Status Await(absl::string_view call, const std::function<CUresult()>& query);
-  /// Until `stream` has nothing left to do.
+  /// Waits until `stream` has no work left.
   absl::Status Await(CUstream stream);
-  /// Where a step of a run failed that is no longer being enqueued.
+  /// Names the failed step of a run that has been enqueued.
   std::string StepsName() const;
   /// Stops this rank when a rank has left the world, or when a library collective fails or exceeds
   /// its deadline.

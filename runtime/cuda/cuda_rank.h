@@ -30,7 +30,7 @@ struct CudaLibraries {
   OpenStreamLibraries open_libraries = {};  // if set, called where each rank has a GPU of its own
   bool on_shared_gpus = false;        // and where ranks that are processes share one: for tests
   NamesBuffer name_buffer = nullptr;  // if set, is told the names of the plans' buffers
-  /// Threads that share a GPU get multiprocessors of their own, where its driver supports that.
+  /// Threads that share a GPU get multiprocessors of their own if its driver supports that.
   bool green_contexts = true;
   bool multicast = true;  // use multicast addresses where the GPUs have them
   Control control = {};   // initial value of each plan's; not zero if kernels run on the host
@@ -49,7 +49,7 @@ class CudaRank final : public Rank {
     GpuPart part = {};
     std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for multicast: tried in order
   };
-  /// Collective. Unimplemented where the ranks' GPUs cannot address each other's memory.
+  /// Collective. Unimplemented if the ranks' GPUs cannot address each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
   ~CudaRank() override;
 
@@ -83,12 +83,12 @@ class CudaRank final : public Rank {
   /// Collective. Counts the ranks that share this GPU, and finds out how the node's GPUs are
   /// linked.
   absl::Status LookAround();
-  /// `status`; for an error after which the GPU runs nothing more with the GPU's name.
+  /// `status`; with the GPU's name if the GPU runs nothing more after the error.
   absl::Status Named(const absl::Status& status) const;
   /// Collective.
   absl::Status OpenLibraries();
-  /// Collective. Shares memory by the library's windows, because of `why` it cannot
-  /// be shared otherwise.
+  /// Collective. Shares memory by the library's windows; `why`: the reason why it cannot be shared
+  /// otherwise.
   absl::Status OpenWindows(const absl::Status& why);
   StreamLibraryTerms LibraryTerms();
   /// Collective. Finds out whether multicast addresses are available.

@@ -17,7 +17,7 @@ namespace coconet {
 /// Memory of a GPU that is allocated anew if more is needed. No kernel may use it then.
 class GrowingMemory {
  public:
-  /// At least so many bytes, with unspecified content; null where none are needed.
+  /// Returns at least so many bytes, with unspecified content; null if `bytes` is 0.
   absl::StatusOr<char*> AtLeast(const std::shared_ptr<Device>& device, int64_t bytes);
 
  private:
@@ -32,7 +32,7 @@ struct CudaSync final : SyncSet {
   std::vector<std::unique_ptr<StopSign>> signs;
   unsigned* stop = nullptr;  // the word of this rank's sign, as kernels address it
   GrowingMemory tables;      // KernelStep::tensors of all steps
-  /// Of matrix products, by lane, and of all of them while they are loaded.
+  /// Workspaces of matrix products, by lane, and the scratch memory for loading them.
   std::array<GrowingMemory, kLanes> workspaces;
   GrowingMemory scratch;
 

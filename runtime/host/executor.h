@@ -31,7 +31,7 @@ struct CollectiveCall {
   void* out;
   Communicator* library;                                  // of the step's lane and group
   const int32_t *leaving = nullptr, *arriving = nullptr;  // with step.rows
-  // Of the first of those that are done together: all of them.
+  // If this is the first of several calls that are done together: all of them.
   absl::Span<const AllToAllCall> all_to_alls = {};
   absl::Span<const AllReduceCall> all_reduces = {};
   size_t together() const { return std::max(all_to_alls.size(), all_reduces.size()); }
@@ -77,7 +77,7 @@ class Executor : public BoundPlan {
   absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
  protected:
-  /// How many steps of the lane, from this one on, Execute of it does.
+  /// The number of steps of the lane, from this one on, that one Execute does.
   int StepsAt(int step) const;
   absl::Status Execute(int step) {
     if (!spans_.empty()) return ExecuteTimed(step);

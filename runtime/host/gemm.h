@@ -12,7 +12,8 @@
 
 namespace coconet {
 
-/// What GemmStep::candidate means on hosts. A product that has no such way takes the first.
+/// The values of GemmStep::candidate on hosts. A product for which a way does not exist takes the
+/// first.
 enum class GemmWay : int {
   kPlain,   // b as it is stored
   kPacked,  // b in the order that the library prefers, rearranged once for all steps that share it
@@ -24,9 +25,9 @@ inline constexpr int kGemmWays = 3;
 /// block per thread.
 class Gemm {
  public:
-  /// `a`, `b`, `c`: addresses of the buffers; `counts`: of that of step.rows, null without.
-  /// `first`: of the product whose rearranged copy of b is used, and which always runs earlier;
-  /// null: none. Requires CheckGemm.
+  /// `a`, `b`, `c`: addresses of the buffers; `counts`: of step.rows' buffer, or null. `first`: the
+  /// product whose rearranged copy of b is used, and which always runs earlier; null: none.
+  /// Requires CheckGemm.
   static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank, const void* a,
                                                       const void* b, void* c, const int32_t* counts,
                                                       const Gemm* first);

@@ -121,8 +121,8 @@ absl::StatusOr<Description> DescriptionOf(const MatmulShape& shape, const dnnl_m
   RETURN_IF_DNNL(primitive_desc_query, description.get(), dnnl_query_impl_info_str, 0, &name);
   if (absl::StartsWith(name, "ref") && shape.dtype != DType::kF32)
     return absl::UnimplementedError("oneDNN has only its reference");
-  // Of an odd number of columns it also multiplies the last by 0 (version 2.6, with AVX512_BF16):
-  // an infinity there becomes a NaN.
+  // With an odd number of columns oneDNN also multiplies the last one by 0 (version 2.6, with
+  // AVX512_BF16), which makes NaN of an infinity.
   const bool pads = shape.dtype == DType::kBF16 && shape.k % 2 != 0;
   if (pads && absl::StartsWith(name, "gemm"))
     return absl::UnimplementedError("oneDNN makes NaNs of infinities in its padding");

@@ -56,13 +56,13 @@ class MatmulWeights {
   virtual bool Pack(const void* b) = 0;
 };
 
-/// Weights for products of this shape and others with the same b. Unimplemented where the library
-/// prefers b as stored; Unavailable, as all that follow, where there is no oneDNN.
+/// Weights for products of this shape and others with the same b. Unimplemented if the library
+/// prefers b as stored; Unavailable, as for all functions below, without oneDNN.
 absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape);
 
-/// A product by oneDNN; Unimplemented where it has only its reference for the CPU and the type. If
+/// A product by oneDNN; Unimplemented if it has only its reference for the CPU and the type. If
 /// `weights` (of MakeMatmulWeights) is given, it replaces Run's b and must outlive the result;
-/// Unimplemented also where oneDNN cannot use it.
+/// Unimplemented also if oneDNN cannot use it.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
                                                    const MatmulWeights* weights = nullptr);
 

@@ -36,7 +36,7 @@ struct NcclApi {
 #define COCONET_DECLARE(name) decltype(&::nccl##name) name = nullptr;
   COCONET_NCCL_FUNCTIONS(COCONET_DECLARE)
 #undef COCONET_DECLARE
-  // Null where NCCL is too old.
+  // Null if NCCL is too old.
   ncclResult_t (*MemAlloc)(void** memory, size_t bytes) = nullptr;
   ncclResult_t (*MemFree)(void* memory) = nullptr;
   ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, size_t bytes,
@@ -55,8 +55,8 @@ absl::Status ToStatus(const NcclApi& nccl, ncclResult_t result, absl::string_vie
 /// The same for a call on a nonblocking communicator: also OK while it is in progress.
 absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
 
-/// Opens libnccl on the first call; it stays open. Unavailable, saying what to do, where it is
-/// missing or too old.
+/// Opens libnccl on the first call; it stays open. Unavailable, saying what to do, if it is missing
+/// or too old.
 absl::StatusOr<const NcclApi*> OpenNccl();
 
 /// The address of a function of NCCL; null if there is none.

@@ -17,8 +17,8 @@ struct MemoryFiles {
 /// groups, runs out of memory, less a reserve. INT64_MAX when neither states a limit.
 int64_t AvailableBytes(const MemoryFiles& files = {});
 
-/// Bytes of this machine's memory, or the limit of one of the process's control groups where that
-/// is less; 0 when neither is stated. Does not change while others use memory.
+/// Bytes of this machine's memory, or the limit of one of the process's control groups if that is
+/// less; 0 when neither is stated. Does not change while others use memory.
 int64_t MemoryLimitBytes(const MemoryFiles& files = {});
 
 /// MemoryLimitBytes, as it was when this process first asked.

@@ -13,12 +13,12 @@ namespace coconet {
 
 /// Registers `bytes` bytes of a mapping that processes share, which begins and ends at pages.
 void AddShared(void* begin, int64_t bytes);
-/// Before it is unmapped. Nothing for other addresses.
+/// Call this before unmapping it. No effect for other addresses.
 void RemoveShared(void* begin);
 
-/// Children that are forked from now on have a copy of the shared mapping around `address`, of all
-/// of it. Without memory for one they have no access to it, and a line on stderr says so. Nothing
-/// for an address outside of all such mappings: private memory is the system's to copy.
+/// Gives children that are forked from now on a copy of the whole shared mapping around `address`.
+/// If there is no memory for a copy, they have no access to the mapping, and a line on stderr says
+/// so. No effect for an address outside of all such mappings: the system copies private memory.
 void CopyInChildren(const void* address);
 
 namespace forks_internal {
@@ -26,7 +26,7 @@ extern std::atomic<bool> has_copies;
 void DropCopies();
 }  // namespace forks_internal
 
-/// Gives up the parent's hold on the copies, when the content has changed and no further child can
+/// Drops the parent's reference to the copies once the content has changed and no further child can
 /// share them. Costs a load if there are none.
 inline void DropForkCopies() {
   if (forks_internal::has_copies.load(std::memory_order_relaxed)) forks_internal::DropCopies();

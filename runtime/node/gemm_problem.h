@@ -39,7 +39,7 @@ absl::Status CheckCandidate(const GemmStep& step, int count);
 
 /// Cuts `whole` into `parts` problems of about equal work; some may be empty.
 std::vector<GemmProblem> CutEvenly(const GemmProblem& whole, int parts);
-/// Likewise, but each part has columns of all rows.
+/// The same, but each part has columns of all rows.
 std::vector<GemmProblem> CutColumns(const GemmProblem& whole, int parts);
 
 }  // namespace coconet

@@ -16,8 +16,8 @@ struct LaneOrder {
   struct Entry {
     int step = 0;
     unsigned awaits = 0;  // the step begins after the first `awaits` steps of the other lane
-    /// Of lane 0, where `awaits` is 0: how many of the last steps that lane 1 has in the run before
-    /// may still be to do when the step begins.
+    /// For lane 0 with `awaits` 0: how many of lane 1's last steps of the previous run may still be
+    /// unfinished when the step begins.
     unsigned pending = 0;
     bool operator==(const Entry&) const = default;
   };
@@ -32,8 +32,8 @@ LaneOrder OrderOf(const Plan& plan);
 bool UsesLane(const Plan& plan, int lane);
 /// How many entries of a lane, from `first` on, are AllToAlls of one group, or AllReduces of one
 /// group, dtype and operation, that a library may do together: none waits for a later step of the
-/// other lane than the first does, and none reads or writes what another writes. 0 where the first
-/// is another step.
+/// other lane than the first does, and none reads or writes what another writes. 0 if the first is
+/// another step.
 size_t StepsTogether(const Plan& plan, absl::Span<const LaneOrder::Entry> lane, size_t first);
 
 /// The thread of a rank's lane 1, for communication. Sleeps while idle; prompt otherwise (wait.h).
@@ -43,7 +43,7 @@ class LaneThread {
   explicit LaneThread(std::vector<int> cores);
   ~LaneThread();
 
-  /// Begins work(argument) when earlier work is finished; waits for that where it is another.
+  /// Begins work(argument) when earlier work is finished, for which it waits.
   void Start(void (*work)(void*), void* argument);
   /// Waits until all work is finished: polls `spins` times, then sleeps.
   void Finish(unsigned spins) const;

@@ -31,7 +31,7 @@ class Region {
   /// where possible, so that no later access can fail or fault. ResourceExhausted as soon as the
   /// machine's available memory falls below the reserve, even if others allocate it.
   absl::Status Populate() { return Populate(0, bytes_); }
-  /// Of a part that begins at a page.
+  /// Populates a part that begins at a page.
   absl::Status Populate(int64_t begin, int64_t bytes);
   /// Maps pages of a part that are already present, so that later accesses do not fault. Best
   /// effort.

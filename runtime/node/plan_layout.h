@@ -24,8 +24,8 @@ OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step);
 /// Bytes behind each buffer of flags or counters that no step may write.
 inline constexpr int64_t kSyncGuardBytes = 1024;
 
-/// Where a bound plan's flags and counters lie, each with kSyncGuardBytes behind: in shared memory
-/// behind the Control, or in local memory.
+/// The places of a bound plan's flags and counters, each with kSyncGuardBytes behind: in shared
+/// memory behind the Control, or in local memory.
 struct SyncLayout {
   std::vector<int64_t> offsets;  // bytes, by buffer; -1: not a kSync buffer
   int64_t shared_bytes = 0;      // includes the Control, which comes first

@@ -12,7 +12,7 @@
 namespace coconet {
 
 /// The synchronization memory of one bound plan: its flags, its counters and its Control. Backends
-/// derive from it, and add what else they reuse from one plan for the next.
+/// derive from it, and add what they also reuse from plan to plan.
 struct SyncSet {
   virtual ~SyncSet() = default;
   /// Memory for the symmetric sync buffers, and for the others. The first bytes, as many as
@@ -27,7 +27,7 @@ struct SyncSet {
   int64_t number = 0;  // equal on all ranks
 };
 
-/// BoundPlan::CheckSyncGuards of a plan that is bound to this set.
+/// BoundPlan::CheckSyncGuards for a plan that is bound to this set.
 absl::Status CheckSyncGuards(const Plan& plan, const SyncSet& sync);
 
 /// The sets of a rank that no plan uses now. If a plan that needed as much was bound and destroyed

@@ -79,8 +79,8 @@ class Dozer {
   unsigned pauses_ = 0;
 };
 
-/// Is told when the calling thread waits for other ranks' threads (AwaitPeer) for longer than
-/// a few polls.
+/// An observer of the calling thread's waits for other ranks' threads (AwaitPeer) that last longer
+/// than a few polls.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;

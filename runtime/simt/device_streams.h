@@ -25,7 +25,7 @@ struct SimtStream;
 struct SimtHost {
   Agent agent;
   Clock clock;  // what it has waited for
-  /// Set while it waits for another host thread: whether it can go on.
+  /// While it waits for another host thread: whether it can continue.
   std::optional<absl::FunctionRef<bool()>> ready = {};
 };
 
@@ -34,7 +34,7 @@ struct SimtEvent {
   int recorded = 0, reached = 0;  // numbers of records
   Clock clock;                    // of the last record reached
   uint64_t when_ns = 0;           // device time of that
-  // Its last record, where that was captured.
+  // Set if its last record was captured.
   struct SimtGraph* capture = nullptr;
   int branch = 0;
   size_t work = 0;  // length of the graph's work behind the record
@@ -90,13 +90,14 @@ struct MeetWork {
 using SimtWork =
     std::variant<RunWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
 
-/// The work that streams were given during a capture.
+/// The work given to streams during a capture.
 struct SimtGraph {
   std::vector<std::pair<int, SimtWork>> work;  // each with its branch
   std::vector<SimtStream*> branches;           // the capture began in the first
   std::vector<size_t> joined;  // by branch: the length of the work that the first one awaits
 
-  /// For a stream that is a branch. False: the work awaits an event outside this capture.
+  /// Adds work of a stream that is a branch. False if the work awaits an event outside this
+  /// capture.
   bool Add(SimtStream& stream, SimtWork what);
   /// Whether the first branch awaits all work of the others.
   bool AllJoined() const;
@@ -118,7 +119,7 @@ struct SimtStream {
   int branch = 0;
 
   bool idle() const { return queue.empty() && !runs_kernel; }
-  /// As the next branch. Null: ends the capture.
+  /// Joins the graph as its next branch. Null: ends the capture.
   void JoinCapture(SimtGraph* graph);
 };
 
@@ -128,7 +129,7 @@ class DeviceStreams {
  public:
   DeviceStreams(int ranks, SimtMachine& machine) : machine_(machine), cancelled_(ranks) {}
 
-  /// Null where the machine has no slot left.
+  /// Null if the machine has no slot left.
   SimtStream* Make(int rank);
   void Destroy(SimtStream* stream);
   /// Appends work to the stream, or to the graph while it is captured; does work of a null stream
@@ -142,9 +143,9 @@ class DeviceStreams {
 
   /// Starts the work that streams have come to.
   void StartWork();
-  /// Something has happened since StartWork that streams or hosts may wait for.
+  /// Whether something has happened since StartWork that streams or hosts may wait for.
   bool changed() const { return changed_; }
-  /// Some stream waits in a collective.
+  /// Whether some stream waits in a collective.
   bool any_in_meeting() const;
   /// What streams wait for, one per line; for a report of a deadlock.
   std::string DescribeWaits() const;
@@ -153,12 +154,13 @@ class DeviceStreams {
   /// Whether the first work of the stream is done, or is a kernel that has begun.
   bool StartFirst(SimtStream& stream);
   void StartKernel(SimtStream& stream, const RunWork& work);
-  /// Whether the meeting is over for the stream, which waits there otherwise.
+  /// Whether the meeting is over for the stream; otherwise the stream waits there.
   bool Attend(SimtStream& stream, const SimtStream::Given& given, const MeetWork& work);
   void Note(const Agent& agent, const std::vector<SimtAccess>& accesses);
   void Copy(const Agent& agent, const CopyWork& work);
   void Fill(const Agent& agent, const FillWork& work);
-  /// Outside streams. To fill a whole buffer is part of its allocation, before all else.
+  /// Fills memory outside of streams. Filling a whole buffer is part of its allocation, before all
+  /// else.
   void FillAtOnce(const SimtHost& host, const FillWork& work);
 
   struct Open {

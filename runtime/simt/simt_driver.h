@@ -25,7 +25,7 @@ class SimtGpus {
 
 /// The simulation of the calling thread's current context.
 Simulation& SimulationHere();
-/// The rank that owns the current context; -1 where there is none.
+/// The rank that owns the current context; -1 if there is none.
 int SimtRankHere();
 /// Appends work to the stream.
 void GiveToSimtStream(CUstream stream, SimtWork work);

@@ -16,13 +16,13 @@ class SimtModule {
     std::string name;
   };
 
-  /// `image`: the contents of an ELF file. Null where they are no module of the simt dialect.
+  /// `image`: the contents of an ELF file. Null if it is not a module of the simt dialect.
   static std::unique_ptr<SimtModule> Load(const void* image, SimtCalls* calls);
   ~SimtModule();
   SimtModule(const SimtModule&) = delete;
   SimtModule& operator=(const SimtModule&) = delete;
 
-  /// The kernel of that name; null where there is none.
+  /// The kernel of that name; null if there is none.
   const Function* Find(const std::string& name);
 
  private:

@@ -23,7 +23,7 @@ absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& option
 /// Marks bytes of the calling rank's simulated GPU as uninitialised: to read them before they are
 /// written is a mistake. Does nothing for other memory, and on other backends.
 void ForgetSimtMemory(const void* address, int64_t bytes);
-/// DataLoss where one of the bytes is still uninitialised, which ends the world like a mistake of a
+/// DataLoss if one of the bytes is still uninitialised, which ends the world like a mistake of a
 /// kernel.
 absl::Status CheckSimtWritten(const void* address, int64_t bytes);
 /// Time of the simulated GPUs in nanoseconds: equal for equal interleavings of equal work. 0 on

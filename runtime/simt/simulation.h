@@ -54,7 +54,7 @@ class Simulation {
   bool Await(SimtHost& host, SimtStream* stream);
   bool Await(SimtHost& host, SimtEvent* event);
 
-  /// The mistake that has ended the machine; "" where none has.
+  /// The mistake that has ended the machine; "" if there is none.
   std::string mistake();
 
  private:
@@ -73,12 +73,12 @@ class Simulation {
   /// Locks mutex_, which the loop then releases soon.
   std::unique_lock<std::mutex> Lock();
 
-  // Those below run with mutex_ locked.
+  // The functions below run with mutex_ locked.
   void Loop();
   /// Whether all host threads wait, for the devices or for each other.
   bool AllWait() const;
   void RunAWhile();
-  /// Nothing goes on: lets spinning threads look again, then host threads, which may know more.
+  /// Called when nothing can proceed: lets spinning threads look again, then host threads.
   void LookForHelp(std::unique_lock<std::mutex>& lock);
   /// Ends the waits that are done, or all. Returns whether there were any.
   bool EndWaits(bool all);

@@ -100,7 +100,8 @@ absl::Status CheckTableErrors(const Plan& good,
   return absl::OkStatus();
 }
 
-/// Of AllToAlls of tensors as they lie, between buffers 0 and 2, of 100 elements.
+/// Checks the errors of AllToAlls of tensors as ranks store them, between buffers 0 and 2, of 100
+/// elements.
 absl::Status CheckExchangedErrors(const Plan& good,
                                   const std::function<absl::Status(const Plan&)>& bind) {
   using Exchanged = CollectiveStep::Exchanged;

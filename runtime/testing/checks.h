@@ -22,7 +22,7 @@ absl::Status CheckCollectives(Rank& rank);
 absl::Status CheckAllCollectives(Rank& rank);
 /// The same at a size that libraries split into many messages.
 absl::Status CheckLargeCollectives(Rank& rank);
-/// The same as steps of a plan: of one type; of all types, of each a third of the ways; of all
+/// The same as steps of a plan: of one type; of all types with a third of the ways each; of all
 /// types in all ways.
 absl::Status CheckCollectiveSteps(Rank& rank);
 absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank);

@@ -246,7 +246,7 @@ absl::Status CheckCollectiveSteps(Rank& rank) {
   return absl::OkStatus();
 }
 
-/// Of each type one in `one_in` of all ways, of each three types others.
+/// Checks one in `one_in` of all ways for each type, other ones for each of three types.
 static absl::Status CheckSteps(Rank& rank, size_t one_in) {
   for (size_t type = 0; type < std::size(kAllDTypes); ++type) {
     size_t number = type;

@@ -28,7 +28,7 @@ class Gatherer {
   /// Memory for a Table.
   static std::shared_ptr<Region> TableMemory();
 
-  /// Of `table`, whose memory is TableMemory.
+  /// A gatherer of `table`, whose memory is TableMemory.
   Gatherer(const std::shared_ptr<Region>& table, int rank, int ranks);
   Gatherer(const Gatherer&) = delete;
   Gatherer& operator=(const Gatherer&) = delete;
@@ -55,7 +55,8 @@ class Gatherer {
 /// What one rank does; `gatherer` is its out-of-band all-gather.
 using GathererBody = std::function<absl::Status(Gatherer& gatherer, int rank)>;
 
-/// Calls `body` for each rank, each on a thread of its own, with gatherers of `table`. By rank.
+/// Calls `body` for each rank, each on a thread of its own, with gatherers of `table`. Returns
+/// their results by rank.
 std::vector<absl::Status> GatherOnThreads(
     int ranks, const GathererBody& body,
     const std::shared_ptr<Region>& table = Gatherer::TableMemory());

@@ -39,7 +39,7 @@ class GemmOperands {
   const void* b() const { return b_.data(); }
   void* c() { return c_.data(); }
 
-  /// What is wrong with c after the product; "" where it is near the sum in double and the bytes
+  /// What is wrong with c after the product; "" if it is near the sum in double and the bytes
   /// around it are untouched.
   std::string Wrong(const GemmCase& c) const;
 

@@ -9,8 +9,8 @@ namespace coconet {
 
 // Checks of kernels that send to the next stage: bodies for RunWorld that return what went wrong.
 
-/// Sends several times with different values, with 1 and 3 blocks, in two bound plans at once.
-/// Where stages share no memory: Bind refuses with the expected message.
+/// Sends several times with different values, with 1 and 3 blocks, in two bound plans at once. If
+/// stages share no memory, Bind refuses with the expected message.
 absl::Status CheckSendsInKernels(Rank& rank);
 /// Runs such a kernel `steps` times; calls before(step) before each.
 absl::Status RunSendSteps(Rank& rank, int steps, double timeout_s,

@@ -7,8 +7,8 @@
 
 namespace coconet {
 
-/// Two temporaries that lie in the same memory although a step that uses one may run beside, or
-/// between steps that use the other, in words; "" where there are none. Looks at every two steps.
+/// Names two temporaries that lie in the same memory although a step that uses one may run beside,
+/// or between, steps that use the other; "" if there are none. Looks at every two steps.
 std::string WhyOverlapping(const Plan& plan, const TemporaryPlaces& places, int stage_rank);
 
 }  // namespace coconet

@@ -57,7 +57,7 @@ class ThreadCommunicator final : public Communicator {
   absl::Status Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::* flag,
                      absl::string_view what);
   absl::Status AwaitAll(std::atomic<unsigned> Desks::Desk::* flag, absl::string_view what);
-  /// Aborted where rank `index` is in another step.
+  /// Aborted if rank `index` is in another step.
   absl::Status CheckStep(const Table& table, int index);
   /// Ends a failed call: returns once no peer accesses this rank's buffers.
   absl::Status Retreat(const Table& table, const absl::Status& why);

@@ -5,8 +5,8 @@
 
 namespace coconet {
 
-/// Opens libfabric unless it is open. Unavailable, saying what to install, where it cannot be
-/// opened. Thread-safe.
+/// Opens libfabric unless it is open. Unavailable, saying what to install, if it cannot be opened.
+/// Thread-safe.
 absl::Status OpenLibfabric();
 
 extern DynamicLibrary libfabric_library;

@@ -8,8 +8,8 @@ namespace coconet {
 extern DynamicLibrary open_mpi_library;
 
 /// Opens Open MPI: the one that the process uses already; else libmpi.so.40 where the linker looks,
-/// or in $MPI_HOME/lib. Functions of <mpi.h> may be called once it has returned OK. Unavailable
-/// where there is none, or where the process uses another MPI. Thread-safe; opened once.
+/// or in $MPI_HOME/lib. Functions of <mpi.h> may be called once it has returned OK. Unavailable if
+/// there is none, or if the process uses another MPI. Thread-safe; opened once.
 absl::Status OpenMpi();
 
 }  // namespace coconet

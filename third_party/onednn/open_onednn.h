@@ -8,8 +8,8 @@ namespace coconet {
 extern DynamicLibrary onednn_library;
 
 /// Opens oneDNN, and with it OpenMP's library. Functions of <oneapi/dnnl/dnnl.h> and <omp.h> may be
-/// called once it has returned OK. Unavailable where there is none, or one that is older than what
-/// the build saw. Thread-safe; opened once.
+/// called once it has returned OK. Unavailable if there is none, or if it is older than the version
+/// of the build. Thread-safe; opened once.
 absl::Status OpenOneDnn();
 
 }  // namespace coconet

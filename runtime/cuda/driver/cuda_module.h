@@ -17,15 +17,16 @@ namespace coconet {
 absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
                                                        const std::string& path);
 
-/// What a kernel takes of a multiprocessor.
+/// A kernel's use of a multiprocessor.
 struct KernelFootprint {
   int registers = 0;         // a thread
   int64_t stack_bytes = 0;   // a thread: spills, and arrays that are not in registers
   int64_t shared_bytes = 0;  // a block: what its text declares and `dynamic_bytes`
   int resident_blocks = 0;   // that a multiprocessor holds at once
 };
-/// Of a kernel of a module that LoadCudaModule returned, launched with so many threads a block and
-/// bytes of dynamic shared memory. Unimplemented for other modules and for simulated GPUs.
+/// The footprint of a kernel of a module that LoadCudaModule returned, launched with `threads`
+/// threads and `dynamic_bytes` bytes of dynamic shared memory per block. Unimplemented for other
+/// modules and for simulated GPUs.
 absl::StatusOr<KernelFootprint> FootprintOf(const Module& module, absl::string_view kernel,
                                             int threads, int64_t dynamic_bytes = 0);
 

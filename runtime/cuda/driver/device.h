@@ -14,7 +14,7 @@
 
 namespace coconet {
 
-/// A GPU's properties, as far as they decide which kernels run there.
+/// The properties of a GPU that decide which kernels run there.
 struct DeviceFacts {
   std::string name;
   std::string uuid;  // hexadecimal
@@ -26,11 +26,11 @@ struct DeviceFacts {
   int64_t l2_bytes = 0;
   bool multicast = false;  // has multimem instructions on memory of several GPUs
 
-  /// The architecture that NVRTC compiles for: the complete form of it, "sm_90a", where there is
-  /// one; "simt" for a simulated GPU.
+  /// The architecture that NVRTC compiles for: its complete form, "sm_90a", if there is one; "simt"
+  /// for a simulated GPU.
   std::string arch() const;
   bool simulated() const { return major == 0; }  // no GPU has this compute capability
-  /// By the asynchronous proxy (jit/device/cuda/async_copies.h).
+  /// Whether the GPU copies in bulk, by the asynchronous proxy (jit/device/cuda/async_copies.h).
   bool copies_in_bulk() const { return major >= 9; }
 };
 
@@ -43,8 +43,8 @@ struct MemoryBlock {
   bool exportable = false;  // by cuIpcGetMemHandle; peers cannot address other memory
 };
 
-/// While it lives, a context is current for the thread that made it and must destroy it; after
-/// that what was current before. Costs one call of the driver where the context is current already.
+/// Makes a context current for the thread that made this object and must destroy it; then restores
+/// the previous one. Costs one call of the driver if the context is current already.
 class InContext {
  public:
   static absl::StatusOr<InContext> Enter(const DriverApi& driver, CUcontext context);
@@ -61,7 +61,7 @@ class InContext {
 /// A GPU and its primary context, which other code in the process may also use. Thread-safe.
 class Device {
  public:
-  /// Unavailable, saying what to do, where there is no such GPU.
+  /// Unavailable, saying what to do, if there is no such GPU.
   static absl::StatusOr<std::shared_ptr<Device>> Open(const DriverApi& driver, int ordinal);
   ~Device();
 
@@ -85,15 +85,15 @@ class Device {
   /// calling rank gives up.
   void FreeRetired() const;
 
-  /// The block that has the byte at `address`, of any GPU. InvalidArgument where the driver knows
+  /// The block that has the byte at `address`, of any GPU. InvalidArgument if the driver knows
   /// none. Thread-safe.
   absl::StatusOr<MemoryBlock> BlockAround(const void* address) const;
 
-  /// Lets kernels on this device address memory of `other`; Unimplemented where they cannot.
+  /// Lets kernels on this device address memory of `other`; Unimplemented if they cannot.
   absl::Status Reach(const Device& other) const;
-  /// How this device reaches each other one that this process sees, by its UUID: "none", "plain"
-  /// or, where the link also has atomic operations as NVLink has, "atomic"; and ":" and the
-  /// driver's rank of the link's performance where that is not 0.
+  /// How this device reaches each other device that this process sees, by its UUID: "none", "plain"
+  /// or, if the link has atomic operations as NVLink has, "atomic"; followed by ":" and the
+  /// driver's rank of the link's performance if that is not 0.
   absl::StatusOr<std::map<std::string, std::string>> Links() const;
 
  private:

@@ -51,7 +51,7 @@ struct DriverApi {
   COCONET_DRIVER_FUNCTIONS(COCONET_DECLARE)
   COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null where the driver is too old
 #undef COCONET_DECLARE
-  /// GetErrorString says what to do about a kernel that failed, as that of simulated GPUs does.
+  /// GetErrorString explains a failed kernel, as the driver of simulated GPUs does.
   bool explains_failures = false;
 };
 
@@ -74,7 +74,7 @@ absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_vie
 absl::Status CauseOf(const DriverApi& driver, const absl::Status& status);
 
 /// Opens and initialises libcuda on the first call; it stays open. Unavailable, saying what to do,
-/// where it is missing, does not start or is too old.
+/// if it is missing, does not start or is too old.
 absl::StatusOr<const DriverApi*> OpenDriver();
 
 /// The address of a driver function in the given CUDA version, as cuGetProcAddress returns it; null

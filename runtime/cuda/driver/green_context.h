@@ -14,8 +14,8 @@ namespace coconet {
 class GreenContext {
  public:
   /// Splits the GPU into `parts` equal parts, as large as possible in whole groups (clusters of
-  /// blocks need these); some multiprocessors are left over. Unimplemented where the driver is too
-  /// old, ResourceExhausted where the GPU has too few groups.
+  /// blocks need these); some multiprocessors are left over. Unimplemented if the driver is too
+  /// old, ResourceExhausted if the GPU has too few groups.
   static absl::StatusOr<std::vector<std::shared_ptr<const GreenContext>>> Split(
       const std::shared_ptr<Device>& device, int parts);
   ~GreenContext() { device_->driver().GreenCtxDestroy(context_); }
@@ -41,8 +41,8 @@ struct GpuPart {
   std::string why_none = {};                          // if null: the reason
 };
 
-/// The part of each of `ranks` ranks on `device`. `wanted`: reserve multiprocessors for
-/// each, where possible.
+/// The part of each of `ranks` ranks on `device`. `wanted`: reserve multiprocessors for each rank,
+/// if possible.
 std::vector<GpuPart> SplitAmong(const std::shared_ptr<Device>& device, int ranks, bool wanted);
 
 }  // namespace coconet

@@ -16,18 +16,19 @@ struct NvtxApi {
   int (*pop)() = nullptr;
 };
 
-/// Of the first of the shared objects that has them; null where none does. They stay open.
+/// The functions of the first of the shared objects that has them; null if none does. They stay
+/// open.
 const NvtxApi* OpenNvtx(absl::Span<const char* const> files);
 
-/// The installed NVTX library, where a profiler is attached (NVTX_INJECTION64_PATH) or
-/// steps are traced (COCONET_TRACE). Else, or where no library is found, null. Thread-safe.
+/// The installed NVTX library if a profiler is attached (NVTX_INJECTION64_PATH) or steps are traced
+/// (COCONET_TRACE); null otherwise, or if no library is found. Thread-safe.
 const NvtxApi* NvtxInUse();
 
-/// "coconet: AR; fuse(C)", of the labels of the plan's steps, at most 100 characters.
+/// "coconet: AR; fuse(C)", from the labels of the plan's steps, at most 100 characters.
 std::string RangeName(const Plan& plan);
 
-/// Returns `bound`, of which each run, also in a stream of the caller, lies in a range of that
-/// name; with a null `api` as it is.
+/// Returns `bound`, each run of which, also in a stream of the caller's, is marked by a range of
+/// that name; unchanged if `api` is null.
 std::unique_ptr<BoundPlan> InRanges(const NvtxApi* api, std::string name,
                                     std::unique_ptr<BoundPlan> bound);
 

@@ -11,8 +11,8 @@
 
 namespace coconet {
 
-/// Through which ranks that share memory tell a rank's kernels to give up: a word and a reason, in
-/// host memory that all of them map, as threads or as processes.
+/// Tells a rank's kernels to give up: a word and a reason, in host memory that all ranks which
+/// share memory map, as threads or as processes.
 class StopSign {
  public:
   static int64_t Bytes();

@@ -67,7 +67,7 @@ class MemoryWindows {
 using OpenMemoryWindows =
     std::function<absl::StatusOr<std::unique_ptr<MemoryWindows>>(const StreamLibraryTerms&)>;
 
-/// By lane; null where collectives go by way of the host.
+/// Stream libraries by lane; null if collectives go by way of the host.
 struct StreamLibraries {
   std::array<std::shared_ptr<StreamLibrary>, kLanes> of_lane;
   std::string name = "staged";          // name and version (Topology::library)

@@ -24,11 +24,11 @@ class StreamWatch {
       : driver_(driver), all_(std::move(all)), timeout_(timeout_s) {}
 
   bool empty() const { return all_.empty(); }
-  /// A run begins; the one before which it reuses events has ended.
+  /// Begins a run; the run whose events it reuses has ended.
   void BeginRun();
-  /// Which of its events the next collective has recorded.
+  /// The index of the events that the next collective records.
   size_t slot() const { return SlotOf(enqueued_); }
-  /// The next collective has been enqueued.
+  /// Counts the next collective as enqueued.
   void Enqueued() { ++enqueued_; }
   /// DeadlineExceeded once a collective has been in progress for the timeout, counted from the call
   /// of Look that first saw it.

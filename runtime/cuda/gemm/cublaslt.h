@@ -56,8 +56,8 @@ class LtProduct {
  public:
   static absl::StatusOr<LtProduct> Describe(const CublasLtApi& api, const LtShape& shape);
 
-  /// The algorithms for it on the GPU of `library`, by the library's expected speed, fastest first.
-  /// Unimplemented where there is none.
+  /// The algorithms for the product on the GPU of `library`, by the library's expected speed,
+  /// fastest first. Unimplemented if there is none.
   absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Ways(const CublasLt& library) const;
   /// Starts the product by algorithm `way`, with way.workspaceSize bytes at `workspace`. The device
   /// of `library` must be current.

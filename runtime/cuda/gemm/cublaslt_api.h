@@ -41,7 +41,7 @@ absl::Status ToStatus(const CublasLtApi& library, cublasStatus_t result, absl::s
       ::coconet::ToStatus((library), (library).function(__VA_ARGS__), "cublasLt" #function))
 
 /// Opens libcublasLt on the first call: by its plain names, under CUDA_HOME, or where the build
-/// found it. It stays open. Unavailable, saying what to do, where it is missing.
+/// found it. It stays open. Unavailable, saying what to do, if it is missing.
 absl::StatusOr<const CublasLtApi*> OpenCublasLt();
 
 /// OpenCublasLt, or a test's replacement.

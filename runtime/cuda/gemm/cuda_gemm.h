@@ -24,7 +24,7 @@ class CudaGemm {
     char* c;
   };
   /// `rank`: number in its pipeline stage. `multiprocessors`: to optimise for; 0: all. `library` is
-  /// called only if k > 0. OutOfRange where the library has no such candidate. Requires CheckGemm.
+  /// called only if k > 0. OutOfRange if the library has no such candidate. Requires CheckGemm.
   static absl::StatusOr<std::unique_ptr<CudaGemm>> Make(std::shared_ptr<Device> device,
                                                         const OpensLibrary& library,
                                                         const GemmStep& step, int rank,

@@ -16,7 +16,7 @@ namespace coconet {
 /// Memory of a GPU, freed (Device::Retire) by its last owner.
 class Allocation {
  public:
-  /// Zero-filled. ResourceExhausted where the GPU has too little memory.
+  /// Zero-filled. ResourceExhausted if the GPU has too little memory.
   static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device,
                                                           int64_t bytes);
   /// Maps memory that another process has exported, for `device`; unmapped by its last owner. Its
@@ -24,7 +24,7 @@ class Allocation {
   static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device,
                                                             const CUipcMemHandle& handle,
                                                             int64_t offset);
-  /// Memory that a caller keeps.
+  /// Memory that the caller keeps alive.
   static std::shared_ptr<Allocation> Kept(std::shared_ptr<Device> device, void* address) {
     return std::make_shared<Allocation>(std::move(device), reinterpret_cast<CUdeviceptr>(address),
                                         [] {});
@@ -111,8 +111,8 @@ class CudaWords final : public Memory {
 /// must be current.
 absl::Status Copy(const Device& device, CUstream stream, const void* from, int64_t bytes, void* to);
 
-/// Memory that peers of this process, which is one rank, may still use after it itself has dropped
-/// it. It is released when all ranks have reached the next call of Share, of this world or of the
+/// Memory that this process, which is one rank, has dropped, and that its peers may still use. It
+/// is released when all ranks have reached the next call of Share, of this world or of the
 /// process's next one; by then peers have dropped it. Only the process's rank thread may call this.
 inline std::vector<std::shared_ptr<void>>& Retained() {
   static auto* retained = new std::vector<std::shared_ptr<void>>;

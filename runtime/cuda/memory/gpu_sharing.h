@@ -20,8 +20,8 @@ namespace coconet {
 class GpuSharing {
  public:
   virtual ~GpuSharing() = default;
-  /// Collective. OK when the ranks that share memory can address each other's; Unimplemented where
-  /// their GPUs cannot.
+  /// Collective. OK if the ranks that share memory can address each other's; Unimplemented if their
+  /// GPUs cannot.
   virtual absl::Status Reach(const std::shared_ptr<Device>& device) = 0;
   /// Collective; `device` must be current. Requires an earlier collective call in the world and the
   /// same `bytes` on all ranks. Allocates memory on `device`. Returns by world rank this rank's
@@ -29,14 +29,14 @@ class GpuSharing {
   /// others.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) = 0;
-  /// Collective; `device` must be current. As Share, but of memory on `device` that the caller
-  /// keeps, `bytes` at `address`; the sizes may differ between ranks. Unimplemented, on all ranks,
-  /// where peers cannot address that of one.
+  /// Collective; `device` must be current. Like Share for memory on `device` that the caller keeps,
+  /// `bytes` at `address`; the sizes may differ between ranks. Unimplemented, on all ranks, if
+  /// peers cannot address the memory of one rank.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Register(
       const std::shared_ptr<Device>& device, void* address, int64_t bytes) = 0;
 };
 
-/// Between threads of one process, which hand around addresses: these are valid on all GPUs.
+/// Shares memory between threads of one process by passing addresses, which are valid on all GPUs.
 class ThreadGpuSharing final : public GpuSharing {
  public:
   ThreadGpuSharing(Exchange& exchange, const Members& group) : exchange_(exchange), group_(group) {}
@@ -51,10 +51,10 @@ class ThreadGpuSharing final : public GpuSharing {
   Members group_;
 };
 
-/// Between processes of one machine, by the driver's handles; also where ranks share a GPU. A
-/// rank's own memory is freed when all peers have unmapped it: at the next call of Share, of this
-/// world or of the process's next one. Peers unmap registered memory when they drop it; the caller
-/// frees it after that.
+/// Shares memory between processes of one machine, by the driver's handles; also if ranks share a
+/// GPU. A rank's own memory is freed when all peers have unmapped it: at the next call of Share, of
+/// this world or of the process's next one. Peers unmap registered memory when they drop it; the
+/// caller frees it after that.
 class ProcessGpuSharing final : public GpuSharing {
  public:
   ProcessGpuSharing(Exchange& exchange, int rank, const Members& group)
@@ -82,7 +82,7 @@ class ProcessGpuSharing final : public GpuSharing {
   Members group_;
 };
 
-/// Between processes with a GPU each, by the memory windows of a library.
+/// Shares memory between processes with a GPU each, by the memory windows of a library.
 class WindowGpuSharing final : public GpuSharing {
  public:
   WindowGpuSharing(Exchange& exchange, int rank, std::unique_ptr<MemoryWindows> windows)

@@ -44,7 +44,7 @@ class MemoryHandle {
 };
 
 /// The size of memory that holds `bytes` and can be bound to a multicast object of `devices` GPUs:
-/// a multiple of the recommended granularity where that adds an eighth at most, else of the least.
+/// a multiple of the recommended granularity if that adds an eighth at most, else of the least.
 absl::StatusOr<int64_t> RoundedForMulticast(const Device& device, int devices, int64_t bytes,
                                             CUmemAllocationHandleType exported);
 

@@ -13,18 +13,18 @@ namespace coconet {
 CUcontext CurrentContext();
 CUcontext ContextOf(CUdevice device);
 
-/// What each call checks that the real driver does in the current context: ends the process unless
-/// `context`, in which the call's objects are, is current for the calling thread. The real driver
-/// would refuse the call, or do it elsewhere.
+/// The check that each call makes of the current context: ends the process unless `context`, which
+/// has the call's objects, is current for the calling thread. The real driver would refuse the
+/// call, or apply it to another context.
 void NeedContext(const char* call, CUcontext context);
-/// The same for a call without such objects: any context will do.
+/// The same for a call without such objects, which needs any context.
 void NeedContext(const char* call);
 
-/// Calls `body` on a thread of its own that has `context` current (null: none). An error of `body`,
-/// or Internal where another context is current when it returns.
+/// Calls `body` on a thread of its own that has `context` current (null: none). Returns the error
+/// of `body`, or Internal if another context is current afterwards.
 absl::Status OnThreadWith(CUcontext context, const std::function<absl::Status()>& body);
 
-/// Sets the driver's functions that change and tell the current context.
+/// Sets the driver's functions that change and return the current context.
 void FillContexts(DriverApi& driver);
 
 }  // namespace coconet

@@ -16,8 +16,8 @@ namespace coconet {
 /// can inject errors.
 const DriverApi& HostDriver();
 
-/// The initial Control of kernels of the host dialect, with which their waits end as those of the
-/// CUDA prelude do.
+/// The initial Control of kernels of the host dialect, whose waits end with it as those of the CUDA
+/// prelude do.
 Control ControlOfHostKernels();
 
 /// The GPUs and what the driver can do, from SetHostDevices on.
@@ -31,7 +31,7 @@ struct HostDevices {
   int driver = 13000;       // its CUDA version
   bool multicast = false;   // an NVSwitch connects the GPUs
   int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
-  /// The links between GPUs; null: with atomic operations and rank 0, where they reach each other.
+  /// The links between GPUs; null: with atomic operations and rank 0, if they reach each other.
   int (*link)(CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) = nullptr;
   bool opens_memory = true;                // cuIpcOpenMemHandle works
   bool files_pass = true, fabric = false;  // kinds of handles that other processes can open
@@ -40,7 +40,7 @@ void SetHostDevices(const HostDevices& devices);
 
 /// Appends `work` to the stream, whose thread does it; does it at once for a null stream.
 void GiveToHostStream(CUstream stream, std::function<void()> work);
-/// The GPU of the calling thread's current context; -1 where there is none.
+/// The GPU of the calling thread's current context; -1 if there is none.
 int CurrentHostDevice();
 
 /// Makes the `call`-th of the calls that can fail, or of those to `only`, counted from now on,
@@ -49,8 +49,8 @@ void FailCall(int call, CUresult result, const std::string& only = "");
 /// Makes that call, counted over those for GPU `device` only, end its context: all later calls for
 /// the GPU return `result`, too, until the next FailCall.
 void EndContextAt(int call, CUresult result, int device, const std::string& only = "");
-/// The number of calls so far of each function that NeedContext or FailCall concern, but those of
-/// queries that found work to be done, by name.
+/// The number of calls so far of each function that NeedContext or FailCall concern, by name.
+/// Queries that found work to be done are not counted.
 std::map<std::string, int> HostCalls();
 /// The calls while `body` runs.
 std::map<std::string, int> HostCallsOf(const std::function<void()>& body);

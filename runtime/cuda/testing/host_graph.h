@@ -8,7 +8,7 @@ namespace coconet {
 /// Records the event in the stream, or in the graph during a capture.
 void RecordIn(HostStream& stream, HostEvent& event);
 /// Lets the stream, or its branch of the graph, wait for the event. Joins the capture in which the
-/// event was recorded. False: the stream is in a capture, and the event is not of the same one.
+/// event was recorded. False if the stream is in a capture other than the event's.
 bool WaitIn(HostStream& stream, HostEvent& event);
 
 /// Sets the driver's functions of graphs.

@@ -18,7 +18,7 @@ struct HostBlock {
 /// HostDriver's device memory, which is memory of the host. Other processes can open blocks of
 /// 2 MiB and more.
 struct HostHeap {
-  /// CUDA_ERROR_OUT_OF_MEMORY where `context` would have more than `most` bytes.
+  /// CUDA_ERROR_OUT_OF_MEMORY if `context` would have more than `most` bytes.
   static CUresult Allocate(CUdeviceptr* address, size_t bytes, CUcontext context, int64_t most);
   /// The block around an address; CUDA_ERROR_INVALID_VALUE for none.
   static CUresult Find(CUdeviceptr address, HostBlock* block);

@@ -48,7 +48,7 @@ class HostStream {
   CUcontext context() const { return context_; }
   HostGraph* capture() const { return capture_; }
   int branch() const { return branch_; }
-  /// As the next branch. Null: ends the capture.
+  /// Joins the graph as its next branch. Null: ends the capture.
   void JoinCapture(HostGraph* graph) {
     capture_ = graph;
     if (graph == nullptr) return;
@@ -127,7 +127,7 @@ class HostEvent {
     changed_.wait(lock, [&] { return pending_.count(number) == 0; });
   }
 
-  // Its last record, where that was captured.
+  // Set if its last record was captured.
   HostGraph* capture = nullptr;
   int branch = 0;
   size_t work = 0;  // length of the graph's work behind the record

@@ -5,8 +5,8 @@
 
 namespace coconet {
 
-/// The result of a call of HostDriver, which it counts: an error where a test has injected one
-/// (FailCall), or where the current context has ended (EndContextAt).
+/// The result of a call of HostDriver, which counts the call: an error if a test has injected one
+/// (FailCall), or if the current context has ended (EndContextAt).
 CUresult Sprung(const char* call);
 void CountCall(const char* call);
 /// CUDA_SUCCESS, or the error with which the current context has ended.

@@ -8,7 +8,7 @@ namespace coconet {
 NcclFaults Faults();
 /// Counts down; true when it reaches 0.
 bool Strikes(int NcclFaults::* fault);
-/// The result of a call of HostNccl: an error where a test has injected one.
+/// The result of a call of HostNccl: an error if a test has injected one.
 ncclResult_t SprungOfNccl(const char* call);
 #define COCONET_MAY_FAIL(call) \
   if (const ncclResult_t sprung = SprungOfNccl(call); sprung != ncclSuccess) return sprung

@@ -14,11 +14,11 @@ const NcclApi& HostNccl();
 /// The same as a later version, which returns the addresses of windows.
 const NcclApi& NewerHostNccl();
 
-/// Makes later communicators connect processes, which meet in `folder`, an empty one in memory; "":
-/// threads.
+/// Makes later communicators connect processes, which meet in `folder`, an empty folder in memory;
+/// "": threads.
 void MeetInFolderFromNowOn(const std::string& folder);
 
-/// What fails from SetNcclFaults on: numbers of calls, counted from 1; 0: none.
+/// The faults from SetNcclFaults on: numbers of calls, counted from 1; 0: none.
 struct NcclFaults {
   int failing_call = 0;        // this one of the calls that can fail returns `result`
   int failing_collective = 0;  // this one never ends, and its state is `result`

@@ -47,7 +47,7 @@ struct HostResult {
   std::vector<char> bytes;
 };
 
-/// What is wrong with reductions from PlantReductionMistake on.
+/// The mistake of reductions from PlantReductionMistake on.
 enum class ReductionMistake : uint8_t {
   kNone,
   kCoarse,     // each addition keeps three bits less than the type has
@@ -56,7 +56,7 @@ enum class ReductionMistake : uint8_t {
 void PlantReductionMistake(ReductionMistake mistake);
 
 /// The results of `rank` in a round that all ranks have joined. Sums are rounded after each
-/// addition, as in NCCL. ncclInvalidUsage where the ranks' calls differ.
+/// addition, as in NCCL. ncclInvalidUsage if the ranks' calls differ.
 ncclResult_t ComputeRound(const HostRound& round, int rank, std::vector<HostResult>& results);
 
 // ---- Rounds of processes, which meet in their communicator's folder
@@ -69,8 +69,8 @@ struct FolderRound {
   HostRound round;
   std::vector<std::vector<char>> data;  // of the ranks' operands
 };
-/// Joins with `ops` and a copy of their data, and waits for the other ranks. False: `aborted` came
-/// first.
+/// Joins with `ops` and a copy of their data, and waits for the other ranks. False if `aborted`
+/// comes first.
 bool MeetInFolder(const std::string& folder, int number, int rank, int ranks,
                   const std::vector<HostOp>& ops, const std::function<bool()>& aborted,
                   FolderRound& met);

@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// A plan of one AllReduce over a stage, with its own memory; `like` says which, and what it
-/// admits.
+/// A plan of one AllReduce over a stage, with its own memory; `like` has its reduction and
+/// rounding.
 struct BoundSum {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;

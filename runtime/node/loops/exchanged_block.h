@@ -12,8 +12,7 @@ namespace coconet {
 /// contiguous memory. Offsets and lengths are in bytes; offsets are from the operand's address.
 class ExchangedBlock {
  public:
-  /// Where the block lies: before the step on the rank that sends it, or after it on the one that
-  /// receives it.
+  /// Which operand the block lies in: the sender's before the step, or the receiver's after it.
   enum class Side : uint8_t { kBefore, kAfter };
 
   /// `rank` has the operand on `side`, `peer` is the other one; numbers in the step's group.
@@ -22,11 +21,11 @@ class ExchangedBlock {
   ExchangedBlock(const CollectiveStep& step, Side side, int rank, int peer,
                  const int32_t* counts = nullptr);
 
-  /// Of all rows, and of those in use.
+  /// Bytes of all rows, and of the rows in use.
   int64_t bytes() const { return outers_ * rows_ * run_; }
   int64_t BytesInUse() const;
 
-  /// Of the bytes in use, one after the other, [begin, end): calls `take(offset, bytes, place)` for
+  /// Goes through bytes [begin, end) of the bytes in use: calls `take(offset, bytes, place)` for
   /// each run of memory, where `place` is the run's begin among the bytes of all rows.
   template <class Take>
   void ForEach(int64_t begin, int64_t end, Take take) const {

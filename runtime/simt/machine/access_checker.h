@@ -25,9 +25,9 @@ class AccessChecker {
  public:
   AccessChecker(SimtMemory& memory, Reporter& reporter) : memory_(memory), reporter_(reporter) {}
 
-  /// The buffer of a correct access; null where it is atomic, in registered memory of the host,
-  /// which nothing else checks. Abandons the thread at a mistake. `agent`: the thread's own, or
-  /// that of a copy of it.
+  /// The buffer of a correct access; null if it is atomic, in registered memory of the host, which
+  /// nothing else checks. Abandons the thread at a mistake. `agent`: the thread's own, or that of a
+  /// copy of it.
   SimtBuffer* Check(SimtThread& thread, KernelAccess access, const Agent& agent) {
     ++accesses_;
     SimtBuffer* buffer = memory_.Find(access.p);
@@ -44,9 +44,9 @@ class AccessChecker {
   SimtBuffer* Check(SimtThread& thread, KernelAccess access) {
     return Check(thread, access, thread.agent);
   }
-  /// Checks that a proxy fence is between a bulk copy that the thread begins now, which makes this
-  /// access, and what other proxies did there before: the last writes, and for a write the reads
-  /// since then. What is before a launch needs no fence.
+  /// Checks that a proxy fence lies between earlier accesses by other proxies and this access of a
+  /// bulk copy that the thread begins now. The earlier accesses are the last writes, and for a
+  /// write the reads since then. Accesses before the launch need no fence.
   void CheckFences(SimtThread& thread, KernelAccess access);
   /// Whether a fence lets a bulk copy that the thread begins now see the access.
   static bool IsFenced(const SimtThread& thread, Epoch access);
@@ -55,16 +55,16 @@ class AccessChecker {
   /// Reports the first uninitialised byte. Memory of the host counts as initialised.
   void CheckWritten(const void* p, size_t bytes);
 
-  /// Kernels of a plan begin that no rank has given up.
+  /// Notes that kernels begin of a plan that no rank has given up.
   void BeginPlan() { given_up_ = false; }
-  /// A rank told the plan's kernels to stop, or gave up a collective. Races and uninitialised reads
-  /// are then no mistakes of that plan's kernels: nothing uses what they compute.
+  /// Notes that a rank told the plan's kernels to stop, or gave up a collective. Races and
+  /// uninitialised reads of that plan's kernels are then no mistakes: nothing uses their results.
   void GiveUpPlan() { given_up_ = true; }
   /// Accesses of kernels so far.
   uint64_t accesses() const { return accesses_; }
 
  private:
-  /// Of an access that is not within one buffer: null for registered memory of the host.
+  /// Checks an access that is not within one buffer; null for registered memory of the host.
   SimtBuffer* CheckOutside(SimtThread& thread, KernelAccess access);
   [[noreturn]] void FailMisaligned(SimtThread& thread, KernelAccess access,
                                    const SimtBuffer& buffer);

@@ -29,8 +29,8 @@ struct PendingStore {
   Released released;
 };
 
-/// An mbarrier in shared memory (PTX ISA, mbarrier). A phase is over when its arrivals have come
-/// and as many bytes have been copied as they expect.
+/// An mbarrier in shared memory (PTX ISA, mbarrier). A phase is over when all its arrivals have
+/// come and the bytes that they expect have been copied.
 struct SimtBarrier {
   static constexpr int64_t kMostBytes = (1 << 20) - 1;  // that may be missing, or copied too early
 
@@ -41,7 +41,7 @@ struct SimtBarrier {
   std::vector<Released> arrived = {};  // in the current phase
   std::vector<Released> passed = {};   // what a wait for the last phase acquires
 
-  /// Ends the current phase, if nothing misses: returns whether it did.
+  /// Ends the current phase if nothing is missing; returns whether it did.
   bool Advance() {
     if (pending > 0 || bytes != 0) return false;
     pending = arrivals;
@@ -86,8 +86,8 @@ struct Polls {
   std::array<Poll, kMost> all;
   int count = 0;
 
-  /// Whether the same load has been noted. Otherwise notes it; where the value differs, or there
-  /// are too many, drops the earlier ones.
+  /// Whether the same load has been noted. Otherwise notes it; drops the earlier ones if the value
+  /// differs, or if there are too many.
   bool Repeats(const char* from, uint64_t value) {
     for (int i = 0; i < count; ++i) {
       if (all[i].from != from) continue;
@@ -135,7 +135,7 @@ struct SimtThread {
   const unsigned* awaited = nullptr;     // the flag of its last note_wait
   unsigned epoch = 0;                    // and the flag's epoch that it waits for
 
-  /// Other threads' turn. Called on the thread; returns when it is scheduled again.
+  /// Lets other threads run. Called on the thread; returns when it is scheduled again.
   void Yield() { fiber.Stop(); }
   /// Called on the thread when the machine has ended: does not return.
   [[noreturn]] void Abandon() {

@@ -12,40 +12,40 @@
 
 namespace coconet {
 
-/// Asynchronous copies from and to shared memory. Those that threads await by group read at once or
-/// as late as they may, and store as late as they may. Bulk copies to shared memory complete at any
-/// time, in parts, as bytes of a barrier. Until a thread has awaited a copy, its accesses are
-/// ordered with no others, also not with those of its own thread.
+/// Asynchronous copies from and to shared memory. Copies that threads await by group read at once
+/// or as late as they may, and store as late as they may. Bulk copies to shared memory complete at
+/// any time, in parts, as bytes of a barrier. Until a thread has awaited a copy, the copy's
+/// accesses are ordered with no others, also not with those of its own thread.
 class CopiesInFlight {
  public:
   CopiesInFlight(SimtMemory& memory, SimtScheduler& scheduler, AccessChecker& checker,
                  Reporter& reporter)
       : memory_(memory), scheduler_(scheduler), checker_(checker), reporter_(reporter) {}
 
-  /// From shared memory, in bulk.
+  /// Begins a bulk copy from shared memory.
   void BeginBulk(SimtThread& thread, char* to, const char* from, size_t bytes, const void* at);
-  /// To shared memory, in pieces of 16 bytes: those beyond `bytes` become zero.
+  /// Begins a copy to shared memory, in pieces of 16 bytes: bytes beyond `bytes` become zero.
   void BeginAsync(SimtThread& thread, char* to, const char* from, size_t bytes, const void* at);
-  /// Ends the reads, and where `stores` the stores, of all closed groups but the last `open`.
+  /// Ends the reads, and if `stores` the stores, of all closed groups but the last `open`.
   void Await(SimtThread& thread, SimtThread::Copies& copies, int open, bool stores);
-  /// A proxy fence: bulk copies see what the thread has written, and what it knows of.
+  /// A proxy fence: bulk copies see the thread's writes, and all writes that it has acquired.
   static void Fence(SimtThread& thread);
 
-  /// To shared memory, in bulk, as bytes of `barrier`, which is at `barrier_at`.
+  /// Begins a bulk copy to shared memory, as bytes of `barrier`, which is at `barrier_at`.
   void BeginLoad(SimtThread& thread, char* to, const char* from, size_t bytes,
                  const char* barrier_at, SimtBarrier& barrier, const void* at);
   /// Sometimes completes a part of some load.
   void LoadSome();
-  /// Completes a part of some load. False where none is going on.
+  /// Completes a part of some load. False if no load is in flight.
   bool LoadOne();
   bool any_loading() const { return loading_ > 0; }
-  /// The thread has seen that the barrier's phase is over: the loads of it, and of phases before,
-  /// become its accesses. False where there was none that no thread had seen.
+  /// Notes that the thread has seen the barrier's phase end: the loads of that phase, and of
+  /// earlier ones, become the thread's accesses. False if other threads had seen all of them.
   bool EndLoads(const SimtThread& thread, const SimtBarrier& barrier, uint64_t phase);
 
-  /// Of a thread that has ended: reports copies that it did not await.
+  /// Reports copies that an ended thread did not await.
   void CheckNone(SimtThread& thread);
-  /// Of a block whose threads have ended: reports loads that no thread awaited.
+  /// Reports loads of a block that no thread awaited; its threads have ended.
   void CheckNoLoads(const SimtBlock& block);
 
  private:
@@ -53,7 +53,7 @@ class CopiesInFlight {
   void Begin(SimtThread& thread, bool bulk, int number, CopyInFlight& copy);
   static void Read(CopyInFlight& copy);
   void Load(BulkLoad& load);
-  /// The copy's accesses of these bytes become the thread's.
+  /// Turns the copy's accesses of these bytes into the thread's.
   void EndAccess(const SimtThread& thread, const CopyInFlight& copy, const char* p, size_t bytes);
   void ReportUnfinished(const SimtThread& thread, const CopyInFlight& copy);
 

@@ -16,7 +16,7 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  /// The lowest address of a stack of kBytes; null where the system has no memory.
+  /// The lowest address of a stack of kBytes; null if the system has no memory.
   char* Take();
   void Give(char* stack) { free_.push_back(stack); }
 

@@ -26,13 +26,13 @@ namespace coconet {
 /// Devices, one per rank, that run kernels thread for thread. Each thread is a fiber; one runs at a
 /// time, until its next access of the memory model, barrier or shuffle. Other threads cannot see
 /// when its plain accesses between these happen, unless there is a data race. The first mistake
-/// found ends the machine: no thread goes on. Not thread-safe.
+/// found ends the machine: no thread continues. Not thread-safe.
 class SimtMachine {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMachine>> Make(const SimtOptions& options, int ranks);
 
   const SimtOptions& options() const { return options_; }
-  /// For modules that are loaded.
+  /// The functions that loaded modules call.
   SimtCalls* calls() { return &calls_; }
   SimtMemory& memory() { return *memory_; }
   /// Streams and host threads take a slot each and give it back.
@@ -44,11 +44,11 @@ class SimtMachine {
   /// Starts the blocks for which there is room; Step starts the others and calls launch->done().
   void Launch(std::shared_ptr<SimtLaunch> launch) { blocks_.Launch(std::move(launch)); }
   bool idle() const { return blocks_.launches().empty(); }
-  /// One turn of one thread. False: there is a finding, or all threads spin.
+  /// One turn of one thread. False if there is a finding, or if all threads spin.
   bool Step();
   /// Makes all spinning threads look again at what they wait for, and at the clock.
   void LookAgain() { scheduler_.WakeAll(); }
-  /// Only the clock or the host can help.
+  /// Whether only the clock or the host can help.
   bool stuck() const {
     return (!scheduler_.any_ready() && stores_.empty() && !copies_.any_loading()) ||
            scheduler_.is_quiet(blocks_.live_threads());

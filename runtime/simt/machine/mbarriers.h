@@ -28,15 +28,15 @@ class Mbarriers {
   static void Fence(SimtThread& thread);
   /// One arrival, which expects so many bytes more.
   void Arrive(SimtThread& thread, const char* p, int bytes, const void* at);
-  /// Whether the current phase's predecessor has this parity, so that a phase of it is over. False
-  /// also for no reason at all.
+  /// Whether the current phase's predecessor has this parity, so that a phase of it is over. May
+  /// also return false for no reason.
   bool TryWait(SimtThread& thread, const char* p, unsigned parity, const void* at);
   /// Begins a bulk copy that completes as bytes of the barrier.
   void Load(SimtThread& thread, char* to, const char* from, int bytes, const char* p,
             const void* at);
 
  private:
-  /// The barrier there. Abandons the thread where there is none, or its initialisation is not
+  /// The barrier there. Abandons the thread if there is none, or if its initialisation is not
   /// ordered before.
   SimtBarrier& Find(SimtThread& thread, const char* p, bool writes, const void* at);
   void CheckInitFence(SimtThread& thread, const SimtBarrier& barrier, const void* at);

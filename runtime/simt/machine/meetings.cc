@@ -162,7 +162,7 @@ void Meetings::Gather(SimtThread& thread, const void* mine, int bytes, void* all
 }
 
 void Meetings::FinishWarp(SimtBlock& block, int number) {
-  // Of a lane outside the mask, hardware returns anything. NaN, as f32 and as f64, shows.
+  // Hardware returns anything for a lane outside the mask. This NaN, as f32 and as f64, shows.
   constexpr uint64_t kUndefined = 0x7ff7dead7fb7deadULL;
   SimtWarp& warp = block.warps[number];
   for (int lane = 0; lane < 32; ++lane) {

@@ -23,7 +23,7 @@ class Meetings {
                        const void* at);
   /// Copies `bytes` from `mine` of each thread of the warp to `all` of each.
   void Gather(SimtThread& thread, const void* mine, int bytes, void* all, const void* at);
-  /// Of a thread that has ended: reports a barrier where others wait for it.
+  /// Reports a barrier where others wait for a thread that has ended.
   void CheckNoneWaits(const SimtThread& thread);
   /// Barriers, shuffles and gathers that threads came to so far.
   uint64_t arrivals() const { return arrivals_; }
@@ -33,7 +33,7 @@ class Meetings {
   void FinishBarrier(SimtBlock& block);
   /// Waits for the threads of the mask. `bytes`: per thread of a gather; 0: a shuffle.
   void MeetWarp(SimtThread& thread, unsigned mask, int bytes, const void* at);
-  /// What is wrong with the mask; "" where nothing is.
+  /// What is wrong with the mask; "" if nothing is.
   std::string MaskMistake(const SimtThread& thread, unsigned mask) const;
   void FinishWarp(SimtBlock& block, int warp);
   void Wait(SimtThread& thread, SimtThread::State state);

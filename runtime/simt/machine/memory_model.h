@@ -24,7 +24,7 @@ class StoreBuffers {
   void MakeAllVisible(SimtThread& thread);
   /// Sometimes makes a store of some thread visible.
   void DrainSome();
-  /// Makes all stores of all threads visible. False where no buffer was in use.
+  /// Makes all stores of all threads visible. False if no buffer was in use.
   bool DrainAll();
   bool empty() const { return storing_.empty(); }
 
@@ -57,7 +57,7 @@ class MemoryModel {
   /// Returns the old value.
   unsigned Exchange(SimtThread& thread, unsigned* p, unsigned value, const void* at);
 
-  /// What the thread has done until now, for one that acquires it.
+  /// What the thread has done so far, for a thread that acquires it.
   static Released Release(SimtThread& thread);
   static void Acquire(SimtThread& thread, const Released& released);
 

@@ -42,9 +42,9 @@ class Reporter {
   explicit Reporter(const SlotTable& slots) : slots_(slots) {}
 
   const std::optional<Finding>& finding() const { return finding_; }
-  /// Does nothing where there is a finding already.
+  /// Does nothing if there is a finding already.
   void Report(FindingKind kind, std::string text);
-  /// Reports a mistake of the running thread, which does not go on.
+  /// Reports a mistake of the running thread, and ends the thread.
   [[noreturn]] void ReportAndAbandon(SimtThread& thread, FindingKind kind, std::string text);
 
   /// The source line of an address in the code of a module.

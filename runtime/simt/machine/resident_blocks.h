@@ -30,9 +30,10 @@ class ResidentBlocks {
 
   /// Starts the blocks for which there is room; the others start when resident ones end.
   void Launch(std::shared_ptr<SimtLaunch> launch);
-  /// The thread's fiber has ended: takes its stack, and leaves it to its block.
+  /// Takes back the stack of a thread whose fiber has ended, and leaves the thread to its block.
   void EndThread(SimtThread& thread);
-  /// All threads of the block have ended. Calls launch->done() behind the last block of a launch.
+  /// Ends a block whose threads have all ended. Calls launch->done() behind the last block of a
+  /// launch.
   void EndBlock(SimtBlock& block);
   /// The array of the thread's block for this place in the source, made on first use.
   void* SharedArray(SimtThread& thread, const void* place, size_t bytes);
@@ -48,7 +49,7 @@ class ResidentBlocks {
   bool HasRoom(const SimtLaunch& launch) const;
   void StartBlocks();
   void StartBlock(const std::shared_ptr<SimtLaunch>& launch);
-  /// False where there is no stack.
+  /// False if there is no stack.
   bool StartThread(SimtBlock& block, int index, int starved_warp);
   SimtThread& TakeThread();
 

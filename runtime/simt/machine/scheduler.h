@@ -47,15 +47,14 @@ class SimtScheduler {
   int DrawWarp(int warps) { return static_cast<int>(random_.Below(warps)); }
 
   void MakeReady(SimtThread& thread);
-  /// The thread, which is ready, spins from now on: until a word that it waits for changes, or
-  /// WakeAll.
+  /// Lets a ready thread spin until a word that it waits for changes, or until WakeAll.
   void MakeSpin(SimtThread& thread);
   /// Takes a thread out of the lists of ready and spinning ones.
   void Remove(SimtThread& thread);
 
   void BeginStep() { ++steps_; }
-  /// The thread that runs next; null where none is ready. Starved threads run, too, when nothing
-  /// has changed for many steps.
+  /// The thread that runs next; null if none is ready. Starved threads run, too, when nothing has
+  /// changed for many steps.
   SimtThread* Next(int live_threads);
   /// Notes that the step changed something that other threads can see.
   void NoteChange() { changed_ = steps_; }
@@ -67,8 +66,8 @@ class SimtScheduler {
   uint64_t steps() const { return steps_; }
   /// The last step that changed something.
   uint64_t last_change() const { return changed_; }
-  /// Whether only the clock or the host can help: for many steps nothing has changed, and no thread
-  /// was made to look again.
+  /// Whether only the clock or the host can help: nothing has changed for many steps, and no thread
+  /// was woken to look again.
   bool is_quiet(int live_threads) const {
     return steps_ - std::max(changed_, looked_) > 4096 * (1 + uint64_t(live_threads));
   }

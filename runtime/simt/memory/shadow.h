@@ -65,8 +65,8 @@ class Shadow {
              const void* at);
   /// Replaces the epoch of a copy that its thread has awaited by the thread's, `now`.
   void EndCopy(Epoch copy, Epoch now, size_t offset, size_t bytes);
-  /// Of the last writes of [offset, offset + bytes), and where `reads` of the reads since then, the
-  /// first for which matches(epoch); or none.
+  /// The first of the last writes of [offset, offset + bytes), and if `reads` of the reads since
+  /// then, for which matches(epoch); none if there is no such access.
   template <class F>
   Access FindAccess(size_t offset, size_t bytes, bool reads, F&& matches) const {
     for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
@@ -86,9 +86,9 @@ class Shadow {
   /// Marks the bytes as uninitialised. Their next write must still be ordered behind the accesses
   /// so far.
   void MarkUninitialized(size_t offset, size_t bytes);
-  /// The offset of the first uninitialised byte; nullopt where all are initialised.
+  /// The offset of the first uninitialised byte; nullopt if all are initialised.
   std::optional<size_t> FirstUnwritten(size_t offset, size_t bytes);
-  /// The last write of the byte; none where it is uninitialised.
+  /// The last write of the byte; none if it is uninitialised.
   Access WriteOf(size_t offset) const {
     const Cell& cell = cells_[offset >> shift_];
     return IsWritten(cell) ? Access{cell.writer, cell.at[0]} : Access{};
@@ -128,7 +128,7 @@ class SlotTable {
   Agent Take(const std::string& owner);
   /// Frees the slot. Its next owner begins in the generation behind the agent's.
   void Give(const Agent& agent);
-  /// The name of the slot's owner in that epoch; words that say so where it is no longer kept.
+  /// The name of the slot's owner in that epoch, or words that say that it is no longer kept.
   std::string OwnerOf(Epoch epoch) const;
 
  private:

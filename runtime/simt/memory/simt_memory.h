@@ -35,7 +35,7 @@ class SimtBuffer {
   char* base() const { return base_; }
   size_t bytes() const { return bytes_; }
   int rank() const { return rank_; }
-  /// Whether the bytes lie within the buffer; within one named part where there are any.
+  /// Whether the bytes lie within the buffer, and within one named part if there are any.
   bool Holds(const void* p, size_t bytes) const {
     const auto offset = static_cast<size_t>(static_cast<const char*>(p) - base_);
     if (offset >= bytes_ || bytes > bytes_ - offset) return false;
@@ -54,9 +54,10 @@ class SimtBuffer {
     const uint32_t index = words_at_ == nullptr ? 0 : words_at_[offset / 4];
     return index == 0 ? nullptr : &words_[index - 1];
   }
-  /// "bytes [128, 144) of g on rank 1": counted from the part that begins last, there or before.
+  /// "bytes [128, 144) of g on rank 1": counted from the last part that begins at or before
+  /// `offset`.
   std::string Name(size_t offset, size_t bytes) const;
-  /// The same byte, counted from that part.
+  /// The offset of the same byte in that part.
   size_t InPart(size_t offset) const {
     return PartAt(offset) == nullptr ? offset : offset - PartAt(offset)->begin;
   }
@@ -72,7 +73,7 @@ class SimtBuffer {
     size_t begin, end;
     std::string name;
   };
-  /// The part that begins last, there or before; null where none does.
+  /// The last part that begins at or before `offset`; null if there is none.
   const Part* PartAt(size_t offset) const {
     if (last_part_ < parts_.size() && parts_[last_part_].begin <= offset &&
         offset < parts_[last_part_].end)
@@ -100,17 +101,17 @@ class SimtMemory {
   SimtMemory(const SimtMemory&) = delete;
   SimtMemory& operator=(const SimtMemory&) = delete;
 
-  /// Uninitialised memory; null where there is no room.
+  /// Uninitialised memory; null if there is no room.
   SimtBuffer* Allocate(size_t bytes, int rank);
-  /// False where no buffer begins there.
+  /// False if no buffer begins there.
   bool Free(void* base);
 
-  /// The buffer in whose chunks `p` lies; null where there is none.
+  /// The buffer in whose chunks `p` lies; null if there is none.
   SimtBuffer* Find(const void* p) const {
     const auto offset = static_cast<size_t>(static_cast<const char*>(p) - arena_);
     return offset < kBytes ? chunks_[offset >> kChunkShift] : nullptr;
   }
-  /// The last allocated buffer that begins at `p` or before; null where none does.
+  /// The last allocated buffer that begins at or before `p`; null if there is none.
   SimtBuffer* Before(const void* p) const;
 
   /// Host memory that kernels may access, too.

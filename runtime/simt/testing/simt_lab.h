@@ -30,7 +30,7 @@ class SimtLab {
   Params& params() { return params_; }
   /// Uninitialised memory.
   unsigned* Fresh(size_t words);
-  /// Ordered behind `after` only, not behind other launches.
+  /// Launches a kernel that is ordered behind `after` only, not behind other launches.
   std::shared_ptr<SimtLaunch> Launch(const char* kernel, int rank, int blocks, int threads,
                                      const SimtLaunch* after = nullptr);
   /// Runs until all launches have ended, or a mistake is found: returns its text, or "".
