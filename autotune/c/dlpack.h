@@ -11,10 +11,10 @@
 namespace coconet {
 
 DLDataType ToDlpack(DType dtype);
-/// InvalidArgument for what is no element type of programs.
+/// InvalidArgument if programs have no such element type.
 absl::StatusOr<DType> FromDlpack(DLDataType dtype);
 
-/// The tensor's memory; its `error` says what is wrong with it, where something is.
+/// The tensor's memory; `error` says what is wrong with it, if anything is.
 ForeignTensor FromDlpack(const DLTensor* tensor);
 
 /// A tensor over the buffer's memory, which it shares. Its deleter may be called by any thread,

@@ -37,7 +37,7 @@ inline absl::Status WantArgument(const void* argument, absl::string_view functio
       absl::StrCat(function, ": ", name, ": want a pointer, have NULL"));
 }
 
-/// Returns from a function of the C interface where the pointer `argument` is NULL.
+/// Returns from a function of the C interface if the pointer `argument` is NULL.
 #define RETURN_IF_NULL(function, argument) \
   RETURN_IF_ERROR(::coconet::WantArgument((argument), #function, #argument))
 

@@ -12,18 +12,18 @@
 
 namespace coconet {
 
-/// More than any struct of the interface ever has: a size beyond it was never set.
+/// Greater than any struct of the interface: a size beyond it was never set.
 inline constexpr size_t kMostStructBytes = 4096;
 
-/// OK when `size`, the first field of a struct of the caller's, can be one.
+/// OK if `size`, the first field of a caller's struct, is plausible.
 inline absl::Status CheckStructSize(size_t size, size_t ours, absl::string_view name) {
   if (size > sizeof(size_t) && size <= kMostStructBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, ".size: want sizeof(", name, "), ", ours,
                                                  " in this version, have ", size));
 }
 
-/// A struct of the caller's that begins with its size, as this version has it: fields that an older
-/// header does not have are zero. InvalidArgument where a newer header's have a value.
+/// Copies a caller's struct that begins with its size into this version's: fields that an older
+/// header does not have are zero. InvalidArgument if fields of a newer header have a value.
 template <class T>
 absl::StatusOr<T> ReadSized(const T* from, absl::string_view name) {
   const size_t size = from->size;
@@ -42,7 +42,7 @@ absl::StatusOr<T> ReadSized(const T* from, absl::string_view name) {
   return copy;
 }
 
-/// Fills in what the caller's struct has room for, and keeps its size.
+/// Fills the caller's struct as far as its size goes, and keeps the size.
 template <class T>
 absl::Status WriteSized(const T& from, T* to, absl::string_view name) {
   const size_t size = to->size;

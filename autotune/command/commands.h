@@ -5,7 +5,7 @@
 
 namespace coconet {
 
-/// The commands, by their arguments without the program's name; return what the process exits with.
+/// The commands, by their arguments without the program's name; return the process's exit status.
 /// They print to stdout and stderr. `RunSweep` takes SIGINT and SIGTERM, which end tuning.
 int RunSweep(const std::vector<std::string>& args);
 int RunCache(const std::vector<std::string>& args);

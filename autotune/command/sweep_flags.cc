@@ -232,7 +232,7 @@ absl::StatusOr<Graph> ImportModule(std::string text, SweepFlags& flags) {
   return std::move(imported.program);
 }
 
-/// Those of files in the same folder, as far as they can be read.
+/// The names of files in the same folder, as far as they can be read.
 std::vector<std::string> NamesBeside(const std::string& file) {
   constexpr size_t kMost = 1000;
   std::vector<std::string> names;

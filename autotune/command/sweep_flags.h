@@ -12,7 +12,7 @@
 
 namespace coconet {
 
-/// Of a job that says none: threads, or those that a plan is for.
+/// The ranks of a job that gives no number: threads, or the ranks that a plan is for.
 inline constexpr int kDefaultRanks = 2;
 
 /// The command line of `sweep`.
@@ -45,14 +45,14 @@ struct SweepFlags {
   std::string device = "h100";  // NominalRatesOf
   double link_gbits = 100;      // 10^9 bits per second that a rank sends
   std::string trace;            // a file for the timeline of a plan; "": none
-  /// Of a module in HLO: what was imported, one line; else empty.
+  /// What was imported from a module in HLO, one line; else empty.
   std::string imported;
 
   const Sizes& shown_sizes() const { return built_with.empty() ? sizes : built_with; }
 };
 
 std::string SweepHelp();
-/// Whether --NAME is a flag, of any value, and no size of a program's symbol.
+/// Whether --NAME is a flag, with any value, rather than the size of a program's symbol.
 bool IsSweepFlag(absl::string_view name);
 
 /// Parses `args`, without the program's name. Relative paths are relative to `folder`, the user's
@@ -66,7 +66,7 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
 
 /// Parses a size, or a list: "1024,3x5,1Mi", "@bert-large" (model_shapes.h), "@file" with one size
-/// per line. NotFound where a list cannot be read.
+/// per line. NotFound if a list cannot be read.
 absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& folder);
 
 /// "N=1024", "N=3,15", "N=(396 tensors, 335707968)".

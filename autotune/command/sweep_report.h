@@ -29,8 +29,8 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
                          absl::string_view library);
 
 /// Returns one line per schedule, of at most 120 columns, in the same order: its fastest variant,
-/// and how many of its variants were timed; and lines for the best and the baseline where these are
-/// others.
+/// and how many of its variants were timed; and lines for the best and the baseline if these are
+/// not the fastest of theirs.
 std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                           absl::string_view library);
 

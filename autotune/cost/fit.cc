@@ -66,7 +66,7 @@ std::vector<double> SolveColumns(const Matrix& a, absl::Span<const double> b,
   return x;
 }
 
-/// Of a Levenberg-Marquardt step: J^T W J and J^T W r with the loss's weights.
+/// The normal equations of a Levenberg-Marquardt step: J^T W J and J^T W r with the loss's weights.
 struct Normal {
   Matrix matrix;
   std::vector<double> right;

@@ -13,21 +13,21 @@ namespace coconet {
 std::vector<double> NonNegativeLeastSquares(const std::vector<std::vector<double>>& a,
                                             absl::Span<const double> b);
 
-/// x near `start` for which `residuals(x)` are small: the sum of min-like losses 2 (sqrt(1 + r^2) -
-/// 1) of residuals r, which outliers do not decide, by Levenberg's and Marquardt's method with
-/// derivatives by differences. The residuals' number does not depend on x.
+/// Fits x, from `start` on, so that `residuals(x)` are small: minimises the sum of the losses 2
+/// (sqrt(1 + r^2) - 1) of residuals r, which limit the weight of outliers, by Levenberg's and
+/// Marquardt's method with numerical derivatives. The residuals' number does not depend on x.
 std::vector<double> FitRobustly(
     const std::function<std::vector<double>(absl::Span<const double>)>& residuals,
     std::vector<double> start);
 
-/// A launch and how long it took.
+/// A launch and its measured time.
 struct MeasuredWork {
   Work work;
   double us = 0;
 };
 
-/// Fits launch_us, effort, levels and overlap to kernels. Efforts that none of them has stay at the
-/// time of similar ones.
+/// Fits launch_us, effort, levels and overlap to kernels. Efforts that no kernel has keep the time
+/// of similar ones.
 void FitKernels(absl::Span<const MeasuredWork> kernels, Rates& rates);
 
 /// Fits `collectives`, a rate per kind and group.

@@ -144,7 +144,8 @@ class KernelCounter {
     if (SizeOf(dtype) == 1) work_[is_stored ? Effort::kByteStore : Effort::kByteLoad] += lanes;
   }
 
-  /// Of a loop whose values are counted, and which stores `stored` and folds `folds`.
+  /// Counts the longest dependent chain of a loop whose values are counted, and which stores
+  /// `stored` and folds `folds`.
   void CountChain(Phase& phase, const Pass& pass, absl::Span<const NodeId> stored,
                   absl::Span<const NodeId> folds, double results) {
     std::map<NodeId, double> depths;
@@ -211,7 +212,8 @@ class KernelCounter {
       CountAccess(AccessOf(OperandMap(Op(Cast{}), space_.shape, type.shape)), lanes);
   }
 
-  /// Of the lanes of a view those that take an operand: a joined tensor takes each from one.
+  /// The share of a view's lanes that come from one operand: a joined tensor takes each lane from
+  /// one.
   double SharedOf(NodeId id, double lanes) const {
     return As<Concat>(g_, id) == nullptr ? lanes
                                          : lanes / static_cast<double>(p_.inputs(id).size());

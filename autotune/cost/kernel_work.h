@@ -12,12 +12,12 @@ namespace coconet {
 int64_t ElementsOnRank(const TensorType& type, int ranks);
 double BytesOnRank(const TensorType& type, int ranks);
 
-/// Of a loop: elements in packs, which begin at multiples of kCountedPack, and those before and
-/// behind them.
+/// Elements of a loop: those in packs, which begin at multiples of kCountedPack, and those before
+/// and behind the packs.
 struct Lanes {
   double in_packs = 0, alone = 0;
 };
-/// Of runs of `run` elements, one after the other.
+/// The lanes of runs of `run` elements, one after the other.
 Lanes LanesOf(int64_t elements, int64_t run);
 
 /// WorkOf for a kernel.

@@ -16,9 +16,9 @@ double KernelUs(const Rates& rates, const Work& work);
 
 /// Predicts by rates.
 /// - Kernels: launch, and computation and memory traffic, which overlap as Rates::overlap says.
-/// - Products: as fast, per multiply-add, as measured products of nearby shapes: an average with
-///   the inverse squares of the distances of the logarithms of m, n, k and the batch as weights. A
-///   shape that was measured takes its own time.
+/// - Products: the time per multiply-add is the average over measured products, weighted by the
+///   inverse squares of their distances in the logarithms of m, n, k and the batch. A measured
+///   shape takes its own time.
 /// - Collectives: a call per tensor, and the bytes. A kind and group that were not measured
 ///   together take the rates of the group's AllGather, else of the group's other collectives, else
 ///   of the kind in another group; without any rates, 0.
@@ -35,18 +35,18 @@ class MeasuredCostModel final : public CostModel {
   Rates rates_;
 };
 
-/// A digest of the work, equal for launches that do the same.
+/// A digest of the work, equal for launches of equal work.
 std::string Digest(const Work& work);
 
-/// What was measured of launches of one digest, beside what was predicted.
+/// The measurements of launches with one digest, relative to their predictions.
 struct Measurements {
   int count = 0;
   double log_ratio = 0;  // the mean logarithm of measured over predicted
 };
 
-/// Multiplies another model's predictions by what was measured before of the same work, over what
-/// that model predicted of it: the mean of n such ratios counts n / (n + 1), so that one outlier
-/// does not decide.
+/// Multiplies another model's predictions by the mean ratio of measured to predicted times of the
+/// same work: the mean of n such ratios has the weight n / (n + 1), so that one outlier does not
+/// decide.
 class CorrectedCostModel final : public CostModel {
  public:
   /// `model` outlives this. `measured` by digest.

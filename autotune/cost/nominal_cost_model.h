@@ -22,16 +22,16 @@ struct NominalRates {
   double computation_beside = 1.1;  // CostModel::ComputationBesideCollective
   double collective_beside = 1.05;  // CostModel::CollectiveBesideComputation
 
-  /// Of a network of so many 10^9 bits per second that a rank sends; 20 us of latency, as public
-  /// clouds have between nodes.
+  /// Sets a network over which a rank sends `gbits` 10^9 bits per second, with 20 us of latency, as
+  /// public clouds have between nodes.
   void SetLink(double gbits) {
     latency_us = 20;
     link_bytes_per_us = gbits * 1e9 / 8 / 1e6;
   }
 };
 
-/// Of a GPU by name: 0.75 of the operations and 0.85 of the bytes per second of its data sheet,
-/// dense; f32 without TF32. Collectives are left to the caller. NotFound for other names.
+/// The rates of a GPU by name: 0.75 of the operations and 0.85 of the bytes per second of its data
+/// sheet, dense; f32 without TF32. Collectives are left to the caller. NotFound for other names.
 absl::StatusOr<NominalRates> NominalRatesOf(absl::string_view device);
 /// The names that NominalRatesOf knows.
 std::vector<std::string> NominalDevices();
@@ -39,8 +39,8 @@ std::vector<std::string> NominalDevices();
 /// Predicts by nominal rates.
 /// - Kernels: a launch, and the bytes that they read and write.
 /// - Products and opaque operations: a launch, and operations or bytes, whichever takes longer.
-/// - Collectives: a latency, a time per tensor, and the bytes that a rank sends with algorithms
-///   that send least: (ranks - 1) / ranks of the operand, of an AllReduce twice that.
+/// - Collectives: a latency, a time per tensor, and the bytes that a rank sends with the algorithms
+///   that send least: (ranks - 1) / ranks of the operand, and twice that for an AllReduce.
 class NominalCostModel final : public CostModel {
  public:
   explicit NominalCostModel(const NominalRates& rates) : rates_(rates) {}

@@ -5,8 +5,8 @@
 
 namespace coconet {
 
-/// How long an operation on a pack takes until its result is there, in cycles, and of how many
-/// instructions it is. Of current processors (uops.info), to the precision that matters here.
+/// The latency of an operation on a pack, in cycles, and the number of its instructions. Typical of
+/// current processors (uops.info).
 struct Chain {
   double latency = 0, instructions = 0;
 };
@@ -14,7 +14,7 @@ Chain ChainOf(const TypedGraph& program, NodeId id);
 Chain ChainOfLoad(DType dtype);
 Chain ChainOfStore(DType dtype);
 
-/// Adds what node `id` computes of each element, from operands that are computed or loaded before.
+/// Adds the work of node `id` for each element, with operands that are computed or loaded before.
 void CountOperation(const TypedGraph& program, NodeId id, double elements, double lanes,
                     Work& work);
 

@@ -11,24 +11,25 @@
 
 namespace coconet {
 
-/// What a cost model predicts by: times of this machine and world, in microseconds, fitted to
+/// The parameters of a cost model: times of this machine and world, in microseconds, fitted to
 /// measurements. Equal on all ranks.
 struct Rates {
   // ---- Kernels
   double launch_us = 0;                   // of a kernel without elements
   std::array<double, kEfforts> effort{};  // of a lane (Effort)
-  /// Of a byte that is read, and that is written, where a kernel's bytes are so many. Between
-  /// levels by interpolation in the logarithms; below the first and above the last as there.
+  /// The times of a byte read, and of a byte written, in kernels with `footprint` bytes. They are
+  /// interpolated between levels, in the logarithms, and constant below the first and above the
+  /// last.
   struct Level {
     double footprint = 0;
     double read = 0, written = 0;
     bool operator==(const Level&) const = default;
   };
   std::vector<Level> levels;
-  /// p of (computation^p + memory^p)^(1/p): 1, they take turns; many, the longer one counts.
+  /// p of (computation^p + memory^p)^(1/p). 1: they take turns; large: only the longer one counts.
   double overlap = 4;
   double overlap_of_rows = 2;  // of kernels that fold rows
-  /// The same of divisions and roots, which a unit of their own computes, and other operations.
+  /// The same for divisions and roots, which have a unit of their own, and other operations.
   double overlap_of_divisions = 1.6;
 
   // ---- Matrix products of a library

@@ -13,9 +13,9 @@
 
 namespace coconet {
 
-/// What a kernel executes, by kinds that take different times. Counted in lanes of 32 bits of packs
-/// of kCountedPack elements: an element of 64 bits counts twice, an element that is computed alone,
-/// at the end of a row, counts as a whole pack.
+/// Kinds of a kernel's work that take different times. They are counted in lanes of 32 bits of
+/// packs of kCountedPack elements: an element of 64 bits counts twice, an element that is computed
+/// alone, at the end of a row, counts as a whole pack.
 enum class Effort : uint8_t {
   kPass,       // elements that a loop goes over, each time that one does
   kLoad,       // from where the element lies in a tensor of the kernel's own shape
@@ -56,10 +56,10 @@ inline constexpr size_t kEfforts = static_cast<size_t>(Effort::kMultiply) + 1;
 /// "pass", "load", ...: in calibrations.
 absl::string_view Name(Effort effort);
 
-/// The packs that efforts are counted for: of the plainest Config.
+/// The pack size that efforts are counted for: the plainest Config's.
 inline constexpr int64_t kCountedPack = 16;
 
-/// What one launch of a schedule does on one rank, as far as its time depends on it.
+/// The work of one launch of a schedule on one rank, as far as its time depends on it.
 struct Work {
   enum class Kind : uint8_t {
     kKernel,      // a generated kernel of operations that are no collectives
@@ -70,8 +70,8 @@ struct Work {
   Kind kind = Kind::kKernel;
   DType dtype = DType::kF32;
 
-  // Kernels, and of products the bytes. Bytes count each tensor that is read or written in memory
-  // once.
+  // Kernels; products have the bytes, too. Bytes count each tensor that is read or written in
+  // memory once.
   double bytes_read = 0, bytes_written = 0;
   double bytes_again = 0;      // that a later pass over all elements reads once more
   double arithmetic = 0;       // additions, multiplications, comparisons, ..., by element
@@ -99,10 +99,10 @@ struct Work {
 };
 
 /// The work of nodes of a bound program as one launch, ascending: collectives alone, one product
-/// with what stores its result, or a kernel without collectives. Values that nodes outside take,
-/// and those of stores, are written to memory. Of ranks with different parts it is that of the rank
-/// with most. Time: n log n in the number of nodes and operands, times the folds of rows that a
-/// value goes through.
+/// with the store of its result, or a kernel without collectives. Values that nodes outside take,
+/// and stored ones, are written to memory. If ranks have different parts, it is the work of the
+/// rank with most. Time: n log n in the number of nodes and operands, times the folds of rows that
+/// a value goes through.
 Work WorkOf(const TypedGraph& program, absl::Span<const NodeId> nodes, const Target& target);
 
 }  // namespace coconet

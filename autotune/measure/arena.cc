@@ -69,7 +69,7 @@ void GrowNeed(MemoryNeed& need, const MemoryNeed& more) {
 /// Names of areas of temporaries; no tensor's name begins with a blank.
 constexpr const char* kAreas[] = {" local", " symmetric"};
 
-/// Of a temporary that lies apart, and what is behind it.
+/// The bytes of a temporary that lies apart, with the guard behind it.
 int64_t BytesApart(int64_t bytes) { return (bytes + kGuardBytes + kLine - 1) / kLine * kLine; }
 
 /// Grows the area of the buffer by it.

@@ -14,7 +14,7 @@
 
 namespace coconet {
 
-/// Of its elements, padding included, on the rank that has most.
+/// The bytes of a buffer's elements, padding included, on the rank that has most.
 inline int64_t BytesOf(const Buffer& buffer) {
   return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
 }
@@ -31,7 +31,7 @@ struct MemoryNeed {
   bool symmetric = false;
   std::vector<int64_t> on_rank = {};  // bytes by rank of a stage; empty: `bytes` on each
 
-  /// On that rank: of symmetric memory all ranks have as much.
+  /// The bytes on that rank; all ranks have as much symmetric memory.
   int64_t On(int stage_rank) const {
     return symmetric || on_rank.empty() ? bytes : on_rank[stage_rank];
   }
@@ -51,9 +51,9 @@ std::array<MemoryNeed, 2> AreasOf(const Plan& plan);
 std::vector<std::shared_ptr<Memory>> TemporariesIn(
     const Rank& rank, const Plan& plan, const std::array<std::shared_ptr<Memory>, 2>& areas);
 
-/// How temporaries lie.
+/// How temporaries are placed.
 enum class Temporaries : uint8_t {
-  kShared,  // as in a job: those that do not live at the same time may overlap
+  kShared,  // as in a job: temporaries that do not live at the same time may overlap
   kApart,   // none overlap, and each has a guard behind it
 };
 
@@ -64,39 +64,39 @@ class Arena {
  public:
   /// A tensor's name, or an area of temporaries.
   using Needs = std::map<std::string, MemoryNeed>;
-  /// Grows `needs` until they suffice for the plan with its temporaries as said, or for `more`,
+  /// Grows `needs` until they suffice for the plan with its temporaries placed so, or for `more`,
   /// too.
   static void Include(const Plan& plan, Temporaries temporaries, Needs& needs);
   static void Include(const Needs& more, Needs& needs);
-  /// On the rank that needs most.
+  /// The bytes on the rank that needs most.
   static int64_t BytesOf(const Needs& needs);
 
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
   static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
-  /// Whether it suffices for them.
+  /// Whether the arena suffices for the needs.
   bool Suffices(const Needs& needs) const;
-  /// Collective; the ranks pass equal needs. Grows until it suffices for these, too: what is too
-  /// short is allocated anew, zero-filled, and what was placed stays with who has it. Returns
-  /// whether a tensor was. ResourceExhausted, on all ranks and with nothing changed, when it does
-  /// not fit.
+  /// Collective; the ranks pass equal needs. Grows the arena until it suffices for these, too:
+  /// memory that is too short is allocated anew, zero-filled; memory that was placed stays with its
+  /// owners. Returns whether a tensor's memory was replaced. ResourceExhausted, on all ranks and
+  /// with nothing changed, if it does not fit.
   absl::StatusOr<bool> Grow(Rank& rank, const Needs& needs);
-  /// What it suffices for.
+  /// The needs that the arena suffices for.
   const Needs& needs() const { return needs_; }
 
-  /// Returns memory for each buffer of a plan that the needs include, with kGuardBytes behind,
-  /// which shared temporaries have not; null for sync buffers, which Rank::Bind places.
+  /// Returns memory for each buffer of a plan that the needs include; null for sync buffers, which
+  /// Rank::Bind places. Each has kGuardBytes behind it, except shared temporaries.
   std::vector<std::shared_ptr<Memory>> Place(const Rank& rank, const Plan& plan,
                                              Temporaries temporaries) const;
 
  private:
-  /// Collective. Allocates each of them anew.
+  /// Collective. Allocates memory for each of them anew.
   absl::Status Allocate(Rank& rank, const Needs& needs);
 
   Needs needs_;
   std::map<std::string, std::shared_ptr<Memory>> memory_;
 };
 
-/// What Rank::Bind takes.
+/// The pointers that Rank::Bind takes.
 std::vector<Memory*> Pointers(const std::vector<std::shared_ptr<Memory>>& memory);
 
 }  // namespace coconet

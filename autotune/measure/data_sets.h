@@ -13,7 +13,7 @@
 
 namespace coconet {
 
-/// What a program's variants are verified on, at one of its sizes.
+/// The data on which a program's variants are verified, at one of its sizes.
 struct DataSets {
   std::vector<Reference> references;
   Reference::Coverage coverage;  // of all of them, on all ranks
@@ -23,8 +23,8 @@ struct DataSets {
 
 /// Collective. Data of all kinds, for sizes at which the interpreter computes all elements. `seed`
 /// is equal on all ranks. `stop`, for Reference::StopWhen, is asked on every rank; Cancelled on all
-/// where it returns true on one. `numerics` are what results are held against; Nans::kNone leaves
-/// out data with NaNs.
+/// ranks if it returns true on one. `numerics`: the rules that results are checked by; Nans::kNone
+/// leaves out data with NaNs.
 absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed,
                                        const std::function<bool()>& stop = nullptr,
                                        const Numerics& numerics = {});
@@ -33,14 +33,14 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
 /// that nothing would be verified.
 absl::Status CheckDetermined(const Graph& program, const DataSets& sets);
 
-/// What a step at the program's own size is checked for.
+/// The checks of a step at the program's own size.
 enum class Checked : uint8_t {
   kAll,        // values, replicas, memory that no step may write
   kButValues,  // all but values
 };
 
 /// Collective. One set for the program's own size, of the plainest kind on which nearly all
-/// elements of all results have a bound; else of the one on which most have. Results that
+/// elements of all results have a bound, or else of the kind on which most have. Results that
 /// NotSpotChecked names are skipped. Without values, ordinary data. `stop` as above.
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
                                      Checked checked = Checked::kAll,

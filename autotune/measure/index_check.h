@@ -13,9 +13,9 @@
 
 namespace coconet {
 
-/// Looks for indices of gathers that are out of range, whose rows are zeros. It computes the
-/// indices that a rank has from the inputs and states that this rank has; indices that need those
-/// of other ranks it leaves out.
+/// Looks for indices of gathers that are out of range, whose rows are zeros. Computes a rank's
+/// indices from the inputs and states that this rank has; skips indices that need those of other
+/// ranks.
 class IndexCheck {
  public:
   /// `program` is bound, without lists, and as the user wrote it; `tensors` are its inputs and
@@ -24,7 +24,7 @@ class IndexCheck {
                                            const std::vector<PlacedTensor>& tensors,
                                            const Mesh& mesh);
 
-  /// There is nothing to look at.
+  /// Whether there is no gather to check.
   bool empty() const { return gathers_.empty(); }
   /// Names of the inputs and states that Find asks for.
   const std::set<std::string>& reads() const { return reads_; }
@@ -33,7 +33,7 @@ class IndexCheck {
   absl::StatusOr<std::vector<std::string>> Find(int rank, const ElementSource& source) const;
 
  private:
-  /// One gather, and what its text is made of.
+  /// One gather, and the parts of its message.
   struct Looked {
     std::string text, indices;  // the operation; the operand's name
     TensorType type;            // of the indices

@@ -7,10 +7,10 @@
 
 namespace coconet {
 
-// What memory holds where no tensor's element is: so that neither a step that reads there nor one
-// that writes there goes unseen. Of floats signaling NaNs: results that were computed from them are
-// NaN, and a sum that is stored there in place is another NaN, a quiet one. Of integers ones: they
-// are rows of most tables, where -1 would be none and add nothing.
+// The content of memory that belongs to no tensor's element, so that steps which read or write
+// there are found. Floats are signaling NaNs: results that were computed from them are NaN, and a
+// sum that is stored there in place is another NaN, a quiet one. Integers are ones, which are rows
+// of most tables; -1 would be no row and add nothing.
 
 /// Fills memory that begins `at` bytes behind an element's begin.
 void Poison(DType dtype, int64_t at, absl::Span<char> memory);

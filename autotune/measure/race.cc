@@ -21,8 +21,8 @@ constexpr int kEnoughForInterval = 6;
 /// Standard errors beyond a tie at which few samples drop a runner; and the factor beyond at which
 /// a single one does.
 constexpr double kSure = 2, kSureOfOne = 1.25;
-/// Of a sample that lost a core, the time that it ran is a bound; of so many rounds, their median
-/// is better.
+/// If a sample lost a core, the time that it ran is a bound; with so many rounds, the median is
+/// better than the bounds.
 constexpr size_t kManyUnclean = 10;
 constexpr double kMostLost = 0.99;  // so that a bound exists
 constexpr size_t kFewClean = 2;     // pairs that count alone
@@ -117,7 +117,7 @@ double Race::NoiseOf(const Fit& fit) const {
     const auto n = static_cast<double>(usable.size());
     for (const Sample& s : usable) {
       const double deviation = std::abs(s.log_us - fit.slowness[s.round] - fit.level[v]);
-      // Of the runner that its rounds are measured by, nothing is left.
+      // The runner by which its rounds are measured has no deviation left.
       if (n > 1 && deviation > 0) deviations.push_back(deviation * std::sqrt(n / (n - 1)));
     }
   }

@@ -14,9 +14,9 @@ struct RaceOptions {
   int samples = 20;        // least number of samples of a finalist
   int most_samples = 120;  // most samples of a finalist about which noise leaves doubts
   double tie = 0.02;       // runners this close tie, whatever the intervals say
-  // Upper limit of what counts as a tie by noise: under load, intervals of few samples cover all.
+  // The upper limit of a tie by noise: under load, intervals of few samples cover everything.
   double noisy_tie = 0.03;
-  /// Share of a sample's time without a processor core up to which the sample is clean. Where a
+  /// The share of a sample's time without a processor core up to which the sample is clean. If a
   /// runner has `enough_clean` clean samples, the others do not count.
   double most_lost = 0.05;
   int enough_clean = 5;
@@ -35,20 +35,19 @@ class Race {
   void Leave(int runner);  // it failed, or was dropped
   bool running(int runner) const { return running_[runner]; }
 
-  /// Samples added from now on are of another round.
+  /// Starts another round for the samples that are added from now on.
   void BeginRound() { ++round_; }
   /// Begins a round, and returns the running runners in its order: a seeded permutation, so that
   /// drift affects all alike.
   std::vector<int> NextRound();
   /// One sample. `lost`: the share of its time that the runner had no processor core.
   void Add(int runner, double us, double lost = 0);
-  /// Whether a sample that lost so much is clean.
+  /// Whether a sample with this share of lost time is clean.
   bool IsClean(double lost) const { return lost <= options_.most_lost; }
   /// Number of rounds in which the samples of both are clean.
   int CleanRounds(int runner, int other) const;
 
-  /// The median is as if all rounds had been alike; the width of the interval is that of the
-  /// samples.
+  /// The median is adjusted for slow rounds; the width of the interval is that of the samples.
   Timing timing(int runner) const;
   /// Median of the runner's `lost`.
   double LostBy(int runner) const;

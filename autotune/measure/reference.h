@@ -20,15 +20,15 @@
 
 namespace coconet {
 
-/// How far a value is off, in units of what it may be off; above 1 it is wrong.
+/// The error of a value, in units of its bound; above 1 the value is wrong.
 double Excess(const Number& have, const Number& want, double error);
 
 /// A program's results on TestData by the interpreter, for the elements that one rank checks; each
-/// is computed once however many variants are checked. The ranks divide the work: a rank checks
-/// what it holds of Local and Sliced results, and its share of Replicated ones, which the verifier
-/// compares bit by bit between ranks. It checks all elements of tensors of up to kFullElements
-/// (fewer where there are many large results); of larger tensors, the ends of its share, where
-/// slices and tails meet, and a seeded 1 % of the rest.
+/// is computed once however many variants are checked. The ranks divide the work: a rank checks the
+/// elements that it holds of Local and Sliced results, and its share of Replicated ones, which the
+/// verifier compares bit by bit between ranks. It checks all elements of tensors of up to
+/// kFullElements (fewer if there are many large results); for larger tensors, the ends of its
+/// share, where slices and tails meet, and a seeded 1 % of the rest.
 class Reference {
  public:
   static constexpr int64_t kFullElements = int64_t{1} << 22;
@@ -38,10 +38,10 @@ class Reference {
                                           uint64_t seed, DataKind kind = DataKind::kOrdinary,
                                           const Numerics& numerics = {});
 
-  /// What computes or compares elements asks `stop` from now on, and is Cancelled where it returns
-  /// true. May be empty.
+  /// Sets `stop`, which computing and comparing elements asks from now on; they are Cancelled if it
+  /// returns true. May be empty.
   void StopWhen(std::function<bool()> stop);
-  /// Cancelled where `stop` returns true now.
+  /// Cancelled if `stop` returns true now.
   absl::Status GoOn() const;
 
   /// Check accepts any values of these results.
@@ -69,12 +69,12 @@ class Reference {
   /// The same for the elements at these positions of the share, whatever Check looks at.
   absl::Status CheckAt(const PlacedTensor& tensor, std::vector<int64_t> positions,
                        const Take& take);
-  /// The bound that nine tenths of those elements that Check looks at, and that have one, do not
-  /// exceed; infinite where none has one.
+  /// The bound that nine tenths of the elements that Check looks at, and that have one, do not
+  /// exceed; infinite if none has one.
   absl::StatusOr<double> UsualBound(const PlacedTensor& tensor);
 
-  /// Elements of a result that this rank checks, and how many of them have no bound: whatever they
-  /// are is accepted.
+  /// Elements of a result that this rank checks, and how many of them have no bound, so that any
+  /// value is accepted.
   struct Coverage {
     int64_t elements = 0, undetermined = 0;
   };

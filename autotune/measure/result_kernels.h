@@ -28,8 +28,8 @@ class ResultKernels {
   static absl::StatusOr<std::unique_ptr<ResultKernels>> Make(Rank& rank,
                                                              std::unique_ptr<Module> module);
 
-  /// A digest of the first `elements` elements. If one differs, so does the digest, but for a
-  /// chance of 2^-64. All NaNs are equal unless `to_the_bit`.
+  /// A digest of the first `elements` elements. Different elements have different digests, except
+  /// with a probability of 2^-64. All NaNs are equal unless `to_the_bit`.
   absl::StatusOr<uint64_t> Digest(const Memory& memory, DType dtype, int64_t elements,
                                   bool to_the_bit);
   /// Copies the elements at these places of the storage to the host, one after the other.
@@ -39,12 +39,12 @@ class ResultKernels {
   absl::StatusOr<std::vector<Number>> Values(const Memory& memory, DType dtype,
                                              const StorageOfShare& share,
                                              absl::Span<const int64_t> positions);
-  /// Copies a share, by position, to memory beside it. ResourceExhausted where it does not fit in
-  /// an eighth of the rank's memory, with what was kept before.
+  /// Copies a share, by position, to memory beside it. ResourceExhausted if it does not fit in an
+  /// eighth of the rank's memory, together with what was kept before.
   absl::StatusOr<std::unique_ptr<Memory>> Keep(const Memory& memory, DType dtype,
                                                const StorageOfShare& share);
-  /// The blocks of kBlock positions, ascending, that have an element which differs in bits from the
-  /// kept share's, and not by at most `limit` (in f64; integers: by any amount).
+  /// The blocks of kBlock positions, ascending, with an element that differs in bits from the kept
+  /// share's, and by more than `limit` (in f64; integers: by any amount).
   absl::StatusOr<std::vector<int64_t>> Differing(const Memory& memory, const Memory& kept,
                                                  DType dtype, const StorageOfShare& share,
                                                  double limit);

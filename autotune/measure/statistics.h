@@ -12,7 +12,7 @@ namespace coconet {
 double Median(std::vector<double> samples);
 
 /// Median with its order-statistic confidence interval of at least 95 %, which assumes no
-/// distribution (Hoefler & Belli, SC'15). Of fewer than 6 samples the interval is their range,
+/// distribution (Hoefler & Belli, SC'15). With fewer than 6 samples the interval is their range,
 /// which covers less than 95 %.
 Timing Summarize(absl::Span<const double> samples_us);
 

@@ -57,7 +57,7 @@ struct StorageOfShare {
         begin(sliced ? 0 : share.begin),
         stride(sliced ? share.storage_stride : share.global_stride) {}
   int64_t At(int64_t position) const { return begin + position / run * stride + position % run; }
-  /// As far as the part's last element.
+  /// The elements of storage up to the part's last one.
   int64_t StorageElements() const { return elements == 0 ? 0 : At(elements - 1) + 1; }
 };
 

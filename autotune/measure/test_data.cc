@@ -166,7 +166,7 @@ double Wide(DType dtype, double ordinary, uint64_t tensor, uint64_t random) {
   return is_narrow ? ordinary : std::ldexp(ordinary, static_cast<int>(random % 12));
 }
 
-/// Of what is signed 0, 1 or 2, with a sign; else 0.5, 1 or 2, which may be a divisor.
+/// 0, 1 or 2, with a sign, if signed; else 0.5, 1 or 2, which may be a divisor.
 double Exact(bool is_signed, uint64_t random) {
   constexpr double kSigned[] = {0, 0, 1, 1, 2, -1, -1, -2}, kPositive[] = {0.5, 1, 1, 2};
   return is_signed ? kSigned[random % 8] : kPositive[random % 4];

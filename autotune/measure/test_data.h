@@ -14,18 +14,17 @@
 
 namespace coconet {
 
-/// What TestData draws. Every kind has the signs, step counts and indices that TestData names.
+/// The kinds of TestData. Every kind has the signs, step counts and indices that TestData names.
 enum class DataKind : uint8_t {
   /// Magnitudes in [0.5, 2), where sums, products, quotients and roots are well conditioned.
   kOrdinary,
   /// Floats as kOrdinary, divided by 256: long sums of narrow types do not overflow.
   kSmall,
-  /// Floats of a magnitude of each tensor's own, between 2^-17 and 2^17 (f16: 2^-9 and 2^5), spread
-  /// over 2^8 of these; integers up to 2^14; one element in 32 is 0.
+  /// Floats whose magnitude differs from tensor to tensor, between 2^-17 and 2^17 (f16: 2^-9 and
+  /// 2^5), spread over a factor of 2^8; integers up to 2^14; one element in 32 is 0.
   kWide,
-  /// Ordinary, but one element in 16 of each tensor is NaN, infinite, zero, the greatest or the
-  /// least
-  /// number of its type.
+  /// Ordinary, but one element in 16 of each tensor is NaN, infinite, zero, or the greatest or
+  /// least number of its type.
   kSpecial,
   /// Ordinary, but one element of one tensor, on one rank if it is Local, is infinite.
   kLoneInfinity,
@@ -33,13 +32,14 @@ enum class DataKind : uint8_t {
   kLoneNaN,
   /// Ordinary, but some floating-point tensors, which the seed picks, are 0, as at the first step.
   kZeros,
-  /// The same with the others.
+  /// The same, but the other tensors are 0.
   kOtherZeros,
-  /// Floats that are small integers and powers of two, on which sums and products are exact: so
-  /// choices that follow from them, as of the greatest, are certain, and ties come often.
+  /// Floats that are small integers and powers of two, whose sums and products are exact: so
+  /// choices that follow from them, such as that of the greatest, are certain, and ties are
+  /// frequent.
   kExact,
   /// Ordinary, but all indices are rows of the table, all rows that are counted are in use, and
-  /// bags have equally many indices: what a timed step should do.
+  /// bags have equally many indices: the data of timed steps.
   kInUse,
 };
 /// "ordinary"
@@ -47,14 +47,13 @@ absl::string_view Name(DataKind kind);
 
 /// Data on which variants are verified: a pure function of (seed, tensor, rank, global index), so
 /// that it does not depend on layouts. Local inputs, and operands of matrix products, have random
-/// signs, so that a long sum shows a missing term, and of two operands the last one is divided by
-/// about the root of the number of terms, as weights are, so that products of products stay where
-/// exponentials neither vanish nor overflow; all else is positive, as second moments, operands of
-/// roots, and learning rates must be. Scalars of f64 or integers stand for step counts:
-/// small and at least 1. Indices of gathers, where these are an input or a state or what a view, a
-/// part or a collective makes of one, are rows of the table, one in 16 out of range; offsets of
-/// bags ascend over the indices, but for one in 16. Every value is representable in the tensor's
-/// dtype.
+/// signs, so that a long sum shows a missing term. The last of two operands is divided by about the
+/// root of the number of terms, as weights are, so that exponentials of products of products
+/// neither vanish nor overflow. All else is positive, as second moments, operands of roots, and
+/// learning rates must be. Scalars of f64 or integers stand for step counts: small and at least 1.
+/// Indices of gathers that are an input or a state, or a view, part or collective of one, are rows
+/// of the table, one in 16 out of range; offsets of bags ascend over the indices, except one in 16.
+/// Every value is representable in the tensor's dtype.
 class TestData {
  public:
   /// Data of the inputs and states of `program`, which is bound. Each pipeline stage, of
@@ -66,7 +65,8 @@ class TestData {
 
   /// Whether elements of a tensor are rows that a step takes by index.
   bool AreRowIndices(const std::string& tensor) const;
-  /// Whether they are these, offsets of bags, or numbers of rows: what a step does depends on them.
+  /// Whether they are row indices, offsets of bags, or numbers of rows: a step's work depends on
+  /// them.
   bool SayWhichRows(const std::string& tensor) const;
 
   /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
@@ -79,7 +79,7 @@ class TestData {
   /// Writes the elements of `tensor` that `rank` holds (part = PartOf(...)) to its storage; leaves
   /// padding alone.
   void Fill(const std::string& tensor, int rank, const Part& part, void* storage) const;
-  /// Position of the first element held that differs in a bit from what Fill wrote; -1: none.
+  /// The position of the first element held that differs in a bit from what Fill wrote; -1: none.
   int64_t FirstChange(const std::string& tensor, int rank, const Part& part,
                       const void* storage) const;
 
@@ -100,17 +100,18 @@ class TestData {
   const Stream& StreamOf(const std::string& tensor) const;
   /// Elements [begin, begin + count) of the global tensor.
   void Generate(const Stream& stream, int rank, int64_t begin, int64_t count, void* out) const;
-  /// Element `at` of kInUse where the stream says which rows.
+  /// Element `at` of kInUse if the stream has indices, offsets or counts.
   static int64_t InUse(const Stream& stream, uint32_t random, int64_t at);
-  /// Makes ordinary elements, from `begin` on, those of the kind. `seed`: of the rank's values.
+  /// Turns ordinary elements, from `begin` on, into those of the kind. `seed`: of the rank's
+  /// values.
   void Vary(const Stream& stream, int rank, uint64_t seed, int64_t begin, int64_t count,
             void* elements) const;
   /// Finds operands of products.
   void FindFactors(const TypedGraph& program, NodeId id);
-  /// Finds what takes rows by index, and marks what it takes them by.
+  /// Finds operations that take rows by index, and marks their indices.
   void FindIndices(const TypedGraph& program, NodeId id);
-  /// The same of what is compared with the index along a dimension: mostly numbers from 0 to its
-  /// extent, as numbers of rows in use are.
+  /// The same for operands that are compared with the index along a dimension: mostly numbers from
+  /// 0 to its extent, as numbers of rows in use are.
   void FindCounts(const TypedGraph& program, NodeId id);
   /// Picks the tensor and the place of the one element of kLoneInfinity and kLoneNaN.
   void PickLone(const Graph& program, uint64_t seed);

@@ -34,17 +34,17 @@ struct Instance {
   /// Owners of what `buffers` points to; empty where the caller owns all of it.
   std::vector<std::shared_ptr<Memory>> memory = {};
   std::unique_ptr<BoundPlan> bound;  // destroyed before it
-  /// By buffer: of long tensors that are only read, before the step of VerifyStep, if kernels took
-  /// them.
+  /// Digests, by buffer, of long tensors that are only read, before the step of VerifyStep, if
+  /// kernels computed them.
   std::map<int, uint64_t> digests = {};
 };
 
-// What each of these checks: results are within the interpreter's bounds, replicas are equal on all
-// ranks (to the bit, but for the bits of NaNs), tensors that are only read have not changed, and
-// nothing was written in the padding of tensors that only kernels write, nor in kGuardBytes
-// (arena.h) behind each buffer whose memory is so long. An error means that the ranks lost contact,
-// or (DataLoss) that a kernel failed and its GPU runs nothing more, or (Cancelled) that the
-// reference was told to stop. All are collective.
+// All functions below check that results are within the interpreter's bounds, that replicas are
+// equal on all ranks (to the bit, except the bits of NaNs), that tensors that are only read have
+// not changed, and that nothing was written in the padding of tensors that only kernels write, nor
+// in kGuardBytes (arena.h) behind each buffer whose memory is so long. An error means that the
+// ranks lost contact, or (DataLoss) that a kernel failed and its GPU runs nothing more, or
+// (Cancelled) that the reference was told to stop. All are collective.
 
 /// Writes the data of a first step: the reference's in inputs and states, NaNs in outputs,
 /// temporaries, padding and guards.
@@ -54,8 +54,8 @@ absl::Status PrepareStep(Rank& rank, Instance& instance, const Reference& refere
 absl::StatusOr<std::optional<Failure>> RunTogether(Rank& rank, BoundPlan& plan);
 
 /// Runs one step on the reference's data, with NaNs in outputs, temporaries, padding and guards.
-/// Checks all results, long ones against `plain`, too. With `kernels`, on all ranks or none, what
-/// is long is looked at in the GPU's memory, and only samples and differences are copied.
+/// Checks all results; long results also against `plain`. With `kernels`, on all ranks or none,
+/// long tensors are checked in the GPU's memory, and only samples and differences are copied.
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
                                                   Reference& reference, PlainResults& plain,
                                                   ResultKernels* kernels = nullptr);
@@ -67,9 +67,9 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
 
 /// Runs a step on the data of each reference in turn, each at least once, back to back: as soon as
 /// a rank has done its step it takes its results away, changes its inputs and states, and begins
-/// the next. One rank is late in each step: it begins late, or it pauses in the midst of a kernel,
-/// when its peers have begun. Checks the results of each step. Where steps of the plan outlast
-/// their runs, then runs some as BoundPlan::Advance does, which must leave the bits that Run does.
+/// the next. One rank is late in each step: it begins late, or pauses in the middle of a kernel,
+/// when its peers have begun. Checks the results of each step. If steps of the plan outlast their
+/// runs, then runs some as BoundPlan::Advance does, which must leave the bits that Run does.
 absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instance,
                                                    absl::Span<Reference> references);
 

@@ -8,7 +8,7 @@
 
 namespace coconet {
 
-/// The number of members of Config, and how many of them, the first ones, most variants set.
+/// The number of members of Config, and how many of them, from the first on, most variants set.
 inline constexpr size_t kConfigMembers = 20, kUsuallySet = 6;
 
 /// All members of a config in their order, as numbers.

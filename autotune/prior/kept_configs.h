@@ -8,13 +8,12 @@
 
 namespace coconet {
 
-/// How many configs of a schedule are tried, of those that there are.
+/// The most configs of a schedule that are tried.
 inline constexpr size_t kKeptConfigs = 6;
 
-/// Of the configs of one schedule, with the time that each is expected to take, the numbers of at
-/// most `most` that are tried, ascending: those with a short time, and of nearly equal ones those
-/// with values that no other has that is kept. All of them where they are no more. A pure function
-/// of its arguments.
+/// The numbers of the configs of one schedule that are tried, at most `most`, ascending: those with
+/// a short expected time, and among nearly equal ones those with values that no other kept config
+/// has. All of them if there are no more. A pure function of its arguments.
 std::vector<int> KeptConfigs(absl::Span<const Config> configs, absl::Span<const double> prior_us,
                              size_t most = kKeptConfigs);
 

@@ -95,7 +95,7 @@ class LaunchCounter {
     t_.flops += 2 * std::sqrt(extents);
   }
 
-  /// Of the values that ranks load for each other's results, once for each rank.
+  /// Counts the values that ranks load, once for each rank whose result they are reduced to.
   void CountElements() {
     const int64_t whole = NumElements(SpaceOf(p_, nodes_).shape);
     bool on_slices = false;

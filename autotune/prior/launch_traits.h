@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// What one launch of a schedule does on the rank that has most to do, whatever its config, as far
-/// as the order of what is tried first depends on it.
+/// The work of one launch of a schedule on the rank that has most, whatever its config, to the
+/// precision that the order of trials needs.
 struct LaunchTraits {
   enum class Kind : uint8_t {
     kKernel,
@@ -32,7 +32,7 @@ struct LaunchTraits {
   int overlap = -1;              // of the schedule, that it is in
 };
 
-/// By launch of a bound schedule, on so many ranks. Of a list, of all its tensors together.
+/// By launch of a bound schedule, on so many ranks. For a list, of all its tensors together.
 std::vector<LaunchTraits> TraitsOfLaunches(const Schedule& schedule, int ranks);
 
 }  // namespace coconet

@@ -6,8 +6,7 @@
 
 namespace coconet {
 
-/// What a rank of a machine does in a microsecond, to the precision that an order of what is tried
-/// first needs.
+/// The rates of a rank of a machine, to the precision that the order of trials needs.
 struct PriorRates {
   double launch_us = 0;                          // of a kernel or a product
   double library_us = 0;                         // of a library's collective, besides its bytes
@@ -17,7 +16,7 @@ struct PriorRates {
   double flops_per_us = 0, flops_per_us_16 = 0;  // of products in f32, and in f16 and bf16
   double operations_per_us = 0;                  // elementwise ones, of all lanes of a block
   /// Variants that are expected to take more than `hopeless` times as long as the best are not
-  /// tried. 0: all are, since expected times of schedules were not compared with measurements.
+  /// tried. 0: all are tried, because expected times were not compared with measurements.
   double hopeless = 0;
 
   // GPUs.
@@ -33,8 +32,8 @@ struct PriorRates {
   double wake_us = 0;              // of a further thread of a kernel
 };
 
-/// Of the ranks of `space`. GPUs: documented numbers of compute capability 9.0. Hosts: round
-/// numbers for current server processors; the cache's size is that of this machine.
+/// The rates of the ranks of `space`. GPUs: documented numbers of compute capability 9.0. Hosts:
+/// round numbers for current server processors; the cache's size is that of this machine.
 PriorRates PriorRatesFor(const ConfigSpace& space);
 
 }  // namespace coconet

@@ -10,19 +10,19 @@
 
 namespace coconet {
 
-/// The bytes that a multiprocessor loads at one time, and why these are not more.
+/// The bytes that a multiprocessor loads at one time, and what limits them.
 struct BytesInFlight {
   double bytes = 0;
   absl::string_view limit;  // "registers", "threads", "elements", "blocks"
 };
 
-/// Of a kernel with that config on a GPU. Registers: of Adam's kernels with 64 to 192 bytes loaded
-/// before the first use, NVRTC's code has 38 and 0.4 more for each byte.
+/// The bytes in flight of a kernel with that config on a GPU. Registers: in NVRTC's code for Adam,
+/// kernels with 64 to 192 bytes loaded before the first use take 38, and 0.4 more for each byte.
 BytesInFlight InFlightOf(const LaunchTraits& launch, const Config& config, const PriorRates& rates);
 
-/// Expects how long a step of a schedule takes under its configs, from what it launches alone:
-/// nothing is lowered, compiled or run. It decides what is tried, and in which order; never what
-/// wins. Cheap: tens of thousands of configs a second.
+/// Estimates the time of a step of a schedule under its configs, from its launches alone: nothing
+/// is lowered, compiled or run. It decides what is tried, and in which order; never what wins.
+/// Cheap: tens of thousands of configs per second.
 class SchedulePrior {
  public:
   /// `schedule` is bound.
@@ -34,7 +34,7 @@ class SchedulePrior {
   const PriorRates& rates() const { return rates_; }
 
  private:
-  /// Of the launch alone; of an overlap's, cut into pieces or not.
+  /// The time of the launch alone; a launch of an overlap may be cut into pieces or not.
   double LaunchUs(const LaunchTraits& launch, const Config& config) const;
   double LibraryUs(const LaunchTraits& launch, const Config& config) const;
   double ProductUs(const LaunchTraits& launch, const Config& config) const;

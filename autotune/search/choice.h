@@ -18,29 +18,29 @@ struct Choice {
   /// A schedule's words ("RS; fuse(C); AG p"), its trace ("split(%4, 0); fuse(%2 %3)"), or the text
   /// of a combination of parts; "" or "*": none is named.
   std::string schedule;
-  /// A config's text, or some of its words ("vec=4 threads=512"); what these do not say is as the
-  /// plainest config of the schedule has it. "" or "*": none is named.
+  /// A config's text, or some of its words ("vec=4 threads=512"); the plainest config of the
+  /// schedule has the rest. "" or "*": none is named.
   std::string config;
   bool empty() const;
 };
 
-/// Finds the variants that choices name. What is named need not be among those that a search tries:
-/// a trace that replays, and a config that is legal, will do. Errors are InvalidArgument and say
-/// what was found and what is nearest to it.
+/// Finds the variants that choices name. They need not be among those that a search tries: a trace
+/// that replays, and a legal config, suffice. Errors are InvalidArgument and say what was found and
+/// what is nearest to it.
 class Chooser {
  public:
   /// `program` is bound. `go_on` as of DeriveOptions; may be null.
   Chooser(Graph program, const ConfigSpace& space, std::function<bool()> go_on = nullptr);
 
-  /// One variant: where no schedule is named the baseline's, where no config is the plainest.
+  /// One variant: the baseline's schedule if none is named, the plainest config if none is named.
   absl::StatusOr<Variant> One(const Choice& choice);
-  /// Every variant that fits: of each schedule with the words, with each of its configs where none
-  /// is named. The first is the baseline.
+  /// Every variant that fits: each schedule with the words, with each of its configs if none is
+  /// named. The first is the baseline.
   absl::StatusOr<VariantSet> All(const Choice& choice);
 
  private:
   const std::vector<Schedule>& Derived();
-  /// Those that the text names; none is an error.
+  /// The schedules that the text names; an error if there are none.
   absl::StatusOr<std::vector<Schedule>> Named(absl::string_view text);
   absl::Status NoneHas(absl::string_view text, absl::string_view why, bool by_trace);
   absl::StatusOr<Schedule> Baseline();

@@ -4,11 +4,11 @@
 
 namespace coconet {
 
-/// Whether a search has tried enough of a program's variants. It has where
+/// Whether a search has tried enough of a program's variants. It has if
 /// - every variant was tried or ruled out; or
 /// - enough were drawn at random to be 95 % sure that fewer than 1 in 20 of the rest are more than
-///   3 % faster than the best found, and either the strategy promises nothing that is more than 3 %
-///   faster, or its last kPatience promises brought nothing that was.
+///   3 % faster than the best found, and either the strategy predicts none that is more than 3 %
+///   faster, or its last kPatience predictions brought no such gain.
 ///
 /// If K of U untried variants are better, n draws without replacement miss all of them with the
 /// probability prod (1 - K / (U - i)) over i < n, which is below 5 % at n = 59 for K = U / 20 and
@@ -21,15 +21,15 @@ class Coverage {
   static constexpr double kDoubt = 0.05;  // probability that more are
   static constexpr int kPatience = 59;
 
-  /// Goes on from what earlier runs did.
+  /// Continues from earlier runs.
   Coverage(const SearchState& earlier, double best_us)
       : drawn_(earlier.drawn), since_gain_(earlier.since_gain), gain_us_(best_us) {}
 
-  /// A variant was tried, and the best takes `best_us` now.
+  /// Counts a tried variant; the best takes `best_us` now.
   void Tried(bool drawn, double best_us);
   /// Whether more draws are needed among so many untried variants.
   bool NeedsDraws(int untried) const;
-  /// Whether promises were in vain for long.
+  /// Whether kPatience predictions in a row brought no gain.
   bool IsOutOfPatience() const { return since_gain_ >= kPatience; }
 
   int drawn() const { return drawn_; }
@@ -40,7 +40,7 @@ class Coverage {
   double gain_us_;
 };
 
-/// The number of draws that NeedsDraws asks for in all, of a number of variants drawn or untried.
+/// The number of draws that NeedsDraws asks for in all if so many variants are drawn or untried.
 int DrawsFor(int variants);
 
 }  // namespace coconet

@@ -32,7 +32,7 @@ struct Feature {
   auto operator<=>(const Feature&) const = default;
 };
 
-/// Of a variant whose schedule has that outline.
+/// The features of a variant whose schedule has that outline.
 std::set<Feature> FeaturesOf(const Variant& variant, const Outline& outline) {
   std::set<Feature> features;
   const auto values = ValuesOf(variant.config), usual = ValuesOf(Config());

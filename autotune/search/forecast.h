@@ -13,8 +13,8 @@ namespace coconet {
 /// equal numbers; they are 0, 1, ...
 std::vector<std::vector<int>> FeaturesOf(absl::Span<const Variant> variants);
 
-/// Predicts times of variants from what they are expected to take (SchedulePrior) and from those
-/// that were timed: the logarithm of a time is that of the expected one and a sum over the
+/// Predicts times of variants from their expected times (SchedulePrior) and from the times of those
+/// that were timed: the logarithm of a time is that of the expected one plus a sum over the
 /// variant's features, which is fitted by ridge regression. Decides what is tried first, never what
 /// wins.
 class Forecast {
@@ -27,8 +27,8 @@ class Forecast {
   void Add(int variant, double us);
 
   /// Returns at most `most` of `candidates`, the most promising first: those with a short predicted
-  /// time, and those with features that few timed or chosen variants have. Of equals the last,
-  /// which has most transformations.
+  /// time, and those with features that few timed or chosen variants have. Among equals the last
+  /// one comes first, which has most transformations.
   std::vector<int> MostPromising(const std::vector<int>& candidates, size_t most) const;
 
   /// Whether one of the candidates is predicted to take less than `us`.

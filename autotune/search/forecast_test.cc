@@ -49,7 +49,7 @@ class ForecastTest : public ::testing::Test {
   std::vector<Variant> variants_;
 };
 
-/// Those of a variant that a plainer one, variant 0, lacks.
+/// The features of a variant that a plainer one, variant 0, lacks.
 std::vector<int> More(const std::vector<std::vector<int>>& features, int variant) {
   std::vector<int> more;
   for (int feature : features[variant]) {

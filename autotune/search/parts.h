@@ -28,7 +28,7 @@ struct Parts {
   std::vector<Part> parts;   // in the order of their operations
 };
 
-/// A pure function of a bound, canonical program. One part where everything is connected, and for a
+/// A pure function of a bound, canonical program. One part if everything is connected, and for a
 /// program over a list of tensors.
 Parts SplitIntoParts(const Graph& program);
 
@@ -46,10 +46,10 @@ struct Combination {
 
 /// "apart {slice(%1); fuse(%2 %3) | library vec=16 ...} {...}", by kind: prints and parses back.
 std::string Text(const Combination& combination);
-/// Whether the text is of a combination, and not a trace.
+/// Whether the text is a combination's, and not a trace.
 bool IsCombination(absl::string_view text);
-/// InvalidArgument where the text has another number of kinds than `parts`, or a trace or config
-/// that does not fit.
+/// InvalidArgument if the text has another number of kinds than `parts`, or a trace or config that
+/// does not fit.
 absl::StatusOr<Combination> ParseCombination(absl::string_view text,
                                              std::shared_ptr<const Parts> parts,
                                              const ConfigSpace& space);
@@ -60,7 +60,7 @@ std::string Describe(const Combination& combination);
 /// The schedule of the whole program. It cannot be transformed further, and has no trace.
 Schedule ScheduleOf(const Combination& combination);
 
-/// The combination with other sizes: each extent is replaced by that in `extents`.
+/// The combination with other sizes: each extent is replaced by its image in `extents`.
 absl::StatusOr<Combination> Resized(const Combination& combination,
                                     const std::map<int64_t, int64_t>& extents);
 

@@ -181,7 +181,7 @@ class RelatedImages {
     return std::nullopt;
   }
 
-  /// Those to try, the best first; the number itself is the last.
+  /// The images to try, the best first; the number itself is the last.
   std::vector<int64_t> ImagesFor(int64_t number, const Images& images) const {
     const int64_t unit = std::gcd(number, multiple_);
     std::vector<int64_t> candidates;

@@ -15,13 +15,14 @@ struct SmallSize {
   int64_t multiple = 1;  // extents are odd multiples of it where possible
 };
 
-/// Returns the program with every large extent replaced by a small one, odd where possible, so that
+/// Returns the program with every large extent replaced by a small one, odd if possible, so that
 /// all elements can be checked, and tails are no multiples of anything. Equal extents stay equal, 0
-/// and 1 stay what they are, and a list keeps a few of its tensors. Where reshapes, ranges and
-/// concatenations relate extents, so they do the small ones; a program for which no small ones are
-/// found stays what it is. The kernels stay the same, since sizes are arguments of kernels.
+/// and 1 stay what they are, and a list keeps a few of its tensors. Relations of extents by
+/// reshapes, ranges and concatenations hold for the small ones, too; if no such small extents are
+/// found, the program stays as it is. The kernels stay the same, since sizes are arguments of
+/// kernels.
 Graph Shrink(const Graph& program, const SmallSize& to = {});
-/// What Shrink replaces each extent of a program by.
+/// The small extent for each extent of a program, as in Shrink.
 std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& to);
 
 /// The program with each number that `extents` has, in the shapes of declarations and results and

@@ -84,7 +84,7 @@ class Evolution final : public Strategy {
     return parents;
   }
 
-  /// Of every feature that only one of two parents has, half; and one of any variant.
+  /// Half of the features that only one of two parents has; and one feature of any variant.
   std::set<int> Mixture() {
     const std::vector<int> parents = Parents();
     std::set<int> mixture;

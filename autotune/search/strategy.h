@@ -28,8 +28,8 @@ std::optional<SearchKind> ParseSearchKind(absl::string_view name);
 /// The kind that kAuto stands for.
 SearchKind KindFor(SearchKind kind, size_t variants);
 
-/// Says which variants are worth a try, by the times of those that were tried. Decides what is
-/// tried, never what wins.
+/// Chooses the variants that are worth a try, by the times of those that were tried. Decides what
+/// is tried, never what wins.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -37,7 +37,7 @@ class Strategy {
   virtual void Add(int variant, double us) = 0;
   /// Returns at most `most` of the untried, the most promising first.
   virtual std::vector<int> Next(const std::vector<int>& untried, size_t most) = 0;
-  /// Whether one of the untried may take less than `us`, so far as the strategy can tell.
+  /// Whether one of the untried may take less than `us`, as far as the strategy can tell.
   virtual bool Promises(const std::vector<int>& untried, double us) const = 0;
 };
 

@@ -16,7 +16,7 @@ absl::StatusOr<std::vector<int>> FromRank0(Exchange& exchange, const std::vector
 /// The same for one number.
 absl::StatusOr<int> FromRank0(Exchange& exchange, int mine);
 
-/// When tuning is to end: after its time, or when the user interrupts. The clock is rank 0's.
+/// Ends tuning after its time, or when the user interrupts. The clock is rank 0's.
 class TimeBudget {
  public:
   enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
@@ -30,7 +30,7 @@ class TimeBudget {
   TimeBudget(Options options, Exchange& exchange)
       : options_(std::move(options)), exchange_(exchange) {}
 
-  /// Until the first variant was measured, only an interrupt stops.
+  /// Called once a variant was measured. Before, only an interrupt stops.
   void HasResult() { has_result_ = true; }
 
   /// On rank 0 (elsewhere as if no time had passed):
@@ -40,7 +40,7 @@ class TimeBudget {
 
   /// Collective. False once the time is over or the user interrupted; then it stays false.
   absl::StatusOr<bool> GoOn();
-  /// On all ranks: the user interrupted.
+  /// Notes, on all ranks, that the user interrupted.
   void Interrupt() { stop_ = Stop::kInterrupted; }
 
   Stop stop() const { return stop_; }

@@ -18,7 +18,7 @@
 namespace coconet {
 
 /// Tries variants: compiles, verifies and times them, and drops those that fail or are slower than
-/// the best. Collective: all ranks decide alike. What it knows of a variant is in `result`.
+/// the best. Collective: all ranks decide alike. Results are in `result`.
 class Trials {
  public:
   /// All references outlive it.
@@ -40,29 +40,30 @@ class Trials {
   absl::Status Try(const std::vector<int>& variants, const std::vector<int>& ahead,
                    absl::FunctionRef<absl::Status(int)> tried);
 
-  /// One sample of each variant that is left, in random order; then drops what is slower. False
-  /// where the budget ended before.
+  /// Takes one sample of each variant that is left, in random order; then drops slower ones. False
+  /// if the budget ended before.
   absl::StatusOr<bool> Round();
   /// Whether further rounds are unlikely to change the winner.
   absl::StatusOr<bool> IsDecided() const;
   /// Drops all but the `most` quickest, and the baseline.
   absl::Status KeepQuickest(int most);
 
-  /// The best so far, which is verified at the program's size first; -1: nothing was timed.
+  /// The best so far, which is first verified at the program's size; -1: nothing was timed.
   absl::StatusOr<int> VerifiedWinner();
-  /// The same, verified once more on fresh data after all timing; after an interrupt, one that was
-  /// verified before.
+  /// The same, verified once more on fresh data after all timing; after an interrupt, the best that
+  /// was verified before.
   absl::StatusOr<int> FinalWinner();
-  /// Unloads all but one.
+  /// Unloads all variants but one.
   void UnloadAllBut(int v);
 
-  /// Median time of a step of the best, in microseconds; infinite where nothing was timed.
+  /// Median time of a step of the best, in microseconds; infinite if nothing was timed.
   double BestUs() const;
   int Fastest() const { return race_.Fastest(); }
   /// Bound of the time that one more round takes, per variant that is left, ascending.
   std::vector<double> RoundUs() const;
 
-  /// Where verifying takes long, only the best is verified at the program's size.
+  /// Decides whether all variants or only the best is verified at the program's size: only the best
+  /// if verifying takes long.
   absl::Status DecideWhenToVerify();
 
  private:
@@ -72,18 +73,18 @@ class Trials {
                           absl::string_view how = "") const;
   absl::Status TryOne(int v, bool first);
   absl::StatusOr<std::optional<Failure>> FirstRuns(int v, bool first);
-  /// Times the variant and the best in turns. Rules it out where it is slower. `first`: its first
-  /// step.
+  /// Times the variant and the best in turns. Rules the variant out if it is slower. `first`: its
+  /// first step.
   absl::StatusOr<std::optional<Failure>> Duel(int v, const VariantRunner::Sample& first);
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
   /// Repeats short samples that lost a core.
   absl::StatusOr<std::optional<Failure>> TakeSample(int v);
   absl::Status Prune(std::vector<Race::Dropped> dropped);
   absl::Status VerifyFirst(absl::FunctionRef<int()> first);
-  /// Rules the variant out; where the failure may pass, at the second time only.
+  /// Rules the variant out; if the failure may pass, only at the second time.
   void Fail(int v, const Failure& failure);
-  /// Tells the journal of the failures so far, since a variant has run after them: what fails all
-  /// variants, such as a stopped rank or a broken compiler, is not their fault.
+  /// Tells the journal of the failures so far, since a variant has run after them: a failure of all
+  /// variants, from a stopped rank or a broken compiler, is not the variants' fault.
   void TellOfFailures();
   void Unload(int v);
 

@@ -333,7 +333,7 @@ class Tuning {
     ASSIGN_OR_RETURN(const bool decided, trials_.IsDecided());
     state_.runs = options_.earlier.runs + 1;
     tuned.variants = Results();
-    // Of rank 0, so that all ranks hold the same record.
+    // The record is rank 0's, so that all ranks hold the same.
     TuningRecord record = MakeRecord(best, tuned.variants);
     record.complete = IsComplete(decided, tuned.variants);
     ASSIGN_OR_RETURN(const std::string same, exchange_.Broadcast(Encode(record)));

@@ -24,7 +24,7 @@ struct TunerOptions {
   RaceOptions race;
   int pairs = 3;      // of samples, of a new variant and of the best, when it is first tried
   bool drops = true;  // variants that are slower
-  /// Where other programs use a larger share of the cores, times mislead: only the third run under
+  /// If other programs use a larger share of the cores, times mislead: only the third run under
   /// such load is complete.
   double most_load = 0.75;
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
@@ -51,7 +51,7 @@ struct Tuned {
 
 /// Finds the best of the entrants, which are sorted from simple to complex, and stores it.
 /// Collective: all ranks decide alike. A variant's failure is a value in `variants`; the search
-/// goes on.
+/// continues.
 ///
 /// 1. Compiles, verifies and samples the baseline, and the incumbent in turns with it.
 /// 2. Tries other variants, each in turns with the best so far, in the order of `search`
@@ -59,14 +59,14 @@ struct Tuned {
 ///    spent in large part. Drops those that are slower.
 /// 3. Times the rest in rounds (Race), and verifies the winner once more.
 ///
-/// Goes on from earlier runs under the same key: what these found much slower than their best, on
-/// a machine that was not busy, is not tried again. Times of earlier runs are converted by those of
-/// the variant that was timed in both.
+/// Continues earlier runs under the same key: variants that these found much slower than their
+/// best, on a machine that was not busy, are not tried again. Times of earlier runs are converted
+/// by the ratio of the times of a variant that was timed in both.
 ///
-/// Every variant is verified at small sizes, and at the program's size, too; where that takes more
-/// than a hundredth of the budget, only leaders are. When the budget ends or the user interrupts,
-/// the best variant so far is stored as incomplete, and meanwhile every few seconds. What is stored
-/// was verified at the program's size. Cancelled: interrupted before anything was measured.
+/// Every variant is verified at small sizes, and at the program's size, too; if that takes more
+/// than a hundredth of the budget, only leaders are. The best variant so far is stored as
+/// incomplete every few seconds, and when the budget ends or the user interrupts. Stored variants
+/// were verified at the program's size. Cancelled: interrupted before anything was measured.
 /// Internal: no variant gives the right answer.
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
                            Exchange& exchange, const TunerOptions& options);

@@ -33,15 +33,15 @@ class VariantRunner {
   /// Begins to compile variants that Compile will be asked for; ends what an earlier call has
   /// begun. Returns at once. Only with compiles_ahead.
   virtual absl::Status CompileAhead(absl::Span<const int> /*variants*/) { return absl::OkStatus(); }
-  /// What lowering a variant has shown: how its collectives are done, bytes that all ranks move.
+  /// Facts from lowering a variant: how its collectives are done, bytes that all ranks move.
   struct Facts {
     std::string protocol;  // "": not known
     int64_t bytes = 0;
   };
   /// Requires Compile.
   virtual Facts FactsOf(int variant) const = 0;
-  /// Loads the variant and verifies all its results at small sizes; where a variant with the same
-  /// kernels was verified before, and only the shape of launches differs, at tiny sizes alone.
+  /// Loads the variant and verifies all its results at small sizes; at tiny sizes alone if a
+  /// variant with the same kernels was verified before, and only the shape of launches differs.
   virtual absl::StatusOr<std::optional<Failure>> Load(int variant) = 0;
   /// Verifies the variant at the program's size, and at the small sizes that Load left out.
   /// Requires Load.
@@ -58,7 +58,7 @@ class VariantRunner {
   /// Load.
   virtual absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) = 0;
   /// The share of the ranks' cores that other programs have used since the last call that returned
-  /// a share, on the machine where it is greatest; negative where too little time has passed to
+  /// a share, on the machine with the greatest share; negative if too little time has passed to
   /// tell.
   virtual absl::StatusOr<double> LoadByOthers() = 0;
   /// Collective, but does not wait for other ranks.

@@ -84,7 +84,7 @@ std::vector<Wanted> Those(const std::vector<Schedule>& schedules, const ConfigSp
   return wanted;
 }
 
-/// Those of `planned` that are not derived.
+/// The schedules in `planned` that are not derived.
 std::vector<Schedule> NotAmong(const std::vector<Schedule>& derived,
                                absl::Span<const Schedule> planned) {
   std::vector<Schedule> others;

@@ -22,7 +22,7 @@ namespace coconet {
 /// same order. `schedules` begin with the program as written. Pointless are
 /// - slices of a matrix, or of more dimensions, over a dimension that the program itself does not
 ///   slice in this way, that leave half of the ranks without elements;
-/// - slices over `flat` that equal those over a dimension, since all extents before it are 1, where
+/// - slices over `flat` that equal those over a dimension, since all extents before it are 1, if
 ///   there is the same schedule with slices over that dimension.
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks);
 
@@ -33,25 +33,25 @@ struct Variant {
   /// Variants of a group have the same schedule, protocol and lanes, so that their values lie in
   /// the same buffers, and differ in numbers. The first of a group is its plainest.
   int group = 0;
-  /// Microseconds that a step is expected to take (SchedulePrior); 1 where nothing is expected.
+  /// The expected microseconds of a step (SchedulePrior); 1 if there is no expectation.
   double prior_us = 1;
   /// The variant lowered for the ranks it runs on, once a caller has lowered it; null before.
   std::shared_ptr<const Lowered> lowered = nullptr;
-  /// Where the parts of the program are scheduled one by one: how. Then `schedule` is ScheduleOf
-  /// it, and `config` says nothing.
+  /// How the parts of the program are scheduled, if they are scheduled one by one. Then `schedule`
+  /// is ScheduleOf it, and `config` has no meaning.
   std::shared_ptr<const Combination> apart = nullptr;
 };
 
 /// The variant that combines parts which were tuned apart.
 Variant VariantOf(Combination apart);
 
-/// The text that a record names the variant's schedule by: its trace, or that of a combination.
+/// The text that names the variant's schedule in a record: its trace, or the text of a combination.
 std::string TraceOf(const Variant& variant);
 
 /// Lower, or LowerApart.
 absl::StatusOr<Lowered> LowerVariant(const Variant& variant, const Target& target);
 
-/// Whether the variants of one set have the same schedule; those that do follow one another.
+/// Whether two variants of one set have the same schedule; such variants follow one another.
 bool SameSchedule(const Variant& a, const Variant& b);
 
 /// Whether a variant of that schedule and config is wanted; empty: all are.
@@ -61,24 +61,24 @@ using Admits = std::function<bool(const Schedule&, const Config&)>;
 /// every config.
 struct VariantSet {
   std::vector<Variant> variants;
-  /// Index of the variant that a careful user has without this library: AllReduces as written,
+  /// Index of the variant that a careful user writes without this library: AllReduces as written,
   /// computations fused, plainest config.
   int baseline = -1;
   /// Variants that KeptVariants has left out.
   int left_out = 0;
 };
 
-/// Appends a schedule with each of its configs. Those that follow one another with the same
-/// protocol, lanes and buckets are a group.
+/// Appends a schedule with each of its configs. Successive variants with the same protocol, lanes
+/// and buckets are a group.
 void AddVariants(const Schedule& schedule, absl::Span<const Config> configs,
                  std::vector<Variant>& variants);
 
-/// A pure function of its arguments. `program` is bound. Where `admits` is set, only variants that
-/// it accepts count, and the plainest of them is the baseline where the usual one is not accepted.
-/// FailedPrecondition, with the reason, when there is no variant. `go_on` as of DeriveOptions: once
-/// it returns false, the set has the variants of the schedules that were found so far. `few`
-/// likewise. `planned`: schedules of the program that are variants after those, unless they are
-/// among them. `phases` counts the derivation apart; may be null.
+/// A pure function of its arguments. `program` is bound. With `admits`, only variants that it
+/// accepts count, and the plainest of them is the baseline if the usual one is not accepted.
+/// FailedPrecondition, with the reason, if there is no variant. `go_on` as of DeriveOptions: once
+/// it returns false, the set has the variants of the schedules that were found so far. `few` as of
+/// DeriveOptions. `planned`: schedules of the program that are variants after those, unless they
+/// are among them. `phases` counts the derivation apart; may be null.
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const Admits& admits = nullptr,
                                              const std::function<bool()>& go_on = nullptr,

@@ -201,8 +201,8 @@ void WarnOfCopies(SessionState& session, const std::map<std::string, std::string
   }
 }
 
-/// Collective. Of each buffer with one element that users set and no peer reads, on all ranks or on
-/// none; null for others.
+/// Collective. Memory for each buffer with one element that users set and no peer reads, on all
+/// ranks or on none; null for others.
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> ScalarsFor(
     Rank& rank, const CompiledProgram& program, const std::vector<Backing>& backing) {
   const Plan& plan = program.lowered->plan;

@@ -12,7 +12,7 @@
 
 namespace coconet {
 
-/// What backs a buffer of the plan: the caller's memory, or, without a binding, the Session's.
+/// The memory behind a buffer of the plan: the caller's, or, without a binding, the Session's.
 struct Backing {
   const Binding* binding = nullptr;
   bool in_place = false;           // the caller's memory itself; else it is copied
@@ -20,13 +20,13 @@ struct Backing {
   int64_t serial = 0;              // of a DeviceBuffer; 0: other memory
 };
 
-/// Collective. What backs each buffer of the program's plan. InvalidArgument, on all ranks, when a
-/// binding of one rank is wrong, or when ranks bind different tensors to DeviceBuffers. Memory is
-/// used in place on all ranks or on none; warns of what is copied.
+/// Collective. The backing of each buffer of the program's plan. InvalidArgument, on all ranks, if
+/// a binding of one rank is wrong, or if ranks bind different tensors to DeviceBuffers. Memory is
+/// used in place on all ranks or on none; warns of copied tensors.
 absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& program,
                                                      absl::Span<const Binding> bindings);
 
-/// Collective. What is bound, and memory of the Session for everything else; by buffer.
+/// Collective. The bound memory, and memory of the Session for everything else; by buffer.
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(const CompiledProgram& program,
                                                                const std::vector<Backing>& backing);
 

@@ -16,7 +16,7 @@
 
 namespace coconet {
 
-/// The dtype of the elements of a C++ type; nullopt where several have its size: u8 and bool, f16,
+/// The dtype of the elements of a C++ type; nullopt if several have its size: u8 and bool, f16,
 /// bf16 and u16.
 template <class T>
 constexpr std::optional<DType> DTypeOf() {
@@ -32,7 +32,7 @@ constexpr std::optional<DType> DTypeOf() {
   return std::nullopt;
 }
 
-/// The caller's memory of a tensor. It outlives what is bound to it.
+/// The caller's memory of a tensor, which must outlive the programs bound to it.
 struct ForeignTensor {
   void* data = nullptr;
   std::optional<DType> dtype = std::nullopt;  // nullopt: any of `element_bytes` bytes
@@ -40,7 +40,8 @@ struct ForeignTensor {
   std::vector<int64_t> shape = {};
   std::vector<int64_t> strides = {};  // in elements; empty: row-major
   bool on_gpu = false;                // `data` is an address of a GPU
-  /// Not OK: why it is none. Calls that take it return that, on all ranks.
+  /// The reason why this is no memory; OK: it is. Calls that take it return the error, on all
+  /// ranks.
   absl::Status error = {};
 
   /// Whether consecutive elements have no gaps between them; extents of 1 may have any stride.
@@ -68,11 +69,11 @@ struct ForeignTensor {
   }
 };
 
-/// The number of elements; -1 for what is no shape: a negative extent, or more than memory has.
+/// The number of elements; -1 if the shape has a negative extent, or more elements than memory has.
 int64_t ElementsOf(absl::Span<const int64_t> shape);
 
-/// What `operation` wants for the tensor `name` of a program: `elements` elements of `dtype`, as a
-/// vector or in that shape.
+/// The elements that `operation` wants for the tensor `name` of a program: `elements` of `dtype`,
+/// as a vector or in that shape.
 struct WantedTensor {
   absl::string_view operation, name;
   std::string type;  // in words
@@ -83,11 +84,11 @@ struct WantedTensor {
 
   /// InvalidArgument with what is wanted and found.
   absl::Status Error(absl::string_view want, absl::string_view have) const;
-  /// Checks all but the strides.
+  /// Checks everything except the strides.
   absl::Status Check(const ForeignTensor& tensor) const;
-  /// Row-major.
+  /// Checks that the elements are row-major.
   absl::Status CheckRowMajor(const ForeignTensor& tensor) const;
-  /// No two elements at one address.
+  /// Checks that no two elements are at one address.
   absl::Status CheckDistinct(const ForeignTensor& tensor) const;
 };
 
@@ -96,13 +97,12 @@ struct Binding {
   std::string name;
   /// Memory of Session::Allocate or TunedProgram::Allocate, used in place. The binding shares it.
   std::optional<DeviceBuffer> buffer = std::nullopt;
-  /// Or other memory. Where it is that of a DeviceBuffer, whole, it is used as such. Else it is
-  /// used in place where no peer reaches the tensor, or where peers can map it (memory of
-  /// cudaMalloc, on all ranks), and the memory is row-major and has its alignment (64 bytes) and
-  /// its padding (none, unless ranks cut it unevenly); else it is copied in and out at every Run,
-  /// with one warning that says why. It must outlive the bindings of all ranks. Memory of a GPU is
-  /// row-major and of the rank's GPU; of a tensor that a step writes, no two elements are at one
-  /// address.
+  /// Or other memory. If it is all of a DeviceBuffer's, it is used as such. Otherwise it is used in
+  /// place if no peer reaches the tensor, or if peers can map it (memory of cudaMalloc, on all
+  /// ranks), and the memory is row-major and has its alignment (64 bytes) and its padding (none,
+  /// unless ranks cut it unevenly). Else it is copied in and out at every Run, with one warning
+  /// that says why. It must outlive the bindings of all ranks. Memory of a GPU is row-major and of
+  /// the rank's GPU; a tensor that a step writes has no two elements at one address.
   ForeignTensor foreign = {};
   bool accepts_slice = false;
 

@@ -42,21 +42,21 @@ class CapturedSteps {
   std::unique_ptr<BoundPlan> graph_;
 };
 
-/// A tuned program bound to memory, which it shares where it is a DeviceBuffer's. Movable. Used by
-/// any thread, as Session says. On GPUs it is destroyed collectively.
+/// A tuned program bound to memory, which it shares if it is a DeviceBuffer's. Movable. Used by any
+/// thread, as Session says. On GPUs it is destroyed collectively.
 class BoundProgram {
  public:
   BoundProgram(BoundProgram&&);
   BoundProgram& operator=(BoundProgram&&);
   ~BoundProgram();
 
-  /// OK where the next call would be admitted, as Session says; else FailedPrecondition.
+  /// OK if the next call would be admitted, as Session says; else FailedPrecondition.
   absl::Status Check(absl::string_view operation) const;
 
   /// NotFound names the program's scalars.
   absl::StatusOr<ScalarRef> Scalar(absl::string_view name) const;
-  /// Of the next step. InvalidArgument where the scalar's dtype does not hold the number: it keeps
-  /// the one before.
+  /// Sets the scalar for the next step. InvalidArgument if its dtype does not hold the number: it
+  /// keeps the previous value.
   absl::Status Set(const ScalarRef& scalar, const Number& value) {
     if (absl::Status held = CheckHolds(scalar.dtype, value); !held.ok()) return held;
     StoreElement(scalar.dtype, scalar.address, 0, value);
@@ -67,24 +67,23 @@ class BoundProgram {
   /// nothing up, takes no lock. After a timeout or the death of a peer, every call returns the
   /// first error, and states are undefined.
   absl::Status Run();
-  /// Runs one step, and returns when its outputs are there, though collectives whose results only
-  /// states take may go on beside the next step. Inputs may be written then, and outputs read;
-  /// states in the caller's memory are complete after Wait or Run. Errors of what went on are
-  /// returned by the next call. The same as Run on GPUs, where the host copies tensors at every
+  /// Runs one step, and returns when its outputs are complete. Collectives whose results only
+  /// states take may continue beside the next step. Inputs may be written then, and outputs read;
+  /// states in the caller's memory are complete after Wait or Run. Errors of continuing collectives
+  /// are returned by the next call. The same as Run on GPUs, with tensors that are copied at every
   /// step, and with MPI that was initialised with less than MPI_THREAD_MULTIPLE.
   absl::Status Advance();
-  /// Runs `steps` steps, as Advance does, and waits; on GPUs a step is enqueued before the one
-  /// before it has ended.
+  /// Runs `steps` steps, as Advance does, and waits; on GPUs a step is enqueued before the previous
+  /// one has ended.
   absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step in `stream` (a CUstream or cudaStream_t) and returns; in a stream that
   /// is being captured, the step becomes part of the graph. Allocates nothing, looks nothing up,
   /// takes no lock; in Session::stream with the fewest calls of the driver. Wait, and every later
-  /// call, return the step's error. Scalars are read when the
-  /// step runs. Ranks that share a GPU use different streams. Unimplemented on the host;
-  /// FailedPrecondition where tensors are copied at every step, or a collective passes through the
-  /// host.
+  /// call, return the step's error. Scalars are read when the step runs. Ranks that share a GPU use
+  /// different streams. Unimplemented on the host; FailedPrecondition if tensors are copied at
+  /// every step, or if a collective passes through the host.
   absl::Status Enqueue(void* stream);
-  /// Returns when all enqueued steps, and what goes on after Advance, are done.
+  /// Returns when all enqueued steps, and collectives that continue after Advance, are done.
   absl::Status Wait() const;
   /// GPUs: captures `steps` steps as one graph of the driver, for short steps. Errors as of
   /// Enqueue.

@@ -32,7 +32,7 @@ class CallGate {
   bool closed() const { return use_.load(std::memory_order_acquire) == kClosed; }
   /// In a child of the process that opened the session.
   bool in_child() const;
-  /// OK where Enter would be true now, else its Refusal.
+  /// OK if Enter would return true now, else its Refusal.
   absl::Status Check(absl::string_view operation) const {
     if (!in_child() && use_.load(std::memory_order_relaxed) == kOpen) return absl::OkStatus();
     return Refusal(operation);

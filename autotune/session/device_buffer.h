@@ -20,13 +20,14 @@ struct SessionState;
 class DeviceBuffer {
  public:
   DType dtype() const { return dtype_; }
-  /// Of a vector of Session::Allocate all elements; of TunedProgram::Allocate those that this rank
-  /// keeps: all, unless the schedule slices the tensor.
+  /// The elements that this rank keeps: all, unless TunedProgram::Allocate made the buffer and the
+  /// schedule slices the tensor.
   int64_t elements() const { return part_.elements(); }
-  /// Where they lie: run i, of part().run elements, begins at element i * part().storage_stride.
+  /// The places of the elements: run i, of part().run elements, begins at element i *
+  /// part().storage_stride.
   const Part& part() const { return part_; }
-  /// The elements; empty where the host does not reach the memory, or where they lie in several
-  /// runs. Read and Write always work.
+  /// The elements; empty if the host does not reach the memory, or if they lie in several runs.
+  /// Read and Write always work.
   template <class T>
   absl::Span<T> span() const {
     const bool is_span = memory_->space() == nullptr && part_.runs <= 1;
@@ -37,7 +38,7 @@ class DeviceBuffer {
   absl::Status Read(DType dtype, void* to, int64_t elements) const;
   absl::Status Write(DType dtype, const void* from, int64_t elements);
   void* data() const { return memory_->own(); }
-  /// Gives up its share of the memory, which may be done by any thread, also during a call of the
+  /// Gives up this object's share of the memory. Any thread may call it, also during a call of the
   /// session. Afterwards the buffer is empty.
   void Release();
   /// Whether the host addresses `data`.

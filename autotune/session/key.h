@@ -33,20 +33,19 @@ struct KeyInputs {
 };
 
 /// Returns lines of `field: value`, the program last. The tuning key is the Fingerprint of this
-/// text. Names no path, user or host. Fields that DefaultInKeys knows are left out where they have
-/// that value, so that older keys stay what they are.
+/// text. Names no path, user or host. Fields with their default value (DefaultInKeys) are left out,
+/// so that older keys remain valid.
 std::string KeyText(const KeyInputs& inputs);
-/// The value of a field that a key does not name; "": such a key has none.
+/// The default of a field that a key does not name; "": such a key has none.
 absl::string_view DefaultInKeys(absl::string_view field);
 
-/// Versions on which times depend little: the minor one of the GPUs' driver, and the C library's,
-/// of each rank. Not part of the key: a record that was tuned with others is used, and improved
-/// later.
+/// Minor versions, which affect times little: that of the GPUs' driver, and the C library's, of
+/// each rank. Not part of the key: a record that was tuned with others is used, and improved later.
 std::string SoftText(const std::vector<Topology>& topologies,
                      const std::vector<std::string>& libcs);
 
-/// Returns what all ranks can do: the fewest cores, the narrowest vectors, capabilities that all
-/// have.
+/// Returns the capabilities that all ranks have: the fewest cores, the narrowest vectors, common
+/// features.
 ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order);
 
 /// For messages between ranks.

@@ -60,28 +60,27 @@ struct SessionOptions {
   SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
   bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
   /// Whether a schedule is tried with a config, with the same answer on all ranks; empty: all are.
-  /// Where it is set, records are neither looked up nor kept, since the best of some variants need
-  /// not be the program's best.
+  /// With it, records are neither looked up nor kept, since the best of some variants need not be
+  /// the program's best.
   Admits admits;
-  /// The variants to try, by their texts; empty: all. Unlike those that `admits` accepts they need
-  /// not be among those that a search tries. Records are neither looked up nor kept, and `admits`
-  /// is not asked.
+  /// The variants to try, by their texts; empty: all. Unlike variants that `admits` accepts, they
+  /// need not be among those that a search tries. Records are neither looked up nor kept, and
+  /// `admits` is not asked.
   Choice choice;
   /// The most bytes that a program may have on a rank (TunedProgram::memory): variants that need
-  /// more are not tried. Where all do, some of their values are computed again instead of kept
-  /// (Recompute); where that does not suffice, Compile returns ResourceExhausted, with the
-  /// operation at the peak. Tuning itself needs more: memory of all variants together, and test
-  /// data.
+  /// more are not tried. If all do, some of their values are computed again instead of kept
+  /// (Recompute); if that does not suffice, Compile returns ResourceExhausted, with the operation
+  /// at the peak. Tuning itself needs more: memory of all variants together, and test data.
   std::optional<int64_t> memory_limit;
   /// kFast: quick compiles and few samples, for tests, where only answers matter. Part of the key.
   Optimize optimize = Optimize::kFull;
-  /// The rows that the job's steps take, by which variants are timed, in 16 steps in turn: which is
-  /// fastest may depend on them, as where a few experts get most tokens. Empty, or no answer:
-  /// indices drawn evenly, all rows in use, bags of one size. Records in the cache are used
+  /// The rows that the job's steps take, by which variants are timed, in 16 steps in turn: they may
+  /// decide which variant is fastest, for example if a few experts get most tokens. Empty, or no
+  /// answer: indices drawn evenly, all rows in use, bags of one size. Records in the cache are used
   /// whatever rows they were tuned for.
   TypicalRows typical_rows;
   /// The file of a trace of the Session's first 100 steps (Run, Advance, RunSteps), as PyTorch's
-  /// Kineto writes it, with the rank inserted where there are several: "t.json" -> "t.rank1.json".
+  /// Kineto writes it, with the rank inserted if there are several: "t.json" -> "t.rank1.json".
   /// Written once these are done, and at the Session's end. Empty: COCONET_TRACE; else none.
   std::string trace;
   Numerics numerics() const { return {sum_rounding, nans}; }
@@ -102,10 +101,11 @@ struct SessionOptions {
 /// fork().
 class Session {
  public:
-  /// Of a rank that RunWorld started, which outlives everything that the session makes.
+  /// `rank`, which RunWorld started, must outlive the Session and all its objects.
   Session(Rank& rank, SessionOptions options);
-  /// Collective. Of a rank that an external launcher started. Errors as of Join (runtime/join.h).
-  /// After an error that ends the session the rank leaves its world at once, else by Close.
+  /// Collective. Makes the Session of a rank that an external launcher started. Errors as of Join
+  /// (runtime/join.h). After an error that ends the session the rank leaves its world at once, else
+  /// by Close.
   static absl::StatusOr<std::unique_ptr<Session>> Join(const JoinOptions& join,
                                                        SessionOptions options = {});
   /// Leaves the world, as Close does, but does not wait for other ranks.
@@ -121,8 +121,8 @@ class Session {
   /// the peers' waits return, or OK. FailedPrecondition as of Close.
   absl::Status Leave(const absl::Status& why);
 
-  /// Collective. Returns when all ranks have come, or the error of all of them where one calls
-  /// something else, which names `what`.
+  /// Collective. Returns when all ranks have come; if one makes another call, the error of all of
+  /// them, which names `what`.
   absl::Status Meet(absl::string_view what);
 
   /// Collective. OK when every rank's status is; else, on all ranks, that of the first failing
@@ -144,21 +144,20 @@ class Session {
 
   /// Collective. Returns the tuned program for these sizes, from the cache or measured now. All
   /// ranks pass the same program and sizes; else InvalidArgument on all ranks. With a list of
-  /// sizes,
-  /// {{"N", {1024, 4096}}}, the program runs on a list of tensors "p.0", "p.1", ...
+  /// sizes, {{"N", {1024, 4096}}}, the program runs on a list of tensors "p.0", "p.1", ...
   /// (coconet/ir/lists.h).
   absl::StatusOr<TunedProgram> Compile(const Graph& program, const Sizes& sizes = {});
   absl::StatusOr<TunedProgram> Compile(const absl::StatusOr<Graph>& program,
                                        const Sizes& sizes = {});
 
-  /// Collective. What the tuning cache has for the program, as TunedProgram::Explain says it;
-  /// without a record, which one is nearest and in which fields of the key it differs. Compiles
-  /// and runs nothing.
+  /// Collective. The tuning cache's record for the program, as TunedProgram::Explain says it;
+  /// without a record, which one is nearest and in which fields of the key it differs. Compiles and
+  /// runs nothing.
   absl::StatusOr<std::string> Explain(const absl::StatusOr<Graph>& program,
                                       const Sizes& sizes = {});
 
-  /// Writes this rank's trace of the steps so far to `file` as it is. FailedPrecondition where
-  /// nothing is traced (SessionOptions::trace), or the file cannot be written.
+  /// Writes this rank's trace of the steps so far to `file` as it is. FailedPrecondition if nothing
+  /// is traced (SessionOptions::trace), or if the file cannot be written.
   absl::Status WriteTrace(const std::string& file) const;
 
   /// Collective. Allocates a vector of global size `elements`, padded as tuned programs need it.

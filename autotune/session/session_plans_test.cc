@@ -22,7 +22,7 @@ class SessionPlansTest : public SessionTest {
  protected:
   SessionPlansTest() {
     own_cache_ = true;
-    // Of many layers that are alike: its kernels are few, and quickly compiled.
+    // The program has many layers that are alike: its kernels are few, and quickly compiled.
     program_ = MlpStep({.layers = 40, .inputs = 8, .width = 8, .outputs = 8, .examples = 4});
   }
 

@@ -69,7 +69,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   /// The buffer of Allocate whose memory begins at `address`, if it still exists.
   std::optional<DeviceBuffer> BufferAt(const void* address);
 
-  /// Gives up a binding, or memory: at once, or, where another call of the session is in progress,
+  /// Gives up a binding, or memory: at once, or, if another call of the session is in progress,
   /// within the session's next Bind, Allocate or Close. Any thread.
   void Discard(std::shared_ptr<void> object);
   void ReleaseDiscarded();
@@ -100,8 +100,8 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::vector<std::shared_ptr<void>> discarded_;  // guarded by discarding_
 };
 
-/// A call that all ranks make together, from its begin to the end of its scope. Where a rank has
-/// left the world by then, the session is over.
+/// A call that all ranks make together, from its begin to the end of its scope. If a rank has left
+/// the world by then, the session is over.
 class JointCall {
  public:
   JointCall(SessionState& session, absl::string_view words) : session_(session) {
@@ -118,7 +118,7 @@ class JointCall {
   SessionState& session_;
 };
 
-/// ENTER_CALL of a call that all ranks make together; returns the session's poison.
+/// ENTER_CALL for a call that all ranks make together; returns the session's poison.
 #define ENTER_JOINT_CALL(session, operation, words) \
   ENTER_CALL((session).gate, operation);            \
   RETURN_IF_ERROR((session).poison);                \
@@ -143,7 +143,8 @@ struct CompiledProgram {
 struct HostCopy {
   const PlacedTensor* tensor = nullptr;
   void* host = nullptr;
-  /// Memory with gaps, or in another order: packed to `host` before the copy, or unpacked after it.
+  /// Memory with gaps, or in another order, which is packed to `host` before the copy, or unpacked
+  /// after it.
   const ForeignTensor* strided = nullptr;
 };
 

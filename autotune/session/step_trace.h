@@ -22,7 +22,7 @@ class StepTrace {
   /// The most steps that are kept; later ones run as without a trace.
   static constexpr int kSteps = 100;
 
-  /// `file`: where Write puts it, with the rank inserted where there are several: FileOfRank.
+  /// `file`: the file that Write makes, with the rank inserted if there are several: FileOfRank.
   StepTrace(Rank& rank, absl::string_view file);
 
   bool full() const { return steps_ >= kSteps; }
@@ -31,13 +31,13 @@ class StepTrace {
 
   /// Microseconds since the trace's begin.
   double NowUs() const;
-  /// A step that began at that time, of a program with this plan, and when its launches ran, or
-  /// none where the backend cannot tell; it ends now.
+  /// Adds a step that began at that time, of a program with this plan, with the times of its
+  /// launches, or none if the backend cannot tell; it ends now.
   void Add(absl::string_view program, const Plan& plan, absl::Span<const StepSpan> spans,
            double begin_us);
 
   JsonText Text() const;
-  /// Writes the trace to `file`, complete or not at all. FailedPrecondition where it cannot be
+  /// Writes the trace to `file`, complete or not at all. FailedPrecondition if it cannot be
   /// written.
   absl::Status Write(const std::string& file) const;
 
@@ -53,11 +53,11 @@ class StepTrace {
   int64_t collectives_ = 0;
 };
 
-/// "trace.json", 1 of 4 -> "trace.rank1.json"; of a world of one rank the file itself.
+/// "trace.json", 1 of 4 -> "trace.rank1.json"; in a world of one rank the file itself.
 std::string FileOfRank(absl::string_view file, int rank, int ranks);
 
-/// Returns `bound`, of which each Run, Advance and step of RunSteps is traced until the trace is
-/// full, when it is written. Runs in streams of the caller (Enqueue) and graphs are not.
+/// Returns `bound`; its Run, Advance and steps of RunSteps are traced until the trace is full, when
+/// it is written. Runs in streams of the caller (Enqueue) and graphs are not traced.
 std::unique_ptr<BoundPlan> TraceRuns(std::shared_ptr<StepTrace> trace, std::string program,
                                      Plan plan, std::unique_ptr<BoundPlan> bound);
 

@@ -43,16 +43,16 @@ class TunedProgram {
   PlanMemory memory() const;
   /// All variants, each with its times or the reason why it was rejected; empty on a cache hit.
   const std::vector<VariantResult>& variants() const;
-  /// On what this rank spent the time of looking the program up or tuning it.
+  /// What this rank spent the time of looking the program up or tuning it on.
   const PhaseSeconds& seconds() const;
-  /// In the order of the program; those of a list one by one.
+  /// The tensors in the order of the program; those of a list one by one.
   std::vector<TensorInfo> tensors() const;
 
-  /// Why it runs as it does, in lines for people: the schedule, its fusions and overlaps, its time,
-  /// what that gained over the plain schedule, and why each other schedule lost or was refused.
-  /// Where nothing was tuned: what the tuning cache missed. Not collective, and not for the path of
-  /// a step: after a cache hit, rank 0 reads the file for the other schedules; other ranks have no
-  /// cache, and say so.
+  /// Explains in lines, for people, why the program runs as it does: the schedule, its fusions and
+  /// overlaps, its time, its gain over the plain schedule, and why each other schedule lost or was
+  /// refused. If nothing was tuned: what the tuning cache missed. Not collective, and not for the
+  /// path of a step: after a cache hit, rank 0 reads the file for the other schedules; other ranks
+  /// have no cache, and say so.
   std::string Explain() const;
 
   /// Collective. Binds tensors to the caller's memory, states of layout auto only with

@@ -8,7 +8,7 @@
 
 namespace coconet {
 
-/// How much longer work takes than alone, on a rank.
+/// How many times as long work takes as alone, on a rank.
 struct Contention {
   double computation = 1;  // while a collective runs on another lane
   double collective = 1;   // while computation runs on another lane of a rank that takes part
@@ -43,12 +43,12 @@ struct Timeline {
 };
 
 /// Runs the tasks by events: a task begins as soon as its lane is free, its lane's order lets it,
-/// all tasks in `after` have ended and, a collective, all ranks have arrived at it. Lanes that have
-/// collectives but no order get one where ranks differ: that of ranks which are alike, as libraries
-/// want the same order on all ranks. Deterministic.
+/// all tasks in `after` have ended and, for a collective, all ranks have arrived at it. If ranks
+/// differ, lanes that have collectives but no order take the order that equal ranks have, since
+/// libraries want the same order on all ranks. Deterministic.
 ///
 /// InvalidArgument as CheckTaskGraph, and for options out of range; FailedPrecondition, with tasks
-/// that wait, where tasks wait for each other. Time: O((tasks + dependencies) log tasks) per rank.
+/// that wait, if tasks wait for each other. Time: O((tasks + dependencies) log tasks) per rank.
 absl::StatusOr<Timeline> Simulate(const TaskGraph& graph, const SimulationOptions& options = {});
 
 }  // namespace coconet

@@ -16,15 +16,15 @@ struct CriticalTask {
   int rank = 0, task = 0;
   bool operator==(const CriticalTask&) const = default;
 };
-/// `timeline` is that of `graph`. Where several tasks end last, or let a task begin, the path takes
-/// a dependency before the task in front of it on its lane, then the smallest number.
+/// `timeline` is that of `graph`. If several tasks end last, or let a task begin, the path takes a
+/// dependency before the previous task of its lane, then the smallest number.
 std::vector<CriticalTask> CriticalPath(const TaskGraph& graph, const Timeline& timeline);
 
-/// Microseconds in which a rank communicates and computes nothing, on the rank where that is most.
+/// Microseconds in which a rank communicates and computes nothing, on the rank with the most.
 double ExposedCommunication(const TaskGraph& graph, const Timeline& timeline);
 
-/// The most bytes that the values take at one time, on the rank where that is most. What ends
-/// at a time is freed before what begins then is allocated.
+/// The most bytes that the values take at one time, on the rank with the most. Values that end at a
+/// time are freed before those that begin then are allocated.
 int64_t PeakBytes(const TaskGraph& graph, const Timeline& timeline);
 
 /// A table with a row per task in the order of their begins: rank, lane, begin, end, "*" on the

@@ -8,10 +8,10 @@
 
 namespace coconet {
 
-/// Two lanes of one rank with orders: what Simulate does for them, for a search that changes a few
-/// tasks at a time. Where all tasks of one lane that a task depends on come in a known order, the
-/// last of them says when it may begin; so a state is two positions and what is left of two tasks,
-/// and is kept at each event.
+/// Two lanes of one rank with orders: does what Simulate does, for a search that changes a few
+/// tasks at a time. The tasks of one lane that a task depends on come in a known order, so the last
+/// of them says when it may begin; a state is then two positions and the rest of two tasks, and is
+/// kept at each event.
 class TwoLanes {
  public:
   struct Step {
@@ -21,9 +21,9 @@ class TwoLanes {
     bool operator==(const Step&) const = default;
   };
   using Lanes = std::array<std::vector<Step>, 2>;
-  /// Where lanes differ from those of the last Run: by lane, the first step that differs, and how
-  /// many steps at the end are the same. Steps that do not differ need the same steps of the other
-  /// lane; of those that differ, some other one that differs.
+  /// How lanes differ from those of the last Run: by lane, the first step that differs, and how
+  /// many steps at the end are the same. Equal steps need the same steps of the other lane, or, if
+  /// these differ, some other step that differs.
   struct Change {
     std::array<int, 2> first = {0, 0}, kept = {0, 0};
   };
@@ -34,11 +34,11 @@ class TwoLanes {
   /// other. O(steps) from the first step on that differs.
   double Run(const Lanes& lanes, const Change& change);
   double Run(const Lanes& lanes) { return Run(lanes, Change()); }
-  /// The same, but the lanes of the last Run stay those that the next change is from. Ends as soon
-  /// as the state is one of the last Run, but for the time.
+  /// The same, but the lanes of the last Run remain the base of the next change. Ends as soon as
+  /// the state is one of the last Run, except for the time.
   double Try(const Lanes& lanes, const Change& change) const;
 
-  /// Of the last Run, which did not return infinity.
+  /// The interval of a step in the last Run, which must not have returned infinity.
   const Timeline::Interval& Of(int lane, int step) const { return intervals_[lane][step]; }
 
  private:
@@ -52,9 +52,9 @@ class TwoLanes {
 
   /// The index of the last state before any step that differs can begin.
   size_t StateBefore(const Change& change) const;
-  /// Begins the steps that may begin. False where nothing runs.
+  /// Begins the steps that may begin. False if nothing runs.
   static bool Begin(const Lanes& lanes, State& state);
-  /// To the next end of a step.
+  /// Advances to the next end of a step.
   void Advance(const Lanes& lanes, State& state) const;
   static double EndOf(const Lanes& lanes, const State& state);
 

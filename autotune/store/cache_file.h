@@ -15,9 +15,9 @@ namespace coconet {
 inline constexpr int64_t kCacheApplicationId = 0x436F636F;  // "Coco"
 inline constexpr int64_t kCacheSchemaVersion = 6;
 
-/// Checks a database without writing to it: OK when it is empty, or a tuning cache of at most this
+/// Checks a database without writing to it: OK if it is empty, or a tuning cache of at most this
 /// version. FailedPrecondition for another application's, for a newer version, and for one with
-/// views or triggers, which no tuning cache has; DataLoss where the schema cannot be read.
+/// views or triggers, which no tuning cache has; DataLoss if the schema cannot be read.
 absl::Status CheckSchema(Database& db);
 
 /// Reads the whole database. DataLoss for a corrupt one.
@@ -32,7 +32,7 @@ absl::Status Migrate(Database& db);
 /// not be renamed.
 class FileLock {
  public:
-  /// Where the lock file cannot be created, every call succeeds and locks nothing: in such a folder
+  /// If the lock file cannot be created, every call succeeds and locks nothing: in such a folder
   /// nothing can be renamed either.
   explicit FileLock(const std::string& file);
   void Share();
@@ -54,14 +54,14 @@ struct OpenCacheFile {
 /// The inode of a file; 0: there is none.
 uint64_t InodeOf(const std::string& file);
 
-/// How much of an existing file is read to find damage. Some damage is found only when it is met:
-/// checking all would make each job's start take as long as the file is large.
+/// How much of an existing file is read to find damage. Some damage is found only when it is
+/// reached: checking all would make each job's start take as long as the file is large.
 enum class Check : uint8_t { kSchema, kWhole };
 
 /// Opens the tuning cache at `file`. Creates missing folders (mode 0700) and the file (0600), and
 /// migrates an older schema. Renames a damaged file to FILE.corrupt-<ms>-<pid>, with its -wal and
-/// -shm, warns, and creates a new one. Reads a file that, or whose folder, cannot be written. Uses
-/// WAL where the file system is of one machine, else a rollback journal. FailedPrecondition:
+/// -shm, warns, and creates a new one. Opens a file for reading if it, or its folder, cannot be
+/// written. Uses WAL on a file system of one machine, else a rollback journal. FailedPrecondition:
 /// another application's database, a newer schema, or a file that other users can write.
 absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, Check check,
                                         const std::function<void(absl::string_view)>& warn);

@@ -13,7 +13,7 @@
 
 namespace coconet {
 
-// What cost models predict by, and how far off they were, in a tuning cache (cache_file.h).
+// The rates of cost models, and the errors of their predictions, in a tuning cache (cache_file.h).
 
 /// The rates of a machine and world, as text.
 struct Calibration {
@@ -38,14 +38,14 @@ struct Prediction {
 /// Replaces the rates of the calibration's key.
 absl::Status WriteCalibration(Database& db, const Calibration& calibration);
 absl::StatusOr<std::optional<Calibration>> ReadCalibration(Database& db, absl::string_view key);
-/// All, the newest first.
+/// All calibrations, the newest first.
 absl::StatusOr<std::vector<Calibration>> ReadCalibrations(Database& db);
 
-/// Adds predictions, and forgets the oldest beyond kMostPredictions. InvalidArgument where a time
-/// is not positive and finite.
+/// Adds predictions, and forgets the oldest beyond kMostPredictions. InvalidArgument if a time is
+/// not positive and finite.
 inline constexpr int64_t kMostPredictions = 100'000;
 absl::Status WritePredictions(Database& db, absl::Span<const Prediction> predictions);
-/// Those of a calibration, "": of all, the newest first.
+/// The predictions of a calibration, "": of all, the newest first.
 absl::StatusOr<std::vector<Prediction>> ReadPredictions(Database& db,
                                                         absl::string_view calibration);
 

@@ -28,7 +28,7 @@ class Statement {
   /// Runs to the end; for statements without rows.
   absl::Status Run();
 
-  // A column of the current row; "" or 0 where it has another type.
+  // A column of the current row; "" or 0 if it has another type.
   std::string Text(int column) const;
   int64_t Int(int column) const;
   double Real(int column) const;
@@ -49,14 +49,14 @@ class Statement {
 enum class Access : uint8_t {
   kReadOnly,
   kReadWrite,
-  /// Reads the file alone, without locks and journals, as in a folder where none can be made. What
-  /// others write meanwhile may be seen in part.
+  /// Reads the file alone, without locks and journals, as in a folder in which none can be made.
+  /// Concurrent writes may be seen in part.
   kImmutable,
 };
 
 /// A connection to an SQLite file, with defensive settings, which waits up to 5 s for other
 /// writers. Errors: DataLoss for a damaged file or one that is no database, Unavailable when others
-/// lock it for longer, ResourceExhausted for a full disk, FailedPrecondition where permissions are
+/// lock it for longer, ResourceExhausted for a full disk, FailedPrecondition if permissions are
 /// missing.
 class Database {
  public:

@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-// What leaves variants out, in a tuning cache (cache_file.h): failures, and marks of those that a
-// process runs for the first time.
+// The reasons why variants are left out, in a tuning cache (cache_file.h): failures, and marks of
+// variants that a process runs for the first time.
 
 /// TuningCache::Failures, without processes that have died since CountDeaths.
 absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key);
@@ -22,7 +22,7 @@ absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResu
 absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant);
 /// TuningJournal::Fail.
 absl::Status WriteFailure(Database& db, absl::string_view key, const VariantResult& variant);
-/// Forgets what leaves the key's variants out.
+/// Forgets the key's reasons to leave variants out.
 absl::Status ForgetFailures(Database& db, absl::string_view key);
 
 }  // namespace coconet

@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// What the time of a tuning is spent on.
+/// The phases that the time of a tuning is spent in.
 enum class Phase : uint8_t {
   kOther,  // decisions, exchanges, the tuning cache
   kParts,  // tuning parts of the program on their own
@@ -35,13 +35,13 @@ using PhaseSeconds = std::array<double, kPhases>;
 /// "lower 0.2 s, compile 3.1 s, ...", the phases that took a hundredth of a second or more.
 std::string Text(const PhaseSeconds& seconds);
 
-/// Counts on which phases the time since its creation was spent. For one thread.
+/// Counts the time since its creation by phase. For one thread.
 class Phases {
  public:
   Phases() : since_(Clock::now()) {}
 
-  /// A part of a phase, from its creation until it is destroyed; the time of those that begin
-  /// meanwhile is theirs. They end in the reverse order.
+  /// A part of a phase, from its creation until it is destroyed; the time of parts that begin
+  /// meanwhile counts as theirs. They end in the reverse order.
   class Part {
    public:
     /// `phases` may be null: nothing is counted.
@@ -64,7 +64,7 @@ class Phases {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Returns the phase that was going on.
+  /// Returns the previous phase.
   Phase Enter(Phase phase);
 
   Clock::time_point since_;

@@ -6,8 +6,8 @@
 
 namespace coconet {
 
-/// Identifies this process for others: boot, pid namespace, pid and start time, which differs where
-/// a pid is used again.
+/// Identifies this process for others: boot, pid namespace, pid, and start time, which tells it
+/// from an earlier process with its pid.
 std::string OwnProcess();
 
 enum class Life : uint8_t {

@@ -65,7 +65,7 @@ struct VariantResult {
 /// "fuse(RS, C, AG) two-shot vec=16 ...": schedule, protocol and config, for people.
 std::string Words(const VariantResult& variant);
 
-/// What was verified of a variant, and where: dispatch asks for it.
+/// The verification of a variant, and where it ran: dispatch asks for it.
 struct Trust {
   std::string fingerprint;  // CodeFingerprint of what was verified
   std::string machine;      // MachineDigest of rank 0
@@ -74,7 +74,7 @@ struct Trust {
   bool operator==(const Trust&) const = default;
 };
 
-/// What the runs under one key have searched, until one was told to start anew.
+/// The progress of the search under one key, since a run was told to start anew.
 struct SearchState {
   int tried = 0;       // variants that were compiled and run, those that failed included
   int drawn = 0;       // of these, drawn at random
@@ -96,16 +96,16 @@ struct TuningRecord {
   std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
-  /// Whether enough variants were tried (Coverage) and compared. If not, since the run was
-  /// interrupted, its budget ended, or other programs used most of the machine, a later run goes
-  /// on.
+  /// Whether enough variants were tried (Coverage) and compared. If not, because the run was
+  /// interrupted, its budget ended, or other programs used most of the machine, a later run
+  /// continues.
   bool complete = false;
   SearchState search;
   int64_t created_s = 0;  // Unix time
-  /// Versions with which it was tuned, on which times depend little (SoftText in session/key.h).
+  /// Minor versions with which it was tuned (SoftText in session/key.h), which affect times little.
   std::string soft;
-  /// Of `best`. On another machine, and with another fingerprint, it is verified again before it is
-  /// dispatched.
+  /// The verifications of `best`. On another machine, and with another fingerprint, it is verified
+  /// again before it is dispatched.
   std::vector<Trust> trust;
   bool operator==(const TuningRecord&) const = default;
 };

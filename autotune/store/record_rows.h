@@ -13,14 +13,14 @@
 
 namespace coconet {
 
-// Records in a tuning cache (cache_file.h), and what was verified of their variants. Errors as in
+// Records in a tuning cache (cache_file.h), and the verifications of their variants. Errors as in
 // variant_rows.h.
 
 /// The newest record whose key starts with `prefix`.
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix);
 /// The keys of all records, the newest first.
 absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db);
-/// What a record is stored under.
+/// The key that a record is stored under.
 struct KeyOfRecord {
   std::string key, key_text;  // as in TuningRecord
 };
@@ -31,10 +31,10 @@ absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db);
 absl::Status WriteRecord(Database& db, const TuningRecord& record,
                          absl::Span<const VariantResult> variants);
 
-/// Adds what was verified of a stored variant. Internal where it is not stored.
+/// Adds a verification of a stored variant. Internal if it is not stored.
 absl::Status WriteTrust(Database& db, absl::string_view key, const VariantResult& variant,
                         const Trust& trust);
-/// Forgets what was verified of the key's variants.
+/// Forgets the verifications of the key's variants.
 absl::Status ForgetTrust(Database& db, absl::string_view key);
 /// Marks the key's record incomplete, and its search not begun.
 absl::Status MarkIncomplete(Database& db, absl::string_view key);

@@ -18,16 +18,16 @@
 
 namespace coconet {
 
-/// Keeps what the tuner finds while it works. Implemented by TuningCache, and by fakes in tests.
+/// Keeps the tuner's results while it works. Implemented by TuningCache, and by fakes in tests.
 class TuningJournal {
  public:
   virtual ~TuningJournal() = default;
   /// Variants that are left out because of earlier runs under this key, with the reason.
   virtual std::vector<VariantResult> Failures(const std::string& key) = 0;
-  /// All variants of which something is known under this key, the fastest first, variants without a
-  /// time last.
+  /// All variants with a stored result under this key, the fastest first, variants without a time
+  /// last.
   virtual std::vector<VariantResult> Variants(const std::string& key) = 0;
-  /// Called before the first run of a variant, and after it: where the process died in between, the
+  /// Called before the first run of a variant, and after it: if the process died in between, the
   /// variant may have killed it.
   virtual void Begin(const std::string& key, const VariantResult& variant) = 0;
   virtual void End(const std::string& key, const VariantResult& variant) = 0;
@@ -39,16 +39,16 @@ class TuningJournal {
 };
 
 /// The SQLite file of tuned programs. Opened and used by rank 0's thread only, after MPI_Init. Safe
-/// for many processes at once and under kill -9. A file that turns out to be damaged is set aside,
-/// with a warning, and begun anew. On another error it warns once, and from then on stores and
-/// finds nothing, so that no caller handles errors of the cache.
+/// for many processes at once and under kill -9. A damaged file is set aside, with a warning, and a
+/// new one begun. After any other error it warns once, and then stores and finds nothing, so that
+/// no caller handles errors of the cache.
 class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;
 
   enum class Use : uint8_t {
-    kKeep,  // a missing file is made; warns where nothing can be stored
-    kRead,  // a missing file is missed, with a warning; one that cannot be written is as good
+    kKeep,  // a missing file is made; warns if nothing can be stored
+    kRead,  // read-only; warns if the file is missing, not if it cannot be written
   };
   /// With `file` ":none:" it stores and finds nothing, without a warning.
   static std::unique_ptr<TuningCache> Open(const std::string& file, Warn warn,
@@ -63,10 +63,10 @@ class TuningCache final : public TuningJournal {
   /// disk.
   bool stores() const;
 
-  /// The record of this key text. A row that does not validate is a miss, with a warning.
+  /// The record of this key text. An invalid row is a miss, with a warning.
   std::optional<TuningRecord> Find(const std::string& key_text);
   std::optional<TuningRecord> FindByKey(const std::string& key_prefix);
-  /// All keys of which a variant is stored.
+  /// All keys with a stored variant.
   std::vector<std::string> Keys();
   /// The keys of all records with their texts, the newest first.
   std::vector<KeyOfRecord> KeyTexts();
@@ -79,24 +79,25 @@ class TuningCache final : public TuningJournal {
   void Distrust(const std::string& key);
   /// The next job that takes the key's record tunes again, with its best among what is timed.
   void Retune(const std::string& key);
-  /// The record was tuned with other versions than `soft` names: the next job that takes it goes on
-  /// tuning.
+  /// The record was tuned with other minor versions than `soft`: the next job that takes it
+  /// continues tuning.
   void MarkStale(const std::string& key, const std::string& soft);
   /// The next tuning under the key leaves no variant out because of earlier runs.
   void Forgive(const std::string& key);
   /// Deletes the key's record and variants.
   void Forget(const std::string& key);
 
-  /// The rates of this key text; none where there are none, or none can be read.
+  /// The rates of this key text; none if there are none, or if they cannot be read.
   std::optional<Calibration> FindCalibration(const std::string& key_text);
   std::vector<Calibration> Calibrations();
   void StoreCalibration(const Calibration& calibration);
-  /// Of a calibration's key; "": all. The newest first.
+  /// The predictions of a calibration's key; "": all. The newest first.
   std::vector<Prediction> Predictions(const std::string& calibration);
   void AddPredictions(absl::Span<const Prediction> predictions);
 
-  /// Those that failed for good; that failed in three runs, one after the other, in a way that may
-  /// pass; and that were in flight when a process died: once, for a day, and twice, for good.
+  /// Variants that failed permanently; that failed in three successive runs with transient
+  /// failures; and that were in flight when a process died: after one death for a day, after two
+  /// for good.
   std::vector<VariantResult> Failures(const std::string& key) override;
   std::vector<VariantResult> Variants(const std::string& key) override;
   void Begin(const std::string& key, const VariantResult& variant) override;
@@ -109,15 +110,15 @@ class TuningCache final : public TuningJournal {
   struct Rep;
   TuningCache(std::string file, Warn warn);
   void OpenFile(Check check);
-  /// Opens the file anew where it was removed or replaced since. Whether anything is stored.
+  /// Opens the file anew if it was removed or replaced since. Returns whether anything is stored.
   bool IsReady();
   /// Warns, and ignores the cache from now on.
   void GiveUp(const absl::Status& why);
-  /// `read(db)`; where that meets damage, of the file that is begun anew.
+  /// `read(db)`; if the file is damaged, on the new file.
   template <class Read>
   auto FromFile(Read read) -> decltype(read(std::declval<Database&>()));
-  /// `write(db)`; where that meets damage, to the file that is begun anew. Warns where something
-  /// could not be stored, and stores nothing from now on.
+  /// `write(db)`; if the file is damaged, to the new file. If something could not be stored, warns,
+  /// and stores nothing from now on.
   template <class Write>
   void ToFile(Write write);
 

@@ -14,8 +14,8 @@
 
 namespace coconet {
 
-// Rows of the table of variants in a tuning cache (cache_file.h). Those that are read are parsed
-// and range-checked: InvalidArgument says why a row is invalid; other errors are the database's.
+// Rows of the table of variants in a tuning cache (cache_file.h). Rows that are read are parsed and
+// range-checked: InvalidArgument says why a row is invalid; other errors are the database's.
 
 /// The number of columns that a variant is read from.
 inline constexpr int kVariantColumns = 12;
@@ -36,14 +36,14 @@ absl::StatusOr<Statement> OfVariant(Database& db, absl::string_view sql, absl::s
   return statement;
 }
 
-/// The number in the first row; Internal where there is no row.
+/// The number in the first row; Internal if there is no row.
 absl::StatusOr<int64_t> IdOf(Statement find, absl::string_view what);
-/// The variant's id; Internal where it is not stored.
+/// The variant's id; Internal if it is not stored.
 absl::StatusOr<int64_t> VariantId(Database& db, absl::string_view key, const VariantResult& v);
-/// The variant's id; it is inserted where it is not stored.
+/// The variant's id; it is inserted if it is not stored.
 absl::StatusOr<int64_t> RowOf(Database& db, absl::string_view key, const VariantResult& v);
-/// Inserts the variant, or replaces what is known of it. What left it out stays where it was left
-/// out again; where it ran, its failures are forgotten.
+/// Inserts the variant, or replaces its stored result. If it was left out again, the reason stays;
+/// if it ran, its failures are forgotten.
 absl::Status WriteVariant(Database& db, absl::string_view key, const VariantResult& v);
 
 /// All variants of a key, the fastest first, variants without a time last.

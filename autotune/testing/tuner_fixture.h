@@ -96,7 +96,7 @@ class FakeRunner final : public VariantRunner {
   }
   absl::StatusOr<double> LoadByOthers() override { return load; }
   void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
-  /// Of each call that runs a variant: whether the ranks still have each other.
+  /// Counts a call that runs a variant; an error if the ranks have lost each other.
   absl::Status Going() {
     lost |= --calls_left == 0;
     return calls_left == 0 ? absl::AbortedError("rank 1 left: data race") : absl::OkStatus();

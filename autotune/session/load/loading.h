@@ -22,8 +22,8 @@
 
 namespace coconet {
 
-/// A program on its way from its graph to its best variant: what looking it up, verifying it and
-/// tuning it share. One per call of FindOrTune and rank.
+/// A program on its way from its graph to its best variant: the state shared by looking it up,
+/// verifying it and tuning it. One per call of FindOrTune and rank.
 struct Loading {
   Loading(std::shared_ptr<SessionState> state, Graph program, double budget_s);
 
@@ -33,18 +33,18 @@ struct Loading {
   const double start_s;   // on the clock Seconds
   ConfigSpace space;
   std::string key, key_text;  // of the tuning cache, of the record that is in use
-  /// Of the program as such, and of its best variant under the memory limit, where that leaves out
-  /// others: equal without a limit.
+  /// The cache keys without, and with, the memory limit; equal unless the limit leaves out
+  /// variants.
   std::string plain_text, limited_text;
   TypicalRows typical_rows;  // of timed steps; may be empty
   const std::shared_ptr<Phases> phases = std::make_shared<Phases>();  // of this rank's time
 
   Rank& rank() const { return state->rank; }
-  /// That its plans are lowered for.
+  /// The target that its plans are lowered for.
   Target target() const { return TargetOf(state->rank, state->options.numerics()); }
   Exchange& exchange() const { return state->rank.exchange(); }
   void UseKey(const std::string& text);
-  /// Whether the user wants some of the variants only.
+  /// Whether the user wants only some of the variants.
   bool TriesSome() const {
     return state->options.admits != nullptr || !state->options.choice.empty();
   }
@@ -53,12 +53,12 @@ struct Loading {
                                       absl::Span<const Schedule> planned = {}) const;
   bool first() const { return state->rank.rank() == 0; }
 
-  /// Tells the user what is going on, and how much time is left for it.
+  /// Reports progress to the user, and how much time is left.
   void Report(absl::string_view text) const;
   bool Interrupted() const;
   absl::Status InterruptedWhile(absl::string_view doing) const;
-  /// Work that goes before measuring, "its schedules were derived", until that share of the budget
-  /// is spent.
+  /// Work before measuring, such as "its schedules were derived", until that share of the budget is
+  /// spent.
   Preparation PreparationOf(absl::string_view doing, double share) const;
 };
 

@@ -6,8 +6,8 @@
 namespace coconet {
 
 /// Collective. The program's baseline, compiled, verified here and loaded, with a record that is in
-/// no cache and has no times. ResourceExhausted where it does not fit the memory limit; the
-/// compiler's error where it must be compiled and cannot be.
+/// no cache and has no times. ResourceExhausted if it does not fit the memory limit; the compiler's
+/// error if it must be compiled and cannot be.
 absl::StatusOr<Winner> PlainSchedule(const Loading& loading);
 
 }  // namespace coconet

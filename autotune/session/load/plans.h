@@ -21,10 +21,9 @@ struct Plans {
 };
 
 /// Collective, with the same result on all ranks. Plans the iteration (autotune/planning) by this
-/// machine's rates, which are measured first where the tuning cache has none and enough time is
-/// left. None for a program of which Derive finds all schedules, where only some are
-/// admitted, on simulated GPUs, whose times mean nothing, and where a program cannot be planned,
-/// which is a warning.
+/// machine's rates, which are measured first if the tuning cache has none and enough time is left.
+/// None for a program of which Derive finds all schedules, if only some are admitted, on simulated
+/// GPUs, whose times mean nothing, and, with a warning, if the program cannot be planned.
 absl::StatusOr<Plans> FindPlans(const Loading& loading, uint64_t seed);
 
 /// On rank 0: keeps what was predicted of plans beside the best measured time of each, and reports

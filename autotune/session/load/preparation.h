@@ -9,8 +9,8 @@
 
 namespace coconet {
 
-/// Whether work that goes before measuring goes on: not once the user interrupts, or a time is
-/// over. All ranks decide alike, by rank 0.
+/// Whether work before measuring continues: until the user interrupts, or its time is over. All
+/// ranks decide alike, by rank 0.
 class Preparation {
  public:
   struct Options {
@@ -25,7 +25,7 @@ class Preparation {
   /// Collective. Once false, it stays false.
   bool GoOn();
   bool ended() const { return ended_; }
-  /// Cancelled where the user interrupted; an error where the ranks lost contact.
+  /// Cancelled if the user interrupted; an error if the ranks lost contact.
   const absl::Status& status() const { return status_; }
 
  private:

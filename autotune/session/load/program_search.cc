@@ -96,9 +96,9 @@ bool IsOfPart(const absl::Status& status) {
          absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }
 
-/// Collective. Tunes each kind of part as a program of its own, with an equal share of the
-/// budget's larger half, unless the cache has it. Those that are left when the budget ends are
-/// not tuned, and none are where only some schedules are admitted.
+/// Collective. Tunes each kind of part as a program of its own, with an equal share of the budget's
+/// larger half, unless the cache has it. Kinds that are left when the budget ends are not tuned; no
+/// kind is if only some schedules are admitted.
 absl::StatusOr<Apart> TuneParts(const Loading& loading) {
   if (loading.TriesSome()) return Apart{};
   const auto parts = std::make_shared<const Parts>(SplitIntoParts(loading.program));
@@ -165,9 +165,9 @@ bool MultiplyDifferently(Config a, const Config& b) {
   return a == b;
 }
 
-/// Of each plan, the variant that does what was simulated: it runs collectives beside computation
-/// where that may gain; of several, the one with the least expected time. Of the first plan also
-/// the other ways to multiply, which need no other kernels.
+/// The variant of each plan that does what was simulated: it runs collectives beside computation if
+/// that may gain; if there are several, the one with the least expected time. For the first plan
+/// also the other ways to multiply, which need no other kernels.
 std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& variants) {
   std::vector<int> likeliest;
   for (const PlannedSchedule& plan : plans.schedules) {
@@ -263,7 +263,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
       options.incumbent = known.has_value() ? NumberOf(known->record.best, set.variants) : -1;
       options.left_out = 0;
       runner = RunnerOf(loading, set, options.favourites, seed, lowering);
-      // Of two errors that of the smaller need.
+      // Of two errors, return that of the smaller need.
       if (RankRunner::OverLimit(runner.status()).value_or(0) > *least) return without;
     }
   }

@@ -9,15 +9,15 @@
 
 namespace coconet {
 
-/// What a tuning has found.
+/// The result of tuning.
 struct Found {
   Winner winner;
   std::vector<VariantResult> variants;
   int incumbent = -1;  // the number of the variant that was known before
 };
 
-/// Collective. Tunes the program within its budget, and goes on from `known`, the best of an
-/// earlier tuning. Cancelled where the user interrupted before anything was measured.
+/// Collective. Tunes the program within its budget, starting from `known`, the best of an earlier
+/// tuning. Cancelled if the user interrupted before anything was measured.
 absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>& known);
 
 }  // namespace coconet
