@@ -228,7 +228,7 @@ TEST_F(ClusterSweep, CopiesKernelsToNodesThatShareNoFolder) {
 
 class ClusterProcessors : public ClusterSweep {
  protected:
-  /// Of a processor that has less than this one; there is no such variable for others.
+  /// A processor with fewer features than this one; other architectures have no such variable.
   static constexpr char kLesser[] = "COCONET_HOST_ARCH=x86-64";
   void SetUp() override {
     ClusterSweep::SetUp();

@@ -295,7 +295,7 @@ TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
         bool needed = false;
         for (Index i = begin; i < end && tile < kAcross * kDown; ++i) {
           const bool in_row = i / width >= top && i / width < top + 64;
-          // Of a row of another width, all of the product's.
+          // A row of another width needs all of the product's row.
           needed = needed ||
                    (in_row && (width != kColumns || (i % width >= left && i % width < left + 64)));
         }

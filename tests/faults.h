@@ -38,12 +38,12 @@ struct FaultProgram {
 /// for GPUs that are simulated thread for thread.
 std::vector<FaultProgram> FaultPrograms(bool small = false);
 
-/// Of a program, the plain schedule, and one each that overlaps and that has the most in one
-/// kernel; with configs drawn at random.
+/// The plain schedule of a program, one that overlaps, and the one with the most in one kernel;
+/// with configs drawn at random.
 absl::StatusOr<std::vector<LoweredVariant>> FaultVariants(const FaultProgram& program,
                                                           uint64_t seed);
 
-/// The deadline to run with: short where only a deadline can tell the others, else too long for a
+/// The deadline to run with: short if only a deadline can tell the others, else too long for a
 /// test.
 double TimeoutOf(Fault fault, const Target& target, bool gpu = false);
 

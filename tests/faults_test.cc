@@ -25,7 +25,7 @@ class Faults : public testing::TestWithParam<FaultProgram> {};
 INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()),
                          [](const auto& info) { return info.param.name; });
 
-/// Of how many programs one has the faults that are noticed at a deadline only.
+/// One in so many programs has the faults that are noticed at a deadline only.
 constexpr uint64_t kWaitsOneIn = 3;
 
 /// As small as the machine wants it.

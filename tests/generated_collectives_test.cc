@@ -91,7 +91,7 @@ class OneShotTest : public testing::TestWithParam<OneShot> {
   VariantBatch batch_;
 };
 
-/// Of pairs of a type and a reduction one in how many is tried: of every type some reduction.
+/// One in so many pairs of a type and a reduction is tried: for every type some reduction.
 constexpr uint64_t kPairsOneIn = 3;
 
 TEST_P(OneShotTest, ReducesEveryType) {
@@ -276,7 +276,7 @@ TEST(BulkTest, GathersSlicesOfEveryType) {
   ExpectRight(batch, 40);
 }
 
-// Of the ranks of each node.
+// The ring goes around the ranks of each node.
 TEST(RingTest, GoesAroundTheRanksOfANode) {
   VariantBatch batch;
   const Graph symbolic = MakeWorkload("adam", {}).value();

@@ -169,7 +169,7 @@ class Checked {
     return Evaluate(*interpreter);
   }
 
-  /// Of its program, after Interpret.
+  /// Runs the imported program, after Interpret.
   std::string Run() {
     if (!case_.refused.empty()) return "";
     SessionOptions options;

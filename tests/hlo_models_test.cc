@@ -1,6 +1,6 @@
-// Training steps of whole models that JAX wrote as HLO. Those that a program can run are trained on
-// two ranks, against what JAX found when it trained by them; all are planned. tests/hlo/make.py
-// writes the modules and JAX's numbers, and says what they are.
+// Training steps of whole models that JAX wrote as HLO. Steps that a program can run are trained on
+// two ranks, against JAX's results of the same training; all are planned. tests/hlo/make.py writes
+// the modules and JAX's numbers, and says what they are.
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +50,7 @@ struct Parameter {
   int64_t elements = 1;           // of a rank's part
 };
 
-/// Of a training in f64, and how far one in f32 is from it.
+/// A number of a training in f64, and the deviation of one in f32.
 struct Number {
   double value = 0, deviation = 0;
 };
@@ -140,7 +140,7 @@ Expected ExpectedOf(absl::string_view model) {
 
 // ---- What a program finds ----
 
-/// Of parameter k, before the first step.
+/// The value of element i of parameter k, before the first step.
 float FirstWeight(size_t k, const Parameter& parameter, int64_t i) {
   const int64_t number = (37 * i + 101 * static_cast<int64_t>(k)) % 251 - 125;
   return static_cast<float>(parameter.base) +
@@ -236,7 +236,7 @@ void ExpectNear(double ours, const Number& jax, double scale) {
       << "found " << ours << ", want " << jax.value << "; JAX in f32 is off by " << jax.deviation;
 }
 
-/// Of the weight that is parameter k.
+/// Expects that the weight of parameter k moved as in JAX.
 void ExpectMoved(size_t k, const Parameter& parameter, const std::vector<float>& weight,
                  const Moved& jax) {
   double sum = 0, squares = 0, sum_scale = 0, length = 0;

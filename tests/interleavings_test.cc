@@ -53,7 +53,7 @@ constexpr Config kWays[] = {
     {.protocol = Protocol::kGenerated, .bulk = true},
 };
 
-/// Of a workload's schedules in all their ways about so many are tried, without --one_in.
+/// The number of a workload's schedules, in all their ways, that are tried without --one_in.
 constexpr size_t kUsual = 12;
 
 /// What a workload is run as.
@@ -218,7 +218,7 @@ const OrderedProgram kOrdered[] = {
      {{"T", 6}, {"V", 9}, {"D", 40}, {"B", 12}, {"L", 3}}},
 };
 
-/// Of a program's schedules in all their ways about so many are tried, without --one_in.
+/// The same for schedules with an order.
 constexpr size_t kUsualOrdered = 6;
 /// So many times more interleavings than of other kernels.
 constexpr int kMoreOrders = 8;

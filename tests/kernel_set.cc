@@ -13,8 +13,8 @@
 namespace coconet {
 namespace {
 
-/// Of a unit: starting the compiler and reading the prelude should count little, and many kernels
-/// take long in one.
+/// Kernels per unit: starting the compiler and reading the prelude should count little, and one
+/// unit of many kernels takes long.
 constexpr size_t kLeastKernels = 4, kMostKernels = 40;
 
 class ModuleList final : public Module {

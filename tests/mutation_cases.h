@@ -35,7 +35,7 @@ struct MutationCase {
 };
 const std::vector<MutationCase>& MutationCases();  // on simulated GPUs
 const std::vector<MutationCase>& HostCases();      // on CPUs; `steps` does not count there
-// Those of each that take rows by index, add to them, multiply few rows, or exchange slices.
+// The cases of each that take rows by index, add to them, multiply few rows, or exchange slices.
 std::vector<MutationCase> RowCases();
 std::vector<MutationCase> HostRowCases();
 /// One of either. InvalidArgument, with all names, where there is none of that name.

@@ -1,7 +1,7 @@
 // Mistakes that are planted in the text of kernels and in the library are found, by simulated GPUs
 // or by what verifies kernels for CPUs, by the check that is there for them, and what is as it is
-// has none. Of all mistakes on simulated GPUs these are the first of each kind at each case, of
-// those on CPUs the first of each kind and place; //tests:long tries all, by
+// has none. These are, among all mistakes on simulated GPUs, the first of each kind at each case,
+// and among those on CPUs the first of each kind and place; //tests:long tries all, by
 // //tests:mutation_score.
 
 #include <set>

@@ -57,7 +57,7 @@ struct Mutation {
   /// where the interleaving decides which of two consequences is found first.
   std::vector<MutationKind> expected;
   std::vector<MutationEdit> edits;
-  /// Of a mistake in verification: the mutation, at the same case, that it no longer finds.
+  /// For a mistake in verification: the mutation, at the same case, that it does not find.
   const char* shown_by = nullptr;
 };
 

@@ -11,7 +11,7 @@ constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDead
 
 constexpr char kDrain[] = "if (!DrainBulk(grid, bulk)) return;";
 
-/// Of stages that are filled and emptied.
+/// Mistakes in filling and emptying stages.
 std::vector<Mutation> StageMutations() {
   return {
       {"stage-filled-while-it-is-read",
@@ -87,7 +87,7 @@ std::vector<Mutation> StageMutations() {
   };
 }
 
-/// Of barriers: their phases, parities and bytes.
+/// Mistakes in barriers: their phases, parities and bytes.
 std::vector<Mutation> BarrierMutations() {
   return {
       {"wrong-parity",
@@ -174,7 +174,7 @@ std::vector<Mutation> BarrierMutations() {
   };
 }
 
-/// Of the ends of copies.
+/// Mistakes at the end of copies.
 std::vector<Mutation> DrainMutations() {
   return {
       {"bulk-drain-after-the-flag",

@@ -7,7 +7,7 @@ constexpr HostFinding kWrongElement = HostFinding::kWrongElement,
                       kReplicas = HostFinding::kReplicas, kGuard = HostFinding::kGuard,
                       kRunError = HostFinding::kRunError, kCrash = HostFinding::kCrash;
 
-/// Of a rank that does not wait for another: the late rank decides where that shows.
+/// The findings if a rank does not wait for another: the late rank decides which.
 std::vector<MutationKind> Unordered() { return {kWrongElement, kReplicas}; }
 
 /// Waits and epochs.

@@ -9,7 +9,7 @@ constexpr HostFinding kWrongElement = HostFinding::kWrongElement,
                       kReplicas = HostFinding::kReplicas, kGuard = HostFinding::kGuard,
                       kRunError = HostFinding::kRunError, kCrash = HostFinding::kCrash;
 
-/// Of a reader that does not wait for a writer.
+/// The findings if a reader does not wait for a writer.
 std::vector<MutationKind> Unordered() { return {kWrongElement, kReplicas}; }
 
 std::vector<Mutation> HostScatterMutations() {

@@ -223,8 +223,8 @@ output loss = sum(off * off)
   EXPECT_GT(tally.variants, AtMostDrawn(12));
 }
 
-/// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most
-/// parts are empty.
+/// With one rank per node, collectives within a node have one rank; with many ranks and few
+/// elements, most parts are empty.
 TEST(Nodes, SplitsByNodeWorkOnAnyMesh) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     for (int64_t n : {1, 1003}) {

@@ -27,7 +27,7 @@ namespace coconet {
 ///   read   per rank the offset in bytes of its elements of all that is found, one after the other
 class Recording {
  public:
-  /// Of one rank's part of one result.
+  /// One rank's part of one result.
   struct Part {
     std::string test_case, schedule, name;
     NumpyDataKind kind;

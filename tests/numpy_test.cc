@@ -387,7 +387,7 @@ std::unique_ptr<Recording> Record(const Case& test_case, uint64_t seed) {
 
 class NumpyTest : public testing::TestWithParam<Case> {
  protected:
-  /// Of all programs together: where one element of a norm is undecided, so is much that follows.
+  /// Counts over all programs: if one element of a norm is undecided, so is much that follows.
   static void TearDownTestSuite() {
     std::cout << elements_ << " elements, " << undecided_ << " of them undecided\n";
     EXPECT_LE(undecided_ * 100, elements_);

@@ -37,13 +37,13 @@ ABSL_FLAG(bool, every_kernel, false,
 namespace coconet {
 namespace {
 
-/// Of how many schedules one has its kernels compiled, in one way.
+/// The kernels of one in so many schedules are compiled, in one way.
 constexpr uint64_t kOneIn = 60;
-/// Of workloads that differ little from another one, fewer schedules by this factor.
+/// Workloads that differ little from another one try fewer schedules by this factor.
 constexpr unsigned kFewerOfVariations = 8;
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
-/// Of a kernel with many loops, whose rarer values do not fit in 96 or 128 registers. More is a
-/// spill in a loop.
+/// The stack of a kernel with many loops, whose rarer values do not fit in 96 or 128 registers.
+/// More is a spill in a loop.
 constexpr uint32_t kMostStackBytes = 128;
 constexpr double kCompileLimit = 600;  // seconds for a unit of many kernels, on a busy machine
 constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
@@ -76,7 +76,7 @@ class Sample {
   static Sample All() { return Sample(nullptr, 1); }
   Sample(std::mt19937_64* random, unsigned one_in) : random_(random), one_in_(one_in) {}
 
-  /// Of very many schedules fewer; the kernels of overlaps differ by the chunk alone.
+  /// Takes fewer of very many schedules; the kernels of overlaps differ by the chunk alone.
   bool Takes(const Schedule& schedule, size_t count) const {
     if (random_ == nullptr) return true;
     const unsigned one_in = one_in_ * (count < kManySchedules ? 1 : 4);
@@ -95,7 +95,7 @@ class Sample {
   unsigned one_in_;
 };
 
-/// Of `nodes` nodes with the case's ranks each.
+/// Adds the kernels of schedules on `nodes` nodes with the case's ranks each.
 absl::Status AddKernels(const Graph& symbolic, const Case& c, const Sizes& sizes,
                         const Sample& sample, KernelSet& kernels, int nodes = 1) {
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
@@ -119,7 +119,7 @@ absl::Status AddKernels(const Graph& symbolic, const Case& c, const Sizes& sizes
   return absl::OkStatus();
 }
 
-/// Of one tensor and of a list, on one node and on two.
+/// Adds the kernels of one tensor and of a list, on one node and on two.
 absl::Status AddWorkload(const WorkloadInfo& workload, const Case& c, const Sample& sample,
                          const Sample& of_variations, KernelSet& kernels) {
   const Sizes sizes = workload.optimizer ? Sizes{{"N", 1 << 20}} : workload.presets[0].sizes;

@@ -34,7 +34,7 @@ class Placement {
   /// The rank's elements of `buffer`, without padding.
   std::string Read(const void* buffer) const;
 
-  // Of sliced tensors:
+  // The following are about sliced tensors.
   /// The rank that holds an element.
   int OwnerOf(int64_t index) const { return static_cast<int>((index % row_ + shift_) / stride_); }
   /// Index of an element of this rank in what Read returns.

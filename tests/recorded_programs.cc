@@ -105,7 +105,7 @@ absl::Status CheckResult(const RecordedProgram& made, int step, const std::strin
   return absl::OkStatus();
 }
 
-/// Of a rank: compares its part of all results of a step.
+/// Compares a rank's part of all results of a step.
 absl::Status CheckStep(const RecordedProgram& made, const std::vector<Placed>& results, int step,
                        int rank, const std::string& read, Tally& tally) {
   ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(made.program, made.ranks));

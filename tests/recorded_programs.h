@@ -40,14 +40,14 @@ struct RecordedProgram {
 };
 
 /// `count` random programs of integers from number `first` on, made by Debian's own Python
-/// (tests/recorded/integers.py). Of `elements` elements a tensor at most. `every_value`: each value
-/// is a result.
+/// (tests/recorded/integers.py). A tensor has at most `elements` elements. `every_value`: each
+/// value is a result.
 absl::StatusOr<std::vector<RecordedProgram>> MakeIntegerPrograms(uint64_t seed, int first,
                                                                  int count, int elements,
                                                                  bool every_value = false);
 
 /// All programs of tests/recorded/choices.py, each with numbers on which arithmetic is exact, and
-/// with others. Of `extent` elements a dimension at most.
+/// with others. A dimension has at most `extent` elements.
 absl::StatusOr<std::vector<RecordedProgram>> MakeChoices(uint64_t seed, int extent);
 
 /// What the interpreter was asked.

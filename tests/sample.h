@@ -5,7 +5,7 @@
 
 namespace coconet {
 
-/// Of how many things a test takes one: --one_in, or `usual` where that is not given.
+/// --one_in: a test takes one in so many things; `usual` if the flag is not given.
 uint64_t OneInFlag(uint64_t usual);
 
 /// Takes every so-many-th of the things that it is asked about, from one on that is drawn.

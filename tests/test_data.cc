@@ -10,14 +10,14 @@
 namespace coconet {
 namespace {
 
-/// Of second moments: from its root on, the error of a gradient summed in 16 bits has no bound
-/// where a moment may be 0, and through a norm that would hide the whole tensor.
+/// The least second moment. If a moment may be 0, the error of a gradient summed in 16 bits has no
+/// bound from its root on, and through a norm that would hide the whole tensor.
 constexpr double kLeastMoment = 1.0 / 16;
 
 /// In one step of kSpecialSteps, which the seed picks, one element in kSpecialElements is special.
 constexpr uint64_t kSpecialSteps = 4, kSpecialElements = 24;
 
-/// A number at an end of the type, a zero, an infinity or NaN. Of floats, either sign.
+/// A number at an end of the type, a zero, an infinity or NaN. Floats have either sign.
 double SpecialValue(DType dtype, uint64_t random) {
   if (!IsFloat(dtype)) return 0;
   const double kinds[] = {std::numeric_limits<double>::quiet_NaN(),

@@ -83,7 +83,7 @@ const std::vector<std::vector<absl::string_view>>& Kinds() {
   return kinds;
 }
 
-/// Of v12, "v"; "" for a name without a number.
+/// The prefix "v" of v12; "" for a name without a number.
 absl::string_view PrefixOf(absl::string_view name) {
   size_t letters = name.size();
   while (letters > 0 && absl::ascii_isdigit(name[letters - 1])) --letters;

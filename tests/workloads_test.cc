@@ -28,7 +28,7 @@ namespace coconet {
 namespace {
 
 constexpr int kRanks[] = {1, 2, 3, 4, 8};
-/// Of GPUs that are simulated thread for thread.
+/// The most ranks of GPUs that are simulated thread for thread.
 constexpr int kMostSimulatedRanks = 4;
 constexpr int64_t kMostSimulatedElements = 1000;
 
@@ -38,7 +38,7 @@ struct Tried {
   unsigned one_in;
 };
 
-/// Of optimizers; of models, of which a program uses some.
+/// The sizes of optimizers, or of models, of which a program uses some.
 std::vector<Tried> SizesOf(const WorkloadInfo& info) {
   if (info.optimizer) {
     std::vector<Tried> all = {{{{"N", 0}}, 12},   {{{"N", 1}}, 12},   {{{"N", 7}}, 12},
@@ -99,11 +99,10 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
   return used;
 }
 
-/// Of workloads that vary another one: of their schedules one in so many of what is tried of
-/// others'.
+/// Workloads that vary another one try one in so many of the schedules that the other one tries.
 constexpr unsigned kOneInOfVariations = 10;
 
-/// Of all schedules, without --every_schedule.
+/// One in so many of all schedules is tried, without --every_schedule.
 constexpr uint64_t kOneIn = 10;
 
 /// Where there are more schedules, each is tried at one number of ranks, others at each; where
@@ -147,7 +146,7 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
     for (const Tried& tried : SizesOf(GetParam().info)) {
       const unsigned one_in =
           tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
-      // Of types with more or less the same schedules one has more of them.
+      // Types have much the same schedules; f32 has more of them tried.
       const bool all = absl::GetFlag(FLAGS_every_schedule);
       const uint64_t of_types = GetParam().dtype == DType::kF32 || all ? 1 : 4;
       OneIn sample(one_in * of_types * (all ? 1 : OneInFlag(kOneIn)), random);
@@ -165,8 +164,8 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
 
 TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally tally = RunBatch(AddVariants);
-  // Of sums in 16 bits that pass through a nonlinear function the bounds are wide; those of a norm
-  // of one or two elements that cancel reach 0, where it is divided by.
+  // The bounds of 16-bit sums that pass through a nonlinear function are wide; a norm of one or two
+  // elements that cancel may be 0, and is divided by.
   EXPECT_LE(tally.undetermined, tally.elements / (GetParam().info.optimizer ? 10000 : 100));
 }
 

@@ -122,8 +122,8 @@ struct Kernels {
   using Limit = void (*)(const LimitStreams& streams, int64_t n);
   Limit limit_plain, limit_streaming_weights, limit_streaming, limit_fresh;
 
-  /// Of n elements, a multiple of 32; with plain stores, and with streaming ones. Returns a number
-  /// that depends on all loads where nothing is stored.
+  /// Reads and writes n elements, a multiple of 32, with plain or with streaming stores. If nothing
+  /// is stored, returns a number that depends on all loads.
   using Streams = float (*)(const PlainStream& streams, int64_t n);
   Streams stream_plain, stream_streaming;
 };

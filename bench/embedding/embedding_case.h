@@ -60,7 +60,7 @@ absl::StatusOr<ColumnCut> CutColumns(const EmbeddingCase& c, const Graph& bound,
 /// Whichever contender runs takes the next set, the same on all ranks.
 class IndexSets {
  public:
-  /// Of the tables that a rank has columns of.
+  /// Index sets for the tables that a rank has columns of.
   IndexSets(const EmbeddingCase& c, const std::vector<OwnColumns>& tables);
 
   int64_t size() const { return static_cast<int64_t>(sets_.size()); }

@@ -14,8 +14,8 @@ namespace coconet::bench {
 /// The sums of a case's bags by FBGEMM's kernels, with their offsets.
 class FbgemmBags {
  public:
-  /// Of the columns of `mine`, from where EmbeddingCase::fbgemm says; bag b's sums begin at
-  /// b * out_stride. NotFound as of Fbgemm::Load.
+  /// The columns of `mine`, from where EmbeddingCase::fbgemm says; bag b's sums begin at b *
+  /// out_stride. NotFound as of Fbgemm::Load.
   static absl::StatusOr<FbgemmBags> Make(const EmbeddingCase& c,
                                          const std::vector<OwnColumns>& mine, int64_t out_stride);
   FbgemmBags() = default;

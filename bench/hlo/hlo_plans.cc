@@ -39,7 +39,7 @@ double PeakMemory() {
   return 0;
 }
 
-/// Of all operations but convolutions, how many a program has.
+/// The share of a program's operations, convolutions apart, that can be executed.
 double ExecutableShare(const ImportedHlo& imported) {
   int64_t convolutions = 0, opaque = 0;
   for (const auto& [what, count] : imported.opaque)

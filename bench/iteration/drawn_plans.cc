@@ -31,7 +31,7 @@ class Drawing {
   }
 
  private:
-  /// Of a plan whose lanes do not wait for each other.
+  /// An upper bound of the time of a plan whose lanes do not wait for each other.
   static constexpr double kMost = 1e12;
 
   int Below(size_t n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }

@@ -13,8 +13,8 @@ namespace coconet::bench {
 
 /// Distinct plans of one program, the best that a search of `seconds` finds among them; the others
 /// come from it, and from the plan that the search begins with, by random edits of kernels,
-/// buckets and order, and are simulated to take at most twice as long. Of equal arguments but
-/// `seconds`, equal edits.
+/// buckets and order, and are simulated to take at most twice as long. Calls whose
+/// arguments are equal, except `seconds`, make equal edits.
 absl::StatusOr<std::vector<PlannedSchedule>> DrawPlans(const Graph& program, const Target& target,
                                                        const CostModel& model, int count,
                                                        double seconds, uint64_t seed);

@@ -5,10 +5,10 @@
 
 namespace coconet::bench {
 
-/// Of a GptStep: tokens within the vocabulary, small weights, moments as after a step.
+/// The numbers of a GptStep: tokens within the vocabulary, small weights, moments as after a step.
 Numbers NumbersOf(const GptModel& model);
 
-/// Of a LocalSgd: small numbers; momenta are 0.
+/// The number of an element of a LocalSgd: small; 0 in momenta.
 double NumberOfLocalSgd(absl::string_view tensor, int64_t index, int rank);
 
 }  // namespace coconet::bench

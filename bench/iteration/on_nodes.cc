@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
       RETURN_IF_ERROR(add("sequential", IsSequential));
       if (c.name == "gpt_step") RETURN_IF_ERROR(add("buckets", HasLargestBuckets));
     }
-    // Of two ranks either sends the other its half of what is summed, and the sums of the other.
+    // Each of two ranks sends the other its half of the operand, and then the sums of its own half.
     const int64_t leaving = 2 * bytes / rank.size() * (rank.size() - 1);
     ASSIGN_OR_RETURN(findings, contenders.Measure(rank, leaving, c.seconds));
     return parts || c.timeline.empty() ? absl::OkStatus()

@@ -43,7 +43,8 @@ struct Tables {
   int64_t rows = 0, columns = 0;
 };
 
-/// Of the workload's presets; "low" is DLRM v2 without the tables of more than 3 look-ups.
+/// The tables of the workload's presets; "low" is DLRM v2 without the tables of more than 3
+/// look-ups.
 std::vector<Tables> AllTables() {
   std::vector<Tables> all;
   for (const SizePreset& preset : EmbeddingSizes()) {

@@ -30,7 +30,7 @@ constexpr GemmSize kSizes[] = {{.m = 512, .n = 512, .k = 1024},
                                {.m = 512, .n = 1024, .k = 512},
                                {.m = 512, .n = 1024, .k = 2048}};
 
-/// Of `cluster` and `model_parallel`, and of gpt_step with 512 tokens.
+/// Sizes of `cluster` and `model_parallel`, and of gpt_step with 512 tokens.
 constexpr GemmSize kCutSizes[] = {{.m = 512, .n = 1024, .k = 1024},
                                   {.m = 512, .n = 256, .k = 256},
                                   {.m = 512, .n = 1024, .k = 256},
@@ -40,7 +40,7 @@ std::string SizeText(const Row& row) {
   return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"), row.Number("n"));
 }
 
-/// Of products in pieces.
+/// The columns of the table of products in pieces.
 std::vector<Column> PieceColumns() {
   static constexpr auto kText = [](const Row& row, absl::string_view name) {
     return std::get<std::string>(row.Get(name));

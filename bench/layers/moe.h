@@ -37,7 +37,7 @@ class Routing {
   const std::vector<int32_t>& Tokens(int64_t expert, int64_t group) const {
     return tokens_[expert * groups_ + group];
   }
-  /// Of the expert that gets most over the mean.
+  /// The tokens of the expert that gets most, over the mean.
   double Imbalance() const;
 
  private:

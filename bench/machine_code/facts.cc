@@ -81,7 +81,8 @@ int BytesOf(absl::string_view type) {
   }
   return 0;
 }
-/// Of "own2" or "b1", whose declaration "bf16* b1[kRanks];" the kernel's text has.
+/// The type that "own2" or "b1" points to, from its declaration, "bf16* b1[kRanks];", in the
+/// kernel's text.
 Pointed PointedBy(absl::string_view name, absl::string_view kernel) {
   for (absl::string_view star : {"* const ", "* "}) {
     const std::string declared = absl::StrCat(star, name);

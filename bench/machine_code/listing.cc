@@ -23,7 +23,7 @@ absl::string_view Until(absl::string_view& text, absl::string_view end) {
   return before;
 }
 
-/// Of `//## File "/folder/sync.h", line 12 inlined at "...", line 3`: sync.h and 12.
+/// Reads sync.h and 12 from `//## File "/folder/sync.h", line 12 inlined at "...", line 3`.
 absl::StatusOr<SourceLine> ReadSource(absl::string_view words) {
   absl::string_view rest = words;
   Until(rest, "\"");
@@ -37,7 +37,7 @@ absl::StatusOr<SourceLine> ReadSource(absl::string_view words) {
   return source;
 }
 
-/// Of "@!P0 BRA `(.L_x_3) ;": guard, opcode, operands; `label` is that of a branch, or "".
+/// Reads guard, opcode and operands of "@!P0 BRA `(.L_x_3) ;"; `label` is a branch's target, or "".
 Instruction ReadInstruction(absl::string_view words, std::string& label) {
   Instruction read;
   if (absl::ConsumePrefix(&words, "@")) read.guard = std::string(Until(words, " "));

@@ -58,8 +58,8 @@ std::vector<std::vector<int>> Before(const std::vector<BasicBlock>& blocks) {
   return before;
 }
 
-/// Of each block those through which each way from the first one goes; none of one that no way
-/// reaches.
+/// By block: the blocks that all ways from the first block to it go through; none for an
+/// unreachable block.
 std::vector<std::vector<bool>> Dominators(const std::vector<BasicBlock>& blocks) {
   const size_t n = blocks.size();
   const std::vector<std::vector<int>> before = Before(blocks);

@@ -44,7 +44,7 @@ std::string BarsText(const std::vector<CountBar>& bars);
 std::string KernelsText(const std::vector<CountedKernel>& kernels);
 /// Accesses under 4 bytes in loops over packs, by their places, with the workloads that have them.
 std::string NarrowText(const std::vector<CountedKernel>& kernels);
-/// Of the bars, then of the kernels with their loops.
+/// The rows of the bars, then of the kernels with their loops.
 std::vector<Row> RowsOf(const std::vector<CountBar>& bars,
                         const std::vector<CountedKernel>& kernels);
 

@@ -18,7 +18,7 @@ namespace coconet::bench {
 /// "none" (Launch::launcher).
 std::vector<std::string> ClusterLauncher(int nodes, int ranks_per_node, const std::string& rate);
 
-/// Of one step: the time of computation alone, and of communication alone.
+/// The times of one step: of computation alone, and of communication alone.
 struct StepParts {
   double computation_us = 0, sending_us = 0;
   double share() const { return sending_us / computation_us; }

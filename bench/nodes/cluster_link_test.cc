@@ -10,7 +10,8 @@
 namespace coconet::bench {
 namespace {
 
-/// Of a link where sending takes so long besides, with so many times the bytes.
+/// The parts of a step on a link of that rate, with `more` times the bytes, and `besides_us`
+/// besides.
 StepParts OnLink(const std::string& rate, double bytes, double besides_us, double more) {
   const double unit = absl::EndsWith(rate, "kbit") ? 1e3 : 1e6;
   const double us =

@@ -65,7 +65,7 @@ absl::Status SmallChecks::Add(Rank& rank, const Graph& program,
   absl::StatusOr<std::unique_ptr<RankRunner>> runner =
       RankRunner::Create(rank, here->program, here->variants,
                          {.seed = seed, .binaries = &binaries, .interrupted = interrupted});
-  // Of a few elements the interpreter may know too little.
+  // With a few elements the interpreter may leave too much undetermined.
   if (size != nullptr && size->tiny && absl::IsFailedPrecondition(runner.status()))
     return absl::OkStatus();
   RETURN_IF_ERROR(runner.status());

@@ -101,7 +101,7 @@ Row RowOf(const Screened& screened, const VariantSet& set, const std::vector<int
   return row;
 }
 
-/// Of the kept variants those that are expected to be the fastest.
+/// The kept variants that are expected to be the fastest.
 std::vector<int> Fastest(const VariantSet& set, std::vector<int> kept, int most) {
   absl::c_stable_sort(
       kept, [&](int a, int b) { return set.variants[a].prior_us < set.variants[b].prior_us; });

@@ -311,7 +311,7 @@ class Session(OfThisProcess):
 
 
 def _sizes_of(sizes: Sizes) -> Any:
-    """An array of C's, with one element where there are none."""
+    """An array of C's, with one element if there are none."""
     array = (Size * max(1, len(sizes)))()
     for size, (symbol, value) in zip(array, sizes.items()):
         values = list(value) if isinstance(value, Sequence) else [value]
@@ -358,7 +358,7 @@ def _close_all() -> None:
     """Closes what is open; after an exception leaves, which peers are told, and waits for nobody."""
     failure = getattr(sys, "last_type", None)
     why = None if failure is None else f"{failure.__name__}: {getattr(sys, 'last_value', '')}"
-    # Of ranks that are threads of this process one cannot wait here for the next.
+    # If ranks are threads of this process, one cannot wait here for the next.
     waits = sum(not session._is_process for session in _sessions) <= 1
     for session in list(_sessions):
         try:

@@ -31,7 +31,7 @@ class Tensor(NamedTuple):
     #: As declared: "local", "replicated", "sliced" or "auto".
     layout: str
     dtype: str
-    #: Of the whole tensor; () of a scalar.
+    #: The whole tensor's extents; () for a scalar.
     shape: Tuple[int, ...]
     #: This rank's elements as the schedule keeps them, in canonical order: the first (-1: more than
     #: one run), and how many.
@@ -159,7 +159,8 @@ class Scalar(OfThisProcess):
         self._set: Callable[[Any, int, float], int] = library().coconet_set
 
     def set(self, value: Union[float, int]) -> None:
-        """Of the next step. `InvalidArgument` for what the scalar's dtype does not hold."""
+        """Sets the scalar for the next step. `InvalidArgument` if its dtype does not hold the
+        value."""
         if type(value) is not float:
             value = exact("set", value)
             if type(value) is int:

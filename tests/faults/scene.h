@@ -35,7 +35,7 @@ struct JobSetting {
   std::vector<std::string> flags;      // of job_worker
   std::vector<std::string> prefix;     // of the command
   std::vector<std::string> of_mpirun;  // options
-  /// Of one rank, where ranks are processes: more environment, and another build.
+  /// If ranks are processes: more environment, and another build, for one rank.
   int odd_rank = -1;
   std::map<std::string, std::string> odd_environment;
   bool odd_build = false;

@@ -14,7 +14,7 @@ namespace {
 /// Lowering takes much longer than the rest.
 constexpr uint64_t kOneInLowered = 16;
 
-/// Of each program the first, one in the midst, and the last schedule.
+/// The first, a middle and the last schedule of each program.
 const std::vector<Schedule>& Schedules() {
   static const auto& schedules = *new std::vector<Schedule>([] {
     std::vector<Schedule> some;

@@ -273,7 +273,7 @@ class Block:
         opcode = self.draw.choice(opcodes)
 
         def for_xla(name):
-            """Of constants of narrow signed types XLA counts leading zeros of wider ones."""
+            """Counts in the unsigned type: XLA widens constants of narrow signed types first."""
             bits = shape_text(f"u{bits_of(a.dtype)}", a.dims)
             return [
                 f"{name}.bits = {bits} bitcast-convert({a.name})",
@@ -682,7 +682,7 @@ class Block:
         return block
 
     def elements(self, value, shapes):
-        """Of a tuple."""
+        """Takes the elements of a tuple."""
         return [
             self.add(s.dtype, s.dims, "get-tuple-element", [value], f", index={i}")
             for i, s in enumerate(shapes)

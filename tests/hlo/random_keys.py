@@ -148,7 +148,7 @@ kRefused = {
     ),
 }
 
-# Those of keys.cases.
+# The keys of keys.cases.
 kSample = (
     "bits.u8",
     "split",

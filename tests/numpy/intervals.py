@@ -192,7 +192,7 @@ class Interval:
         return self.total(axis, relative, may_overflow, keepdims, divisor=divisor)
 
     def sum_over_ranks(self):
-        """Of axis 0, in any order, in the type (in f32, of a narrower one)."""
+        """The sum over axis 0, in any order, in the type (in f32 if that is narrower)."""
         roundoff = min(F32.roundoff, self.type.roundoff)
         return self.total(0, (self.shape[0] - 1) * (roundoff + F64.roundoff), True)
 

@@ -29,7 +29,7 @@ def norm(x, ranks):
 
 
 def correction(beta, step):
-    """Of a moment's bias, computed in f64."""
+    """The correction of a moment's bias, computed in f64."""
     return cast(F32, 1 / (1 - power(constant(F64, beta), step)))
 
 
@@ -207,7 +207,7 @@ def bags(t, ranks):
     rows = table.shape[0]
 
     def pooled(index, weight=None, mean=False):
-        """Of each row of indices, of which those that are no rows add nothing, and do not count."""
+        """The sum or mean per row of indices; indices of no row add nothing, and do not count."""
         there = (index >= 0) & (index < rows)
         found = table[np.where(there, index, 0)]
         if weight is not None:

@@ -2,7 +2,7 @@
 
 
 def part_of(extent, ranks, rank):
-    """Of an extent over the ranks (docs/language.md, "Types")."""
+    """The range of an extent that a rank has (docs/language.md, "Types")."""
     per = -(-extent // ranks)
     multiple = 64
     while multiple > 1 and multiple > per / 16:

@@ -241,7 +241,7 @@ class Sequence(Training):
 
     @call(2 if HAS_HOOKS else 0)
     def hook(self):
-        """Of the next step, which another rate has."""
+        """Hooks the next step, which has another rate."""
         self.unhook()
 
         def halve(optimizer, *_):

@@ -106,7 +106,7 @@ class Training:
         return torch.nn.Parameter(x.clone() + self.rank)
 
     def gradients(self, i):
-        """Of parameter i, by rank: of one sign, as a sum over ranks loses no digits."""
+        """Gradients of parameter i, by rank: of one sign, so that their sum loses no digits."""
         p = self.ps[i]
         sign = torch.randn(p.shape, generator=self.generator()).sign()
         return [(sign * (0.5 + torch.rand(p.shape, generator=self.generator(rank)))).to(p.dtype)

@@ -33,7 +33,7 @@ session.nothing()
 """
 
 
-# Of other packages nothing is read, which would take minutes.
+# Other packages are skipped, since reading them takes minutes.
 CONFIG = """
 [mypy]
 strict = True

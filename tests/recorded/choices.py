@@ -395,7 +395,7 @@ output any = all_reduce(max, bit_xor(code, {2**B - 1}))
 
 
 def decision_tree(data):
-    """Of three levels; the features that it asks for are sums, which round."""
+    """A tree of three levels, whose features are sums, which round."""
     N, D = data.extent(), data.extent(1, 9)
     x, y = data.local(N, D), data.local(N, D)
     features = data.random.integers(0, D, 7).astype("i4")

@@ -172,7 +172,7 @@ def bit_cast(new, a):
 
 
 def fold(kind, a, dims, dtype):
-    """Folded dimensions keep the extent 1. Of nothing: 0, or the end of the type."""
+    """Folded dimensions keep the extent 1. Folds of nothing are 0, or the end of the type."""
     if kind == "sum":
         return np.sum(a, axis=dims, dtype=a.dtype, keepdims=True)
     if kind == "max":
@@ -181,7 +181,7 @@ def fold(kind, a, dims, dtype):
 
 
 def argmax(a, dim, dtype):
-    """Of nothing the greatest integer."""
+    """The index of the greatest element; the greatest integer if there are no elements."""
     extents = tuple(1 if d == dim else n for d, n in enumerate(a.shape))
     if a.size == 0:
         return np.full(extents, greatest(dtype), HELD[dtype])

@@ -15,8 +15,8 @@ from coconet.torch._buffers import HAS_ACCUMULATE_HOOKS, unfrozen
 # Numbers are compared in two digits, which are exact in f32; the second one has a modulus, a prime.
 _DIGIT, _MODULUS = 1 << 20, 16777213
 
-# Of a step: how many batches had none, a scale of gradients, a digest of hyperparameters, whether
-# a gradient is inf or nan, and Batches.take_gradients.
+# What identifies a step: how many batches had none, a scale of gradients, a digest of
+# hyperparameters, whether a gradient is inf or nan, and Batches.take_gradients.
 Key = Tuple[int, float, int, bool, Optional[bool]]
 
 
@@ -79,7 +79,7 @@ class Batches:
 
     def take(self, slots: List[Any]) -> Optional[bool]:
         """In a step, after its closure: whether any gradient is another than in the step before;
-        None where there are no gradients."""
+        None if there are no gradients."""
         is_fresh = self._is_fresh or bool(self._with_gradient)
         self._is_fresh = False
         self._with_gradient.clear()
@@ -107,7 +107,7 @@ class Batches:
 
 
 def digest(value: Any) -> int:
-    """Of what `repr` shows of a value; exact in f32."""
+    """A digest of the `repr` of a value; exact in f32."""
     return zlib.crc32(repr(value).encode()) & 0xFFFFFF
 
 
@@ -141,7 +141,7 @@ class Agreement:
 
     def agree(self, missing: List[int], batch: int, key: Key) -> Tuple[List[int], bool]:
         """The parameters that no rank has a gradient of, and whether any is bad. Aborted, on all
-        ranks, where they are not at the same step."""
+        ranks, if they are not at the same step."""
         mine = self._mine
         if missing != self._missing:
             for number in self._missing:

@@ -65,7 +65,7 @@ class ScaledByTorch:
         self._amp_scaler = self._amp_found = None
 
     def _scaling(self, scaler: Any) -> Optional[Scaling]:
-        """Of a step that a scaler makes, which may have passed itself."""
+        """The scaling of a step by `scaler`, or by the scaler that passed itself; None without."""
         scaler = self._amp_scaler if scaler is None else scaler
         if scaler is None or not scaler.is_enabled():
             return None

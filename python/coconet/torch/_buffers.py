@@ -143,7 +143,7 @@ def dense_strides(tensor: torch.Tensor) -> Tuple[int, ...]:
 
 
 def take_weights(slots: Iterable[Slot]) -> None:
-    """Of parameters whose `data` somebody has replaced: the new values, in place."""
+    """Copies the new values of parameters whose `data` was replaced, in place."""
     slots = list(slots)
     for slot in slots:
         data = slot.parameter.data
@@ -370,7 +370,7 @@ def _check_apart(parameters: Sequence[torch.Tensor], names: Dict[int, str]) -> N
 
 
 def _check_cluster(cluster: Sequence[Any], names: Dict[int, str]) -> None:
-    """Of parameters whose memory may overlap: marks the bytes of each."""
+    """Checks parameters whose memory may overlap, by marking the bytes of each."""
     is_one = len(cluster) == 1 and cluster[0][1] == cluster[0][2].numel() * \
         cluster[0][2].element_size()
     if is_one or not any(is_trained(p) for _, _, p in cluster):

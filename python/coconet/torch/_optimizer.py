@@ -84,7 +84,7 @@ class _Running:
             self.values[name] = value
 
     def set_of(self, tensor: int, values: Dict[str, float]) -> None:
-        """Those of a tensor, or of all; the program need not have all of them."""
+        """Sets a tensor's scalars, or those of all; the program may lack some of them."""
         last = self.values_of[tensor]
         for name, value in values.items():
             if last.get(name) != value:
@@ -572,7 +572,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         self._loss_scale, self._is_set = scale, False
 
     def _set_scalars(self, running: _Running, is_same: bool) -> None:
-        """Those of an even step; only what depends on its number where the others are set."""
+        """Sets the scalars of an even step; if `is_same`, only those that depend on its number."""
         for i in range(1 if running.form.is_shared else len(self._buffers)):
             number_of_group = self._buffers[i].group
             group = self._read[number_of_group]
@@ -683,14 +683,14 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         return f" of optimizer {self._number}" if self._number > 1 else ""
 
     def _gather(self, call: str) -> None:
-        """Of a call that shows the states; one of all ranks, unless they have them already."""
+        """Gathers the states that `call` shows. Collective, unless they were gathered already."""
         if not self._is_shown and self._running is not None:
             self._meet(call, "; on all ranks, or after consolidate_state_dict() on all")
             self._check_weights(call)
             self._pull()
 
     def _check_weights(self, call: str) -> None:
-        """ValueError on all ranks where their weights differ by more than roundings."""
+        """ValueError on all ranks if their weights differ by more than roundings."""
         if self._ranks > 1:
             names = names_of(self.param_groups)
             check_near(self._group, self._session, f"{type(self).__name__}.{call}",
@@ -774,8 +774,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
         return packed
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Of this optimizer or of torch's, also from another number of ranks. One that does not
-        fit changes nothing. Collective."""
+        """Loads a state of this optimizer or of torch's, also from another number of ranks. A state
+        that does not fit changes nothing. Collective."""
         states = state_dict.get("state") if isinstance(state_dict, dict) else None
         self._meet(f"load_state_dict() of states whose checksum is {checksum(states):08x}")
         state_dict = dict(state_dict)

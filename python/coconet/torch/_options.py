@@ -69,7 +69,7 @@ OPTIONS: Dict[str, Callable[[str, Any], Any]] = {
     "amsgrad": _off, "capturable": _off, "differentiable": _off,
     "foreach": _any, "fused": _any,  # they choose among torch's implementations
 }
-#: Those by which steps differ.
+#: The options by which steps differ.
 _READ = [name for name, reader in OPTIONS.items() if reader in (number, _betas, _switch)]
 _NOT_NEGATIVE = ("lr", "eps", "weight_decay", "momentum")
 
@@ -132,7 +132,7 @@ def check_made(group: Group, where: str) -> None:
 
 
 def check_choice(options: Mapping[str, Any], where: str) -> None:
-    """Of the choice among torch's implementations."""
+    """Checks the choice among torch's implementations."""
     if options.get("foreach") and options.get("fused"):
         raise ValueError(f"{where}: foreach and fused are True; want one of them at most")
 

@@ -19,7 +19,7 @@ _sessions: Dict[int, Tuple[Any, coconet.Session]] = {}  # by the group's id; kee
 
 
 def group_of(group: Any) -> Any:
-    """The group that a caller means by None: torch's default group, where there is one."""
+    """The group that a caller means by None: torch's default group, if there is one."""
     if group is None and dist.is_available() and dist.is_initialized():
         return dist.group.WORLD
     return group
@@ -104,7 +104,7 @@ def _is_near(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def checksum(states: Any) -> int:
-    """Of the tensors and numbers in a `state_dict()["state"]`; 0 of what is none."""
+    """A checksum of the tensors and numbers in a `state_dict()["state"]`; 0 for others."""
     if isinstance(states, torch.Tensor):
         if states.layout != torch.strided or states.is_quantized:
             return 0
@@ -121,7 +121,7 @@ def checksum(states: Any) -> int:
 
 
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's memory. Of an extent of 1 torch leaves the stride as it is, also where
+    """A contiguous tensor's memory. In a dimension of extent 1 torch leaves the stride as it is, also where
     that is not 1."""
     return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
