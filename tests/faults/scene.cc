@@ -24,8 +24,8 @@ constexpr char kWorker[] = "tests/faults/job_worker";
 constexpr char kOtherBuild[] = "tests/faults/job_worker_of_another_build";
 constexpr char kCluster[] = "bench/cluster/run.sh";
 
-/// On a node: the folder of its caches is where all nodes look for theirs. For node $1 only: $2, the
-/// settings of its environment.
+/// Runs on a node, whose cache is the folder in which all nodes look for theirs. For node $1 only:
+/// $2, the settings of its environment.
 constexpr char kOnNode[] = R"sh(
 mkdir -p "$0/$(hostname)" "$0/here" && mount --bind "$0/$(hostname)" "$0/here" || exit 125
 odd="$1" settings="$2"; shift 2; [ "$(hostname)" = "$odd" ] || settings=

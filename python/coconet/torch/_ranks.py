@@ -121,8 +121,8 @@ def checksum(states: Any) -> int:
 
 
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's memory. In a dimension of extent 1 torch leaves the stride as it is, also where
-    that is not 1."""
+    """A contiguous tensor's memory. In a dimension of extent 1 torch leaves the
+    stride as it is, even if that is not 1."""
     return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
