@@ -114,7 +114,8 @@ std::vector<Mutation> LaneMutations() {
        "quotients",
        {WrongAnswer()},
        {{"prelude.h",
-         "moderate = moderate & IsModerate<50>(fabsf(b.d[i])) & IsModerate<50>(fabsf(q.d[i]));",
+         "moderate = moderate & IsModerate<50>(CC_LIBRARY(fabsf)(b.d[i])) & "
+         "IsModerate<50>(CC_LIBRARY(fabsf)(q.d[i]));",
          ""}}},
       {"quotient-not-corrected",
        "A quotient is the dividend times an approximate reciprocal.",
