@@ -30,7 +30,7 @@ std::vector<std::vector<int>> Batches(const std::vector<int64_t>& lookups, int r
 }
 
 TEST(Batches, HaveAboutAsMuchWork) {
-  // Of one rank, tables weigh what their look-ups are, and as much as each other to send.
+  // On one rank, a table's weight is its number of look-ups, and all tables have as much to send.
   EXPECT_EQ(Batches({4, 4, 4, 4}, 1, 2).size(), 2u);
   const std::vector<std::vector<int>> batches = Batches({1, 8, 2, 7, 3, 6}, 1, 3);
   const std::vector<int64_t> lookups = {1, 8, 2, 7, 3, 6};

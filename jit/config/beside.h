@@ -17,7 +17,7 @@ bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes);
 /// communicates follows a product.
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
 
-/// Says why Config::tiles is not legal; "" where it is.
+/// Why Config::tiles is not legal; "" if it is.
 std::string WhyNoTiles(const Config& config, const Schedule& s, int nodes);
 
 /// Adds to the configs of a schedule, for GPUs, those whose collectives run beside products, if

@@ -18,16 +18,16 @@ class Buckets {
   Buckets(const Schedule& s, const Launches& launches, LibraryDoes library,
           const std::vector<bool>& each, int64_t bytes);
 
-  /// `order`, a topological one of the launches, with the AllReduces of each bucket one after the
-  /// other, where its last one stands. A bucket ends where it has enough bytes, and before a launch
-  /// that needs one of its results, another collective, an AllReduce of another kind, or an
+  /// `order`, a topological order of the launches, with the AllReduces of each bucket one after the
+  /// other, in the place of its last one. A bucket ends when it has enough bytes, and before a
+  /// launch that needs one of its results, another collective, an AllReduce of another kind, or an
   /// overlap.
   std::vector<int> Reordered(const std::vector<int>& order);
-  /// The buckets of more than one, as places [first, last] in what Reordered returned.
+  /// The buckets of more than one AllReduce, as places [first, last] in what Reordered returned.
   std::vector<std::pair<int, int>> ranges() const { return ranges_; }
 
  private:
-  /// The AllReduce that the launch is; -1: it is something else.
+  /// The AllReduce of the launch; -1: it has none.
   NodeId AllReduceOf(int launch) const;
   bool JoinsOpen(NodeId reduce) const;
   void Close();

@@ -96,7 +96,7 @@ bool TotalsUp(const TypedGraph& program, const std::vector<NodeId>& kernel) {
   return false;
 }
 
-/// Of all tensors of a list together.
+/// The traits of all tensors of a list together.
 Traits TraitsOfList(const Schedule& s, int ranks) {
   const TensorKinds kinds = KindsOf(s.graph());
   Traits all;
@@ -211,7 +211,7 @@ absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& 
   return calls && !contiguous ? "library collectives want contiguous slices" : "";
 }
 
-/// Those that make variants of their own, the library first.
+/// The protocols that make variants of their own, the library first.
 std::vector<Protocol> ProtocolsOf(const Traits& t, const ConfigSpace& space) {
   std::vector<Protocol> protocols;
   for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
@@ -313,9 +313,9 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
   return counts;
 }
 
-/// Of two ranks, either loads as much from the other. And a switch's rounding of 16-bit sums, not
-/// to nearest, is within the reference's bound for more (BoundedReduce), whatever rounding the user
-/// admits.
+/// On two ranks, a rank loads as much from the other without multicast. And a switch's rounding of
+/// 16-bit sums, not to nearest, is within the reference's bound for more ranks (BoundedReduce),
+/// whatever rounding the user admits.
 bool MulticastPays(const ConfigSpace& space) {
   return space.multicast && space.any_order && space.ranks / space.nodes > 2;
 }
@@ -326,10 +326,10 @@ bool RingPays(const ConfigSpace& space) {
   return space.ring && space.any_order && space.ranks / space.nodes > 2;
 }
 
-/// The ways to multiply that differ. Of hosts (runtime/host/gemm.h): with the second operand as it
-/// is stored, or rearranged; and for f32 by the library's gemm, which below AVX-512 is what its
-/// matmul calls. There it has no products of 16 bits, whose operands are widened as they are
-/// stored.
+/// The number of different ways to multiply. On hosts (runtime/host/gemm.h): with the second
+/// operand as it is stored, or rearranged; and for f32 by the library's gemm, which below AVX-512
+/// is what its matmul calls. There it has no products of 16 bits, whose operands are widened as
+/// they are stored.
 int GemmWaysOf(const Schedule& s, const ConfigSpace& space) {
   if (!Multiplies(s)) return 1;
   if (space.multiprocessors > 0) return std::min(space.gemm_candidates, kMostGemmCandidates);

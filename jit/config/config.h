@@ -35,15 +35,14 @@ enum class Streaming : uint8_t {
   kAll,     // all of them
 };
 
-/// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none
-/// one-shot=pull", with "pieces=4" behind where these are not 1, "batch=131072" where that is not
-/// 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1" or "ring=1"
-/// or "bulk=1" where it is so, "beside=16" and "tiles=128" where these are not 0, and
-/// "remote-first=1" and "concurrent=1" where it is so, "bucket=1048576" where that is not 0,
-/// "columns=1" where it is so, "unroll=4" where that is not 1, and parses back.
+/// The numbers that a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1
+/// stream=none one-shot=pull" and parses back. The following fields are left out if they have their
+/// default values: "pieces=4" (1), "batch=131072" (0), "threads=256" (1), "gemm=2" (0),
+/// "multicast=1", "ring=1", "bulk=1" (0), "beside=16", "tiles=128" (0), "remote-first=1",
+/// "concurrent=1" (0), "bucket=1048576" (0), "columns=1" (0), "unroll=4" (1).
 struct Config {
   Protocol protocol = Protocol::kLibrary;
-  /// Elements that a thread handles at once; a power of two, 1..64. On GPUs kernels whose elements
+  /// Elements that a thread handles at once; a power of two, 1..64. On GPUs, kernels whose elements
   /// are all narrower than 16 bytes over `vec` take packs of 16 bytes (VecOf, launch_shapes.h).
   int vec = 16;
   int64_t chunk =
@@ -52,14 +51,14 @@ struct Config {
   Streaming streaming = Streaming::kNone;
   OneShot one_shot = OneShot::kPull;
   int pieces = 1;  // that each overlap of the schedule is cut into; 1: none overlaps
-  /// For programs over a list of tensors: the number of a rank's elements that a kernel which sums
-  /// up and then uses the sums takes at a time, in whole tensors, at least one. So they are still
-  /// in its cache when it reads them again. 0: all of them.
+  /// For programs over a list of tensors: the number of a rank's elements that a kernel with sums
+  /// takes at a time, in whole tensors, at least one, so that they are still in its cache when it
+  /// uses the sums. 0: all of them.
   int64_t batch = 0;
   int threads = 1;  // per block, on GPUs
   int gemm = 0;     // the library's way to multiply matrices (GemmStep::candidate)
   /// Kernels reduce slices and store to all ranks through multicast addresses (a switch between
-  /// GPUs adds up, in any order, and repeats). Without effect where memory has none.
+  /// GPUs adds up, in any order, and repeats). Without effect if memory has none.
   bool multicast = false;
   /// Kernels reduce and gather slices around a ring of a node's ranks, in which each rank accesses
   /// its neighbours only. Sums are in any order.
@@ -70,7 +69,7 @@ struct Config {
   /// run beside the product, on lane 1. The product leaves each block a multiprocessor. 0: kernels
   /// and product take turns.
   int beside = 0;
-  /// In overlaps where a kernel that communicates follows a product: the rows and columns of the
+  /// In overlaps in which a kernel that communicates follows a product: the rows and columns of the
   /// tiles that a generated kernel of `blocks` blocks makes the product in. The kernel that
   /// communicates runs beside it and waits for the tiles of each chunk; pieces are 1. 0: a library
   /// multiplies, piece by piece.
@@ -79,11 +78,11 @@ struct Config {
   /// rank beginning with the one after it, instead of rank by rank.
   bool remote_first = false;
   /// Library collectives that are in no overlap run on lane 1, each as soon as its operand is
-  /// there, beside the computations that do not wait for it: of this step and, where only a state
-  /// takes the result, of the next one (BoundPlan::Advance).
+  /// ready, beside the computations that do not wait for it: those of this step and, if only a
+  /// state takes the result, of the next one (BoundPlan::Advance).
   bool concurrent = false;
-  /// With `concurrent`: AllReduces wait for the next ones until they have so many bytes together,
-  /// as the program's results have them, and are then done together; as in S. Li et al., PyTorch
+  /// With `concurrent`: AllReduces are collected until they have so many bytes together, in the
+  /// types of the program's results, and are then done together; as in S. Li et al., PyTorch
   /// Distributed, VLDB 2020, section 3.2.3. None waits for one that needs its result. 0: each
   /// begins by itself.
   int64_t bucket = 0;
@@ -103,8 +102,8 @@ LibraryDoes LeftToLibrary(Protocol protocol, int nodes);
 
 std::string Text(const Config& config);
 absl::StatusOr<Config> ParseConfig(absl::string_view text);
-/// The config that some words of such a text say, in any order, "threads=512 vec=4"; what they do
-/// not say is as `base` has it. Numbers that Text leaves out may be said, too: "bulk=0".
+/// The config that some words of such a text describe, in any order, "threads=512 vec=4"; `base`
+/// has the rest. Numbers that Text leaves out may be given, too: "bulk=0".
 absl::StatusOr<Config> ParseConfigOver(absl::string_view words, const Config& base);
 
 /// The machine and the numerics class: they bound the configs worth trying.
@@ -127,26 +126,26 @@ struct ConfigSpace {
 inline constexpr int64_t kMostBucket = 25 << 20;
 
 /// Returns every config that makes a distinct legal variant of `s`, in a deterministic order, the
-/// plainest first. Empty only where the schedule needs what `space` excludes.
+/// plainest first. Empty only if the schedule needs what `space` excludes.
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
 
-/// Whether `batch` has an effect: a kernel over each tensor of a list folds it and goes over it
-/// again, and adds nothing up over tensors.
+/// Whether `batch` has an effect: a kernel folds each tensor of a list and reads it again, and sums
+/// nothing over tensors.
 bool WorksInBatches(const Schedule& s);
 
-/// Whether `remote_first` has an effect: a kernel computes what an AllToAll of it takes.
+/// Whether `remote_first` has an effect: a kernel computes the operand of its AllToAll.
 bool Exchanges(const Schedule& s);
 
 /// Whether `gemm` has an effect: matrix products are left to a library.
 bool Multiplies(const Schedule& s);
 
 /// Whether `concurrent` has an effect on the ranks of `nodes` nodes: a library does a collective
-/// that is in no overlap, and a computation, of this step or the next one, neither waits for it nor
-/// feeds it.
+/// that is in no overlap, and some computation of this step or the next one neither waits for it
+/// nor feeds it.
 bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes);
 
-/// OK where `config` is legal for `s`, its ranges included. InvalidArgument elsewhere. Rows of the
-/// tuning cache are checked with it.
+/// OK if `config` is legal for `s`, its ranges included; else InvalidArgument. Rows of the tuning
+/// cache are checked with it.
 absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);
 
 }  // namespace coconet

@@ -73,7 +73,7 @@ UnitLanes LanesOf(const Units& u) {
       awaits = std::max(awaits, last_alone);
       last_beside = unit;
     } else if (alone[unit]) {
-      // Those of an overlap wait for what comes before it.
+      // Other units of an overlap wait for what comes before its first.
       awaits = std::max(awaits, first_of[unit] == unit ? last_beside : -1);
       last_alone = unit;
     }

@@ -24,7 +24,7 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
-/// What of a kernel's work and its machine decides which shapes make sense.
+/// The properties of a kernel's work and its machine that decide which shapes make sense.
 struct KernelWork {
   int64_t elements = 1;        // of the largest tensor
   int64_t slice_elements = 1;  // of what one rank reduces or computes of it
@@ -36,9 +36,9 @@ struct KernelWork {
 /// Config::vec; on GPUs at least as many as one access has.
 int VecOf(const Config& config, int widest);
 
-/// How many packs of `pack_bytes` loaded bytes a thread of a GPU has in flight, `most` at most: the
-/// fewest that load 128 bytes, so that 512 threads of a multiprocessor have 64 KiB in flight, what
-/// 3 to 5 TB/s take by Little's law.
+/// How many packs of `pack_bytes` loaded bytes a thread of a GPU has in flight, at most `most`: the
+/// fewest that load 128 bytes, so that 512 threads of a multiprocessor have 64 KiB in flight, as 3
+/// to 5 TB/s need by Little's law.
 int PacksToFetch(int64_t pack_bytes, int most);
 
 /// On a host: threads are blocks, up to `spare_cores` of them.
@@ -46,10 +46,10 @@ std::vector<LaunchShape> LaunchShapesOnHost(const KernelWork& work, int vector_b
                                             int spare_cores);
 
 /// On a GPU of which a rank has `multiprocessors`: packs of 16 bytes of the widest type, and no
-/// access of fewer than 4 bytes. First comes what has 64 KiB in flight on a multiprocessor by the
-/// fewest threads; then more threads, then fewer packs in flight. What has too few elements for
-/// that gets fewer blocks. Blocks that do not fit at once are refused when they are bound
-/// (Rank::Bind).
+/// access of fewer than 4 bytes. First comes the shape that has 64 KiB in flight on a
+/// multiprocessor with the fewest threads; then more threads, then fewer packs in flight. Kernels
+/// with too few elements for that get fewer blocks. Blocks that do not fit at once are refused when
+/// they are bound (Rank::Bind).
 std::vector<LaunchShape> LaunchShapesOnGpu(const KernelWork& work, int multiprocessors);
 
 }  // namespace coconet

@@ -11,8 +11,8 @@
 namespace coconet {
 
 /// One chunk of the tensors that go through an overlap. Ranges are in columns, indices of the last
-/// dimension, where `columns`, and in indices of dimension `dim` where `lead`; else in rows along
-/// the last dimension where `rows`; else in elements.
+/// dimension, if `columns`, and in indices of dimension `dim` if `lead`; else in rows along the
+/// last dimension if `rows`; else in elements.
 struct Piece {
   bool rows = false;
   bool lead = false;     // before `dim` all extents are 1
@@ -24,7 +24,7 @@ struct Piece {
   int64_t total = 0;  // in the whole
   int of = 1;         // the number of pieces
 
-  /// Elements of one index or row, or 1, of a tensor of the overlap. Not of columns.
+  /// Elements of one index or row, or 1, of a tensor of the overlap. Not for columns.
   int64_t unit(const Shape& shape) const {
     if (lead) return NumElements({shape.begin() + dim + 1, shape.end()});
     return rows ? shape.back().size : 1;
@@ -33,18 +33,18 @@ struct Piece {
   std::vector<Range> Whole(int ranks) const;
 };
 
-/// Why the pieces of an overlap cannot be columns; "" where they can: it has a matrix product,
-/// nothing needs whole rows, and all that goes from launch to launch has the same columns.
+/// Why the pieces of an overlap cannot be columns; "" if they can: it has a matrix product, nothing
+/// needs whole rows, and all tensors that go from launch to launch have the same columns.
 std::string WhyNoColumns(const Schedule& s, const std::vector<NodeId>& overlap);
 
-/// Cuts a bound schedule's overlap into `chunks` pieces, or fewer where there is less to cut; into
-/// columns or else by ChunksOf. FailedPrecondition where slices are not contiguous, or end within a
-/// row, or where WhyNoColumns says so. Requires that pieces are of tensors, not batches of these
+/// Cuts a bound schedule's overlap into `chunks` pieces, or fewer if there is less to cut; into
+/// columns or else by ChunksOf. FailedPrecondition if slices are not contiguous, or end within a
+/// row, or if WhyNoColumns says so. Requires that pieces are of tensors, not batches of these
 /// (ChunkSpace::tensors).
 absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
                                             int ranks, int chunks, bool columns);
 
-/// The number of pieces, or of batches (BatchesOf). FailedPrecondition also where a list has fewer
+/// The number of pieces, or of batches (BatchesOf). FailedPrecondition also if a list has fewer
 /// than two tensors.
 absl::StatusOr<int> CountPieces(const Schedule& s, const std::vector<NodeId>& overlap, int ranks,
                                 int chunks, bool columns);

@@ -106,7 +106,7 @@ class Uses {
     return of.dim > dim ? !by.sliced() : of == by;
   }
 
-  /// Of select(counts > row, a, ...): a's rows before the counts.
+  /// The use of `a` by select(counts > row, a, ...): a's rows before the counts.
   Use Kept(NodeId select) const {
     const auto is = [&](NodeId id, Pw fn) {
       const auto* pointwise = std::get_if<Pointwise>(&op(id));

@@ -17,14 +17,14 @@ struct RowsInUse {
   bool operator==(const RowsInUse&) const = default;
 };
 
-/// By node. Rows are not in use where every reader, seen through elementwise operations, folds of
-/// rows, products of rows and AllToAlls, keeps those before a count only (KeepRows in
+/// By node. Rows are not in use if every reader, seen through elementwise operations, folds of
+/// rows, products of rows and AllToAlls, keeps only those before a count (KeepRows in
 /// coconet/language/bags.h). Time and memory are linear in the program.
 std::vector<RowsInUse> FindRowsInUse(const TypedGraph& program);
 
-/// Of `id`, an AllToAll of a tensor with rows not in use: their counts in the layout of its
-/// operand, which an AllToAll brings to those in the layout of its result, `counts`, or brings from
-/// these. -1: there are none.
+/// The counts of AllToAll `id` in the layout of its operand, if its tensor has rows not in use.
+/// Another AllToAll brings them to the layout of its result, `counts`, or brings them from there.
+/// -1: there are none.
 NodeId CountsBefore(const TypedGraph& program, NodeId id, NodeId counts);
 
 }  // namespace coconet

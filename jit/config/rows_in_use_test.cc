@@ -20,7 +20,7 @@ class Rows {
     program_ = *std::move(typed);
     rows_ = FindRowsInUse(program_);
   }
-  /// Of the `number`th operation of type T.
+  /// The rows in use of the `number`th operation of type T.
   template <class T>
   std::string Of(int number = 0) const {
     for (NodeId id = 0; id < program_.size(); ++id) {

@@ -6,7 +6,7 @@
 
 namespace coconet {
 
-/// The ranks that a plan is for, and what their user admits.
+/// The ranks that a plan is for, and the numerics that their user admits.
 struct Target {
   int ranks = 1;  // of a stage: those that collectives span
   int nodes =

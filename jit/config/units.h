@@ -44,33 +44,33 @@ struct Units {
 
   const Graph& graph() const { return program.graph(); }
   const TensorType& type(NodeId id) const { return program.type(id); }
-  /// The node whose value `id` has (TypedGraph::values).
+  /// The node whose value `id` stands for (TypedGraph::values).
   NodeId Value(NodeId id) const { return program.value(id); }
   bool IsScalar(NodeId id) const;  // recomputed where needed, in no unit
   /// Whether the unit, a kernel, computes `id` element by element in its phases; its matrix
   /// products are in memory by then.
   bool ComputesInPhases(int unit, NodeId id) const;
-  /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other
-  /// units, seen through scalars. Ascending.
+  /// The values that node `id`, computed in `unit`, reads from memory: inputs, states, and values
+  /// of other units, seen through scalars. Ascending.
   std::set<NodeId> Reads(NodeId id, int unit) const;
-  /// Whether the value of `id` is in memory, for the whole step, when `unit` begins: an input, or
-  /// what an earlier unit computes out of the chain of `unit`.
+  /// Whether the value of `id` is in memory, for the whole step, when `unit` begins: an input, or a
+  /// result of an earlier unit outside the chain of `unit`.
   bool IsThere(NodeId id, int unit) const;
-  /// The counts of the rows in use of a matrix product that a library computes in `unit`, where
-  /// they are there; else none.
+  /// The counts of the rows in use of a matrix product that a library computes in `unit`, if they
+  /// are in memory; else none.
   RowsInUse RowsOfProduct(NodeId product, int unit) const;
-  /// Of an AllToAll that a library does, with rows not in use: their counts before it, where these
-  /// and those after it are there; else -1.
+  /// The counts before an AllToAll with rows not in use that a library does, if these and the
+  /// counts after it are in memory; else -1.
   NodeId CountsBeforeAllToAll(NodeId id) const;
 };
 
 /// Which of the collectives that a kernel could do alone are left to a library: none; those over
-/// all ranks, where kernels reach the ranks of one node of several; all.
+/// all ranks, if kernels reach the ranks of one node of several; all.
 enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
 
-/// `library`: what of the ungrouped collectives is left to the library; others are kernels.
-/// Requires a bound, canonical schedule. FailedPrecondition when the kernels depend on each other
-/// in a cycle. `tensors` and `each` as in Units.
+/// `library`: the ungrouped collectives that are left to the library; others are kernels. Requires
+/// a bound, canonical schedule. FailedPrecondition when the kernels depend on each other in a
+/// cycle. `tensors` and `each` as in Units.
 struct Concurrency {  // fields of Config
   bool concurrent = false;
   int64_t bucket = 0;

@@ -27,7 +27,7 @@ bool OnlyPools(const KernelContext& k, const PhaseText& phase) {
          });
 }
 
-/// Of a chunk: what awaits the tiles that a phase reads; "" where it reads none.
+/// The text that awaits, for a chunk, the tiles that a phase reads; "" if it reads none.
 std::string AwaitTilesText(const KernelContext& k, const PhaseText& phase,
                            absl::string_view indent) {
   if (k.tiles == nullptr) return "";

@@ -10,15 +10,15 @@ namespace coconet {
 
 class Rings;
 
-/// The loops over a chunk's elements, and over its rows where the kernel folds them; "" where the
-/// phase stores nothing.
+/// The loops over a chunk's elements, and over its rows if the kernel folds them; "" if the phase
+/// stores nothing.
 std::string ElementsText(KernelContext& k, const PhaseText& phase);
 
 /// "{...}", a Cut of the dialect: how the kernel's elements are cut over ranks.
 std::string CutText(const KernelContext& k);
 
-/// The begin of what is done for each chunk of slice `slice` of a cut; `node`: whose part of it,
-/// "" for all.
+/// The begin of the loop over the chunks of slice `slice` of a cut; `node`: whose part of it, ""
+/// for all.
 std::string ForChunksText(const KernelContext& k, absl::string_view cut, absl::string_view slice,
                           absl::string_view node);
 

@@ -13,7 +13,7 @@ struct Synchronization {
   bool is_used = false;  // ranks, blocks or a product beside the kernel are waited for
 };
 
-/// Adds the arguments that place a launch: this rank, its slice and piece, chunks; and where it
+/// Adds the arguments that place a launch: this rank, its slice and piece, chunks; and, if it
 /// synchronizes, flags and counters, whose buffers it adds to the table. Returns how many chunks of
 /// a tensor have flags.
 int64_t AddLaunchFields(KernelContext& k, const Rings& rings,

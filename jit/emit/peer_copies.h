@@ -15,15 +15,15 @@ namespace coconet {
 /// for two steps or in messages to each (Config::one_shot).
 class PeerCopies {
  public:
-  /// Adds the buffers that are copied to, where the config asks for copies.
+  /// Adds the buffers that are copied to, if the config asks for copies.
   PeerCopies(KernelContext& k, Loads& loads);
 
   bool empty() const { return copies_.empty(); }
-  /// AllReduces take their operands from messages (Messages in jit/device/operands.h).
+  /// Whether AllReduces take their operands from messages (Messages in jit/device/operands.h).
   bool AreMessages() const { return k_.config.one_shot == OneShot::kLL && !empty(); }
 
   std::string Declarations();
-  /// What copies all operands.
+  /// The text that copies all operands.
   std::string Text(const Rings& rings);
 
  private:
@@ -39,13 +39,13 @@ class PeerCopies {
   std::vector<Copy> copies_;
 };
 
-/// The phase gathers slices that are in memory, and does nothing else: the GPU copies whole parts
-/// of them (Config::bulk). A kernel has one such phase at most: what it does not compute is ready
-/// before all phases. No flag tells of single chunks.
+/// Whether the phase only gathers slices that are in memory: the GPU then copies whole parts of
+/// them (Config::bulk). A kernel has at most one such phase: values that it does not compute are
+/// ready before all phases. Single chunks have no flags.
 bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase);
 
-/// What copies chunks to all ranks of the node: what comes before all chunks, what begins to copy a
-/// chunk of each slice, and what awaits all copies.
+/// The text that copies chunks to all ranks of the node: before all chunks, for a chunk of each
+/// slice, and to await all copies.
 struct BulkText {
   std::string before{}, of_chunk{}, after{};
 };

@@ -44,7 +44,7 @@ struct StoredRuns {
   int64_t pitch() const { return (along.per > 0 ? along.per : along.total) * inner; }
 };
 
-/// Of dimensions [begin, end) of a tensor.
+/// The runs of dimensions [begin, end) of a tensor.
 StoredRuns RunsOf(const TensorType& type, size_t begin, size_t end, int ranks) {
   StoredRuns runs{.along = {1, 0}};
   const int sliced = type.layout.sliced() ? type.layout.dim : -1;

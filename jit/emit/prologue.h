@@ -10,12 +10,12 @@
 namespace coconet {
 
 /// The statement that declares `product<suffix>`, a Product (jit/device/tiles.h): one matrix on
-/// each rank. The text around it has `rank` where an extent is sliced. Suffixes keep the arguments
-/// of several products of a kernel apart.
+/// each rank. The text around it has `rank` if an extent is sliced. Suffixes keep the arguments of
+/// several products of a kernel apart.
 std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix);
 
-/// What computes the prologue of a kernel: all of its blocks do, each some columns or rows. Before
-/// those of another block are read, blocks have to meet.
+/// The text of a kernel's prologue: all of its blocks compute some columns or rows each. Before a
+/// block reads those of another one, blocks have to meet.
 std::string PrologueText(KernelContext& k);
 
 }  // namespace coconet

@@ -24,13 +24,13 @@ class Rings {
   /// Sets of flags that rings need: one for each way that slices go around.
   int Ways() const { return Reduce() && PassesOn() ? 2 : 1; }
 
-  /// What is stored to `buffer` goes around from now on.
+  /// Passes on around the ring what is stored to `buffer` from now on.
   void PassOn(int buffer) { gathered_.push_back(buffer); }
 
   std::string Declarations();
-  /// What this rank adds to the slices of others, hop by hop.
+  /// The text that adds this rank's elements to the slices of others, hop by hop.
   std::string PartialsText();
-  /// What it passes on of what they gathered, hop by hop.
+  /// The text that passes on what other ranks gathered, hop by hop.
   std::string PassedOnText();
   /// The flag of chunk `c` of the slices of the rank at place `from`.
   std::string FlagOf(absl::string_view from, bool gathered) const;

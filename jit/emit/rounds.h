@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// What of a phase's folds comes before its loop over tensors, at the end of each, and after the
-/// loop.
+/// The text of a phase's folds before its loop over tensors, at the end of each tensor, and after
+/// the loop.
 struct RoundText {
   std::string before{}, inside{}, after{};
 };
@@ -24,14 +24,15 @@ class Rounds {
   /// In all of the kernel.
   int count() const { return count_; }
 
-  /// All blocks have computed their parts of the kernel's prologue.
+  /// The text after which all blocks have computed their parts of the kernel's prologue.
   std::string AfterPrologueText();
-  /// What the phase's folds add up to, on this rank and on all.
+  /// The text that combines the phase's folds, on this rank and over all.
   RoundText FoldsText(const KernelPhase& phase, const std::vector<std::string>& accumulators);
-  /// Where the kernel's elements are scalar states that each tensor has: all blocks have totalled
-  /// the old states before a block stores a new one.
+  /// If the kernel's elements are scalar states of each tensor: waits until all blocks have
+  /// totalled the old states before a block stores a new one.
   std::string BeforeWorkText();
-  /// Scalar states that each tensor has are stored after all blocks have read the old ones.
+  /// Waits until all blocks have read the old scalar states of each tensor before new ones are
+  /// stored.
   std::string BeforeScalarsText();
 
  private:
@@ -44,7 +45,7 @@ class Rounds {
   bool MeetsBeforeScalars() const;
   std::string MeetText(bool all_ranks);
   void LeaveText(NodeId fold, const std::string& accumulator, RoundText* round);
-  /// Names what a fold gathered of each tensor, or of all.
+  /// Names the result of a fold of each tensor, or of all.
   void GiveResults(NodeId fold, const std::string& accumulator);
   std::string GatheredText(NodeId fold, const std::string& accumulator, absl::string_view of) const;
 

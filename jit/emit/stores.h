@@ -18,16 +18,17 @@ class Stores {
   Stores(KernelContext& k, Loads& loads, Expressions& expressions, Rings& rings)
       : k_(k), loads_(loads), expressions_(expressions), rings_(rings) {}
 
-  /// An update, an output or a value that another launch takes, in a phase.
+  /// Stores an update, an output or a value that another launch takes, in a phase.
   absl::Status AddStore(PhaseText& phase, NodeId id);
-  /// What an AllGather takes, to all ranks of the node.
+  /// Stores the operand of an AllGather to all ranks of the node.
   absl::Status AddPush(PhaseText& phase, NodeId gather);
-  /// What an AllToAll takes, to the rank that has it next.
+  /// Stores the operand of an AllToAll to the rank that owns it next.
   absl::Status AddExchange(PhaseText& phase, NodeId exchange);
-  /// What a Send takes, to this rank's place in the next or the previous stage.
+  /// Stores the operand of a Send to this rank's place in the next or the previous stage.
   absl::Status AddSend(PhaseText& phase, NodeId send);
 
-  /// The scalars that are needed in memory, by one thread each, after all phases.
+  /// The text that stores the scalars that are needed in memory, by one thread each, after all
+  /// phases.
   absl::StatusOr<std::string> ScalarsText(Rounds& rounds);
 
  private:

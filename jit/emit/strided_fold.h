@@ -7,10 +7,10 @@
 
 namespace coconet {
 
-/// The unit is a fold over dimensions that are neither the last nor all, with what stores it.
+/// Whether the unit is a fold over dimensions that are neither the last nor all, with its store.
 bool IsStridedFold(const Units& u, int unit);
 
-/// Its kernel: each thread folds some results, neighbours in memory.
+/// The kernel of such a unit: each thread folds some results, neighbours in memory.
 EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, int ranks,
                               BufferTable& table);
 

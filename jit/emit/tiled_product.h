@@ -37,8 +37,8 @@ struct TilesPlace {
   int step;  // of the product, in the plan
 };
 
-/// Adds the buffer of the product's flags to `table`. Internal where it is more than one matrix on
-/// each rank, which no overlap has; ResourceExhausted where it has too many tiles.
+/// Adds the buffer of the product's flags to `table`. Internal if it is more than one matrix on
+/// each rank, which no overlap has; ResourceExhausted if it has too many tiles.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
 

@@ -9,11 +9,11 @@
 
 namespace coconet {
 
-/// How many packs a thread begins before it finishes the first, where each loads `bytes` bytes per
-/// element: Config::unroll at most. Counts in the kernel what a thread has in flight.
+/// How many packs a thread begins before it finishes the first, if each loads `bytes` bytes per
+/// element: at most Config::unroll. Adds a thread's bytes in flight to the kernel's.
 int PacksInFlight(KernelContext& k, int64_t bytes);
 
-/// The loop over the elements of `range` ("BEGIN, END"), in packs where `packs_fit` holds.
+/// The loop over the elements of `range` ("BEGIN, END"), in packs if `packs_fit` holds.
 std::string ElementLoopText(KernelContext& k, absl::string_view range, absl::string_view packs_fit,
                             const PassText& pass);
 

@@ -11,37 +11,37 @@
 
 namespace coconet {
 
-/// Writes the values of one kernel, each once where it is needed, after those that it is computed
-/// from: as packs of V elements at index i, as packs of one per row r, or, for scalars, of one per
-/// launch or per tensor t.
+/// Writes the values of one kernel, each once where it is needed, after its operands: as packs of V
+/// elements at index i, as packs of one per row r, or, for scalars, of one per launch or per tensor
+/// t.
 class Expressions {
  public:
   /// Both must outlive this.
   Expressions(KernelContext& k, Loads& loads);
 
   /// The name of the value of `id` in `pass` of `phase`, written there unless it is already.
-  /// Internal when the kernel's phases do not allow it, which Fuse refuses.
+  /// Internal if the kernel's phases do not allow it, which Fuse refuses.
   absl::StatusOr<std::string> Element(PhaseText& phase, PassText& pass, NodeId id);
-  /// The same for a value that each row has one of.
+  /// The same for a value that exists once per row.
   absl::StatusOr<std::string> Row(PhaseText& phase, NodeId id);
   /// The same for a scalar: a pack of one. Statements go to the section that is open.
   absl::StatusOr<std::string> Scalar(NodeId id);
 
   void OpenSection(std::string* text) { section_ = text; }
-  /// Where the statements of scalars go that each tensor of a list has: in the scope of tensor `t`.
+  /// Opens the section for scalars that each tensor of a list has: in the scope of tensor `t`.
   void OpenTensorSection(std::string* text) {
     tensor_section_ = text;
     tensor_names_.clear();
   }
-  /// What a fold of the kernel to a scalar, or an AllReduce of it, is called.
+  /// Names a fold of the kernel to a scalar, or an AllReduce of it.
   void NameScalar(NodeId id, std::string name) { scalar_names_[id] = std::move(name); }
-  /// What computes it for tensor `t`, wherever it is needed from now on.
+  /// Sets the expression that computes it for tensor `t`, wherever it is needed from now on.
   void GiveTensorScalar(NodeId id, std::string expression) {
     tensor_sources_[id] = std::move(expression);
   }
-  /// AllReduce `sum` adds up what `expression` gives for tensor `t`.
+  /// AllReduce `sum` adds up `expression` over the tensors t.
   void GiveTotal(NodeId sum, std::string expression) { totals_[sum] = std::move(expression); }
-  /// Some scalar so far added up something of all tensors.
+  /// Whether some scalar so far added up something of all tensors.
   bool has_totals() const { return has_totals_; }
 
  private:
@@ -103,7 +103,7 @@ class Expressions {
   KernelContext& k_;
   Loads& loads_;
   /// The elements are scalars, some of which are overwritten: then only the thread that stores one
-  /// loads it. Others, which need it for nothing, might do so later.
+  /// loads it. Other threads, which do not need it, might load it later.
   bool updates_scalars_ = false;
   std::string* section_ = nullptr;
   std::map<NodeId, std::string> scalar_names_;

@@ -10,10 +10,10 @@ namespace coconet {
 
 /// "SumOf", "MaxOf", "MinOf" of the dialect.
 absl::string_view FoldKindText(FoldKind kind);
-/// Of the partial results of folds in a dtype, which blocks and ranks leave for each other: the
-/// dialect's Partial, 8 bytes.
+/// The type of partial results of folds in a dtype, which blocks and ranks leave for each other:
+/// the dialect's Partial, 8 bytes.
 DType PartialType(DType dtype);
-/// What folding nothing gives.
+/// The fold of no elements.
 Number FirstOfFold(FoldKind kind, DType dtype);
 
 /// An accumulator of fold `id`: its name and the statement that declares it.

@@ -15,47 +15,47 @@
 
 namespace coconet {
 
-/// The kernel that is being written: what it is of, what follows from that, and what its text has
-/// used so far. All that write a part of the text share one.
+/// The kernel that is being written: its unit, what follows from that, and what its text has used
+/// so far. All writers of parts of the text share one.
 ///
-/// A kernel over the tensors of a list has, in each phase, a loop over these around what the kernel
-/// of one tensor has; ranks and blocks meet once for all of them.
+/// A kernel over the tensors of a list loops, in each phase, over these around the text of one
+/// tensor's kernel; ranks and blocks meet once for all of them.
 struct KernelContext {
   KernelContext(const KernelPlace& at, const Config& config, const Target& target,
                 BufferTable& table);
 
-  /// Internal when a member of the unit does not fit the kernel's elements.
+  /// Internal if a member of the unit does not fit the kernel's elements.
   absl::Status Check() const;
 
   const TensorType& type(NodeId id) const { return u.type(id); }
-  /// What the phases compute: the unit without its prologue.
+  /// The nodes that the phases compute: the unit without its prologue.
   const std::vector<NodeId>& nodes() const { return members; }
   bool InUnit(NodeId id) const { return u.ComputesInPhases(unit, id); }
-  /// The kernel folds rows, and there is one of `id` per row.
+  /// Whether the kernel folds rows, and the value of `id` exists once per row.
   bool IsRow(NodeId id) const;
   /// The value of operand `operand` of a node, seen through Updates.
   NodeId Operand(NodeId id, int operand = 0) const { return u.Value(g.nodes[id].inputs[operand]); }
 
-  /// What ranks read of each other for a reduction of the kernel.
+  /// The value that ranks read of each other for a reduction of the kernel.
   NodeId Crossing(NodeId reduction) const { return CrossingValue(u.program, reduction, nodes()); }
 
-  /// Ranks wait for each other before and after the kernel's work.
+  /// Whether ranks wait for each other before and after the kernel's work.
   bool Waits() const { return collective && target.ranks_per_node() > 1; }
-  /// An AllToAll of what the kernel computes.
+  /// Whether `id` is an AllToAll of what the kernel computes.
   bool IsExchanged(NodeId id) const { return coconet::IsExchanged(u.program, nodes(), id); }
-  /// Peers are reached by an address for all of them, where there is one.
+  /// Whether peers are reached by one address for all of them, if there is one.
   bool Multicasts() const { return config.multicast && target.ranks_per_node() > 1; }
-  /// The rank's number in its node says more than its number in the stage.
+  /// Whether the rank's number in its node differs from its number in the stage and is needed.
   bool NeedsPlace() const { return target.nodes > 1 && (collective || by_place); }
   /// What the text calls the rank's number in its node.
   absl::string_view Place() const { return NeedsPlace() ? "place" : "rank"; }
   bool Sends() const { return sends_next || sends_previous; }
-  /// The work is cut by slices that the overlap's pieces are of.
+  /// Whether the work is cut by slices that the overlap's pieces are of.
   bool PiecesOfSlices() const { return piece != nullptr && piece->slices && !PiecesOfRows(); }
-  /// The work is cut by slices of a later dimension than the one that pieces are ranges of.
+  /// Whether the work is cut by slices of a later dimension than the one that pieces are ranges of.
   bool PiecesOfRows() const { return piece != nullptr && piece->lead && slices.dim > piece->dim; }
 
-  /// The work is cut by columns of all rows.
+  /// Whether the work is cut by columns of all rows.
   bool PiecesOfColumns() const { return piece != nullptr && piece->columns; }
 
   /// Whether packs may begin at the multiples of their size in chunk `c`.
@@ -65,7 +65,7 @@ struct KernelContext {
   }
   /// "kStreamed" or "kCached": how to store to a buffer.
   absl::string_view StoreMode(int buffer) const;
-  /// The indent of a statement that is in the loop over tensors, where there is one.
+  /// The indent of a statement that is in the loop over tensors, if there is one.
   absl::string_view TensorIndent() const { return over_tensors ? "    " : "  "; }
 
   const Units& u;

@@ -20,8 +20,8 @@ struct EmittedKernel {
   std::vector<Arg> args;
   std::vector<Arg> tensor_args;  // the row of its table for this tensor of a list
   int64_t bytes = 0;             // that rank 0 loads and stores; of one tensor
-  /// That a thread loads before it uses the first: in that of the kernel's loops which loads the
-  /// fewest. 0: its loops load nothing ahead.
+  /// Bytes that a thread loads before it uses the first, in the loop that loads the fewest. 0: its
+  /// loops load nothing ahead.
   int64_t bytes_in_flight = 0;
   int64_t chunks = 0;   // that have flags; of one tensor
   bool totals = false;  // it adds something up over all tensors
@@ -39,7 +39,7 @@ struct KernelPlace {
   const TiledProduct* tiles = nullptr;  // runs beside the kernel, which takes elements of it
 };
 
-/// The kernel of this body, for so many ranks of a node and packs of `vec` elements.
+/// The kernel with this body, for so many ranks of a node and packs of `vec` elements.
 EmittedKernel KernelOf(int ranks, int vec, const Arguments& args, const std::string& body,
                        int64_t bytes);
 

@@ -20,11 +20,11 @@ class Loads {
   /// From now on the kernel's AllReduces load the ranks' copies of `operand` from the array of
   /// pointers `from`.
   void LoadAllFrom(NodeId operand, std::string from) { sources_[operand] = std::move(from); }
-  /// ReduceScatter `id` takes what `ring` has, a Ring of the dialect.
+  /// ReduceScatter `id` takes the operands of `ring`, a Ring of the dialect.
   void ReduceAround(NodeId id, std::string ring) { rings_[id] = std::move(ring); }
 
-  /// Loads of elements are issued by `pass` before values are used, where they depend on no value.
-  /// Internal when the kernel's phases do not allow it, which Fuse refuses.
+  /// Loads an element. `pass` issues the load before values are used if it depends on no value.
+  /// Internal if the kernel's phases do not allow it, which Fuse refuses.
   absl::StatusOr<std::string> Element(PhaseText& phase, PassText& pass, NodeId id);
   std::string Row(NodeId id);
   std::string Scalar(NodeId id);
@@ -32,10 +32,10 @@ class Loads {
   /// computes, by value: their names.
   absl::StatusOr<std::string> View(PhaseText& phase, PassText& pass, NodeId id,
                                    const std::map<NodeId, std::string>& computed);
-  /// What a collective of the unit brings to this rank.
+  /// The result of a collective of the unit on this rank.
   absl::StatusOr<std::string> Collective(PhaseText& phase, PassText& pass, NodeId id);
 
-  /// The index in its storage of a value that each row has one of.
+  /// The storage index of a value that exists once per row.
   std::string RowOffset(NodeId id);
 
  private:

@@ -10,11 +10,11 @@
 namespace coconet {
 
 /// The operands whose elements at its own place an operation is computed from, in this order. A
-/// view loads from memory what is there; what the kernel computes is at the view's own place.
+/// view loads operands in memory; operands that the kernel computes are at the view's own place.
 std::vector<NodeId> ElementOperands(const KernelContext& k, NodeId id);
 
 /// The expression for `lanes` elements of an operation from `index` on: `operands` are the names of
-/// its ElementOperands there. Internal for what is no computation of an element.
+/// its ElementOperands there. Internal for an operation that computes no elements.
 absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,
                                           const std::vector<std::string>& operands,
                                           absl::string_view lanes, absl::string_view index);

@@ -30,8 +30,8 @@ struct PassText {
   }
 };
 
-/// The text of one phase of a kernel while it is being written: for each row (where the kernel
-/// folds rows) what is computed once per row, with the loops that fold it, then the loop over
+/// The text of one phase of a kernel while it is being written: for each row (if the kernel folds
+/// rows) the values that exist once per row, with the loops that fold it, then the loop over
 /// elements.
 struct PhaseText {
   bool on_slices = false;

@@ -25,7 +25,7 @@ class Draft {
   /// The lane of the steps that are added from now on, and the step that these wait for; -1: none.
   void Continue(int lane, int after);
 
-  /// `bytes`: that the step moves. `rows`: the tensors of a kernel's table.
+  /// `bytes`: the bytes that the step moves. `rows`: the tensors of a kernel's table.
   template <class AnyStep>
   void Add(AnyStep step, int64_t bytes, int tensor, std::vector<int> rows = {}) {
     step.lane = lane_;
@@ -34,11 +34,11 @@ class Draft {
     lowered_.plan.bytes_per_rank += bytes;
     steps_.push_back({std::move(step), tensor, std::move(rows)});
   }
-  /// The steps from `begin` on are of one overlap.
+  /// Marks the steps from `begin` on as one overlap.
   void AddOverlap(int begin) {
     if (begin < size()) lowered_.plan.overlaps.emplace_back(begin, size());
   }
-  /// The definition of a kernel that steps launch.
+  /// Adds the definition of a kernel that steps launch.
   void AddSource(const EmittedKernel& kernel);
 
   Lowered Finish(const Programs& programs) &&;

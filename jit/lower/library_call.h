@@ -17,9 +17,9 @@ namespace coconet {
 
 /// A unit's one collective, as a library does it.
 struct LibraryCall {
-  /// One; more where the elements are in several ranges, of a piece or of the parts of nodes.
+  /// One step; more if the elements are in several ranges, of a piece or of the parts of nodes.
   std::vector<CollectiveStep> steps;
-  /// Of an all-to-all of GPUs, or of columns: the kernels that copy its operand to the blocks that
+  /// For an all-to-all of GPUs, or of columns: the kernels that copy its operand to the blocks that
   /// a library takes, and the blocks that it brings to its result.
   std::optional<EmittedKernel> before = {}, after = {};
 };

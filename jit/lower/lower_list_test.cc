@@ -109,7 +109,8 @@ TEST(LowerList, GivesRanksMemoryForTheirTensorsOnly) {
   };
   using Elements = std::vector<std::vector<int64_t>>;
   EXPECT_EQ(by_rank("owned(by L)"), (Elements{{3200, 0}, {0, 320}, {0, 32}}));
-  // Of the eight look-ups a rank does four: of five in the first table one is the other rank's.
+  // A rank does four of the eight look-ups: of the five in the first table, one is the other
+  // rank's.
   EXPECT_EQ(by_rank("sliced(1, by L)"), (Elements{{2600, 2600}, {0, 320}, {0, 32}}));
 }
 

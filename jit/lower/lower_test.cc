@@ -103,7 +103,7 @@ TEST(Lower, TellsEachProductWhichWayToGo) {
   }
 }
 
-/// Of each step its lane, what it is, what it waits for, and what it has of a GPU.
+/// Per step: its lane, what it is, what it waits for, and what it takes of a GPU.
 std::string Lanes(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) {
@@ -312,8 +312,8 @@ TEST(Lower, KeepsAStateUntilAllOfItHasBeenRead) {
             "| kernel C ");
 }
 
-/// Of each product the columns of b and c that it has, of each library call its elements, and what
-/// packs and unpacks these.
+/// Per product: the columns of b and c that it has; per library call: its elements; and the kernels
+/// that pack and unpack these.
 std::string OfColumns(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) {

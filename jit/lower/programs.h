@@ -38,7 +38,7 @@ class Programs {
   int of(int tensor) const { return kinds_.of[tensor]; }
   /// The first tensor of a program.
   int FirstTensor(int program) const { return kinds_.first[program]; }
-  /// Whether there is one of the unit per tensor.
+  /// Whether each tensor has one of the unit.
   bool IsOfTensors(int unit) const;
 
  private:

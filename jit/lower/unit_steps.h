@@ -37,19 +37,20 @@ class UnitSteps {
   UnitSteps(const Config& config, const Target& target, Programs& programs, Draft& draft)
       : config_(config), target_(target), programs_(programs), draft_(draft) {}
 
-  /// Collectives run beside products from now on, with so many blocks (Config::beside); 0: not.
+  /// From now on collectives run beside products, with so many blocks (Config::beside); 0: they do
+  /// not.
   void set_beside(int blocks) { beside_ = blocks; }
   /// The lane that the steps of a unit run on.
   int LaneOf(const Unit& unit) const;
 
-  /// A piece without elements adds no step. FailedPrecondition when tensors of some sizes need
+  /// Adds no step for a piece without elements. FailedPrecondition if tensors of some sizes need
   /// another kernel (an extent that is 1 is broadcast), and it must add something up over all.
   absl::Status Add(const UnitPart& part);
   /// Adds a kernel that makes a unit's product, for the next unit to take tile by tile.
   absl::StatusOr<TiledProduct> AddTiledProduct(int unit);
 
  private:
-  /// The tensors that steps of the part are of, one by one; one where it is of no tensor of a list.
+  /// The tensors that steps of the part are for, one by one; one if it is of no tensor of a list.
   std::vector<int> TensorsOf(const UnitPart& part) const;
   void AddGemms(const UnitPart& part, NodeId product);
   void AddLibraryCalls(const UnitPart& part);
@@ -62,7 +63,8 @@ class UnitSteps {
                          const std::vector<int64_t>& chunks_of_program);
   KernelStep StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
                     const std::string& label) const;
-  /// Beside a product kernels have a block on each multiprocessor that it leaves.
+  /// The config of a unit: beside a product kernels have a block on each multiprocessor that it
+  /// leaves.
   Config ConfigHere(int unit) const;
   const Unit& unit(int number) const { return programs_.units().units[number]; }
   const Graph& graph() const { return programs_.units().graph(); }
@@ -72,7 +74,7 @@ class UnitSteps {
   Programs& programs_;
   Draft& draft_;
   int beside_ = 0;
-  /// Of products in overlaps: their first step, and its second operand.
+  /// The first step of each product in overlaps, and the step's second operand.
   std::map<NodeId, std::pair<int, GemmStep::Matrix>> first_piece_;
 };
 

@@ -29,7 +29,7 @@ class Arguments {
   Arguments(const std::vector<bool>& each, bool over_tensors)
       : each_(&each), over_tensors_(over_tensors) {}
 
-  /// What the text calls this rank's index among the ranks that it reaches; "rank" by default.
+  /// Sets the text's name of this rank's index among the ranks that it reaches; "rank" by default.
   void CallOwnIndex(std::string name) { own_index_ = std::move(name); }
 
   /// This rank's copy of a buffer: a local pointer, e.g. "own2".
@@ -41,25 +41,26 @@ class Arguments {
   /// The copies of the ranks at this one's place in the neighbouring pipeline stages, e.g.
   /// "p.beside2", "e.beside2".
   std::string OnBeside(int buffer, DType dtype);
-  /// A named integer of the elements: "p.<name>" or "e.<name>". The first of a name counts.
+  /// A named integer of the elements: "p.<name>" or "e.<name>". The first value given for a name
+  /// counts.
   std::string Integer(absl::string_view name, int64_t value);
-  /// The same of a member of any other type, whose words are `words`.
+  /// The same for a member of any other type, whose words are `words`.
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
-  /// The same of a Divisor.
+  /// The same for a Divisor.
   std::string Divisor(const std::string& name, int64_t by);
-  /// The same of a BroadcastMap.
+  /// The same for a BroadcastMap.
   std::string Map(const std::string& name, const std::vector<int64_t>& dims,
                   const std::vector<int64_t>& strides);
-  /// The same of the launch: always "p.<name>".
+  /// The same for the launch: always "p.<name>".
   std::string LaunchInteger(absl::string_view name, int64_t value);
-  /// The same of each tensor of a list: always "e.<name>".
+  /// The same for each tensor of a list: always "e.<name>".
   std::string TensorInteger(absl::string_view name, int64_t value);
   std::string LaunchMember(absl::string_view declaration, absl::string_view name,
                            std::vector<Arg> words);
   /// "p.<name>" or "e.<name>": what Integer(name) is called.
   std::string At(absl::string_view name) const;
-  /// Marks the begin of a loop or function of the tensor `t`; WithTensorLocals puts there what
-  /// declares the names of its words.
+  /// Marks the begin of a loop or function over the tensor `t`; WithTensorLocals replaces it by the
+  /// declarations of the names of its words.
   static absl::string_view TensorLocals() { return "@tensor@"; }
 
   std::string StructText() const;  // "struct Params {...};"

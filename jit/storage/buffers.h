@@ -24,14 +24,14 @@ struct BufferTable {
 };
 
 /// Whether the unit is a view that keeps all elements in their order, and whose result has the
-/// buffer of its operand: there is nothing to do.
+/// buffer of its operand: nothing runs then.
 bool IsInPlace(const Units& u, int unit, const BufferTable& table);
 
 /// Buffers of inputs, states and outputs in the order of their declaration, then of temporaries, in
 /// the order of the units that compute them; a temporary and its reshapes, which are units of their
-/// own, share one. A tensor that is not sliced is padded so
-/// that every contiguous slicing of it fits. `pull`: kernels load the operands of AllReduces where
-/// they are, so these must be symmetric.
+/// own, share one. A tensor that is not sliced is padded so that every contiguous slicing of it
+/// fits. `pull`: kernels load the operands of AllReduces where they are, so these must be
+/// symmetric.
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull);
 
 /// Adds a buffer and returns its number. `each`: per tensor of a list.

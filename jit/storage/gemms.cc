@@ -99,7 +99,7 @@ class Matrices {
   std::vector<int64_t> extents_, strides_;  // of the product's; of the operand's in matrices
 };
 
-/// Of a rank's part of an extent, those in [begin, end) of it.
+/// The part [begin, end) of each rank's part of an extent.
 RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
   const int64_t size = end - begin, full = extent.total / extent.per;  // ranks that have `per`
   const int64_t rest = std::clamp<int64_t>(extent.total - full * extent.per - begin, 0, size);

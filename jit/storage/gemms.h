@@ -10,8 +10,8 @@
 namespace coconet {
 
 /// The steps that compute matrix product `id` on each rank from its part of the operands: one step
-/// where leading dimensions fold into the rows or are a batch, more where they are sliced. With
-/// `piece`, only those rows, matrices or columns. `candidate`: GemmStep::candidate of each step.
+/// if leading dimensions fold into the rows or are a batch, more if they are sliced. With `piece`,
+/// only those rows, matrices or columns. `candidate`: GemmStep::candidate of each step.
 std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
                               int candidate, const Piece* piece);
 
