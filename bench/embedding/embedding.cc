@@ -4,18 +4,13 @@
 #include <memory>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "autotune/store/record.h"
 #include "autotune/store/tuning_cache.h"
 #include "bench/embedding/embedding_baseline.h"
 #include "bench/embedding/embedding_contender.h"
-#include "bench/embedding/embedding_nodes.h"
-#include "bench/embedding/pooling.h"
 #include "bench/harness/rounds.h"
+#include "bench/harness/worker.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
@@ -25,24 +20,8 @@
 #include "runtime/node/cpu.h"
 #include "runtime/world.h"
 
-ABSL_FLAG(std::string, worker, "",
-          "for this program's own use: what a process that it started measures");
-ABSL_FLAG(std::string, worker_dtype, "f32", "of --worker");
-ABSL_FLAG(std::vector<std::string>, worker_lookups, {}, "of --worker");
-ABSL_FLAG(int64_t, worker_rows, 0, "of --worker");
-ABSL_FLAG(int64_t, worker_columns, 0, "of --worker");
-ABSL_FLAG(int64_t, worker_samples, 0, "of --worker");
-ABSL_FLAG(double, worker_zipf, 0, "of --worker");
-ABSL_FLAG(double, worker_seconds, 5, "of --worker");
-ABSL_FLAG(double, worker_budget, 20, "of --worker");
-ABSL_FLAG(std::string, worker_fbgemm, "", "of --worker");
-ABSL_FLAG(std::string, out, "", "of --worker: the file for what it found");
-
 namespace coconet::bench {
 namespace {
-
-/// By EmbeddingCase::Work, as --worker names it.
-constexpr absl::string_view kWorkNames[] = {"embedding", "pooling", "nodes", "nodes_parts"};
 
 /// Whether a schedule of the program, as it describes itself, can store in either order.
 absl::StatusOr<bool> HasOrders(const Graph& program, const std::string& description) {
@@ -108,10 +87,7 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
   std::vector<Finding> findings;
-  for (const Measured& m : measured) {
-    findings.push_back(
-        {.side = m.name, .timing = m.timing, .steps = m.steps, .preempted = m.preempted});
-  }
+  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   for (const auto& [side, contender] : {std::pair("ours", &*ours), {"pooling", &*pooling}}) {
     findings.push_back(
         {.side = "variant", .name = side, .detail = Words(contender->record().best)});
@@ -123,46 +99,6 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
       {.side = "order",
        .detail = ours->record().best.config.remote_first ? "remote first" : "plain"});
   return findings;
-}
-
-}  // namespace
-
-std::vector<std::string> Arguments(const EmbeddingCase& c) {
-  return {absl::StrCat("--worker=", kWorkNames[static_cast<size_t>(c.work)]),
-          absl::StrCat("--worker_dtype=", Name(c.dtype)),
-          absl::StrCat("--worker_lookups=", absl::StrJoin(c.lookups, ",")),
-          absl::StrCat("--worker_rows=", c.rows),
-          absl::StrCat("--worker_columns=", c.columns),
-          absl::StrCat("--worker_samples=", c.samples),
-          absl::StrCat("--worker_zipf=", c.zipf),
-          absl::StrCat("--worker_seconds=", c.seconds),
-          absl::StrCat("--worker_budget=", c.budget_s),
-          absl::StrCat("--worker_fbgemm=", c.fbgemm)};
-}
-
-absl::StatusOr<std::optional<EmbeddingCase>> EmbeddingCaseFromFlags() {
-  if (absl::GetFlag(FLAGS_worker).empty()) return std::nullopt;
-  const std::optional<DType> dtype = ParseDType(absl::GetFlag(FLAGS_worker_dtype));
-  const auto work = absl::c_find(kWorkNames, absl::GetFlag(FLAGS_worker));
-  if (work == std::end(kWorkNames) || !dtype.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--worker: want ", absl::StrJoin(kWorkNames, ", "), ", in f32 or bf16"));
-  }
-  EmbeddingCase c{.work = static_cast<EmbeddingCase::Work>(work - std::begin(kWorkNames)),
-                  .dtype = *dtype,
-                  .lookups = {},
-                  .rows = absl::GetFlag(FLAGS_worker_rows),
-                  .columns = absl::GetFlag(FLAGS_worker_columns),
-                  .samples = absl::GetFlag(FLAGS_worker_samples),
-                  .zipf = absl::GetFlag(FLAGS_worker_zipf),
-                  .seconds = absl::GetFlag(FLAGS_worker_seconds),
-                  .budget_s = absl::GetFlag(FLAGS_worker_budget),
-                  .fbgemm = absl::GetFlag(FLAGS_worker_fbgemm)};
-  for (const std::string& text : absl::GetFlag(FLAGS_worker_lookups)) {
-    if (!absl::SimpleAtoi(text, &c.lookups.emplace_back()))
-      return absl::InvalidArgumentError(absl::StrCat("--worker_lookups: cannot be ", text));
-  }
-  return c;
 }
 
 absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c) {
@@ -178,13 +114,14 @@ absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c)
   return MeasureEmbeddingOnNodes(rank, c);
 }
 
-absl::Status WorkOn(const EmbeddingCase& c) {
+const Worker<EmbeddingCase> kWorker("embedding", Measure, [](const EmbeddingCase& c) {
   // A rank has threads for all cores that it may use.
   if (c.work == EmbeddingCase::Work::kPooling) RunOn({AllowedCores()[0]});
-  return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, Measure(rank, c));
-    return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), found) : absl::OkStatus();
-  });
-}
+  return WorldOptions{.ranks = 0};
+});
+
+}  // namespace
+
+std::vector<std::string> Arguments(const EmbeddingCase& c) { return kWorker.Arguments(c); }
 
 }  // namespace coconet::bench

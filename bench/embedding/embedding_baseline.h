@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/baselines/array.h"
 #include "bench/embedding/embedding_case.h"
-#include "bench/embedding/fbgemm_bags.h"
+#include "bench/embedding/fbgemm.h"
 
 namespace coconet::bench {
 

@@ -30,6 +30,20 @@ struct EmbeddingCase {
   double seconds = 5;             // of the rounds
   double budget_s = 20;           // of tuning one contender
   std::string fbgemm = {};        // the site-packages folder that has FBGEMM and torch; "": none
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("work", c.work);
+    visit("dtype", c.dtype);
+    visit("lookups", c.lookups);
+    visit("rows", c.rows);
+    visit("columns", c.columns);
+    visit("samples", c.samples);
+    visit("zipf", c.zipf);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+    visit("fbgemm", c.fbgemm);
+  }
 };
 
 /// The values of tables, and the rows that indices name.

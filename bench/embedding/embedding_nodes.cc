@@ -1,4 +1,4 @@
-#include "bench/embedding/embedding_nodes.h"
+#include "bench/embedding/embedding.h"
 
 #include <algorithm>
 #include <cstdint>

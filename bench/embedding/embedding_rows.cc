@@ -1,10 +1,9 @@
-#include "bench/embedding/embedding_rows.h"
+#include "bench/embedding/embedding.h"
 
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bench/baselines/mpi_settings.h"
-#include "bench/embedding/embedding.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
 #include "bench/harness/machine.h"

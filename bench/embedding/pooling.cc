@@ -1,4 +1,4 @@
-#include "bench/embedding/pooling.h"
+#include "bench/embedding/embedding.h"
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 #include "bench/baselines/array.h"
 #include "bench/embedding/embedding_baseline.h"
 #include "bench/embedding/embedding_contender.h"
-#include "bench/embedding/fbgemm_bags.h"
+#include "bench/embedding/fbgemm.h"
 #include "bench/harness/rounds.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
@@ -87,10 +87,7 @@ absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingC
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
   std::vector<Finding> findings;
-  for (const Measured& m : measured) {
-    findings.push_back(
-        {.side = m.name, .timing = m.timing, .steps = m.steps, .preempted = m.preempted});
-  }
+  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   findings.push_back({.side = "variant", .detail = Words(ours->record().best)});
   findings.push_back({.side = "sets", .detail = absl::StrCat(sets.size())});
   findings.push_back(

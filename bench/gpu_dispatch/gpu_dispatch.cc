@@ -158,15 +158,9 @@ class DispatchMeter {
 };
 
 std::vector<Column> Columns() {
-  return {{"dispatch by", [](const Row& row) { return TextOrError(row, "way"); }},
-          {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
-          {"calls", [](const Row& row) { return absl::StrCat(row.Number("calls")); }},
-          {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
-          {"driver alone", [](const Row& row) { return TimeText(row.Number("floor_us")); }},
-          {"over it", [](const Row& row) { return RatioOf(row, "over_floor"); }},
-          {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
-          {"met", MetOf},
-          {"the driver's calls", [](const Row& row) { return TextOf(row, "sequence"); }}};
+  return ColumnsOf(
+      "dispatch by|result|way, ranks, calls, ours|time, driver alone|time|floor_us, "
+      "over it|ratio|over_floor, bar, met, the driver's calls|text|sequence");
 }
 
 absl::StatusOr<std::vector<int>> WantedRanks() {

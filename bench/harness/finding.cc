@@ -43,6 +43,13 @@ std::optional<Finding> ParseLine(absl::string_view line) {
 
 }  // namespace
 
+Finding FindingOf(const Measured& measured) {
+  return {.side = measured.name,
+          .timing = measured.timing,
+          .steps = measured.steps,
+          .preempted = measured.preempted};
+}
+
 const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view side) {
   const Finding* fastest = nullptr;
   for (const Finding& f : findings) {

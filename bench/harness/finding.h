@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/store/record.h"
+#include "bench/harness/rounds.h"
 
 namespace coconet::bench {
 
@@ -23,6 +24,9 @@ struct Finding {
   std::string detail = {};
   bool operator==(const Finding&) const = default;
 };
+
+/// The finding of a contender that is a side of its own.
+Finding FindingOf(const Measured& measured);
 
 /// The fastest finding of a side; null if it took no part.
 const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view side);

@@ -3,10 +3,13 @@
 #include <fstream>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "coconet/base/table.h"
 
 namespace coconet::bench {
@@ -41,11 +44,32 @@ std::string Markdown(absl::Span<const TableColumn> columns, absl::Span<const Tab
   return table;
 }
 
+/// A number in one of StrFormat's formats, of which "100*" before it makes a hundred times that.
+std::string Formatted(absl::string_view format, double number) {
+  if (absl::ConsumePrefix(&format, "100*")) number *= 100;
+  std::string text;
+  absl::FormatUntyped(&text, absl::UntypedFormatSpec(format), {absl::FormatArg(number)});
+  return text;
+}
+
+std::string TextInFormat(absl::string_view format, const Row& row, absl::string_view field) {
+  const double number = row.Number(field);
+  if (format == "text") return IsNumber(row.Get(field)) ? absl::StrCat(number) : TextOf(row, field);
+  if (format == "result") return TextOrError(row, field);
+  if (format == "time") return TimeText(number);
+  if (format == "s") return TimeText(1e6 * number);
+  if (format == "ratio") return RatioOf(row, field);
+  if (format == "count") return CountText(static_cast<int64_t>(number));
+  if (format == "met") return MetOf(row);
+  if (format == "yes") return row.Get(field) == Value(true) ? "yes" : "NO";
+  return Formatted(format, number);
+}
+
 using Writer = std::string(absl::Span<const TableColumn>, absl::Span<const TableCells>);
 
 std::string Written(Writer* writer, absl::Span<const Row> rows, absl::Span<const Column> columns) {
   std::vector<TableColumn> titles;
-  for (const Column& column : columns) titles.push_back({std::string(column.title)});
+  for (const Column& column : columns) titles.push_back({column.title});
   std::vector<TableCells> lines;
   for (const Row& row : rows) {
     TableCells& line = lines.emplace_back();
@@ -55,6 +79,25 @@ std::string Written(Writer* writer, absl::Span<const Row> rows, absl::Span<const
 }
 
 }  // namespace
+
+std::vector<Column> ColumnsOf(absl::string_view text, absl::Span<const Column> computed) {
+  std::vector<Column> columns;
+  for (absl::string_view column : absl::StrSplit(text, ", ")) {
+    const std::vector<std::string> words = absl::StrSplit(column, '|');
+    const std::string& title = words[0];
+    const std::string format = words.size() > 1 ? words[1] : title == "met" ? "met" : "text";
+    if (format == "*") {
+      columns.push_back(
+          *absl::c_find_if(computed, [&](const Column& c) { return c.title == title; }));
+      continue;
+    }
+    std::string field = words.size() > 2 ? words[2] : absl::StrReplaceAll(title, {{" ", "_"}});
+    if (words.size() == 2 && format == "time") field += "_us";
+    columns.push_back(
+        {title, [format, field](const Row& row) { return TextInFormat(format, row, field); }});
+  }
+  return columns;
+}
 
 double Row::Number(absl::string_view name) const {
   const Value& value = Get(name);
@@ -103,6 +146,27 @@ std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns) 
 
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns) {
   return Written(Markdown, rows, columns);
+}
+
+std::string TextOf(const Row& row, absl::string_view field) {
+  const std::string* text = std::get_if<std::string>(&row.Get(field));
+  return text == nullptr ? "" : *text;
+}
+
+std::string RatioOf(const Row& row, absl::string_view field) {
+  const double ratio = row.Number(field);
+  return ratio == 0 ? "" : absl::StrFormat("%.2f", ratio);
+}
+
+std::string MetOf(const Row& row) {
+  const std::string missed = TextOf(row, "missed");
+  return TextOf(row, "bar").empty() ? "" : missed.empty() ? "yes" : absl::StrCat("no: ", missed);
+}
+
+std::string TextOrError(const Row& row, absl::string_view field) {
+  const std::string error = TextOf(row, "error");
+  return error.empty() ? TextOf(row, field)
+                       : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
 }
 
 std::string TimeText(double us) {

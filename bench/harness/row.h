@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -56,12 +57,25 @@ absl::Status WriteFile(const std::string& file, absl::string_view text);
 
 /// A column of a table: its title, and its text for a row.
 struct Column {
-  absl::string_view title;
-  std::string (*cell)(const Row& row);
+  std::string title;
+  std::function<std::string(const Row& row)> cell;
 };
+/// Columns as a text: "TITLE|FORMAT|FIELD, ...". Formats: "text" (also of numbers), "time", "s" (a
+/// time in seconds), "ratio", "count" ("16Mi"), "result" (the row's error if it has one, else
+/// text), "met", "yes" ("yes" or "NO" of a truth), "*" (the column of `computed` with this title),
+/// or one of StrFormat's for a number, "%.0f s"; after "100*" for a hundred times that. FIELD is
+/// left out if it is the title with `_` for blanks, with "_us" behind it if the format is "time";
+/// FORMAT too if it is "text", or "met" of "met".
+std::vector<Column> ColumnsOf(absl::string_view text, absl::Span<const Column> computed = {});
 std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns);
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns);
 
+// Texts of fields.
+std::string TextOf(const Row& row, absl::string_view field);   // "" unless the field holds text
+std::string RatioOf(const Row& row, absl::string_view field);  // "1.25"; "" for 0
+std::string MetOf(const Row& row);  // "yes", "no: " and the missed fields; "" without bars
+/// The row's error if it has one, else the field.
+std::string TextOrError(const Row& row, absl::string_view field);
 /// "12.9 ms", "0.11 us"; "" for 0.
 std::string TimeText(double us);
 /// "16Mi", "1Ki", "1000".

@@ -1,5 +1,6 @@
 #include "bench/harness/row.h"
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace coconet::bench {
@@ -40,13 +41,31 @@ TEST(Row, HasNoVerdictWithoutABar) {
   EXPECT_EQ(row.Get("met"), Value(nullptr));
 }
 
-constexpr Column kColumns[] = {
-    {"n", [](const Row& row) { return CountText(static_cast<int64_t>(row.Number("n"))); }},
-    {"time", [](const Row& row) { return TimeText(row.Number("ours_us")); }}};
+std::vector<Column> Columns() { return ColumnsOf("n|count, time|time|ours_us"); }
+
+TEST(Column, HasTheTextOfAField) {
+  Row row;
+  row.Set("case", "adam").Set("ranks", 2).Set("ours_us", 1500.0).Set("of_limit", 0.5);
+  const auto text = [&](absl::string_view column) { return ColumnsOf(column)[0].cell(row); };
+  EXPECT_EQ(text("case"), "adam");
+  EXPECT_EQ(text("ranks"), "2");
+  EXPECT_EQ(text("ours|time"), "1.5 ms");
+  EXPECT_EQ(text("took|s|ranks"), "2 s");
+  EXPECT_EQ(text("of limit|ratio"), "0.50");
+  EXPECT_EQ(text("share|100*%.1f%%|of_limit"), "50.0%");
+  EXPECT_EQ(text("half|%.2f s|of_limit"), "0.50 s");
+  EXPECT_EQ(text("fast|yes|met"), "NO");
+  EXPECT_EQ(text("met"), "");
+  const Column computed[] = {
+      {"twice", [](const Row& r) { return absl::StrCat(2 * r.Number("ranks")); }}};
+  EXPECT_EQ(ColumnsOf("case, twice|*", computed)[1].cell(row), "4");
+  row.Set("error", "no\nmore");
+  EXPECT_EQ(text("case|result"), "FAILED: no");
+}
 
 TEST(Table, AlignsColumns) {
   const Row rows[] = {Row().Set("n", 16 << 20).Set("ours_us", 12900.0), Row().Set("n", 5)};
-  EXPECT_EQ(Table(rows, kColumns), "n     time\n16Mi  12.9 ms\n5\n");
+  EXPECT_EQ(Table(rows, Columns()), "n     time\n16Mi  12.9 ms\n5\n");
 }
 
 TEST(Table, EscapesBarsInMarkdown) {
@@ -57,7 +76,7 @@ TEST(Table, EscapesBarsInMarkdown) {
 
 TEST(Table, PrintsAsMarkdown) {
   const Row rows[] = {Row().Set("n", 1024).Set("ours_us", 0.25)};
-  EXPECT_EQ(MarkdownTable(rows, kColumns), "| n | time |\n| --- | --- |\n| 1Ki | 0.25 us |\n");
+  EXPECT_EQ(MarkdownTable(rows, Columns()), "| n | time |\n| --- | --- |\n| 1Ki | 0.25 us |\n");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autotune/command/sweep_flags.h"
+#include "bench/harness/worker.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::string, json, "", "write the rows to this file");
@@ -18,6 +19,15 @@ ABSL_FLAG(bool, quick, false, "small sizes, few rounds: does it work? (the times
 ABSL_FLAG(double, budget, 0, "seconds of tuning one program; default: as the benchmark has it");
 
 namespace coconet::bench {
+
+namespace {
+
+Benchmark& TheBenchmark() {
+  static Benchmark benchmark;
+  return benchmark;
+}
+
+}  // namespace
 
 bool IsQuick() { return absl::GetFlag(FLAGS_quick); }
 
@@ -63,31 +73,17 @@ int ExitCode(absl::string_view name, const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kUsage : kFailed;
 }
 
-int Main(absl::string_view name, absl::string_view usage, absl::FunctionRef<absl::Status()> run,
-         int argc, char** argv) {
-  const absl::Status flags = ParseFlags(argc, argv, usage);
-  return ExitCode(name, flags.ok() ? run() : flags);
-}
+Registered::Registered(const Benchmark& benchmark) { TheBenchmark() = benchmark; }
 
-std::string TextOf(const Row& row, absl::string_view field) {
-  const std::string* text = std::get_if<std::string>(&row.Get(field));
-  return text == nullptr ? "" : *text;
-}
-
-std::string RatioOf(const Row& row, absl::string_view field) {
-  const double ratio = row.Number(field);
-  return ratio == 0 ? "" : absl::StrFormat("%.2f", ratio);
-}
-
-std::string MetOf(const Row& row) {
-  const std::string missed = TextOf(row, "missed");
-  return TextOf(row, "bar").empty() ? "" : missed.empty() ? "yes" : absl::StrCat("no: ", missed);
-}
-
-std::string TextOrError(const Row& row, absl::string_view field) {
-  const std::string error = TextOf(row, "error");
-  return error.empty() ? TextOf(row, field)
-                       : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
+int Main(int argc, char** argv) {
+  const Benchmark& benchmark = TheBenchmark();
+  const auto run = [&]() -> absl::Status {
+    const auto arguments = absl::MakeSpan(argv + 1, static_cast<size_t>(argc - 1));
+    if (IsWorker(arguments)) return Work(arguments);
+    RETURN_IF_ERROR(ParseFlags(argc, argv, benchmark.usage));
+    return benchmark.run();
+  };
+  return ExitCode(benchmark.name, run());
 }
 
 }  // namespace coconet::bench

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -32,15 +31,19 @@ absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns);
 /// Prints an error to stderr and returns the exit code: 0 if OK, 2 for invalid input, 1 for others.
 int ExitCode(absl::string_view name, const absl::Status& status);
 
-/// A benchmark's main function: parses flags, calls `run`, and returns the exit code.
-int Main(absl::string_view name, absl::string_view usage, absl::FunctionRef<absl::Status()> run,
-         int argc, char** argv);
-
-// Texts of columns.
-std::string TextOf(const Row& row, absl::string_view field);   // "" unless the field holds text
-std::string RatioOf(const Row& row, absl::string_view field);  // "1.25"; "" for 0
-std::string MetOf(const Row& row);  // "yes", "no: " and the missed fields; "" without bars
-/// The row's error if it has one, else the field.
-std::string TextOrError(const Row& row, absl::string_view field);
+/// A program of this folder.
+struct Benchmark {
+  absl::string_view name;   // in messages
+  absl::string_view usage;  // that --help prints
+  absl::Status (*run)();    // what it does once its flags are parsed
+};
+/// Makes a benchmark what `Main` of this binary runs: each binary has one, at namespace scope.
+class Registered {
+ public:
+  explicit Registered(const Benchmark& benchmark);
+};
+/// The main function of all benchmarks (main.cc): a worker's (worker.h) if the first argument says
+/// so, else parses flags and runs the registered benchmark. Returns the exit code.
+int Main(int argc, char** argv);
 
 }  // namespace coconet::bench

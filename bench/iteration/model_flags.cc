@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 
 ABSL_FLAG(int64_t, layers, 4, "of the model");
 ABSL_FLAG(int64_t, width, 256, "of the model");
@@ -22,16 +21,6 @@ GptModel ModelOfFlags() {
           .vocabulary = absl::GetFlag(FLAGS_vocabulary),
           .sequence = absl::GetFlag(FLAGS_sequence),
           .examples = absl::GetFlag(FLAGS_examples)};
-}
-
-GptModel QuickModel() {
-  return {.layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
-}
-
-std::vector<std::string> FlagsOf(const GptModel& model) {
-  return {absl::StrCat("--layers=", model.layers), absl::StrCat("--width=", model.width),
-          absl::StrCat("--vocabulary=", model.vocabulary),
-          absl::StrCat("--sequence=", model.sequence), absl::StrCat("--examples=", model.examples)};
 }
 
 }  // namespace coconet::bench

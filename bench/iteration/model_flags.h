@@ -8,12 +8,6 @@
 namespace coconet::bench {
 
 /// The model that --layers, --width, --vocabulary, --sequence and --examples describe, with heads
-/// of
-/// 64. A program has these flags where it links this.
+/// of 64. A program has these flags where it links this.
 GptModel ModelOfFlags();
-/// A model for --quick.
-GptModel QuickModel();
-/// The flags that describe a model.
-std::vector<std::string> FlagsOf(const GptModel& model);
-
 }  // namespace coconet::bench

@@ -22,4 +22,8 @@ double NumberOfLocalSgd(absl::string_view tensor, int64_t index, int rank) {
   return is_momentum ? 0 : NumberAt(tensor, index, rank) * 0.05;
 }
 
+GptModel QuickModel() {
+  return {.layers = 1, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 8, .examples = 2};
+}
+
 }  // namespace coconet::bench

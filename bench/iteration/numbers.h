@@ -11,4 +11,7 @@ Numbers NumbersOf(const GptModel& model);
 /// The number of an element of a LocalSgd: small; 0 in momenta.
 double NumberOfLocalSgd(absl::string_view tensor, int64_t index, int rank);
 
+/// A model for --quick.
+GptModel QuickModel();
+
 }  // namespace coconet::bench

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "bench/baselines/array.h"
 #include "bench/harness/tuned_contender.h"
+#include "bench/harness/worker.h"
 #include "bench/iteration/numbers.h"
 #include "bench/nodes/node_contenders.h"
 #include "coconet/base/status.h"
@@ -73,10 +74,7 @@ absl::Status WriteTimeline(const Rank& rank, const std::string& file, TunedConte
              : absl::UnavailableError(absl::StrCat("--timeline: cannot write ", file));
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c,
-                                                        bool parts) {
+absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c) {
   ASSIGN_OR_RETURN(const Graph step, ProgramOf(c));
   ASSIGN_OR_RETURN(const int64_t elements, ReducedElements(step));
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
@@ -106,7 +104,7 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
           tuned.back()->program().record());
       return absl::OkStatus();
     };
-    if (!parts) {
+    if (!c.parts_only) {
       RETURN_IF_ERROR(add("ours", nullptr));
       RETURN_IF_ERROR(add("sequential", IsSequential));
       if (c.name == "gpt_step") RETURN_IF_ERROR(add("buckets", HasLargestBuckets));
@@ -114,10 +112,16 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
     // Each of two ranks sends the other its half of the operand, and then the sums of its own half.
     const int64_t leaving = 2 * bytes / rank.size() * (rank.size() - 1);
     ASSIGN_OR_RETURN(findings, contenders.Measure(rank, leaving, c.seconds));
-    return parts || c.timeline.empty() ? absl::OkStatus()
-                                       : WriteTimeline(rank, c.timeline, *tuned[0]);
+    return c.parts_only || c.timeline.empty() ? absl::OkStatus()
+                                              : WriteTimeline(rank, c.timeline, *tuned[0]);
   }));
   return findings;
 }
+
+const Worker<NodesCase> kWorker("step", MeasureStepOnNodes);
+
+}  // namespace
+
+std::vector<std::string> Arguments(const NodesCase& c) { return kWorker.Arguments(c); }
 
 }  // namespace coconet::bench

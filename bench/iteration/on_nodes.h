@@ -3,11 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/row.h"
 #include "coconet/workloads/training_steps.h"
-#include "runtime/rank.h"
 
 namespace coconet::bench {
 
@@ -18,19 +16,40 @@ struct NodesCase {
   LocalSgdModel local = {};       // of local_sgd
   double seconds = 20;            // of the rounds
   double budget_s = 60;           // of tuning one contender
+  bool parts_only = false;        // "computation" and "sending" alone
   std::string timeline = {};      // the file for the launches of a step of "ours"; "": none
   /// Examples or tokens that a rank has in a step.
   int64_t tokens() const {
     return name == "gpt_step" ? model.tokens() : local.examples * local.local_steps;
   }
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("name", c.name);
+    visit("model.layers", c.model.layers);
+    visit("model.width", c.model.width);
+    visit("model.heads", c.model.heads);
+    visit("model.vocabulary", c.model.vocabulary);
+    visit("model.sequence", c.model.sequence);
+    visit("model.examples", c.model.examples);
+    visit("local.layers", c.local.layers);
+    visit("local.inputs", c.local.inputs);
+    visit("local.width", c.local.width);
+    visit("local.outputs", c.local.outputs);
+    visit("local.examples", c.local.examples);
+    visit("local.local_steps", c.local.local_steps);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+    visit("parts_only", c.parts_only);
+    visit("timeline", c.timeline);
+  }
 };
 
-/// Collective, on a rank of a worker. What is timed is what NodeContenders says, where
+/// The arguments of a worker on such nodes. What is timed is what NodeContenders says, where
 ///   computation  the step on one rank alone, tuned
 ///   sending      one AllReduce of as many bytes as the step's AllReduces have
 ///   sequential   the step with its AllReduces beside nothing, tuned
 ///   buckets      gpt_step with buckets of 25 MiB beside the computation, tuned
-/// `parts`: only the first two.
-absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c, bool parts);
+std::vector<std::string> Arguments(const NodesCase& c);
 
 }  // namespace coconet::bench

@@ -7,11 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "absl/flags/declare.h"
-#include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "autotune/store/record.h"
 #include "bench/baselines/array.h"
 #include "bench/baselines/gemm.h"
@@ -20,16 +16,9 @@
 #include "bench/baselines/peer_reduce.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/tuned_contender.h"
+#include "bench/harness/worker.h"
 #include "coconet/base/status.h"
 #include "coconet/language/composed.h"
-#include "runtime/world.h"
-
-ABSL_FLAG(std::string, worker_decode, "",
-          "for this program's own use: DTYPE,TOKENS,HIDDEN,FROM_MEMORY,SECONDS,BUDGET");
-ABSL_FLAG(
-    std::string, peer, "",
-    "of decode: a shared object with an AllReduce, as bench/baselines/peer_reduce.h describes it");
-ABSL_DECLARE_FLAG(std::string, out);
 
 namespace coconet::bench {
 namespace {
@@ -217,8 +206,6 @@ absl::Status CheckAlike(Rank& rank, const DecodeCase& c, TunedContender& ours, B
   return rank.exchange().Agree(alike);
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase& c) {
   if (c.hidden % (rank.size() * kEpilogueColumns) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("decode: want a multiple of ", kEpilogueColumns,
@@ -283,10 +270,7 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 1e4}));
   std::vector<Finding> findings;
-  for (const Measured& m : measured) {
-    findings.push_back(
-        {.side = m.name, .timing = m.timing, .steps = m.steps, .preempted = m.preempted});
-  }
+  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   findings.push_back({.side = "variant", .detail = Words(ours.first().program().record().best)});
   findings.push_back({.side = "copies", .detail = absl::StrCat(copies)});
   findings.push_back({.side = "form",
@@ -294,36 +278,10 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
   return findings;
 }
 
-std::vector<std::string> Arguments(const DecodeCase& c) {
-  return {absl::StrCat("--worker_decode=", Name(c.dtype), ",", c.tokens, ",", c.hidden, ",",
-                       c.from_memory, ",", c.seconds, ",", c.budget_s),
-          absl::StrCat("--peer=", c.peer)};
-}
+const Worker<DecodeCase> kWorker("decode", MeasureDecode);
 
-absl::StatusOr<std::optional<DecodeCase>> DecodeCaseFromFlags() {
-  const std::string text = absl::GetFlag(FLAGS_worker_decode);
-  if (text.empty()) return std::nullopt;
-  const std::vector<std::string> words = absl::StrSplit(text, ',');
-  DecodeCase c;
-  int from_memory = 0;
-  const std::optional<DType> dtype = ParseDType(words[0]);
-  if (words.size() != 6 || !dtype.has_value() || !absl::SimpleAtoi(words[1], &c.tokens) ||
-      !absl::SimpleAtoi(words[2], &c.hidden) || !absl::SimpleAtoi(words[3], &from_memory) ||
-      !absl::SimpleAtod(words[4], &c.seconds) || !absl::SimpleAtod(words[5], &c.budget_s)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--worker_decode: want DTYPE,TOKENS,HIDDEN,FROM_MEMORY,SECONDS,BUDGET, have ", text));
-  }
-  c.dtype = *dtype;
-  c.from_memory = from_memory != 0;
-  c.peer = absl::GetFlag(FLAGS_peer);
-  return c;
-}
+}  // namespace
 
-absl::Status WorkOn(const DecodeCase& c) {
-  return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, MeasureDecode(rank, c));
-    return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), found) : absl::OkStatus();
-  });
-}
+std::vector<std::string> Arguments(const DecodeCase& c) { return kWorker.Arguments(c); }
 
 }  // namespace coconet::bench

@@ -7,9 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/harness/finding.h"
+#include "bench/harness/row.h"
 #include "coconet/base/dtype.h"
-#include "runtime/rank.h"
 
 namespace coconet::bench {
 
@@ -23,9 +22,20 @@ struct DecodeCase {
   double seconds = 5;       // of the rounds
   double budget_s = 20;     // of tuning
   std::string peer;         // path of peer_reduce.h's shared object; "": none
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("dtype", c.dtype);
+    visit("tokens", c.tokens);
+    visit("hidden", c.hidden);
+    visit("from_memory", c.from_memory);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+    visit("peer", c.peer);
+  }
 };
 
-/// Collective, for processes. Findings by side:
+/// The arguments of a worker for RunWorker, whose findings are by side:
 ///   ours      the program, tuned
 ///   stream    loads a rank's weights, all ranks at once
 ///   peak      as many multiplications and additions as a rank's product has
@@ -35,12 +45,13 @@ struct DecodeCase {
 ///             peer_reduce by the peer, where one is given
 /// Facts "variant", "copies" of the weights, and "form": what oneDNN multiplies. Internal when ours
 /// and a baseline differ by more than roundings.
-absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase& c);
-
-/// A worker's arguments, and the case that this program's flags give; nullopt: not a worker.
 std::vector<std::string> Arguments(const DecodeCase& c);
-absl::StatusOr<std::optional<DecodeCase>> DecodeCaseFromFlags();
-/// A worker's main function; writes its findings where RunWorker expects them.
-absl::Status WorkOn(const DecodeCase& c);
+
+/// What `fused` measures of decode: weights that come from memory, and weights that fit a cache.
+std::vector<DecodeCase> DecodeCases(DType dtype);
+
+/// A row whose error, if any, is in it; other errors end the benchmark. "bound" is the larger of
+/// the times that loading the weights and multiplying take.
+absl::StatusOr<Row> DecodeRow(const DecodeCase& c, int ranks, const std::string& scratch);
 
 }  // namespace coconet::bench

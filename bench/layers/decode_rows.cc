@@ -1,8 +1,7 @@
-#include "bench/layers/decode_rows.h"
+#include "bench/layers/decode.h"
 
 #include <algorithm>
 
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "bench/baselines/mpi_settings.h"
@@ -12,7 +11,9 @@
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
 
-ABSL_DECLARE_FLAG(std::string, peer);
+ABSL_FLAG(
+    std::string, peer, "",
+    "of decode: a shared object with an AllReduce, as bench/baselines/peer_reduce.h describes it");
 
 namespace coconet::bench {
 namespace {

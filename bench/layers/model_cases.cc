@@ -17,6 +17,7 @@
 #include "bench/baselines/array.h"
 #include "bench/baselines/mpi.h"
 #include "bench/harness/tuned_contender.h"
+#include "bench/harness/worker.h"
 #include "bench/layers/epilogue_baseline.h"
 #include "bench/nodes/node_contenders.h"
 #include "coconet/base/status.h"
@@ -276,8 +277,6 @@ absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
   return Measure(rank, c, field);
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c) {
   switch (c.kind) {
     case ModelCase::Kind::kEpilogue:
@@ -291,5 +290,13 @@ absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCas
   }
   return absl::InternalError("no kind");
 }
+
+const Worker<ModelCase> kWorker("model", MeasureModelCase, [](const ModelCase& c) {
+  return WorldOptions{.ranks = 0, .stages = c.kind == ModelCase::Kind::kPipeline ? 2 : 1};
+});
+
+}  // namespace
+
+std::vector<std::string> Arguments(const ModelCase& c) { return kWorker.Arguments(c); }
 
 }  // namespace coconet::bench

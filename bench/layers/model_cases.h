@@ -29,19 +29,22 @@ struct ModelCase {
   Sizes sizes;           // of the workload's symbols
   double seconds = 5;    // of the rounds
   double budget_s = 20;  // of tuning one contender
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("kind", c.kind);
+    visit("dtype", c.dtype);
+    visit("sizes", c.sizes);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+  }
 };
 
-/// Collective. Findings by side. kEpilogue: "ours", "baseline", "product" (oneDNN alone), the
-/// latter two also "_packed" (weights rearranged once, before), "rest" (loads and stores besides
-/// the product). kAcross: "overlapped", "sequential", "computation", "communication", and facts
-/// "cores" of the last. kPipeline: "overlapped", "sequential" (AR; C; send), "slices" (RS; C; send;
-/// AG). Facts "variant" by side.
-absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c);
-
-/// A worker's arguments, and the case that this program's flags give; nullopt: not a worker.
+/// The arguments of a worker for RunWorker, whose findings are by side. kEpilogue: "ours",
+/// "baseline", "product" (oneDNN alone), the latter two also "_packed" (weights rearranged once,
+/// before), "rest" (loads and stores besides the product). kAcross: "overlapped", "sequential",
+/// "computation", "communication", and facts "cores" of the last. kPipeline: "overlapped",
+/// "sequential" (AR; C; send), "slices" (RS; C; send; AG). Facts "variant" by side.
 std::vector<std::string> Arguments(const ModelCase& c);
-absl::StatusOr<std::optional<ModelCase>> ModelCaseFromFlags();
-/// A worker's main function; writes its findings where RunWorker expects them.
-absl::Status WorkOn(const ModelCase& c);
 
 }  // namespace coconet::bench

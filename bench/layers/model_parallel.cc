@@ -118,26 +118,16 @@ absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
 }
 
 std::vector<Column> Columns() {
-  return {{"case", [](const Row& row) { return TextOf(row, "case"); }},
-          {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
-          {"sizes", [](const Row& row) { return TextOf(row, "sizes"); }},
-          {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
-          {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
-          {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
-          {"vs default", [](const Row& row) { return RatioOf(row, "vs_default"); }},
-          {"vs packed", [](const Row& row) { return RatioOf(row, "vs_packed"); }},
-          {"product", [](const Row& row) { return TimeText(row.Number("product_us")); }},
-          {"rest", [](const Row& row) { return TimeText(row.Number("rest_us")); }},
-          {"of limit", [](const Row& row) { return RatioOf(row, "of_limit"); }},
-          {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
-          {"met", MetOf},
-          {"variant", [](const Row& row) { return TextOrError(row, "ours_variant"); }}};
+  return ColumnsOf(
+      "case, dtype, sizes, ours|time, baseline|time, ratio|ratio, vs default|ratio, "
+      "vs packed|ratio, product|time, rest|time, of limit|ratio, bar, met, "
+      "variant|result|ours_variant");
 }
+
+const Registered kBenchmark(
+    {.name = "model_parallel",
+     .usage = "see bench/README.md\n\n  model_parallel [--json=FILE] [--markdown=FILE] [--quick]",
+     .run = [] { return ShowRows(Columns(), MeasureAll); }});
 
 }  // namespace
 }  // namespace coconet::bench
-
-int main(int argc, char** argv) {
-  return coconet::bench::ModelMain(argc, argv, "model_parallel", coconet::bench::Columns(),
-                                   coconet::bench::MeasureAll);
-}

@@ -46,31 +46,14 @@ void SetError(Row& row, const absl::Status& status) {
   row.Set("error", std::string(status.message()));
 }
 
-namespace {
-
-absl::Status MeasureAsUserSays(absl::Span<const Column> columns,
-                               const std::function<absl::Status(const std::string& scratch,
-                                                                std::vector<Row>& rows)>& measure) {
+absl::Status ShowRows(
+    absl::Span<const Column> columns,
+    absl::FunctionRef<absl::Status(const std::string& scratch, std::vector<Row>& rows)> measure) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   absl::Status status = measure(scratch->path(), rows);
-  status.Update(Show(rows, columns));  // also after an interruption
+  status.Update(Show(rows, columns));
   return status;
-}
-
-}  // namespace
-
-int ModelMain(int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
-              const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>&
-                  measure) {
-  const auto run = [&]() -> absl::Status {
-    RETURN_IF_ERROR(ParseFlags(argc, argv,
-                               absl::StrCat("see bench/README.md\n\n  ", name,
-                                            " [--json=FILE] [--markdown=FILE] [--quick]")));
-    ASSIGN_OR_RETURN(const std::optional<ModelCase> worker, ModelCaseFromFlags());
-    return worker.has_value() ? WorkOn(*worker) : MeasureAsUserSays(columns, measure);
-  };
-  return ExitCode(name, run());
 }
 
 }  // namespace coconet::bench

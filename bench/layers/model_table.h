@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -21,10 +21,9 @@ Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::str
 void SetSides(Row& row, absl::Span<const Finding> findings);
 void SetError(Row& row, const absl::Status& status);
 
-/// The `main` of a benchmark of these cases, as a worker or as started by the user; for the latter
-/// `measure` fills in rows.
-int ModelMain(
-    int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
-    const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);
+/// A benchmark's run, in which `measure` fills in rows; shows them also after an interruption.
+absl::Status ShowRows(
+    absl::Span<const Column> columns,
+    absl::FunctionRef<absl::Status(const std::string& scratch, std::vector<Row>& rows)> measure);
 
 }  // namespace coconet::bench

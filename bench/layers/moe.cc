@@ -7,28 +7,74 @@
 #include <random>
 #include <utility>
 
-#include "absl/flags/declare.h"
-#include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "bench/harness/machine.h"
 #include "bench/harness/tuned_contender.h"
+#include "bench/harness/user.h"
+#include "bench/harness/worker.h"
 #include "bench/nodes/node_contenders.h"
+#include "bench/nodes/node_row.h"
 #include "bench/nodes/row_sender.h"
 #include "coconet/base/status.h"
 #include "coconet/language/bags.h"
 #include "coconet/language/language.h"
 #include "coconet/workloads/workloads.h"
-#include "runtime/world.h"
-
-ABSL_FLAG(std::vector<std::string>, worker_moe, {},
-          "for this program's own use: "
-          "DTYPE,EXPERTS,PER_TOKEN,TOKENS,HIDDEN,INNER,ZIPF,PARTS_ONLY,SECONDS,BUDGET");
-ABSL_DECLARE_FLAG(std::string, out);
 
 namespace coconet::bench {
 namespace {
+
+/// Tokens by expert and group, as all ranks know them. The capacity is the most that an expert gets
+/// from a group, so that no token is dropped.
+class Routing {
+ public:
+  Routing(const MoeCase& c, int groups);
+  int64_t capacity() const { return capacity_; }
+  int32_t Count(int64_t expert, int64_t group) const {
+    return static_cast<int32_t>(Tokens(expert, group).size());
+  }
+  const std::vector<int32_t>& Tokens(int64_t expert, int64_t group) const {
+    return tokens_[expert * groups_ + group];
+  }
+  /// The tokens of the expert that gets most, over the mean.
+  double Imbalance() const;
+
+ private:
+  int64_t groups_;
+  int64_t capacity_ = 1;
+  std::vector<std::vector<int32_t>> tokens_;
+};
+
+Routing::Routing(const MoeCase& c, int groups) : groups_(groups), tokens_(c.experts * groups) {
+  std::vector<double> often(c.experts);
+  for (int64_t e = 0; e < c.experts; ++e) often[e] = std::pow(e + 1, -c.zipf);
+  // Popular experts are on different ranks.
+  std::mt19937_64 random(17);
+  std::shuffle(often.begin(), often.end(), random);
+  std::discrete_distribution<int64_t> draw(often.begin(), often.end());
+  for (int64_t group = 0; group < groups; ++group) {
+    for (int64_t token = 0; token < c.tokens; ++token) {
+      std::vector<int64_t> chosen;
+      while (static_cast<int64_t>(chosen.size()) < c.per_token) {
+        // Equally often means exactly so: experts in turn.
+        const int64_t e =
+            c.zipf == 0 ? (token * c.per_token + std::ssize(chosen)) % c.experts : draw(random);
+        if (std::find(chosen.begin(), chosen.end(), e) == chosen.end()) chosen.push_back(e);
+      }
+      for (int64_t e : chosen) tokens_[e * groups + group].push_back(static_cast<int32_t>(token));
+    }
+  }
+  for (const std::vector<int32_t>& tokens : tokens_)
+    capacity_ = std::max<int64_t>(capacity_, std::ssize(tokens));
+}
+
+double Routing::Imbalance() const {
+  std::vector<int64_t> of_expert(tokens_.size() / groups_);
+  for (size_t i = 0; i < tokens_.size(); ++i) of_expert[i / groups_] += std::ssize(tokens_[i]);
+  const auto all =
+      static_cast<double>(std::accumulate(of_expert.begin(), of_expert.end(), int64_t{0}));
+  return static_cast<double>(*std::max_element(of_expert.begin(), of_expert.end())) *
+         static_cast<double>(of_expert.size()) / all;
+}
 
 Sizes SizesOf(const MoeCase& c, const Routing& routing, int ranks) {
   return {{"E", c.experts}, {"G", ranks},    {"C", routing.capacity()},
@@ -145,40 +191,9 @@ absl::Status CheckSome(Rank& rank, const MoeCase& c, const Routing& routing, con
   return rank.exchange().Agree(right);
 }
 
-}  // namespace
-
-Routing::Routing(const MoeCase& c, int groups) : groups_(groups), tokens_(c.experts * groups) {
-  std::vector<double> often(c.experts);
-  for (int64_t e = 0; e < c.experts; ++e) often[e] = std::pow(e + 1, -c.zipf);
-  // Popular experts are on different ranks.
-  std::mt19937_64 random(17);
-  std::shuffle(often.begin(), often.end(), random);
-  std::discrete_distribution<int64_t> draw(often.begin(), often.end());
-  for (int64_t group = 0; group < groups; ++group) {
-    for (int64_t token = 0; token < c.tokens; ++token) {
-      std::vector<int64_t> chosen;
-      while (static_cast<int64_t>(chosen.size()) < c.per_token) {
-        // Equally often means exactly so: experts in turn.
-        const int64_t e =
-            c.zipf == 0 ? (token * c.per_token + std::ssize(chosen)) % c.experts : draw(random);
-        if (std::find(chosen.begin(), chosen.end(), e) == chosen.end()) chosen.push_back(e);
-      }
-      for (int64_t e : chosen) tokens_[e * groups + group].push_back(static_cast<int32_t>(token));
-    }
-  }
-  for (const std::vector<int32_t>& tokens : tokens_)
-    capacity_ = std::max<int64_t>(capacity_, std::ssize(tokens));
-}
-
-double Routing::Imbalance() const {
-  std::vector<int64_t> of_expert(tokens_.size() / groups_);
-  for (size_t i = 0; i < tokens_.size(); ++i) of_expert[i / groups_] += std::ssize(tokens_[i]);
-  const auto all =
-      static_cast<double>(std::accumulate(of_expert.begin(), of_expert.end(), int64_t{0}));
-  return static_cast<double>(*std::max_element(of_expert.begin(), of_expert.end())) *
-         static_cast<double>(of_expert.size()) / all;
-}
-
+/// Collective, for processes on nodes of one rank: NodeContenders, where all that a rank computes
+/// is of as many rows, and the rows in use go there and back. Facts beside theirs: "capacity",
+/// "imbalance". Internal when ours is wrong.
 absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   if (rank.size() < 2 || c.experts % rank.size() != 0 || c.per_token > c.experts) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -236,34 +251,53 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   return findings;
 }
 
-std::vector<std::string> Arguments(const MoeCase& c) {
-  return {absl::StrCat("--worker_moe=", Name(c.dtype), ",", c.experts, ",", c.per_token, ",",
-                       c.tokens, ",", c.hidden, ",", c.inner, ",", c.zipf, ",", c.parts_only, ",",
-                       c.seconds, ",", c.budget_s)};
+const Worker<MoeCase> kWorker("moe", MeasureMoe);
+
+absl::Status Measure(const MoeCase& c, const std::string& scratch, Row& row) {
+  MoeCase parts = c;
+  parts.parts_only = true;
+  ASSIGN_OR_RETURN(
+      const std::vector<Finding> found,
+      MeasureOnTwoNodes(kWorker.Arguments(parts), kWorker.Arguments(c), scratch, "moe", row));
+  row.Set("capacity", CountOf(found, "capacity")).Set("imbalance", NumberOf(found, "imbalance"));
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<MoeCase>> MoeCaseFromFlags() {
-  const std::vector<std::string> words = absl::GetFlag(FLAGS_worker_moe);
-  if (words.empty()) return std::nullopt;
-  MoeCase c;
-  const std::optional<DType> dtype = ParseDType(words[0]);
-  if (words.size() != 10 || !dtype.has_value() || !absl::SimpleAtoi(words[1], &c.experts) ||
-      !absl::SimpleAtoi(words[2], &c.per_token) || !absl::SimpleAtoi(words[3], &c.tokens) ||
-      !absl::SimpleAtoi(words[4], &c.hidden) || !absl::SimpleAtoi(words[5], &c.inner) ||
-      !absl::SimpleAtod(words[6], &c.zipf) || !absl::SimpleAtob(words[7], &c.parts_only) ||
-      !absl::SimpleAtod(words[8], &c.seconds) || !absl::SimpleAtod(words[9], &c.budget_s)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--worker_moe: cannot be ", absl::StrJoin(words, ",")));
+}  // namespace
+
+std::vector<MoeCase> MoeCases(DType dtype) {
+  std::vector<MoeCase> cases;
+  for (const auto& [experts, per_token, inner] :
+       {std::tuple<int64_t, int64_t, int64_t>{8, 2, 1024}, {64, 6, 256}}) {
+    if (IsQuick() && experts > 8) continue;
+    for (double zipf : {0.0, 0.7}) {
+      cases.push_back({.dtype = dtype,
+                       .experts = experts,
+                       .per_token = per_token,
+                       .tokens = IsQuick() ? 32 : 512,
+                       .hidden = IsQuick() ? 64 : 1024,
+                       .inner = IsQuick() ? 64 : inner,
+                       .zipf = zipf,
+                       .seconds = IsQuick() ? 0.3 : 8,
+                       .budget_s = TuningBudget(/*usual=*/60, /*quick=*/5)});
+    }
   }
-  c.dtype = *dtype;
-  return c;
+  return cases;
 }
 
-absl::Status WorkOn(const MoeCase& c) {
-  return RunWorld({.ranks = 0}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, MeasureMoe(rank, c));
-    return rank.rank() == 0 ? WriteFindings(absl::GetFlag(FLAGS_out), found) : absl::OkStatus();
-  });
+absl::StatusOr<Row> MoeRow(const MoeCase& c, const std::string& scratch) {
+  Row row;
+  row.Set("case", "moe").Set("ranks", int64_t{2}).Set("dtype", std::string(Name(c.dtype)));
+  row.Set("what", absl::StrCat(c.experts, " experts, ", c.zipf == 0 ? "balanced" : "skewed"));
+  row.Set("experts", c.experts).Set("per_token", c.per_token).Set("tokens", c.tokens);
+  row.Set("hidden", c.hidden).Set("inner", c.inner).Set("zipf", c.zipf);
+  row.Set("budget_s", c.budget_s).Set("load_before", LoadAverage());
+  AddMachine(row);
+  const absl::Status status = Measure(c, scratch, row);
+  if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
+  if (!status.ok()) row.Set("error", std::string(status.message()));
+  if (!IsQuick()) row.SetBars({{"of_ceiling", Bar::Side::kAtLeast, 0.85}});
+  return row;
 }
 
 }  // namespace coconet::bench

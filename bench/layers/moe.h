@@ -1,15 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/harness/finding.h"
+#include "bench/harness/row.h"
 #include "coconet/base/dtype.h"
-#include "runtime/rank.h"
 
 namespace coconet::bench {
 
@@ -23,38 +20,26 @@ struct MoeCase {
   bool parts_only = false;             // "computation" and "sending" alone
   double seconds = 5;                  // of the rounds
   double budget_s = 20;                // of tuning one contender
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("dtype", c.dtype);
+    visit("experts", c.experts);
+    visit("per_token", c.per_token);
+    visit("tokens", c.tokens);
+    visit("hidden", c.hidden);
+    visit("inner", c.inner);
+    visit("zipf", c.zipf);
+    visit("parts_only", c.parts_only);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+  }
 };
 
-/// Tokens by expert and group, as all ranks know them. The capacity is the most that an expert gets
-/// from a group, so that no token is dropped.
-class Routing {
- public:
-  Routing(const MoeCase& c, int groups);
-  int64_t capacity() const { return capacity_; }
-  int32_t Count(int64_t expert, int64_t group) const {
-    return static_cast<int32_t>(Tokens(expert, group).size());
-  }
-  const std::vector<int32_t>& Tokens(int64_t expert, int64_t group) const {
-    return tokens_[expert * groups_ + group];
-  }
-  /// The tokens of the expert that gets most, over the mean.
-  double Imbalance() const;
+/// What `fused` measures of a mixture of experts: few and many experts, chosen equally or not.
+std::vector<MoeCase> MoeCases(DType dtype);
 
- private:
-  int64_t groups_;
-  int64_t capacity_ = 1;
-  std::vector<std::vector<int32_t>> tokens_;
-};
-
-/// Collective, for processes on nodes of one rank: NodeContenders, where all that a rank computes
-/// is of as many rows, and the rows in use go there and back. Facts beside theirs: "capacity",
-/// "imbalance". Internal when ours is wrong.
-absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c);
-
-/// A worker's arguments, and the case that this program's flags give; nullopt: not a worker.
-std::vector<std::string> Arguments(const MoeCase& c);
-absl::StatusOr<std::optional<MoeCase>> MoeCaseFromFlags();
-/// A worker's main function; writes its findings where RunWorker expects them.
-absl::Status WorkOn(const MoeCase& c);
+/// A row of MeasureOnTwoNodes, whose error, if any, is in it; other errors end the benchmark.
+absl::StatusOr<Row> MoeRow(const MoeCase& c, const std::string& scratch);
 
 }  // namespace coconet::bench

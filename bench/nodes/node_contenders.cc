@@ -20,10 +20,7 @@ absl::StatusOr<std::vector<Finding>> NodeContenders::Measure(Rank& rank, int64_t
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
                    MeasureInRounds(rank, contenders_, {.seconds = seconds}));
   std::vector<Finding> findings = variants_;
-  for (const Measured& m : measured) {
-    findings.push_back(
-        {.side = m.name, .timing = m.timing, .steps = m.steps, .preempted = m.preempted});
-  }
+  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   const auto sending =
       absl::c_find_if(contenders_, [](const Contender& c) { return c.name == "sending"; });
   ASSIGN_OR_RETURN(const double processor_us, ProcessorTime(rank, *sending, /*steps=*/5));

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
@@ -76,6 +77,20 @@ std::vector<int64_t> TensorSizes(const Cell& cell) {
 Sizes SizesOf(const Cell& cell) {
   if (cell.list.empty()) return {{"N", cell.n}};
   return {{"N", TensorSizes(cell)}};
+}
+
+std::string WordOf(const std::vector<Cell>& cells) {
+  return absl::StrJoin(cells, ",",
+                       [](std::string* out, const Cell& cell) { out->append(Text(cell)); });
+}
+
+bool FromWord(absl::string_view word, std::vector<Cell>& cells) {
+  for (absl::string_view text : absl::StrSplit(word, ',')) {
+    const absl::StatusOr<Cell> cell = ParseCell(text);
+    if (!cell.ok()) return false;
+    cells.push_back(*cell);
+  }
+  return true;
 }
 
 }  // namespace coconet::bench

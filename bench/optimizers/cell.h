@@ -22,6 +22,9 @@ struct Cell {
 };
 std::string Text(const Cell& cell);
 absl::StatusOr<Cell> ParseCell(absl::string_view text);
+// Cells as a word of a worker's arguments.
+std::string WordOf(const std::vector<Cell>& cells);
+bool FromWord(absl::string_view word, std::vector<Cell>& cells);
 
 /// The cell over the tensors of `list`, "@bert-large/64". InvalidArgument for an unknown list.
 absl::StatusOr<Cell> ListCell(absl::string_view workload, DType dtype, absl::string_view list);

@@ -128,20 +128,13 @@ Row RowOf(const ProbeResult& r) {
 }
 
 absl::Span<const Column> ProbeColumns() {
-  static const auto& columns = *new std::vector<Column>{
-      {"line", [](const Row& row) { return absl::StrCat(row.Number("line")); }},
-      {"step", [](const Row& row) { return TimeText(row.Number("us")); }},
-      {"+-", [](const Row& row) { return NumberOf(row, "spread_percent", "%"); }},
-      {"GB/s", [](const Row& row) { return NumberOf(row, "gb_s"); }},
-      {"of copy", [](const Row& row) { return RatioOf(row, "of_copy"); }},
-      {"TFLOP/s", [](const Row& row) { return NumberOf(row, "tflop_s"); }},
-      {"blocks", [](const Row& row) { return TextOf(row, "shapes"); }},
-      {"registers", [](const Row& row) { return TextOf(row, "registers"); }},
-      {"resident", [](const Row& row) { return TextOf(row, "resident_blocks"); }},
-      {"shared", [](const Row& row) { return TextOf(row, "shared_bytes"); }},
-      {"verified", [](const Row& row) { return TextOf(row, "verified"); }},
-      {"config", [](const Row& row) { return TextOf(row, "config"); }},
-      {"schedule", [](const Row& row) { return TextOrError(row, "schedule"); }}};
+  static const auto& columns = *new std::vector<Column>(ColumnsOf(
+      "line, step|time|us, +-|*, GB/s|*, of copy|ratio, TFLOP/s|*, blocks|text|shapes, "
+      "registers, resident|text|resident_blocks, shared|text|shared_bytes, verified, config, "
+      "schedule|result",
+      {{"+-", [](const Row& row) { return NumberOf(row, "spread_percent", "%"); }},
+       {"GB/s", [](const Row& row) { return NumberOf(row, "gb_s"); }},
+       {"TFLOP/s", [](const Row& row) { return NumberOf(row, "tflop_s"); }}}));
   return columns;
 }
 

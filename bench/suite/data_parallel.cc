@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/command/sweep_flags.h"
 #include "bench/harness/user.h"
-#include "bench/suite/suite_main.h"
+#include "bench/suite/suite.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::vector<std::string>, N, {}, "adam at these sizes: 1Ki,16Mi");
@@ -31,16 +31,14 @@ absl::Status OptionsFromFlags(SuiteOptions& options) {
   return absl::OkStatus();
 }
 
+const Registered kBenchmark(
+    {.name = "data_parallel",
+     .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel "
+              "[--json=FILE] [--quick] [--case=adam,dispatch]",
+     .run = [] {
+       return RunSuite(
+           {.topic = Topic::kDataParallel, .budget_s = 20, .options = OptionsFromFlags});
+     }});
+
 }  // namespace
 }  // namespace coconet::bench
-
-int main(int argc, char** argv) {
-  return coconet::bench::SuiteMain(
-      {.name = "data_parallel",
-       .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel "
-                "[--json=FILE] [--quick] [--case=adam,dispatch]",
-       .topic = coconet::bench::Topic::kDataParallel,
-       .budget_s = 20,
-       .options = coconet::bench::OptionsFromFlags},
-      argc, argv);
-}

@@ -6,7 +6,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "bench/suite/suite_main.h"
+#include "bench/harness/user.h"
+#include "bench/suite/suite.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::vector<std::string>, list, {},
@@ -24,16 +25,13 @@ absl::Status ListsFromFlags(SuiteOptions& options) {
   return absl::OkStatus();
 }
 
+const Registered kBenchmark(
+    {.name = "lamb",
+     .usage = "measures LAMB over the tensors of models; see bench/README.md\n\n  lamb "
+              "[--json=FILE] [--quick] [--case=lamb,lamb_flat]",
+     .run = [] {
+       return RunSuite({.topic = Topic::kLists, .budget_s = 240, .options = ListsFromFlags});
+     }});
+
 }  // namespace
 }  // namespace coconet::bench
-
-int main(int argc, char** argv) {
-  return coconet::bench::SuiteMain(
-      {.name = "lamb",
-       .usage = "measures LAMB over the tensors of models; see bench/README.md\n\n  lamb "
-                "[--json=FILE] [--quick] [--case=lamb,lamb_flat]",
-       .topic = coconet::bench::Topic::kLists,
-       .budget_s = 240,
-       .options = coconet::bench::ListsFromFlags},
-      argc, argv);
-}

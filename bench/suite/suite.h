@@ -104,6 +104,15 @@ void SetVariant(Row& row, absl::Span<const Finding> findings);
 /// part. Requires SetOurs.
 void SetLimit(Row& row, absl::Span<const Finding> findings, const Cell& cell);
 
+/// A program that measures one topic.
+struct SuiteProgram {
+  Topic topic{};
+  double budget_s = 0;                               // of tuning one program; --budget overrides it
+  absl::Status (*options)(SuiteOptions&) = nullptr;  // from the program's own flags
+};
+/// Runs the cases that the flags name and shows their rows, also after an interruption.
+absl::Status RunSuite(const SuiteProgram& program);
+
 /// The bars of a case.
 std::vector<Bar> BarsFor(absl::string_view name, int ranks, const Cell& cell);
 

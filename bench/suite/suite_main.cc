@@ -1,4 +1,4 @@
-#include "bench/suite/suite_main.h"
+#include "bench/suite/suite.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "bench/harness/user.h"
-#include "bench/suite/worker.h"
 #include "coconet/base/status.h"
 #include "jit/compile/temp_dir.h"
 
@@ -48,74 +47,44 @@ absl::StatusOr<SuiteOptions> OptionsFromFlags(const SuiteProgram& program,
   return options;
 }
 
-/// Columns of Topic::kDataParallel or kLists only.
-std::vector<Column> FlatColumns() {
-  return {{"flat", [](const Row& row) { return TimeText(row.Number("flat_us")); }},
-          {"vs flat", [](const Row& row) { return RatioOf(row, "vs_flat"); }}};
-}
-
 std::vector<Column> Columns(Topic topic) {
-  std::vector<Column> columns = {
-      {"case",
-       [](const Row& row) {
-         return absl::StrCat(TextOf(row, "case"), TextOf(row, "call").empty() ? "" : " ",
-                             TextOf(row, "call"));
-       }},
-      {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
-      {"N",
-       [](const Row& row) {
-         const std::string list = TextOf(row, "list");
-         return list.empty() ? CountText(static_cast<int64_t>(row.Number("n"))) : list;
-       }},
-      {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
-      {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
-      {"+-",
-       [](const Row& row) {
-         const double ours = row.Number("ours_us"),
-                      width = row.Number("ours_high_us") - row.Number("ours_low_us");
-         return ours == 0 ? "" : absl::StrFormat("%.0f %%", 50 * width / ours);
-       }},
-      {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
-      {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
-      {"vs default", [](const Row& row) { return RatioOf(row, "vs_default"); }},
-      {"limit", [](const Row& row) { return TimeText(row.Number("limit_us")); }},
-      {"of limit", [](const Row& row) { return RatioOf(row, "of_limit"); }},
-      {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
-      {"met", MetOf},
-      {"variant", [](const Row& row) { return TextOrError(row, "variant"); }},
-  };
+  std::vector<Column> columns = ColumnsOf(
+      "case|*, ranks, N|*, dtype, ours|time, +-|*, baseline|time, ratio|ratio, vs default|ratio, "
+      "limit|time, of limit|ratio, bar, met, variant|result",
+      {{"case",
+        [](const Row& row) {
+          return absl::StrCat(TextOf(row, "case"), TextOf(row, "call").empty() ? "" : " ",
+                              TextOf(row, "call"));
+        }},
+       {"N",
+        [](const Row& row) {
+          const std::string list = TextOf(row, "list");
+          return list.empty() ? CountText(static_cast<int64_t>(row.Number("n"))) : list;
+        }},
+       {"+-", [](const Row& row) {
+          const double ours = row.Number("ours_us"),
+                       width = row.Number("ours_high_us") - row.Number("ours_low_us");
+          return ours == 0 ? "" : absl::StrFormat("%.0f %%", 50 * width / ours);
+        }}});
   if (topic == Topic::kLists) {
-    const std::vector<Column> flat = FlatColumns();
     const auto before =
         absl::c_find_if(columns, [](const Column& column) { return column.title == "limit"; });
+    const std::vector<Column> flat = ColumnsOf("flat|time, vs flat|ratio");
     columns.insert(before, flat.begin(), flat.end());
   }
   return columns;
 }
 
-absl::Status RunAll(const SuiteOptions& options) {
-  Suite suite(options);
-  absl::Status status = suite.Run();
-  status.Update(Show(suite.rows(),
-                     Columns(options.topic)));  // what was measured before an interruption is kept
-  return status;
-}
-
-absl::Status RunAsUserSays(const SuiteProgram& program, int argc, char** argv) {
-  RETURN_IF_ERROR(ParseFlags(argc, argv, program.usage));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
-  ASSIGN_OR_RETURN(const SuiteOptions options, OptionsFromFlags(program, scratch->path()));
-  return RunAll(options);
-}
-
 }  // namespace
 
-int SuiteMain(const SuiteProgram& program, int argc, char** argv) {
-  const absl::StatusOr<std::optional<WorkerOptions>> worker =
-      WorkerOptionsFrom(absl::MakeSpan(argv + 1, static_cast<size_t>(argc - 1)));
-  if (!worker.ok()) return ExitCode(program.name, worker.status());
-  return ExitCode(program.name,
-                  worker->has_value() ? Work(**worker) : RunAsUserSays(program, argc, argv));
+absl::Status RunSuite(const SuiteProgram& program) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  ASSIGN_OR_RETURN(const SuiteOptions options, OptionsFromFlags(program, scratch->path()));
+  Suite suite(options);
+  absl::Status status = suite.Run();
+  // What was measured before an interruption is kept.
+  status.Update(Show(suite.rows(), Columns(options.topic)));
+  return status;
 }
 
 }  // namespace coconet::bench

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "autotune/session/session.h"
+#include "bench/harness/worker.h"
 #include "bench/optimizers/dispatch.h"
 #include "bench/optimizers/tuned_step.h"
 #include "coconet/base/status.h"
@@ -17,13 +18,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+const Clock::time_point kStart = Clock::now();  // of the process
+
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// A time measured once: the maximum over ranks since `start`.
-absl::StatusOr<Finding> Once(Rank& rank, const Cell& cell, Clock::time_point start) {
-  ASSIGN_OR_RETURN(const double us, rank.exchange().Max(MicrosecondsSince(start)));
+/// A time measured once: the maximum over ranks since the process began.
+absl::StatusOr<Finding> Once(Rank& rank, const Cell& cell) {
+  ASSIGN_OR_RETURN(const double us, rank.exchange().Max(MicrosecondsSince(kStart)));
   return Finding{.side = "ours",
                  .of = Text(cell),
                  .timing = {.median_us = us, .low_us = us, .high_us = us, .samples = 1},
@@ -35,19 +38,19 @@ Finding CompilerRunsSoFar(const Cell& cell) {
 }
 
 absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions& options,
-                                               const Cell& cell, Clock::time_point start) {
+                                               const Cell& cell) {
   Session session(rank, options);
   ASSIGN_OR_RETURN(const std::unique_ptr<TunedStep> step, TunedStep::Make(session, cell));
   RETURN_IF_ERROR(step->Run(1));
-  ASSIGN_OR_RETURN(Finding finding, Once(rank, cell, start));
+  ASSIGN_OR_RETURN(Finding finding, Once(rank, cell));
   return std::vector<Finding>{std::move(finding), CompilerRunsSoFar(cell)};
 }
 
 absl::StatusOr<std::vector<Finding>> TuneOnce(Rank& rank, const SessionOptions& options,
-                                              const Cell& cell, Clock::time_point start) {
+                                              const Cell& cell) {
   Session session(rank, options);
   ASSIGN_OR_RETURN(const TunedProgram tuned, TunedStep::Compile(session, cell));
-  ASSIGN_OR_RETURN(Finding finding, Once(rank, cell, start));
+  ASSIGN_OR_RETURN(Finding finding, Once(rank, cell));
   Finding variants = {
       .side = "variants", .of = Text(cell), .detail = absl::StrCat(tuned.variants().size())};
   Finding best = {.side = "variant", .of = Text(cell), .detail = Words(tuned.record().best)};
@@ -55,8 +58,8 @@ absl::StatusOr<std::vector<Finding>> TuneOnce(Rank& rank, const SessionOptions& 
                               CompilerRunsSoFar(cell)};
 }
 
-absl::StatusOr<std::vector<Finding>> WorkOn(Rank& rank, const WorkerOptions& options,
-                                            const Cell& cell, Clock::time_point start) {
+absl::StatusOr<std::vector<Finding>> MeasureCell(Rank& rank, const WorkerOptions& options,
+                                                 const Cell& cell) {
   SessionOptions session;
   session.budget_s = options.budget_s;
   if (options.tuned) session.policy = Policy::kCacheOnly;
@@ -68,25 +71,30 @@ absl::StatusOr<std::vector<Finding>> WorkOn(Rank& rank, const WorkerOptions& opt
     case WorkerOptions::Task::kDispatch:
       return MeasureDispatch(rank, session, terms);
     case WorkerOptions::Task::kWarmStart:
-      return FirstStep(rank, session, cell, start);
+      return FirstStep(rank, session, cell);
     case WorkerOptions::Task::kTune:
-      return TuneOnce(rank, session, cell, start);
+      return TuneOnce(rank, session, cell);
   }
   return absl::InternalError("no task");
 }
 
+absl::StatusOr<std::vector<Finding>> MeasureCells(Rank& rank, const WorkerOptions& options) {
+  std::vector<Finding> found;
+  for (const Cell& cell : options.cells) {
+    ASSIGN_OR_RETURN(const std::vector<Finding> more, MeasureCell(rank, options, cell));
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+const Worker<WorkerOptions> kWorker("suite", MeasureCells, [](const WorkerOptions& options) {
+  return WorldOptions{.ranks = options.threads};
+});
+
 }  // namespace
 
-absl::Status Work(const WorkerOptions& options) {
-  const Clock::time_point start = Clock::now();
-  return RunWorld({.ranks = options.threads}, [&](Rank& rank) -> absl::Status {
-    std::vector<Finding> found;
-    for (const Cell& cell : options.cells) {
-      ASSIGN_OR_RETURN(const std::vector<Finding> more, WorkOn(rank, options, cell, start));
-      found.insert(found.end(), more.begin(), more.end());
-    }
-    return rank.rank() == 0 ? WriteFindings(options.out, found) : absl::OkStatus();
-  });
+std::vector<std::string> Arguments(const WorkerOptions& options) {
+  return kWorker.Arguments(options);
 }
 
 }  // namespace coconet::bench

@@ -14,8 +14,7 @@
 
 namespace coconet::bench {
 
-/// The options of this program when RunWorker has started it: it measures in a world of its own and
-/// writes its findings.
+/// What a worker of the suite measures.
 struct WorkerOptions {
   enum class Task : uint8_t {
     kCompare,   // Compare, cell by cell
@@ -33,14 +32,26 @@ struct WorkerOptions {
   int64_t steps = 0;  // per sample; 0: as in RoundTerms
   double budget_s = 60;
   bool tuned = false;  // takes what the cache has, even of a search that the budget ended
-  std::string out = {};
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& options, auto visit) {
+    visit("task", options.task);
+    visit("threads", options.threads);
+    visit("cells", options.cells);
+    visit("ours", options.sides.ours);
+    visit("flat", options.sides.flat);
+    visit("baseline", options.sides.baseline);
+    visit("form", options.sides.form);
+    visit("limit", options.sides.limit);
+    visit("seconds", options.seconds);
+    visit("min_rounds", options.min_rounds);
+    visit("steps", options.steps);
+    visit("tuned", options.tuned);
+    visit("budget", options.budget_s);
+  }
 };
 
-absl::Status Work(const WorkerOptions& options);
-
-/// A worker's arguments (RunWorker adds `out`), and the options parsed from them; nullopt: this
-/// program was started by a user. InvalidArgument for wrong arguments.
+/// For RunWorker.
 std::vector<std::string> Arguments(const WorkerOptions& options);
-absl::StatusOr<std::optional<WorkerOptions>> WorkerOptionsFrom(absl::Span<char* const> arguments);
 
 }  // namespace coconet::bench

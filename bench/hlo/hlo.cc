@@ -1,0 +1,260 @@
+// Training steps in HLO. plans: imports files and plans them, on simulated links. train: imports a
+// GPT that JAX writes, trains it, and measures it beside XLA's own execution.
+
+#include <stdlib.h>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "autotune/cost/nominal_cost_model.h"
+#include "autotune/planning/plan_iteration.h"
+#include "autotune/session/session.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/machine.h"
+#include "bench/harness/rounds.h"
+#include "bench/harness/row.h"
+#include "bench/harness/user.h"
+#include "bench/hlo/jax_step.h"
+#include "coconet/base/status.h"
+#include "coconet/hlo/hlo_import.h"
+#include "coconet/hlo/text/hlo_parser.h"
+#include "runtime/world.h"
+
+ABSL_FLAG(std::string, cases, "plans,train", "comma-separated");
+ABSL_FLAG(std::string, files, "", "of plans: .hlo files and folders of them, comma-separated");
+ABSL_FLAG(double, seconds, 10, "of the search for a plan");
+ABSL_FLAG(std::string, jax, "", "of train: a Python interpreter that has JAX");
+ABSL_FLAG(std::string, ranks, "2,4", "of train, comma-separated");
+
+namespace coconet::bench {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Forgets the most memory that this process had so far.
+void ResetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+/// MiB since then.
+double PeakMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
+    double kib = 0;
+    if (words.size() > 1 && words[0] == "VmHWM:" && absl::SimpleAtod(words[1], &kib))
+      return kib / 1024;
+  }
+  return 0;
+}
+
+/// The share of all operations but convolutions that a program has.
+double ExecutableShare(const ImportedHlo& imported) {
+  int64_t convolutions = 0, opaque = 0;
+  for (const auto& [what, count] : imported.opaque)
+    (absl::StartsWith(what, "convolution") ? convolutions : opaque) += count;
+  return 1 - static_cast<double>(opaque) / static_cast<double>(imported.operations - convolutions);
+}
+
+/// Imports a module in HLO and plans it for as many H100 as it was written for, with links of 100
+/// Gbit/s: seconds, memory, the share of operations that a program has, and how far the plan is
+/// from its bound and from what XLA does.
+absl::Status MeasurePlan(const std::string& file, double seconds, Row& row) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  ResetPeakMemory();
+  const double begin = Now();
+  ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
+  ASSIGN_OR_RETURN(const ImportedHlo imported, ImportHlo(module, {.for_planning = true}));
+  row.Set("import_s", Now() - begin).Set("ranks", imported.partitions);
+  row.Set("instructions", imported.operations).Set("executable", ExecutableShare(imported));
+  row.Set("opaque", absl::StrJoin(imported.opaque, ", ", [](std::string* out, const auto& of) {
+            absl::StrAppend(out, of.second, " x ", of.first);
+          }));
+  ASSIGN_OR_RETURN(NominalRates rates, NominalRatesOf("h100"));
+  rates.ranks = static_cast<int>(imported.partitions);
+  rates.SetLink(100);
+  const NominalCostModel model(rates);
+  ASSIGN_OR_RETURN(
+      const PlannedIteration planned,
+      PlanIteration(imported.program, Target(rates.ranks), model, {.seconds = seconds}));
+  row.Set("seconds", Now() - begin).Set("memory_mib", PeakMemory());
+  row.Set("operations", int64_t{planned.operations}).Set("launches", int64_t{planned.launches});
+  row.Set("evaluations", planned.evaluations).Set("us", planned.found.us);
+  row.Set("bound_us", planned.found.bound_us).Set("xla_us", planned.combined.us);
+  row.Set("over_bound", planned.found.us / planned.found.bound_us);
+  row.Set("over_xla", planned.found.us / planned.combined.us);
+  return absl::OkStatus();
+}
+
+namespace fs = std::filesystem;
+
+JaxSizes SizesFor(int ranks) {
+  if (IsQuick()) return {.ranks = ranks};
+  return {.ranks = ranks,
+          .layers = 4,
+          .width = 384,
+          .heads = 6,
+          .vocabulary = 1000,
+          .length = 64,
+          .examples = 4};
+}
+
+absl::Status MeasureOurs(Rank& rank, const JaxStep& step, double budget_s, Row& row) {
+  SessionOptions options;
+  options.budget_s = budget_s;
+  options.cache_file = ":none:";
+  Session session(rank, options);
+  ASSIGN_OR_RETURN(const std::unique_ptr<JaxTraining> training, JaxTraining::Make(session, step));
+  RETURN_IF_ERROR(training->Train());
+  const std::vector<Contender> contenders = {
+      {"ours", [&](int64_t steps) { return training->Run(steps); }}};
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                   MeasureInRounds(rank, contenders, {.seconds = IsQuick() ? 0.3 : 10}));
+  if (rank.rank() != 0) return absl::OkStatus();
+  const TuningRecord& record = training->tuned().record();
+  row.Set("variants", int64_t{record.variants}).Set("tried", int64_t{record.search.tried});
+  row.Set("variant", Words(record.best));
+  SetTime(row, "ours", measured[0].timing);
+  return absl::OkStatus();
+}
+
+absl::Status MeasureIn(const std::string& folder, const std::string& python, int ranks, Row& row) {
+  const JaxSizes sizes = SizesFor(ranks);
+  row.Set("layers", sizes.layers).Set("width", sizes.width).Set("vocabulary", sizes.vocabulary);
+  row.Set("tokens", sizes.length * sizes.examples).Set("ranks", int64_t{ranks});
+  ASSIGN_OR_RETURN(const JaxStep step, JaxStep::Make(python, folder, sizes));
+  row.Set("operations", int64_t{step.imported().program.size()});
+  const double budget_s = TuningBudget(/*usual=*/90, /*quick=*/10);
+  row.Set("budget_s", budget_s);
+  RETURN_IF_ERROR(RunWorld({.ranks = ranks},
+                           [&](Rank& rank) { return MeasureOurs(rank, step, budget_s, row); }));
+  ASSIGN_OR_RETURN(const std::string compared, step.Compare());
+  row.Set("compared", std::string(absl::StripAsciiWhitespace(compared)));
+  ASSIGN_OR_RETURN(const JaxStep::Time xla, step.Measure(IsQuick() ? 0.3 : 10));
+  row.Set("jax", xla.version);
+  SetTime(row, "baseline", xla.step);
+  row.Set("ratio", row.Number("baseline_us") / row.Number("ours_us"));
+  return absl::OkStatus();
+}
+
+/// A GPT's training step as JAX writes it, on `ranks` ranks: trained for 20 steps beside JAX, then
+/// timed, and XLA's own execution timed after it.
+absl::Status MeasureTraining(const std::string& python, int ranks, Row& row) {
+  std::string folder = (fs::temp_directory_path() / "hlo_XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr)
+    return absl::UnavailableError(absl::StrCat("cannot make a folder ", folder));
+  const absl::Status status = MeasureIn(folder, python, ranks, row);
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return status;
+}
+
+bool Runs(absl::string_view name) {
+  for (absl::string_view each : absl::StrSplit(absl::GetFlag(FLAGS_cases), ',')) {
+    if (each == name) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<std::string>> Files() {
+  std::vector<std::string> files;
+  for (absl::string_view name :
+       absl::StrSplit(absl::GetFlag(FLAGS_files), ',', absl::SkipEmpty())) {
+    const std::string path = Resolve(std::string(name));
+    if (!fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> in_folder;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+      if (entry.path().extension() == ".hlo") in_folder.push_back(entry.path().string());
+    }
+    std::sort(in_folder.begin(), in_folder.end());
+    files.insert(files.end(), in_folder.begin(), in_folder.end());
+  }
+  if (files.empty())
+    return absl::InvalidArgumentError("plans: want --files=FILE.hlo,FOLDER, have none");
+  return files;
+}
+
+Row NewRow(std::string name) {
+  Row row;
+  row.Set("case", std::move(name)).Set("load_before", LoadAverage());
+  AddMachine(row);
+  return row;
+}
+
+void Finish(const absl::Status& status, std::vector<Bar> bars, Row& row, std::vector<Row>& rows) {
+  if (!status.ok()) row.Set("error", std::string(status.message()));
+  if (!IsQuick()) row.SetBars(bars);
+  rows.push_back(row);
+}
+
+absl::Status RunAll() {
+  std::vector<Row> rows;
+  if (Runs("plans")) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
+    for (const std::string& file : files) {
+      Row row = NewRow(fs::path(file).stem().string());
+      const double seconds = IsQuick() ? 0.3 : absl::GetFlag(FLAGS_seconds);
+      const absl::Status status = MeasurePlan(file, seconds, row);
+      Finish(status,
+             {{"executable", Bar::Side::kAtLeast, 0.95},
+              {"seconds", Bar::Side::kAtMost, 60},
+              {"memory_mib", Bar::Side::kAtMost, 4096},
+              {"over_bound", Bar::Side::kAtMost, 1.05},
+              {"over_xla", Bar::Side::kAtMost, 1}},
+             row, rows);
+    }
+  }
+  if (Runs("train")) {
+    for (absl::string_view text : absl::StrSplit(absl::GetFlag(FLAGS_ranks), ',')) {
+      int ranks = 0;
+      if (!absl::SimpleAtoi(text, &ranks) || ranks < 1)
+        return absl::InvalidArgumentError(absl::StrCat("want --ranks as numbers, have ", text));
+      Row row = NewRow("gpt of JAX");
+      absl::Status status = absl::UnavailableError("no --jax=PYTHON");
+      if (const std::string python = absl::GetFlag(FLAGS_jax); !python.empty())
+        status = MeasureTraining(Resolve(python), ranks, row);
+      if (absl::IsUnavailable(status)) {
+        row.Set("compared", absl::StrCat("absent: ", status.message()));
+        rows.push_back(row);
+        continue;
+      }
+      Finish(status, {{"ratio", Bar::Side::kAtLeast, 1.3}}, row, rows);
+    }
+  }
+  const std::vector<Column> columns = ColumnsOf(
+      "case|result, ranks|%.0f, operations|%.0f, executable|ratio, import|s|import_s, "
+      "with plan|s|seconds, MiB|%.0f|memory_mib, simulated|time|us, over bound|%.4f, "
+      "over XLA's|%.4f|over_xla, ours|time, XLA|time|baseline_us, ratio|ratio, met, compared");
+  return Show(rows, columns);
+}
+
+const Registered kBenchmark(
+    {.name = "hlo",
+     .usage = "imports, plans and runs training steps in HLO; see bench/README.md\n\n  hlo "
+              "[--cases=plans,train] [--files=FILE.hlo,FOLDER] [--seconds=10] [--jax=PYTHON] "
+              "[--ranks=2,4] [--budget=90] [--quick] [--json=FILE] [--markdown=FILE]",
+     .run = RunAll});
+
+}  // namespace
+}  // namespace coconet::bench

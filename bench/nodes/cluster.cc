@@ -1,0 +1,165 @@
+// Overlap of computation and communication across two nodes, and the boundary of two pipeline
+// stages, on a small cluster of network namespaces. README.md in this folder says what the rows
+// mean.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/launch.h"
+#include "bench/harness/user.h"
+#include "bench/layers/model_cases.h"
+#include "bench/layers/model_table.h"
+#include "bench/nodes/cluster_link.h"
+#include "coconet/base/status.h"
+
+ABSL_FLAG(std::string, rate, "",
+          "of each node's link, each way, as tc(8) writes it (default: of `attention` the one at "
+          "which communication takes 0.6 to 1 of the computation, of `pipeline` 2gbit)");
+
+namespace coconet::bench {
+namespace {
+
+constexpr int kNodes = 2;
+
+struct ClusterCase {
+  const char* name;
+  ModelCase what;
+  int ranks_per_node;
+  bool has_bars;
+};
+
+std::vector<ClusterCase> Cases() {
+  const bool quick = IsQuick();
+  const int64_t tokens = quick ? 64 : 512, wide = quick ? 256 : 2048, hidden = quick ? 128 : 1024;
+  const Sizes product = {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", wide}},
+              boundary = {{"B", 1}, {"S", 4 * tokens}, {"H", hidden}};
+  std::vector<ClusterCase> cases = {
+      {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 1, true},
+      {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 2, false},
+      {"pipeline", {.kind = ModelCase::Kind::kPipeline, .sizes = boundary}, 2, true},
+      {"pipeline",
+       {.kind = ModelCase::Kind::kPipeline, .dtype = DType::kBF16, .sizes = boundary},
+       2,
+       true},
+  };
+  for (ClusterCase& c : cases) {
+    c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
+    c.what.seconds = quick ? 1 : 12;
+  }
+  return cases;
+}
+
+absl::StatusOr<std::vector<Finding>> RunOnCluster(const ClusterCase& c, const std::string& rate,
+                                                  const std::string& scratch) {
+  return RunWorker({.processes = kNodes * c.ranks_per_node,
+                    .launcher = ClusterLauncher(kNodes, c.ranks_per_node, rate),
+                    .arguments = Arguments(c.what),
+                    .scratch = scratch});
+}
+
+/// The rate of the links, found by measuring computation and communication alone where they
+/// overlap.
+absl::StatusOr<std::string> RateOf(const ClusterCase& c, const std::string& scratch) {
+  const std::string given = absl::GetFlag(FLAGS_rate);
+  if (!given.empty()) return given;
+  if (c.what.kind == ModelCase::Kind::kPipeline) return std::string("2gbit");
+  ClusterCase parts = c;
+  parts.what.kind = ModelCase::Kind::kAcrossParts;
+  parts.what.budget_s = TuningBudget(/*usual=*/10, /*quick=*/2);
+  parts.what.seconds = IsQuick() ? 0.5 : 3;
+  // Either node sends the other its half of the sums, and later half of the result.
+  int64_t bytes = SizeOf(c.what.dtype);
+  for (const char* symbol : {"B", "S", "H"}) bytes *= c.what.sizes.at(symbol).sizes[0];
+  const WantedShare wanted = IsQuick() ? WantedShare{.least = 0, .most = 1e9} : WantedShare{};
+  ASSIGN_OR_RETURN(
+      const LinkRate link,
+      ChooseLinkRate(bytes, wanted, [&](const std::string& rate) -> absl::StatusOr<StepParts> {
+        ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(parts, rate, scratch));
+        const StepParts measured{
+            .computation_us = FastestOf(found, "computation")->timing.median_us,
+            .sending_us = FastestOf(found, "communication")->timing.median_us};
+        absl::FPrintF(stderr, "  link %s: computation %.3g us, communication %.3g us\n", rate,
+                      measured.computation_us, measured.sending_us);
+        return measured;
+      }));
+  return link.rate;
+}
+
+/// Why an overlap gains nothing: what the processor and the link allow, and what of the step is
+/// beyond that.
+std::string WhyNoGain(const Row& row) {
+  const StepParts parts{row.Number("computation_us"), row.Number("communication_us")};
+  const double processor_us = row.Number("communication_cores") * parts.sending_us,
+               bound_us = OverlapBound(parts, processor_us);
+  return absl::StrFormat(
+      "computation and the processor's part of communication (%.2g ms), or the link, take %.3g ms; "
+      "pieces and waiting %.3g ms more",
+      processor_us / 1e3, bound_us / 1e3, (row.Number("overlapped_us") - bound_us) / 1e3);
+}
+
+/// Sets the ratios between the times of a worker.
+void SetRatios(const ClusterCase& c, Row& row) {
+  const double overlapped = row.Number("overlapped_us"), sequential = row.Number("sequential_us");
+  row.Set("ratio", sequential / overlapped);
+  std::vector<Bar> bars;
+  if (c.what.kind == ModelCase::Kind::kAcross) {
+    const double could = std::min(row.Number("computation_us"), row.Number("communication_us"));
+    row.Set("hidden", (sequential - overlapped) / could);
+    row.Set("share", row.Number("communication_us") / row.Number("computation_us"));
+    if (overlapped >= sequential) row.Set("why", WhyNoGain(row));
+    bars = {{"ratio", Bar::Side::kAtLeast, 1.3}, {"hidden", Bar::Side::kAtLeast, 0.6}};
+  } else {
+    row.Set("vs_slices", row.Number("slices_us") / overlapped);
+    row.Set("vs_slices_at_most", row.Number("slices_us") / row.Number("communication_us"));
+    bars = {{"ratio", Bar::Side::kAtLeast, 1.8}, {"vs_slices", Bar::Side::kAtLeast, 1.1}};
+  }
+  if (c.has_bars && !IsQuick()) row.SetBars(bars);
+}
+
+absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
+  for (const ClusterCase& c : Cases()) {
+    absl::FPrintF(stderr, "%s, %s, %d %s per node\n", c.name, Name(c.what.dtype), c.ranks_per_node,
+                  c.ranks_per_node == 1 ? "rank" : "ranks");
+    Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
+                          absl::StrCat(kNodes, " nodes, ", c.ranks_per_node,
+                                       c.ranks_per_node == 1 ? " rank each" : " ranks each"));
+    const absl::StatusOr<std::string> rate = RateOf(c, scratch);
+    if (rate.ok()) row.Set("link", *rate);
+    const absl::StatusOr<std::vector<Finding>> found =
+        rate.ok() ? RunOnCluster(c, *rate, scratch) : rate.status();
+    if (absl::IsCancelled(found.status()) || absl::IsUnavailable(found.status()))
+      return found.status();
+    if (found.ok()) {
+      SetSides(row, *found);
+      SetRatios(c, row);
+    } else {
+      SetError(row, found.status());
+    }
+    rows.push_back(std::move(row));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Column> Columns() {
+  return ColumnsOf(
+      "case|*, dtype, link, overlapped|time, sequential|time, ratio|ratio, slices|time, "
+      "ratio|ratio|vs_slices, at most|ratio|vs_slices_at_most, computation|time, "
+      "communication|time, its cores|ratio|communication_cores, its share|ratio|share, "
+      "hidden|ratio, bar, met, variant|result|overlapped_variant, why no gain|text|why",
+      {{"case", [](const Row& row) {
+          return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes"));
+        }}});
+}
+
+const Registered kBenchmark(
+    {.name = "cluster",
+     .usage = "see bench/README.md\n\n  cluster [--json=FILE] [--markdown=FILE] [--quick]",
+     .run = [] { return ShowRows(Columns(), MeasureAll); }});
+
+}  // namespace
+}  // namespace coconet::bench

@@ -1,0 +1,189 @@
+// How many variants a first search of a minute tries on a GPU, by a model of what each step takes:
+// the tuner runs as it does there, on a clock that compiles, checks and samples move on.
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autotune/search/forecast.h"
+#include "autotune/search/kept_variants.h"
+#include "autotune/search/tuner.h"
+#include "autotune/search/variants.h"
+#include "bench/harness/machine.h"
+#include "bench/harness/user.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/training_steps.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/lower/lower.h"
+
+// Measured offline with NVRTC, and on hosts.
+ABSL_FLAG(double, kernel_s, 0.35, "seconds of one core to compile a kernel");
+ABSL_FLAG(int, cores, 15, "cores that compile");
+ABSL_FLAG(double, verify_s, 0.3, "seconds to verify a variant at all small sizes");
+ABSL_FLAG(double, tiny_s, 0.1, "seconds to verify it at tiny sizes");
+ABSL_FLAG(double, at_size_s, 1.5, "seconds to verify it at the program's size");
+ABSL_FLAG(double, bind_s, 0.03, "seconds to load and bind it");
+ABSL_FLAG(bool, ahead, true, "compile the next variants while one is tried");
+ABSL_FLAG(bool, keep, true, "leave out variants by their expected times");
+
+namespace coconet::bench {
+namespace {
+
+constexpr ConfigSpace kHalfAnH200 = {
+    .ranks = 2, .multiprocessors = 66, .gemm_candidates = 3, .library = false, .bulk = true};
+
+class Solo final : public Exchange {
+ public:
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override {
+    return std::vector<std::string>{std::string(mine)};
+  }
+};
+
+/// Takes the time that a GPU would, on its own clock. Lowering is real, and takes what it takes.
+class ModelRunner final : public VariantRunner {
+ public:
+  ModelRunner(const VariantSet& set, double begun_s) : set_(set), now_s_(begun_s) {}
+
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
+      absl::Span<const int> variants, const std::function<bool()>& /*stop*/) override {
+    const double ready_s = std::max(now_s_, Begin(variants));
+    now_s_ = ready_s;
+    return std::vector<std::optional<Failure>>(variants.size());
+  }
+  bool compiles_ahead() const override { return absl::GetFlag(FLAGS_ahead); }
+  absl::Status CompileAhead(absl::Span<const int> variants) override {
+    Begin(variants);
+    return absl::OkStatus();
+  }
+  Facts FactsOf(int /*v*/) const override { return {"two-shot", 1}; }
+  absl::StatusOr<std::optional<Failure>> Load(int v) override {
+    const bool is_new = verified_.insert(texts_[v]).second;
+    now_s_ += absl::GetFlag(FLAGS_bind_s) + absl::GetFlag(is_new ? FLAGS_verify_s : FLAGS_tiny_s);
+    return std::nullopt;
+  }
+  absl::StatusOr<std::optional<Failure>> Verify(int /*v*/) override {
+    now_s_ += absl::GetFlag(FLAGS_at_size_s);
+    return std::nullopt;
+  }
+  Trust TrustIn(int /*v*/) const override { return {}; }
+  absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
+    const double us = set_.variants[v].prior_us;
+    now_s_ += 1e-6 * us * (warm_up + steps);
+    return Sample{.us = us, .failure = {}};
+  }
+  absl::StatusOr<double> LoadByOthers() override { return 0.0; }
+  void Unload(int /*v*/) override {}
+  double now_s() const { return now_s_; }
+
+ private:
+  /// When their kernels are compiled, those that were begun before included.
+  double Begin(absl::Span<const int> variants) {
+    const auto begin = std::chrono::steady_clock::now();
+    double ready_s = 0;
+    std::vector<std::string> kernels;
+    for (int v : variants) {
+      const absl::StatusOr<Lowered> lowered = LowerVariant(set_.variants[v], kHalfAnH200.ranks);
+      if (!lowered.ok()) continue;
+      texts_[v] = Fingerprint(lowered->source);
+      for (const auto& [symbol, text] : lowered->kernels) {
+        const std::string kernel = Fingerprint(text);
+        if (const auto known = ready_.find(kernel); known != ready_.end())
+          ready_s = std::max(ready_s, known->second);
+        else
+          kernels.push_back(kernel);
+      }
+    }
+    now_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    std::sort(kernels.begin(), kernels.end());
+    kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
+    busy_until_s_ = std::max(busy_until_s_, now_s_);
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      if (k % absl::GetFlag(FLAGS_cores) == 0) busy_until_s_ += absl::GetFlag(FLAGS_kernel_s);
+      ready_[kernels[k]] = busy_until_s_;
+      ready_s = busy_until_s_;
+    }
+    return ready_s;
+  }
+
+  const VariantSet& set_;
+  double now_s_, busy_until_s_ = 0;
+  std::map<int, std::string> texts_;     // by variant: its kernels
+  std::map<std::string, double> ready_;  // by kernel: when it is compiled
+  std::set<std::string> verified_;
+};
+
+absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
+  const auto begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, kHalfAnH200));
+  ExpectTimes(kHalfAnH200, set);
+  const size_t all = set.variants.size();
+  std::vector<int> none;
+  if (absl::GetFlag(FLAGS_keep)) {
+    const std::vector<int> kept = KeptVariants(kHalfAnH200, set, {&set.baseline, 1});
+    set = OnlyKept(std::move(set), kept, none);
+  }
+  std::vector<Entrant> entrants;
+  std::vector<std::vector<int>> features = FeaturesOf(set.variants);
+  for (size_t v = 0; v < set.variants.size(); ++v)
+    entrants.push_back({Describe(set.variants[v]), features[v], set.variants[v].prior_us});
+  const std::chrono::duration<double> prepared = std::chrono::steady_clock::now() - begin;
+  ModelRunner runner(set, prepared.count());
+  Solo solo;
+  TunerOptions options;
+  options.seconds = [&] { return runner.now_s(); };
+  options.key_text = "program: model\n";
+  options.key = Fingerprint(options.key_text);
+  ASSIGN_OR_RETURN(const Tuned tuned,
+                   Tune(std::move(entrants), set.baseline, runner, solo, options));
+  Row row;
+  row.Set("case", name)
+      .Set("all", static_cast<int64_t>(all))
+      .Set("variants", static_cast<int64_t>(set.variants.size()))
+      .Set("prepared_s", prepared.count())
+      .Set("tried", static_cast<int64_t>(tuned.record.search.tried))
+      .Set("seconds", runner.now_s())
+      .Set("complete", int64_t{tuned.record.complete});
+  const Bar bars[] = {{"tried", Bar::Side::kAtLeast, name == "adam" ? 100.0 : 30.0}};
+  row.SetBars(bars);
+  row.Set("bars_met", tuned.record.complete ? "complete" : MetOf(row));
+  AddMachine(row);
+  return row;
+}
+
+std::vector<Column> Columns() {
+  return ColumnsOf(
+      "case, variants|%.0f|all, kept|%.0f|variants, before|%.2f s|prepared_s, tried|%.0f, "
+      "in|%.1f s|seconds, met|result|bars_met");
+}
+
+absl::Status RunAll() {
+  ASSIGN_OR_RETURN(const Graph adam, MakeWorkload("adam", {.dtype = DType::kBF16}));
+  ASSIGN_OR_RETURN(const Graph bound, BindSizes(adam, {{"N", int64_t{1} << 28}}));
+  ASSIGN_OR_RETURN(const Schedule schedule, InitialSchedule(bound));
+  std::vector<Row> rows;
+  ASSIGN_OR_RETURN(rows.emplace_back(), Measure("adam", schedule.graph()));
+  ASSIGN_OR_RETURN(const Graph step, GptStep({.layers = 1}));
+  ASSIGN_OR_RETURN(const Schedule of_step, InitialSchedule(step));
+  ASSIGN_OR_RETURN(rows.emplace_back(), Measure("gpt_step", of_step.graph()));
+  return Show(rows, Columns());
+}
+
+const Registered kBenchmark(
+    {.name = "pipeline",
+     .usage = "counts the variants that a first search of a minute tries on a GPU, by a model; see "
+              "bench/README.md\n\n  pipeline [--noahead] [--nokeep] [--json=FILE]",
+     .run = RunAll});
+
+}  // namespace
+}  // namespace coconet::bench
