@@ -9,8 +9,8 @@
 
 namespace coconet {
 
-/// Collective: AllReduces of several sizes, each split by node, and what their collectives within
-/// and across nodes take. {} where all ranks are of one node, or each of its own.
+/// Collective: times AllReduces of several sizes, each split by node: their collectives within and
+/// across nodes. {} if all ranks are of one node, or each of its own.
 absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank, Binaries& binaries);
 
 }  // namespace coconet

@@ -15,8 +15,8 @@
 
 namespace coconet {
 
-/// The plainest config of a world's kernels: packs as wide as the widest vectors of all ranks.
-/// Collective.
+/// Collective. The plainest config of a world's kernels: packs as wide as the widest vectors of all
+/// ranks.
 absl::StatusOr<Config> PlainConfig(Rank& rank);
 
 /// A program that is lowered to one launch.
@@ -27,17 +27,17 @@ struct OneLaunch {
   Lowered lowered;
 };
 
-/// Fuses all that a kernel can compute. FailedPrecondition where the program is not one launch
-/// then, naming what is apart or why it is. `program` is bound.
+/// Fuses all that a kernel can compute. FailedPrecondition if the program is then not one launch,
+/// naming what is apart, or why. `program` is bound.
 absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& config,
                                         const Target& target);
 
-/// Rows of the smallest table that the program takes rows of by index; a few where there is none.
+/// Rows of the smallest table that the program takes rows of by index; a few if there is none.
 int64_t RowsOf(const TypedGraph& program);
 
 /// Collective: compiles the kernels of all launches as one source, which the compiler may split
 /// (CompilerOptions::part_kernels), and loads them as one module. Ranks pass equal launches.
-/// Cancelled where `watch` stops it.
+/// Cancelled if `watch` stops it.
 absl::StatusOr<std::shared_ptr<Module>> CompileLaunches(Binaries& binaries,
                                                         absl::Span<const OneLaunch> launches,
                                                         const CompileWatch& watch = {});

@@ -61,7 +61,7 @@ Tensor NormOf(Tensor x, int dim) {
   return centred * Rsqrt(Mean(centred * centred, {dim}) + 1e-5);
 }
 
-/// Of a core's first cache, of its second, and of what all cores share.
+/// Sizes that fit a core's first cache, its second, and the cache that all cores share.
 const std::vector<Shape>& Sizes() {
   static const auto& sizes = *new std::vector<Shape>{{2000}, {16384}, {600000}};
   return sizes;

@@ -9,8 +9,8 @@ namespace coconet {
 
 // Programs that a machine is calibrated by: bound, and one launch each.
 
-/// Kernels: of each kind of Effort some, alone and in chains, over sizes that fit each level of the
-/// caches, and kernels of training steps, some drawn.
+/// Kernels: some of each kind of Effort, alone and in chains, over sizes that fit each level of the
+/// caches, and kernels of training steps, some of them drawn.
 absl::StatusOr<std::vector<Graph>> KernelProbes();
 
 /// Matrix products of f32 in sizes of layers and of heads of attention.
@@ -22,7 +22,7 @@ absl::StatusOr<Graph> ProductProbe(DType dtype, int64_t batch, int64_t m, int64_
 /// Collectives over all ranks.
 absl::StatusOr<std::vector<Graph>> CollectiveProbes();
 
-/// A kernel and an AllReduce, neither of which takes what the other makes.
+/// A kernel and an AllReduce, each independent of the other.
 absl::StatusOr<Graph> ProbeOfBoth(int64_t elements);
 
 }  // namespace coconet

@@ -40,12 +40,12 @@ void FillElements(const Buffer& buffer, int64_t elements, int64_t rows, char* to
     std::memcpy(to + done * size, to, std::min(done, elements - done) * size);
 }
 
-/// Of the slowest rank: its time, and how long a rank was ready to run and had no core meanwhile.
+/// The time of the slowest rank, and how long a rank was ready to run and had no core meanwhile.
 struct Sample {
   double us = 0, lost_s = 0;
 };
 
-/// Of the half of the samples that other programs disturbed least.
+/// The median of the half of the samples that other programs disturbed least.
 double MedianOfUndisturbed(std::vector<Sample> samples) {
   std::stable_sort(samples.begin(), samples.end(),
                    [](const Sample& a, const Sample& b) { return a.lost_s < b.lost_s; });

@@ -95,7 +95,7 @@ class Directed {
   int Below(size_t n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
   bool Chance(double p) { return static_cast<double>(random_() >> 11) * 0x1p-53 < p; }
 
-  /// Of the critical path, mostly; -1: none of the kind.
+  /// Chooses a group, mostly of the critical path; -1: none of the kind.
   int Choose(bool collective) {
     for (int tries = 0; tries < 8; ++tries) {
       int group = -1;

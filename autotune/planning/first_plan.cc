@@ -126,7 +126,7 @@ class CollectiveOrder {
   double ComputationAfter(int collective) {
     return ComputationFrom(collective, [&](int group) { return plan_.Before(group); });
   }
-  /// Of all groups that are reached.
+  /// The time of all computation that is reached.
   double ComputationFrom(int collective,
                          absl::FunctionRef<std::vector<int>(int group)> neighbours) {
     double us = 0;

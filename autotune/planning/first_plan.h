@@ -11,20 +11,20 @@ namespace coconet {
 IterationPlan FirstPlan(const PlanGraph& graph,
                         absl::FunctionRef<bool(const IterationPlan& plan, double us)> visit);
 
-/// Kernels of the items of ComputeGroups, then of pairs whose fusion saves most, as long as one
+/// Kernels of the items of ComputeGroups, then of the pairs whose fusion saves most, as long as one
 /// saves: by the model's times alone, whatever waits for what. Lanes have some order.
 IterationPlan FusedPlan(const PlanGraph& graph);
 
-/// The order of groups in which gradients become ready as early as possible: collectives by the
-/// work that comes before them; computation, in a list schedule, before the collectives that need
-/// it first; what no collective needs (updates) where lane 0 has nothing else to do. Of several
-/// such orders the plan gets the one with the least simulated time, or keeps its own. Returns the
-/// time; accepts.
+/// The order of groups in which gradients become ready as early as possible. Collectives are
+/// ordered by the work before them; computation, in a list schedule, goes before the collectives
+/// that need it first; groups that no collective needs (updates) run when lane 0 has nothing else
+/// to do. Among several such orders the plan gets the one with the least simulated time, or keeps
+/// its own. Returns the time; accepts.
 double OrderForGradients(IterationPlan& plan);
 
 /// Partitions the collectives of lane 1, in their order, into buckets of successive ones, so that
 /// the last ends as early as possible: dynamic programming over the times at which they are ready,
-/// O(n^2). Accepts where that is better by simulation. Returns the time.
+/// O(n^2). Accepts if simulation shows a gain. Returns the time.
 double MakeBuckets(IterationPlan& plan);
 
 }  // namespace coconet

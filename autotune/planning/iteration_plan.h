@@ -16,8 +16,8 @@ namespace coconet {
 /// done by one call), a lane per bucket, and an order per lane. Lane 0 computes; lane 1
 /// communicates beside it, as the lanes of runtime/plan.h.
 ///
-/// Edits check that groups stay legal, and keep the order of lane 0 topological; they return false
-/// and change nothing where they cannot. Orders of lanes may still make groups wait for each other
+/// Edits check that groups stay legal, and keep the order of lane 0 topological; if they cannot,
+/// they return false and change nothing. Orders of lanes may still make groups wait for each other
 /// for ever: then the time is infinite. Edits since the last Accept can be taken back.
 class IterationPlan {
  public:
@@ -29,8 +29,8 @@ class IterationPlan {
     bool waits = false;  // comes after a collective
   };
 
-  /// Kernels of these items, the others alone; collectives on lane 1. A kernel that would be
-  /// illegal, or would wait for itself, is left out.
+  /// Makes kernels of these items, and puts the others alone; collectives are on lane 1. A kernel
+  /// that would be illegal, or would wait for itself, is left out.
   explicit IterationPlan(const PlanGraph& graph, const std::vector<std::vector<int>>& kernels = {});
 
   const PlanGraph& graph() const { return *graph_; }
@@ -42,15 +42,16 @@ class IterationPlan {
   std::vector<int> After(int group) const;
   std::vector<int> Before(int group) const;
 
-  /// Makes two kernels, or two buckets of a lane, one. A bucket stands where the later of the two
-  /// stood; of lane 0 what the kernel must follow goes before it, what must follow it, behind.
+  /// Merges two kernels, or two buckets of a lane. A bucket takes the place of the later of the
+  /// two; groups of lane 0 that the kernel must follow go before it, those that must follow it,
+  /// behind.
   bool Merge(int a, int b);
   /// Takes some items, not all, out of their group, into a new one that stands before the rest, or
-  /// behind it where it depends on it.
+  /// behind it if it depends on it.
   bool Detach(int group, std::vector<int> items);
-  /// Moves a group within its lane, to the position that it has then.
+  /// Moves a group within its lane; `position` counts without the group.
   bool Move(int group, int position);
-  /// Moves a bucket to the end of what it must follow on the other lane.
+  /// Moves a bucket to the other lane, behind the last group that it must follow there.
   bool SetLane(int bucket, int lane);
   /// Replaces the order of a lane by another of the same groups.
   void Reorder(int lane, std::vector<int> order);
@@ -92,10 +93,10 @@ class IterationPlan {
   bool MergeKernels(int first, int second);
   bool MergeBuckets(int first, int second);
   TwoLanes::Step StepOf(int group, bool& waits_for_later) const;
-  /// False where a group stands before one of its lane that it depends on.
+  /// False if a group stands before one of its lane that it depends on.
   bool FillSteps(TwoLanes::Lanes& steps) const;
   void ForgetChanges();
-  /// Fills in the order of groups; returns those that wait for each other.
+  /// Fills in the order of groups; returns groups that wait for each other.
   std::vector<int> Sort();
 
   const PlanGraph* graph_;

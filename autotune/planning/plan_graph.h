@@ -14,7 +14,7 @@
 
 namespace coconet {
 
-/// A launch of a schedule without kernels: what plans make kernels and buckets of.
+/// A launch of a schedule without kernels: plans combine them to kernels and buckets.
 struct PlanItem {
   enum class Kind : uint8_t {
     kJoins,       // work that kernels can contain
@@ -24,17 +24,17 @@ struct PlanItem {
   Kind kind{};
   std::vector<NodeId> nodes;       // ascending
   std::vector<int> after, before;  // items that it comes after, and those that come after it
-  int alike = 0;       // the same of items that do the same among items that do the same (layers)
-  int bucket = 0;      // of collectives: the same of those that one library call can do (Bucket)
+  int alike = 0;                   // structural equivalence class: repeated layers share it
+  int bucket = 0;      // collectives only: the class that one library call can do (Bucket)
   bool waits = false;  // comes after a collective
 };
 
-/// The items of a bound schedule, what groups of them cost, and which groups are legal. Answers are
-/// kept by canonical group: operations, types and operands, but no names and numbers, so that
-/// layers which are alike are asked once. Not thread-safe.
+/// The items of a bound schedule, the costs of groups of them, and which groups are legal. Answers
+/// are kept by canonical group: operations, types and operands, but no names and numbers, so that
+/// repeated layers are asked once. Not thread-safe.
 class PlanGraph {
  public:
-  /// InvalidArgument where the schedule has kernels or overlaps: plans make these. `model` must
+  /// InvalidArgument if the schedule has kernels or overlaps: plans make these. `model` must
   /// outlive the graph. Time: near linear in the number of operations.
   static absl::StatusOr<PlanGraph> Of(Schedule schedule, const Target& target,
                                       const CostModel& model);
@@ -55,14 +55,14 @@ class PlanGraph {
   std::vector<NodeId> NodesOf(absl::Span<const int> items) const;
   /// Microseconds of items as one launch: one, a kernel, or collectives of one bucket.
   double UsOf(absl::Span<const int> items) const;
-  /// What a collective does; bytes and tensors of a bucket are the sums of its collectives'.
+  /// The work of a collective; bytes and tensors of a bucket are the sums of its collectives'.
   const Work& WorkOfCollective(int item) const { return works_[item]; }
   /// Whether a kernel can contain the items: CheckFuse, and not more than kMostInKernel nodes.
   bool Fits(absl::Span<const int> items) const;
   /// Distinct canonical groups asked about so far.
   size_t distinct_groups() const { return facts_.size(); }
 
-  /// What kernels of more operations would save is less than a hundredth (fuse_moves.cc).
+  /// The most nodes of a kernel: larger ones would save less than a hundredth (fuse_moves.cc).
   static constexpr size_t kMostInKernel = 128;
 
  private:

@@ -48,8 +48,8 @@ TEST(PlanGraph, RefusesSchedulesWithKernels) {
 }
 
 TEST(PlanGraph, AgreesWithApplyAboutFusions) {
-  // Of two items, or of a group that Derive would fuse without one: a kernel can contain them where
-  // Apply fuses them, or where only what lies between them is missing.
+  // A kernel can contain two items, or a group that Derive would fuse without one of its items, if
+  // Apply fuses them, or if only what lies between them is missing.
   const uint64_t seed = FreshTaskSeed();
   std::mt19937_64 random(seed);
   const NominalCostModel rates({});

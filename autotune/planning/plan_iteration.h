@@ -23,12 +23,12 @@ struct PlanFigures {
   int64_t peak_bytes = 0;       // of values, inputs and states of a rank
   int kernels = 0, collectives = 0;
 
-  /// No plan with these kernels and collectives ends before either lane has done its work.
+  /// The lower bound of any plan with these kernels and collectives: each lane has to do its work.
   double full_overlap_us() const { return std::max(computation_us, communication_us); }
 };
 PlanFigures FiguresOf(const IterationPlan& plan);
 
-/// A plan of a program that need not run here, and what it is to be compared with.
+/// A plan of a program that need not run here, and the plan that it is compared with.
 struct PlannedIteration {
   int operations = 0, launches = 0;  // of the program, and without kernels
   PlanFigures found;                 // by the search

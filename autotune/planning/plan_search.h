@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// How plans are searched. Both stop at any time, with the best so far.
+/// The search for plans. Both strategies stop at any time, with the best so far.
 enum class PlanStrategy : uint8_t {
   /// A constructed plan (first_plan.h), then local search at the critical path
   /// (directed_search.h).
@@ -19,7 +19,7 @@ enum class PlanStrategy : uint8_t {
   kBacktracking,
 };
 
-/// What a search has reached.
+/// The progress of a search.
 struct PlanProgress {
   double seconds = 0;
   int64_t evaluations = 0;                          // simulated plans
@@ -30,10 +30,10 @@ struct PlanProgress {
 
 struct PlanSearchOptions {
   double seconds = 10;  // of one thread
-  /// With these and no limit of time, the result is a function of the seed.
+  /// With this limit and no limit of time, the result is a function of the seed.
   int64_t evaluations = std::numeric_limits<int64_t>::max();
-  /// The search ends after `settled` times as many simulations as there were when the best plan
-  /// last became faster by 0.2 %, and after 4,096 at least. 0: the other limits end it.
+  /// The search ends after `settled` times the number of simulations at which the best plan last
+  /// became faster by 0.2 %, but after at least 4,096. 0: the other limits end it.
   double settled = 0;
   uint64_t seed = 1;
   int keep = 4;  // distinct plans to return
@@ -41,8 +41,9 @@ struct PlanSearchOptions {
   std::function<bool()> go_on = nullptr;
   /// Called about once a second, and at the end. May be empty.
   std::function<void(const PlanProgress&)> progress = nullptr;
-  // Of kBacktracking, with the paper's defaults: plans within alpha times the best are kept, up to
-  // beta moves are made between two simulations, so many in a row that are no improvement end it.
+  // Options of kBacktracking, with the paper's defaults: plans within alpha times the best are
+  // kept, up to beta moves are made between two simulations, `patience` plans in a row without an
+  // improvement end it.
   double alpha = 1.05;
   int beta = 10;
   int patience = 1000;

@@ -18,8 +18,8 @@ struct PlanningOptions {
   int schedules = 4;  // the most that are returned
   /// Also plans programs in which kernels compute again what they would wait for (copies.h).
   bool copies = false;
-  /// Rewritten operations above which a program is not split: each Split, Reorder and Slice
-  /// rewrites the whole program.
+  /// Operations beyond which a program is not split: each Split, Reorder and Slice rewrites the
+  /// whole program.
   int64_t most_rewritten = int64_t{1} << 19;
 };
 
@@ -33,14 +33,14 @@ struct PlannedSchedule {
   int refused_fusions = 0;      // of the plan's kernels, left out: FuseAll refuses them
 };
 
-/// The schedule of a plan: its kernels by FuseAll; those that are refused are left out and counted,
-/// and their operations are launches of their own. `us` is then too low. Launches are ordered by
-/// when they begin, so that Config::concurrent issues each lane's as planned.
+/// The schedule of a plan, its kernels made by FuseAll. Kernels that are refused are left out and
+/// counted, and their operations are launches of their own; `us` is then too low. Launches are
+/// ordered by when they begin, so that Config::concurrent issues each lane's as planned.
 PlannedSchedule PlannedScheduleOf(const IterationPlan& plan, double us);
 
 /// Plans an iteration, with gradients reduced as a whole, and with AllReduces split and updates on
-/// slices where these apply and the program is small enough. The few best distinct plans, the best
-/// first, none more than a quarter slower than that; errors as InitialSchedule.
+/// slices if these apply and the program is small enough. Returns the few best distinct plans, the
+/// best first, none more than a quarter slower than the best; errors as InitialSchedule.
 absl::StatusOr<std::vector<PlannedSchedule>> PlannedSchedules(const Graph& program,
                                                               const Target& target,
                                                               const CostModel& model,

@@ -28,7 +28,7 @@ struct CompileReport {
 
 namespace {
 
-/// Of a rank that waits for another of its machine to keep the same file: much shorter than the
+/// How long a rank waits while another of its machine keeps the same file: much shorter than the
 /// time limit of a peer's wait. Thereafter both write it.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 

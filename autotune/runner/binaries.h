@@ -30,10 +30,11 @@ class CompilePool;
 struct CompileReport;
 
 /// The binaries of a world's kernels, on machines that need not share a folder or be of one kind.
-/// Of the ranks that can run the same binaries (BinaryTarget), the lowest compiles for all. The
-/// others load its file where they can read that, else a file of the same name in the binary cache
-/// of their own: the name stands for source, compiler, flags and processor. What is missing there,
-/// too, or is damaged, they are sent, and keep. One object per rank, used by that rank's thread.
+/// The lowest of the ranks that can run the same binaries (BinaryTarget) compiles for all. The
+/// others load its file if they can read it, else a file of the same name in the binary cache of
+/// their own: the name stands for source, compiler, flags and processor. A file that is missing
+/// there, too, or is damaged, is sent to them, and they keep it. One object per rank, used by that
+/// rank's thread.
 class Binaries {
  public:
   struct Options {
@@ -46,7 +47,7 @@ class Binaries {
     /// Called on rank 0 with warnings of any rank's binary cache.
     std::function<void(absl::string_view)> warn;
   };
-  /// Collective. Fails on all ranks where a compiling rank cannot make its compiler.
+  /// Collective. Fails on all ranks if a compiling rank cannot make its compiler.
   static absl::StatusOr<std::unique_ptr<Binaries>> Open(Rank& rank, Options options);
   ~Binaries();
 
@@ -64,22 +65,24 @@ class Binaries {
       absl::Span<const std::string> sources, const CompileWatch& watch);
 
   /// Begins to compile `sources` on this rank, if it is one that compiles, in the background and on
-  /// cores that no rank runs on, if there are some. Compile finds what is done then, and waits for
-  /// what is not. Not collective; returns at once. Ends what an earlier call has begun.
+  /// cores that no rank runs on, if there are some. Compile then finds the binaries that are done,
+  /// and waits for the others. Not collective; returns at once. Ends the compiles that an earlier
+  /// call has begun.
   void CompileAhead(std::vector<std::string> sources);
 
   struct Loaded {
-    /// OK, or, on all ranks, why the first that could not load its binary, or get one, could not.
+    /// OK, or, on all ranks, the error of the first rank that could not load its binary, or get
+    /// one.
     absl::Status status;
     std::unique_ptr<Module> module;  // null where `status` is not OK
   };
-  /// Collective. Loads what Compile returned for `source`; for "", plans of library calls, a module
-  /// without kernels. A file that is gone or damaged by now is compiled or sent again. An error
-  /// means that the ranks lost contact.
+  /// Collective. Loads the binary that Compile returned for `source`; for "", plans of library
+  /// calls, a module without kernels. A file that is gone or damaged by now is compiled or sent
+  /// again. An error means that the ranks lost contact.
   absl::StatusOr<Loaded> Load(const std::string& path, const std::string& source);
 
  private:
-  /// How a rank fares with a binary.
+  /// A rank's success or failure with a binary.
   struct Attempt {
     bool has_file = false;
     absl::Status status = {};                  // why it has no file, or cannot load it
@@ -88,13 +91,13 @@ class Binaries {
 
   Binaries(Rank& rank, Options options);
 
-  /// Collective. Which rank compiles for which, and on which cores.
+  /// Collective. Decides which rank compiles for which, and on which cores.
   absl::Status Meet();
   /// Collective. Makes the compilers.
   absl::Status MakeCompilers();
   bool compiles(int rank) const { return compiling_rank_[rank] == rank; }
   int my_compiling_rank() const { return compiling_rank_[rank_.rank()]; }
-  /// A compiling rank's error, for all.
+  /// A compiling rank's error in words for all ranks.
   absl::Status InWordsOf(int compiling_rank, const absl::Status& status) const;
   void Warn(int of_rank, absl::string_view note) const;
 
@@ -105,9 +108,9 @@ class Binaries {
 
   /// This rank's cache of copies.
   absl::StatusOr<BinaryCache*> Copies();
-  /// A complete file with the name of that at `path`, which this rank can read.
+  /// A complete file with the same name as `path`, which this rank can read.
   absl::StatusOr<std::string> FindHere(const std::string& path);
-  /// Keeps what the compiling rank has sent.
+  /// Keeps the file that the compiling rank has sent.
   absl::StatusOr<std::string> Keep(absl::string_view letter);
   Attempt TryLoad(const absl::StatusOr<std::string>& path);
   /// Collective. All ranks' attempts.

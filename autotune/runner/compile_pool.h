@@ -21,20 +21,19 @@ cpu_set_t OwnCores();
 /// Threads that compile sources, one per core, and the results. Thread-safe.
 class CompilePool {
  public:
-  /// Begins. `compiler`, `sources` and `stop`, the compiler's CompilerOptions::stop, outlive the
-  /// pool. `stop` may be null.
+  /// Starts the threads. `compiler`, `sources` and `stop`, the compiler's CompilerOptions::stop,
+  /// outlive the pool. `stop` may be null.
   CompilePool(Compiler& compiler, absl::Span<const std::string> sources, const cpu_set_t& cores,
               std::atomic<bool>* stop);
-  /// Stops where it is not idle, and waits for compiles that run. One that is idle leaves `stop` to
-  /// others.
+  /// Stops unless it is idle, and waits for running compiles. An idle pool leaves `stop` to others.
   ~CompilePool();
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
 
-  /// Returns how many sources are compiled: when all are, or after the time of one heart beat.
+  /// Returns how many sources are compiled, when all are, or after one heart beat.
   int Wait();
   bool Idle();
-  /// Starts no further compile, and ends those that run by `stop`.
+  /// Starts no further compile, and ends running ones by `stop`.
   void Stop();
   /// The path of the binary per source; Cancelled for sources that were not begun. Requires Idle.
   const std::vector<absl::StatusOr<std::string>>& binaries() const { return binaries_; }

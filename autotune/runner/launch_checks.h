@@ -17,20 +17,19 @@
 
 namespace coconet {
 
-/// Checks of single launches of steps that are too large to be interpreted: what a launch has left
-/// in memory is compared, element by element of a sample, with what the interpreter computes from
-/// what the launch has read there. A kernel is checked with the operands and sizes that it has in a
+/// Checks of single launches of steps that are too large to be interpreted: a sample of the
+/// elements that a launch has left in memory is compared with what the interpreter computes from
+/// the launch's operands there. A kernel is checked with the operands and sizes that it has in a
 /// step, once however many launches and variants run it.
 class LaunchChecks {
  public:
-  /// `data` is what inputs and states had before the step; all ranks pass one seed. `stop` as of
+  /// `data`: the inputs and states before the step; all ranks pass one seed. `stop` as of
   /// Reference::StopWhen. All must outlive this.
   LaunchChecks(Rank& rank, const TestData& data, uint64_t seed, std::function<bool()> stop,
                const Numerics& numerics = {})
       : rank_(rank), data_(data), seed_(seed), stop_(std::move(stop)), numerics_(numerics) {}
 
-  /// The launches whose kinds were not checked yet, one of each, ascending; which of those of one
-  /// kind, the seed says.
+  /// One launch of each kind that was not checked yet, ascending; the seed picks it.
   std::vector<const LaunchProgram*> Unchecked(const std::vector<LaunchProgram>& launches);
 
   /// Collective, when the launch's steps are done and no later step has begun. `buffers` are those
@@ -38,9 +37,9 @@ class LaunchChecks {
   absl::StatusOr<std::optional<Failure>> Check(const LaunchProgram& launch, const Plan& plan,
                                                absl::Span<Memory* const> buffers);
 
-  /// Of this rank's elements.
+  /// The coverage of this rank's elements.
   const Reference::Coverage& coverage() const { return coverage_; }
-  /// Kinds of launches that were checked, and those that were not: without a result that can be
+  /// Kinds of launches that were checked, and that were skipped: kinds without a result that can be
   /// checked (LaunchPrograms), or whose elements take the interpreter too long.
   int checked() const { return static_cast<int>(kinds_.size()) - skipped_; }
   int skipped() const { return skipped_; }

@@ -146,7 +146,7 @@ absl::Status CheckLaunches(Rank& rank, const Graph& program, const Variant& vari
   return absl::OkStatus();
 }
 
-/// Of a few variants with different schedules.
+/// Checks a few variants with different schedules.
 std::vector<Said> CheckVariants(const Graph& program, const WorldOptions& world, int most) {
   const uint64_t seed = Seed();
   SCOPED_TRACE(absl::StrCat(program.name, " COCONET_SEED=", seed));

@@ -12,14 +12,15 @@ namespace coconet {
 /// A result of a launch.
 struct LaunchResult {
   PlacedTensor tensor;
-  /// "": all rows are in use. Else the output that says how many of each group are, the first ones;
-  /// the first `rows_dim` dimensions are those of the groups, and the next one is that of rows.
+  /// "": all rows are in use. Else the output with the number of rows in use of each group, which
+  /// are its first; the first `rows_dim` dimensions are those of the groups, and the next one is
+  /// that of rows.
   std::string rows;
   int rows_dim = 0;
 };
 
-/// A launch as a program of its own: from values in memory, inputs and states, to what it leaves in
-/// memory.
+/// A launch as a program of its own, from values in memory, inputs and states, to the values that
+/// it leaves in memory.
 struct LaunchProgram {
   std::string label;
   int begin = 0, end = 0;  // its steps of the plan
@@ -32,9 +33,9 @@ struct LaunchProgram {
   std::vector<LaunchResult> writes;
 };
 
-/// `program` is what `plan` and `launches` were lowered from; it has no lists. What is stored by
-/// node of several (Layout::by_place) is in neither `reads` nor `writes`: the program of a launch
-/// that takes it computes it from inputs, states and `reads`.
+/// `program`, which has no lists, was lowered to `plan` and `launches`. Values that are stored by
+/// node (Layout::by_place) are in neither `reads` nor `writes`: the program of a launch that takes
+/// one computes it from inputs, states and `reads`.
 std::vector<LaunchProgram> LaunchPrograms(const TypedGraph& program, const Plan& plan,
                                           const std::vector<PlacedLaunch>& launches);
 

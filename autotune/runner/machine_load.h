@@ -8,11 +8,11 @@
 namespace coconet {
 
 /// Seconds for which the calling thread was ready to run and had no processor core, since it
-/// started. 0 where the kernel does not say (/proc/thread-self/schedstat).
+/// started. 0 if the kernel does not say (/proc/thread-self/schedstat).
 double SecondsWithoutCore();
 
-/// What the cores that this process may use have done since the machine started. No cores where the
-/// kernel does not say (/proc/stat).
+/// The busy times of the cores that this process may use, since the machine started. No cores if
+/// the kernel does not say (/proc/stat).
 struct CoreTimes {
   std::map<int, double> busy_s;  // by core: seconds of all programs, and of a hypervisor
   double elapsed_s = 0;          // by a steady clock
@@ -23,12 +23,12 @@ CoreTimes ReadCoreTimes();
 /// Processor time in seconds of this process and of its children that have ended.
 double OwnProcessorSeconds();
 
-/// Tells how much of the ranks' cores other programs use. One per rank, used by its thread.
+/// Measures how much of the ranks' cores other programs use. One per rank, used by its thread.
 class LoadMeter {
  public:
   /// Collective. The share of the ranks' cores that other programs have used since the last call
-  /// that returned a share, on the machine where it is greatest; negative at the first call, and
-  /// where too little time has passed to tell.
+  /// that returned a share, on the machine with the greatest share; negative at the first call, and
+  /// if too little time has passed to tell.
   absl::StatusOr<double> ByOthers(Exchange& exchange);
 
  private:

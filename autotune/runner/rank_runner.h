@@ -38,46 +38,46 @@ class RankRunner final : public VariantRunner {
     uint64_t seed = 0;             // of the test data; equal on all ranks
     Binaries* binaries = nullptr;  // outlives the runner
     CompileWatch watch;            // its `stop` is replaced by the tuner's
-    /// The variants that are tried first: Create lowers them, one always, the others while `go_on`.
-    /// The others are lowered when they are to be compiled.
+    /// The variants that are tried first: Create lowers the first of them always, the others while
+    /// `go_on`. Other variants are lowered before they are compiled.
     std::vector<int> first = {0};
     /// Collective, with the same answer on all ranks. Create asks before it lowers another variant.
     /// An error ends Create. May be empty.
     std::function<absl::StatusOr<bool>()> go_on = {};
-    /// Bytes of a variant on a rank: those that need more are not tried. With a limit Create lowers
-    /// all variants while `go_on`, since the record's key says whether it leaves out any; those
-    /// that are left will not be tried.
+    /// Bytes of a variant on a rank: variants that need more are not tried. With a limit Create
+    /// lowers all variants while `go_on`, since the record's key says whether it leaves out any;
+    /// variants that were not lowered will not be tried.
     std::optional<int64_t> memory_limit = {};
     Numerics numerics = {};  // that variants are lowered for and verified against
-    /// Asked on every rank while data are made and results checked: where it returns true on one,
-    /// the call fails as Cancelled on all. May be empty.
+    /// Asked on every rank while data are made and results checked: if it returns true on one, the
+    /// call fails as Cancelled on all. May be empty.
     std::function<bool()> interrupted = {};
-    /// Counts on what this rank's time is spent; may be null.
+    /// Counts this rank's time by phase; may be null.
     Phases* phases = nullptr;
-    /// Of timed steps; may be empty.
+    /// The rows that timed steps take; may be empty.
     TypicalRows typical_rows = {};
-    /// Multiplications of a step's matrix products that the interpreter does at the program's size.
-    /// Steps of more are checked launch by launch there.
+    /// The most multiplications of a step's matrix products that the interpreter does at the
+    /// program's size. Steps with more are checked launch by launch there.
     double interpreted = 0x1p28;
   };
 
   /// Collective. Lowers the first variants and allocates the memory that they share, which grows
-  /// with what others need. `program` is bound;
-  /// `program` and `variants` are equal on all ranks and outlive the runner. ResourceExhausted when
-  /// no variant fits in memory, or in the limit (OverLimit).
+  /// with the needs of others. `program` is bound; `program` and `variants` are equal on all ranks
+  /// and outlive the runner. ResourceExhausted when no variant fits in memory, or in the limit
+  /// (OverLimit).
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
                                                             const std::vector<Variant>& variants,
                                                             Options options);
   ~RankRunner() override;
 
-  /// What the smallest variant needs where an error of Create says that none is within the memory
+  /// The need of the smallest variant if an error of Create says that none is within the memory
   /// limit; none for other errors.
   static std::optional<int64_t> OverLimit(const absl::Status& status);
   /// Whether the memory limit leaves out a variant.
   bool leaves_out() const { return leaves_out_; }
 
-  /// The variants for the tuner: words, and of those that were lowered sizes, and the verdict where
-  /// they do not lower or do not fit in memory.
+  /// The variants for the tuner: words; for lowered ones sizes, and the verdict if they do not
+  /// lower or do not fit in memory.
   std::vector<Entrant> Entrants() const;
 
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
@@ -100,11 +100,11 @@ class RankRunner final : public VariantRunner {
     std::shared_ptr<const Lowered> lowered;
     std::unique_ptr<Module> module;
   };
-  /// Collective. Unloads a loaded variant and gives away what it ran.
+  /// Collective. Unloads a loaded variant and gives away its plans.
   Runnable Take(int variant);
 
  private:
-  /// What the first lowering of a variant shows.
+  /// Facts from the first lowering of a variant.
   struct Shown {
     std::string protocol;
     int64_t traffic = 0;  // bytes that one rank moves per step
@@ -131,7 +131,7 @@ class RankRunner final : public VariantRunner {
         small_(CheckedSizes(rank.stage_size())),
         small_data_(small_.size()) {}
 
-  /// What a variant's need of memory depends on.
+  /// The properties on which a variant's need of memory depends.
   using MemoryClass = std::tuple<int, OneShot, int, int, bool>;
   static MemoryClass MemoryClassOf(const Variant& variant);
   /// Lowers the variant unless that was done before.
@@ -139,14 +139,14 @@ class RankRunner final : public VariantRunner {
   /// Collective. Lowers the first variants, or `all`. Returns the memory that they share, by the
   /// bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerFirst(bool all);
-  /// Lowers the variant and sets what that shows of it, its failure included. Where it has none,
+  /// Lowers the variant and sets the facts that this shows, its failure included. If it has none,
   /// returns the memory that it needs.
   std::optional<Arena::Needs> Learn(int variant);
-  /// Collective. Grows the arena for variants that are lowered; those that it does not hold fail.
+  /// Collective. Grows the arena for lowered variants; variants that it cannot hold fail.
   absl::Status MakeRoom(absl::Span<const int> variants);
   /// Whether a variant that needs so many bytes is not worth trying.
   bool NeedsTooMuch(int64_t need) const;
-  /// The error where the memory limit leaves out all variants, with what the smallest needs.
+  /// The error if the memory limit leaves out all variants, with the need of the smallest.
   absl::Status NoneIsWithin() const;
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
@@ -154,7 +154,7 @@ class RankRunner final : public VariantRunner {
   /// Collective. Makes the data of these small sizes, unless that was done before.
   absl::Status MakeSmallData(size_t small_at);
   /// Collective. The time in microseconds of `steps` steps of the variant, with the next set of
-  /// TimingInputs before each, or as often as there are sets of them; writing these does not count.
+  /// TimingInputs before each, or as often as there are sets; writing these does not count.
   absl::StatusOr<double> TimeSteps(int variant, int steps);
   /// Results that variants slice, and over which dimensions.
   std::set<PlainResults::SlicedResult> SlicedResults() const;
@@ -167,8 +167,8 @@ class RankRunner final : public VariantRunner {
   enum class Sizes : uint8_t { kAll, kTiny, kAllButTiny };
   absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work, const TypedGraph& program,
                                                      Sizes sizes);
-  /// What variants have in common that run the same kernels in the same order, with the same
-  /// buffers, and differ in the shape of launches alone.
+  /// A text that variants have in common if they run the same kernels in the same order, with the
+  /// same buffers, and differ in the shape of launches alone.
   std::string CodeOf(int variant) const;
   /// VerifyAllData with temporaries that lie apart, and then, if some share memory, as in a job.
   absl::StatusOr<std::optional<Failure>> VerifyPlaced(const Plan& plan, const TypedGraph& program,
@@ -193,7 +193,7 @@ class RankRunner final : public VariantRunner {
   std::map<MemoryClass, int> alike_;  // the first variant of each
   std::optional<Arena> arena_;
   DataSets full_;  // one: at the program's own sizes
-  /// Where the interpreter would take too long for a step at the program's size.
+  /// Set if the interpreter would take too long for a step at the program's size.
   std::optional<LaunchChecks> launch_checks_;
   std::unique_ptr<ResultKernels> kernels_;  // null: results are compared on the host
   bool compares_on_host_ = false;           // since nothing compiles the kernel

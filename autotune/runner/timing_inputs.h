@@ -18,14 +18,14 @@ namespace coconet {
 /// they would come from a cache, and other variants would be fastest.
 class TimingInputs {
  public:
-  /// `program` is bound, and has no lists. `seed` is equal on all ranks. `typical` replaces what
-  /// the seed makes; may be empty.
+  /// `program` is bound, and has no lists. `seed` is equal on all ranks. `typical` replaces the
+  /// seed's rows; may be empty.
   TimingInputs(const Graph& program, uint64_t seed, int stage_size, TypicalRows typical = nullptr);
 
-  /// How many sets there are: one where no step differs, none where nothing says which rows.
+  /// The number of sets: one if no step differs, none if the program takes no rows by index.
   int sets() const { return static_cast<int>(sets_.size()); }
-  /// Writes the next set, in turn, where a variant has it. Ranks that call it equally often have
-  /// equal sets.
+  /// Writes the next set, in turn, to the buffers that a variant has. Ranks that call it equally
+  /// often have equal sets.
   absl::Status Write(const Rank& rank, Instance& instance);
 
  private:

@@ -20,11 +20,11 @@ struct CheckedSize {
   /// at another size are verified here, too.
   bool tiny = false;
 };
-/// For stages of so many ranks. The first is no multiple of anything.
+/// The sizes for stages of `ranks` ranks. The first is no multiple of anything.
 std::vector<CheckedSize> CheckedSizes(int ranks);
 
-/// A variant as plans and sources: the same kernels at the program's sizes, and at small ones, none
-/// of which is tiny but those behind the first.
+/// A variant as plans and sources: the same kernels at the program's sizes, and at small ones, of
+/// which only those behind the first are tiny.
 struct VariantPlans {
   struct Small {
     size_t at = 0;  // index of the sizes
@@ -36,8 +36,8 @@ struct VariantPlans {
 };
 
 /// Lowers the variant at its own sizes, and at the first of `sizes` that allow it: odd ones, else
-/// multiples at which slices end where rows end; and at the tiny ones that do. No sizes: at its own
-/// only.
+/// multiples at which slices end at row ends; and at the tiny ones that allow it. Without `sizes`,
+/// at its own only.
 absl::StatusOr<std::unique_ptr<const VariantPlans>> PlansOf(const Variant& variant,
                                                             const Target& target,
                                                             const std::vector<CheckedSize>& sizes);
