@@ -36,9 +36,9 @@ class Board {
   CallLog& calls(int rank) const;
   /// Lets ranks that do not map this board know what `rank` calls.
   void Show(int rank) const;
-  /// Where `rank` and `peer` call differently, `rank` leaves with the difference; whether they do.
   /// Whether `peer` has begun more calls than `rank`.
   bool IsAhead(int rank, int peer) const;
+  /// Whether `rank` and `peer` call differently; `rank` then leaves with the difference.
   /// `is_behind_counts`: a peer that has begun a later call will not come to this one any more.
   bool Diverged(int rank, int peer, bool is_behind_counts);
   /// `rank`, which has met `peer` in another step of another plan, leaves; the reason.

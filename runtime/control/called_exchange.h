@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// An exchange whose messages say in which call of CallLog a rank sends them. Where the ranks are
-/// in different calls, all of them leave, and return what each calls.
+/// An exchange whose messages say in which call of CallLog a rank sends them. If the ranks are in
+/// different calls, all of them leave, and return what each calls.
 class CalledExchange final : public Exchange {
  public:
   CalledExchange(std::unique_ptr<Exchange> exchange, int rank, Board board)

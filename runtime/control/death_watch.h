@@ -15,8 +15,8 @@ namespace coconet {
 /// instead of a survivor. One thread, which sleeps until then.
 class DeathWatch {
  public:
-  /// `pids`: by rank; 0: not watched. Watches nothing where the system has no pidfd_open (Linux
-  /// before 5.3).
+  /// `pids`: by rank; 0: not watched. Watches nothing if the system has no pidfd_open (Linux before
+  /// 5.3).
   DeathWatch(const Board& board, const std::vector<pid_t>& pids);
   ~DeathWatch();
 

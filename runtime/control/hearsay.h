@@ -15,8 +15,8 @@ struct Hearsay {
   std::function<void(int peer)> note = [](int /*peer*/) {};
 };
 
-/// Of a connection that has broken: why a rank has left, if one says so within a while, since the
-/// connection of a rank that leaves may break before its farewell is read; else `broken`.
+/// The error of a broken connection: why a rank has left, if one says so within a while, since the
+/// connection of a rank that leaves may break before its reason is read; else `broken`.
 inline absl::Status WhyBroken(const Board& board, const Hearsay& hearsay,
                               const absl::Status& broken) {
   const auto heard = [&] {

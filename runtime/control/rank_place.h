@@ -32,7 +32,7 @@ struct RankPlace {
   double timeout_s = 60;
   Board board;
   std::unique_ptr<Exchange> exchange;
-  /// Of collectives on host memory: one set per lane, whose collectives may overlap.
+  /// The libraries of collectives on host memory: one set per lane, whose collectives may overlap.
   std::array<Libraries, kLanes> libraries;
   std::string library;  // name and version of `libraries`
   LibraryThreads library_threads = LibraryThreads::kAny;

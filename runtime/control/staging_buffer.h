@@ -19,19 +19,19 @@ namespace coconet {
 /// tensors, and data read from a peer's window were complete when the peer published it.
 class StagingBuffer {
  public:
-  /// Bytes per rank of a collective's: counters, two halves for shown data (used alternately), and
-  /// two for reduced data. Of windows from 64 KiB to 1 MiB, about 512 KiB was the fastest from 4 MB
-  /// on.
+  /// Bytes per rank for a collective's buffer: counters, two halves for shown data (used
+  /// alternately), and two for reduced data. A window of about 512 KiB was the fastest of those
+  /// from 64 KiB to 1 MiB, for 4 MB and more.
   static constexpr int64_t kBytes = int64_t{2} << 20;
   static constexpr int64_t kCounterBytes = 4096;
 
-  /// `regions`: by world rank; of each, `bytes` belong to this buffer, which begin at `offset`, a
-  /// page, zero-filled. They need not be populated.
+  /// `regions`: by world rank; `bytes` bytes of each from `offset` on, a page, belong to this
+  /// buffer, zero-filled. They need not be populated.
   StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset, int64_t bytes,
                 const Members& group, int rank, Board board, WaitTerms terms);
 
-  /// Populates this rank's part, once; to be called before the first window where the owner has
-  /// not. On failure this rank leaves.
+  /// Populates this rank's part, once; to be called before the first window unless the owner has.
+  /// On failure this rank leaves.
   absl::Status Populate();
 
   /// The most bytes that a rank shows, or reduces, at a time.
@@ -59,7 +59,7 @@ class StagingBuffer {
  private:
   struct Counters {
     alignas(64) std::atomic<unsigned> shown;
-    /// Whose data are shown, in odd and even windows: a peer is at most one window ahead.
+    /// The step of the shown data, in odd and even windows: a peer is at most one window ahead.
     std::atomic<uint64_t> step[2];
     alignas(64) std::atomic<unsigned> reduced;
   };

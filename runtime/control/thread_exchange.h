@@ -18,7 +18,7 @@ namespace coconet {
 struct Mailboxes {
   struct alignas(64) Mailbox {
     std::atomic<unsigned> round;
-    /// Of odd and even rounds: a writer is at most one round ahead of a reader.
+    /// The bytes of odd and even rounds: a writer is at most one round ahead of a reader.
     std::string letter[2];
   };
   explicit Mailboxes(int ranks) : of(ranks) {}

@@ -17,7 +17,7 @@
 namespace coconet {
 namespace {
 
-// Of messages. The first are of traffic, by lane and group.
+// Tags of messages. The first ones are the traffic's, by lane and group.
 constexpr int kTags = kLanes * kGroups;
 constexpr int kExchangeTag = kTags;
 constexpr int kFarewellTag = kTags + 1;

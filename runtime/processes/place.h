@@ -28,7 +28,7 @@ struct Place {
 absl::StatusOr<Place> FindPlace(const std::string& machine, Exchange& exchange, int rank);
 
 /// A name of this machine that no other machine has: of this boot of the system, in its namespaces
-/// of hosts and processes, since processes share memory within these only.
+/// of hosts and processes, since processes share memory only within these.
 std::string ThisMachine();
 
 /// The own core of each rank of a machine: in rank order, the allowed core with the fewest ranks so

@@ -23,8 +23,8 @@ class ProcessSharing final : public Sharing {
   absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override {
     return Share(bytes, bytes);
   }
-  /// The same, but owners have populated the first `present` bytes only, and reserved no more. Each
-  /// is to populate the rest of its own before it writes there.
+  /// The same, but owners have populated only the first `present` bytes, and reserved no more. Each
+  /// owner populates the rest of its own before it writes there.
   absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes, int64_t present);
 
  private:

@@ -18,7 +18,7 @@ namespace coconet {
 /// and virtual nodes. Each pair of ranks has a ring of slots in the receiver's shared memory.
 class SharedTraffic final : public PeerTraffic {
  public:
-  /// Of one rank, for messages of `ranks` ranks with one tag.
+  /// Bytes of one rank's memory, for messages of `ranks` ranks with one tag.
   static int64_t Bytes(int ranks);
 
   /// `regions`: by rank; the rings of this tag begin at `offset`, zero-filled.

@@ -42,18 +42,18 @@ class Transport {
   /// Bytes that the ranks of a board group share for Settle.
   virtual int64_t SharedBytes(const Mesh& /*mesh*/) const { return 0; }
 
-  /// What is known once the ranks have met.
+  /// The site that is known once the ranks have met.
   struct Site {
     const Mesh& mesh;
     WaitTerms terms;  // for peers on this machine
     double timeout_s;
     Board board;
-    /// Of each rank of the board group, by world rank; SharedBytes of each are the transport's,
-    /// from `offset`, a multiple of a page.
+    /// The memory of each rank of the board group, by world rank; SharedBytes of it are the
+    /// transport's, from `offset`, a multiple of a page.
     const std::vector<std::shared_ptr<Region>>& regions;
     int64_t offset;
   };
-  /// How the ranks go on.
+  /// The connections that the ranks use from then on.
   struct Settled {
     std::unique_ptr<Exchange> exchange;
     Board board;  // tells ranks that do not read it, too

@@ -20,7 +20,8 @@ struct LibrarySite {
   int rank;
   WaitTerms terms;  // for peers on this machine
   const Board& board;
-  /// Of each rank of the node, by world rank; StagingBytes of each are for staging, from `offset`.
+  /// The memory of each rank of the node, by world rank; StagingBytes of it are for staging, from
+  /// `offset`.
   const std::vector<std::shared_ptr<Region>>& regions;
   int64_t offset;
 };

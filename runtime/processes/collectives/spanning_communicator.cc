@@ -186,7 +186,7 @@ absl::Status SpanningCommunicator::AllReduces(absl::Span<const AllReduceCall> ca
     const int index = static_cast<int>(stream);
     return index < across_.index ? index : index + 1;
   };
-  // Of streams without data, `fill` finds the bytes in the calls.
+  // Streams without data get their bytes from the calls, by `fill`.
   const auto pair = [&](absl::FunctionRef<Range(int)> sent,
                         absl::FunctionRef<Range(int)> received) {
     streams_.Clear(across_.members.size - 1);
