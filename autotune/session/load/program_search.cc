@@ -263,7 +263,7 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
       options.incumbent = known.has_value() ? NumberOf(known->record.best, set.variants) : -1;
       options.left_out = 0;
       runner = RunnerOf(loading, set, options.favourites, seed, lowering);
-      // Of two errors, return that of the smaller need.
+      // Return the one of the two errors that has the smaller need.
       if (RankRunner::OverLimit(runner.status()).value_or(0) > *least) return without;
     }
   }
