@@ -45,10 +45,10 @@ struct Arg {
   enum class Kind : uint8_t {
     /// `ranks / nodes` words: the buffer's address on each rank of the node, as this rank sees it.
     kPeers,
-    kBeside,  // two words: its address in the previous and the next stage; null where none is
+    kBeside,  // two words: its address in the previous and the next stage; null if there is none
     kOwn,     // the buffer's address on this rank
     /// The buffer's multicast address: the switch adds up loads from it and repeats stores to it on
-    /// all ranks of the node; null where there is none.
+    /// all ranks of the node; null if there is none.
     kMulticast,
     kInt,       // `value`
     kRank,      // this rank's number in the pipeline stage

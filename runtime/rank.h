@@ -44,7 +44,7 @@ class Exchange {
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
 };
 
-/// A kAllToAll with its operands, and the counts of step.rows where it has them.
+/// A kAllToAll with its operands, and the counts of step.rows if it has them.
 struct AllToAllCall {
   const CollectiveStep* step = nullptr;
   const void* in = nullptr;
@@ -117,7 +117,7 @@ class BoundPlan {
   /// Wait returns errors of the steps that were still running.
   virtual absl::Status Advance() { return Run(); }
   /// Runs the plan `steps` times, as Advance does, then Wait. GPUs enqueue a run before the
-  /// previous one has ended, where that is possible.
+  /// previous one has ended, if possible.
   virtual absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one run in `stream` (a CUstream or cudaStream_t) and returns. If the stream is
   /// being captured, the run becomes part of the graph; FailedPrecondition for plans with library
@@ -150,7 +150,7 @@ struct Topology {
   std::string device;   // "AMD EPYC 9654 avx512f avx512bw ...": goes into keys, decides nothing
   std::string library;  // name and version of the library that runs plans' collectives: "mpi Open
                         // MPI 4.1.4"
-  int nodes = 1;        // of the world; where stages cut a node, its parts
+  int nodes = 1;        // of the world; if stages cut a node, its parts
   int ranks_per_node = 1;
   int cores = 1;           // that the ranks of this machine may run on
   int vector_bytes = 16;   // of the widest vector registers of the processor that runs kernels

@@ -51,7 +51,8 @@ absl::string_view CommentInCpp(absl::string_view line) {
   return absl::StripAsciiWhitespace(text);
 }
 
-/// The text of the comment, or of the docstring that begins, on a line of Python; "" if it has none.
+/// The text of the comment, or of the docstring that begins, on a line of Python; "" if it has
+/// none.
 absl::string_view CommentInPython(absl::string_view line) {
   absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
   if (!absl::ConsumePrefix(&text, "\"\"\"")) text = AfterMark(line, "#").value_or("");

@@ -18,7 +18,7 @@ namespace coconet {
 /// alone, at the end of a row, counts as a whole pack.
 enum class Effort : uint8_t {
   kPass,       // elements that a loop goes over, each time that one does
-  kLoad,       // from where the element lies in a tensor of the kernel's own shape
+  kLoad,       // loads from where the element lies in a tensor of the kernel's own shape
   kSpread,     // loads of neighbours whose place is computed: broadcast, a slice, a row by index
   kScattered,  // loads of single elements whose places are computed: transposed, short rows
   kStore,
@@ -37,7 +37,7 @@ enum class Effort : uint8_t {
   kByteStore,    // conversions of u8 and bool that are stored
   kQuotient,     // of loads whose places are computed: divisions by the extents of dimensions
   kJump,         // runs of neighbours that begin elsewhere than the one before ends
-  kConversion,   // other conversions, a lane at a time where they saturate
+  kConversion,   // other conversions, a lane at a time if they saturate
   kIndices,      // Iota
   kRandom,       // random words
   kSum,          // folded to a sum, in double precision

@@ -97,8 +97,7 @@ class Race {
   double NoiseOf(const Fit& fit) const;
   /// The samples that count.
   std::vector<Sample> Usable(int runner) const;
-  /// Logarithms of ratios, by round in which both ran; of clean samples only where these are
-  /// enough.
+  /// Logarithms of ratios, by round in which both ran; of clean samples only if these are enough.
   struct Differences {
     std::vector<double> log, low, high;  // with the bounds that follow from what a sample lost
     bool clean = false;

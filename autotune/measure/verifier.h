@@ -31,7 +31,7 @@ struct Instance {
   const Plan* plan = nullptr;
   std::vector<PlacedTensor> tensors;
   std::vector<Memory*> buffers;  // by buffer of the plan; null for sync buffers
-  /// Owners of what `buffers` points to; empty where the caller owns all of it.
+  /// Owners of what `buffers` points to; empty if the caller owns all of it.
   std::vector<std::shared_ptr<Memory>> memory = {};
   std::unique_ptr<BoundPlan> bound;  // destroyed before it
   /// Digests, by buffer, of long tensors that are only read, before the step of VerifyStep, if

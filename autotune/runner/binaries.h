@@ -74,7 +74,7 @@ class Binaries {
     /// OK, or, on all ranks, the error of the first rank that could not load its binary, or get
     /// one.
     absl::Status status;
-    std::unique_ptr<Module> module;  // null where `status` is not OK
+    std::unique_ptr<Module> module;  // null if `status` is not OK
   };
   /// Collective. Loads the binary that Compile returned for `source`; for "", plans of library
   /// calls, a module without kernels. A file that is gone or damaged by now is compiled or sent
@@ -124,7 +124,7 @@ class Binaries {
   std::vector<std::string> targets_;                    // by rank
   std::vector<int> compiling_rank_;                     // by rank: who compiles for it
   std::vector<std::pair<int, std::string>> compilers_;  // the compiling ranks' identities
-  std::shared_ptr<Compiler> compiler_;                  // null where another rank compiles
+  std::shared_ptr<Compiler> compiler_;                  // null if another rank compiles
   cpu_set_t cores_;                                     // to compile on
   cpu_set_t spare_cores_;                               // of these, no rank's; else all of them
   std::unique_ptr<BinaryCache> copies_;                 // from its first use

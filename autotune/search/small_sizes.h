@@ -12,7 +12,7 @@ struct SmallSize {
   /// About how many elements the largest tensor has: by default more than two chunks per rank for a
   /// few ranks.
   int64_t elements = 10007;
-  int64_t multiple = 1;  // extents are odd multiples of it where possible
+  int64_t multiple = 1;  // extents are odd multiples of it if possible
 };
 
 /// Returns the program with every large extent replaced by a small one, odd if possible, so that

@@ -16,7 +16,7 @@ namespace coconet {
 struct Backing {
   const Binding* binding = nullptr;
   bool in_place = false;           // the caller's memory itself; else it is copied
-  std::shared_ptr<Memory> memory;  // where in_place
+  std::shared_ptr<Memory> memory;  // if in_place
   int64_t serial = 0;              // of a DeviceBuffer; 0: other memory
 };
 

@@ -24,7 +24,7 @@ struct KeyInputs {
   const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
   Numerics numerics = {};
-  std::optional<int64_t> memory_limit = {};  // where it leaves out variants
+  std::optional<int64_t> memory_limit = {};  // if it leaves out variants
   Mesh mesh;
   std::vector<Topology> topologies;                    // of every rank
   std::vector<std::pair<int, std::string>> compilers;  // Binaries::compilers

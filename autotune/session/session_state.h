@@ -134,7 +134,7 @@ struct CompiledProgram {
   std::unique_ptr<Module> module;
   std::vector<VariantResult> variants;
   PhaseSeconds seconds{};  // of tuning, on this rank
-  std::string missed;      // where nothing was tuned: what the tuning cache missed
+  std::string missed;      // if nothing was tuned: what the tuning cache missed
   Mesh mesh;
   int rank = 0;
 };
@@ -164,7 +164,7 @@ struct BoundRep {
   std::vector<HostCopy> copies_in, copies_out;
   std::vector<std::unique_ptr<StridedCopy>> strided;  // of them
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
-      scalars;                    // set by users, where the host does not reach the plan's memory
+      scalars;                    // set by users, if the host does not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2
   std::unique_ptr<const IndexCheck> index_check;  // likewise; else null
   bool plain = true;                              // neither copies nor comparisons

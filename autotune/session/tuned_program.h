@@ -27,7 +27,7 @@ struct TensorInfo {
   std::string name;
   BufferRole role{};
   TensorType type;  // as declared; an output's, inferred
-  /// The elements that this rank keeps under the schedule, in canonical order: the first, -1 where
+  /// The elements that this rank keeps under the schedule, in canonical order: the first, -1 if
   /// they are several runs, and how many. All, unless the schedule slices the tensor.
   int64_t first = 0, count = 0;
 };

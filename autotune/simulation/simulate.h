@@ -12,7 +12,7 @@ namespace coconet {
 struct Contention {
   double computation = 1;  // while a collective runs on another lane
   double collective = 1;   // while computation runs on another lane of a rank that takes part
-  double collectives = 1;  // while another collective does; 2 where they share a link
+  double collectives = 1;  // while another collective does; 2 if they share a link
 };
 
 struct SimulationOptions {

@@ -23,7 +23,7 @@ struct Task {
   double us = 0;  // alone on its rank
   int lane = 0;
   std::vector<int> after = {};  // tasks that must end before it begins
-  double priority = 0;          // where the lane has no order: the greatest that is ready is next
+  double priority = 0;          // without an order: the greatest of the ready tasks is next
 };
 
 /// A sequence of tasks of one rank, one at a time.

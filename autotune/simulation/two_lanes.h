@@ -30,8 +30,8 @@ class TwoLanes {
 
   explicit TwoLanes(const Contention& contention) : contention_(contention) {}
 
-  /// Simulates the lanes. Returns the end of the last step; infinity where steps wait for each
-  /// other. O(steps) from the first step on that differs.
+  /// Simulates the lanes. Returns the end of the last step; infinity if steps wait for each other.
+  /// O(steps) from the first step on that differs.
   double Run(const Lanes& lanes, const Change& change);
   double Run(const Lanes& lanes) { return Run(lanes, Change()); }
   /// The same, but the lanes of the last Run remain the base of the next change. Ends as soon as

@@ -19,8 +19,8 @@ struct TableColumn {
 };
 using TableCells = std::vector<std::string>;  // one per column
 
-/// Columns as wide as their cells, two blanks apart; no line ends in blanks. Where that is more
-/// than `widest` characters, columns are cut, the last of those that may be first.
+/// Columns as wide as their cells, two blanks apart; no line ends in blanks. If that is more than
+/// `widest` characters, columns are cut, the last of those that may be first.
 std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows,
                       size_t widest = TableColumn::kWhole);
 

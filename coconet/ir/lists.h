@@ -47,7 +47,7 @@ std::string TensorName(absl::string_view name, int tensor);
 /// tensor has, and each Total as the sum of its scalars. Returns a program without lists as it is.
 Graph Expand(const Graph& g);
 
-/// total(all_reduce(x)) as all_reduce(total(x)), where both reduce alike: one collective instead of
+/// total(all_reduce(x)) as all_reduce(total(x)), if both reduce alike: one collective instead of
 /// one per tensor.
 Graph TotalBeforeRanks(const Graph& g);
 

@@ -213,9 +213,9 @@ inline constexpr OpRow kRow<MatMul> = {
     .after = {Of<&MatMul::transpose_a>(Written::kFlag, "transpose_a"),
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};
 
-/// (...): an operation that is planned and simulated, but not run, as only its costs are known: on
-/// each rank it computes `flops` and sends `link_bytes`; with some it is a collective. Local where
-/// an operand is.
+/// (...): an operation that is planned and simulated, but not run, since only its costs are known:
+/// on each rank it computes `flops` and sends `link_bytes`; if these are not 0, it is a collective.
+/// Local if an operand is.
 struct Opaque {
   std::string what;  // a name: "sort"
   DType dtype{};

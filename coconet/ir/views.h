@@ -130,8 +130,8 @@ inline constexpr OpRow kRow<EmbeddingBag> = {
     .after = {Of<&EmbeddingBag::pooling>(Written::kPooling)}};
 
 /// (updates[I..., D...], indices[I...]): `shape` [V, D...] in f32, whose row v is the sum of the
-/// updates whose index is v, in f32; 0 where there are none. An index that is not in [0, V) adds to
-/// no row. Along the last dimensions of I the updates may have an extent of 1: one for all of these
+/// updates whose index is v, in f32; 0 if there are none. An index that is not in [0, V) adds to no
+/// row. Along the last dimensions of I the updates may have an extent of 1: one for all of these
 /// indices, as bags have. The last operand may be weights, f32 in the shape of the indices, that
 /// the updates are multiplied by. The transpose of a Gather, and of an EmbeddingBag.
 struct ScatterAdd {

@@ -7,8 +7,8 @@
 namespace coconet {
 
 /// Reverse-mode differentiation: the gradient of a scalar with respect to values that it depends
-/// on, as operations of the same program. `loss` is a float; of a Local one it is the gradient of
-/// the sum of all ranks' losses. Each result has its value's dtype, shape and layout: what ranks
+/// on, as operations of the same program. `loss` is a float; if it is Local, the sum of all ranks'
+/// losses is differentiated. Each result has its value's dtype, shape and layout: what ranks
 /// contribute to the gradient of a Replicated value is summed by one AllReduce. docs/language.md
 /// has the gradient of each operation.
 ///

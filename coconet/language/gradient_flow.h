@@ -26,7 +26,7 @@ class Gradients {
   static std::optional<double> NumberOf(const Tensor& a);
   /// The number of elements of a tensor of `shape`, in the dtype of `like`.
   static Tensor CountLike(Tensor like, const Shape& shape);
-  /// What an extremum passes on to elements that are not it: 0, or NaN where it is NaN itself.
+  /// What an extremum passes on to elements that are not it: 0, or NaN if it is NaN itself.
   static Tensor ZeroOrNaN(Tensor extremum);
   /// A sliced tensor as a Local one: this rank's part, and zeros elsewhere.
   static Tensor OwnPart(Tensor slices);

@@ -49,7 +49,7 @@ class Tensor {
   bool is_node() const { return kind_ == Kind::kNode; }
 
   Kind kind_ = Kind::kNumber;
-  Program* program_ = nullptr;  // null where no tensor was met yet
+  Program* program_ = nullptr;  // null if no tensor was met yet
   NodeId id_ = -1;
   Number number_;
 };

@@ -12,7 +12,7 @@
 namespace coconet {
 
 /// Values of some elements, each with an absolute bound on what a correct implementation may differ
-/// by: the arithmetic of the interpreter. Errors are >= 0, never NaN, and infinite where the
+/// by: the arithmetic of the interpreter. Errors are >= 0, never NaN, and infinite if the
 /// implementation's value is not determined (an overflow, a pole or the end of a domain within
 /// reach of the operands' errors). Infinities and NaNs of inputs, states and constants are values
 /// as others: what they make of a result is determined, with a bound of 0.
@@ -32,8 +32,8 @@ struct Bounded {
 Bounded BoundedScalar(const Number& value, DType dtype);
 
 /// fn over operands of one type; operands of one entry are spread over the others' elements. A
-/// value equals itself, unless it is NaN. `with_extreme`: a comparison of elements of a row with
-/// the row's greatest or least; it is certain if one element is the extreme for sure.
+/// value equals itself, unless it is NaN. `with_extreme`: fn compares the elements of a row with
+/// the row's greatest or least; results are certain if it is known which element that is.
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args,
                          bool with_extreme = false);
 

@@ -105,7 +105,7 @@ std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& c
                                           const ProductLine& line);
 
 /// The values of one block of elements of one result and of all that it needs: each node once for
-/// every list of elements that is asked of it and, where it is Local, every rank. Used once.
+/// every list of elements that is asked of it and, if it is Local, every rank. Used once.
 class Evaluation {
  public:
   /// `rank` of the world.

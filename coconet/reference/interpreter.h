@@ -54,7 +54,7 @@ class ElementSource {
 /// may differ by.
 struct Expected {
   std::vector<Number> value;  // real of floats, else integers
-  std::vector<double> error;  // absolute, >= 0; infinity where the result is not determined
+  std::vector<double> error;  // absolute, >= 0; infinity if the result is not determined
 };
 
 struct EvaluationCache;
@@ -112,7 +112,7 @@ class Evaluator {
   /// Elements `indices` (global, row major) of `result` after one step, on `rank` of the world
   /// (matters for Local results and stages only). Any window of any tensor may be asked; cost is
   /// proportional to the window, and to the tensors that it sums over.
-  /// Cancelled where `StopWhen` said so.
+  /// Cancelled if `stop` of StopWhen returns true.
   absl::StatusOr<Expected> Evaluate(const std::string& result, int rank,
                                     absl::Span<const int64_t> indices);
 

@@ -16,7 +16,7 @@ struct ChunkSpace {
                       // product, or a fold of rows
   bool slices =
       false;    // a chunk has the same part of every rank's slice; else it is a part of the whole
-  int dim = 0;  // slices: over this dimension; and where `lead`
+  int dim = 0;  // slices: over this dimension; also used with `lead`
   /// A chunk is a range of indices of dimension `dim`, before which all extents are 1: there is an
   /// AllToAll, whose tensors are sliced over `dim` or later dimensions, or a product of several
   /// matrices. Else it is a range of elements, or of rows.

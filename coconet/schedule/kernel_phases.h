@@ -61,9 +61,9 @@ struct KernelPhase {
 };
 
 /// The phases of one launch of a kernel in execution order, those on slices first. After a phase
-/// with folds, all blocks wait for each other, and all ranks do where an AllReduce of the kernel
-/// takes the folds. An update that assigns what the kernel gathers, exchanges or sends is not a
-/// store, nor is an output of a Send: the push writes that memory.
+/// with folds, all blocks wait for each other, and all ranks do if an AllReduce of the kernel takes
+/// the folds. An update that assigns what the kernel gathers, exchanges or sends is not a store,
+/// nor is an output of a Send: the push writes that memory.
 struct KernelPhases {
   std::vector<KernelPhase> phases;
   /// Scalar members that are needed in memory; stored after the last phase.

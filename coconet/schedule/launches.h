@@ -48,9 +48,9 @@ struct Launch {
 /// Declarations, constants, the number of ranks and computations on scalars belong to no launch:
 /// they are recomputed wherever they are needed. Three kinds of scalars are launches: one that a
 /// collective takes, since the collective needs it in memory; one that is assigned to a state and
-/// computed from the old value of another updated state, since that one may need the old value of
-/// this one; and one that several operations take and that more than 64 operations on scalars
-/// compute, unless a launch would then wait for itself.
+/// computed from the old value of another updated state, since that state's update may need the old
+/// value of this state; and one that several operations take and that more than 64 operations on
+/// scalars compute, unless a launch would then wait for itself.
 struct Launches {
   std::vector<Launch> list;  // ordered by first node
   std::vector<int> of;       // by node: its launch; -1: none

@@ -56,7 +56,7 @@ struct Reorder {
 };
 
 /// u = update(state: Auto, all_gather(x))  -->  u = update(state: Sliced, x)
-/// The gather is dropped where nothing else needs its result, and else comes after the update.
+/// The gather is dropped if nothing else needs its result, and else comes after the update.
 struct Slice {
   NodeId state = -1;
   bool operator==(const Slice&) const = default;

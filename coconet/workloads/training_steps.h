@@ -11,7 +11,7 @@
 
 namespace coconet {
 
-/// Whole iterations of data-parallel training: forward, backward, one AllReduce a gradient, and
+/// Whole iterations of data-parallel training: forward, backward, one AllReduce per gradient, and
 /// AdamW (options.beta1 ... weight_decay). Weights are states, Replicated; in f16 and bf16 each has
 /// a master copy "NAME.w" in f32 (Auto). Moments are "NAME.m" and "NAME.v" (Auto), scalars "lr" and
 /// "step". The output "loss" is the mean over all ranks' examples.
@@ -50,7 +50,7 @@ struct LocalSgdModel {
 /// A round of Overlap Local-SGD with momentum (J. Wang et al., ICASSP 2020): `local_steps` steps of
 /// each rank's own weights, states "NAME" (Local), then a pull towards the anchor "NAME.z". The
 /// anchor is moved by the mean over ranks of the weights with which the round begins, so that the
-/// only collective, one AllReduce a weight, can run beside all local steps; what crosses are
+/// only collective, one AllReduce per weight, can run beside all local steps; it reduces
 /// differences from the anchor, in options.dtype. With options.momentum, pull and anchor_momentum:
 ///   v <- anchor_momentum v + mean(x - z);  z <- z + v
 ///   m <- momentum m + g;  x <- x - lr m      `local_steps` times

@@ -24,7 +24,7 @@ struct Unit {
 /// state's old value before its update. Some may run beside others (lanes.h).
 ///
 /// Constants and 0-dimensional arithmetic belong to no unit: they are recomputed in each
-/// kernel that needs them ("scalars"), except where a collective reads them from memory.
+/// kernel that needs them ("scalars"), unless a collective reads them from memory.
 struct Units {
   TypedGraph program;
   std::vector<Unit> units;

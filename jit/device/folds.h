@@ -234,7 +234,7 @@ CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
   }
 }
 
-/// x * scale where the element's word is at least `threshold`; else 0.
+/// x * scale if the element's word is at least `threshold`; else 0.
 template <int V, class T>
 CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold,
                              T scale) {

@@ -95,7 +95,7 @@ CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (
 ///
 /// Words have been read when they are overwritten. A rank stores words of step t + 2 in the half of
 /// step t during launch t + 2, after its launch t + 1 has ended. Launch t + 1 read words of step
-/// t + 1 from every peer (every rank reads whole operands; where these are empty, nothing is sent
+/// t + 1 from every peer (every rank reads whole operands; if these are empty, nothing is sent
 /// either). Each peer sent those words in its launch t + 1, after its launch t, with all its reads
 /// of words of step t, had ended. So it does not matter which threads store and load a word.
 ///

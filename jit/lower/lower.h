@@ -48,7 +48,7 @@ struct PlacedLaunch {
 /// depend on each other in a cycle, or when tensors of some sizes need another kernel (an extent
 /// that is 1 is broadcast) that must add something up over all tensors.
 ///
-/// `launches`, where it is given, becomes those of the plan, in order; empty for a program with
+/// `launches`, if it is given, receives those of the plan, in order; empty for a program with
 /// lists.
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target,
                               std::vector<PlacedLaunch>* launches = nullptr);

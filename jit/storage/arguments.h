@@ -24,8 +24,8 @@ class Arguments {
  public:
   Arguments() = default;
   /// `each`: by buffer, whether each tensor has one; must outlive this, and may grow.
-  /// `over_tensors`: the kernel's elements are those of tensors, so its integers differ from tensor
-  /// to tensor.
+  /// `over_tensors`: the kernel's elements are those of each tensor of a list, so its integers
+  /// differ from tensor to tensor.
   Arguments(const std::vector<bool>& each, bool over_tensors)
       : each_(&each), over_tensors_(over_tensors) {}
 

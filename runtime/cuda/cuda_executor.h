@@ -151,8 +151,8 @@ class CudaExecutor final : public BoundPlan {
   absl::Status CaptureRuns(int64_t steps);
   absl::StatusOr<std::vector<StepSpan>> TraceRun();
   absl::Status CheckStreamsDoAll(bool captured) const;
-  /// Waits until one run more with stream collectives may be in flight; lets `stream` go on where
-  /// the run before ends.
+  /// Waits until one more run with stream collectives may be in flight; lets `stream` continue at
+  /// the end of the run before.
   absl::Status MakeRoom(CUstream stream);
   /// Keeps the first error and stops the other ranks.
   absl::Status Settled(const absl::Status& status);

@@ -27,18 +27,18 @@ namespace coconet {
 struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
-  OpenStreamLibraries open_libraries = {};  // if set, called where each rank has a GPU of its own
-  bool on_shared_gpus = false;        // and where ranks that are processes share one: for tests
+  OpenStreamLibraries open_libraries = {};     // if set, called if each rank has a GPU of its own
+  bool on_shared_gpus = false;        // also if ranks that are processes share one: for tests
   NamesBuffer name_buffer = nullptr;  // if set, is told the names of the plans' buffers
   /// Threads that share a GPU get multiprocessors of their own if its driver supports that.
   bool green_contexts = true;
-  bool multicast = true;  // use multicast addresses where the GPUs have them
+  bool multicast = true;  // use multicast addresses if the GPUs have them
   Control control = {};   // initial value of each plan's; not zero if kernels run on the host
 };
 
 /// A rank that computes on a GPU; a thread of its process, or the whole process. Several ranks may
-/// share a GPU: then each has its own streams, on multiprocessors of its own where possible, and
-/// all blocks that wait for each other must be resident at once.
+/// share a GPU: then each has its own streams, on multiprocessors of its own if possible, and all
+/// blocks that wait for each other must be resident at once.
 class CudaRank final : public Rank {
  public:
   struct Parts {

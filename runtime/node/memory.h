@@ -27,8 +27,8 @@ class Region {
   void* base() const { return base_; }
   int64_t bytes() const { return bytes_; }
 
-  /// Makes every page present on the calling thread's NUMA node and zero-filled, in huge pages
-  /// where possible, so that no later access can fail or fault. ResourceExhausted as soon as the
+  /// Makes every page present on the calling thread's NUMA node and zero-filled, in huge pages if
+  /// possible, so that no later access can fail or fault. ResourceExhausted as soon as the
   /// machine's available memory falls below the reserve, even if others allocate it.
   absl::Status Populate() { return Populate(0, bytes_); }
   /// Populates a part that begins at a page.
@@ -47,7 +47,7 @@ class Region {
 /// Device memory of the host backend.
 class HostMemory final : public Memory {
  public:
-  /// `regions`: by rank; null where this rank shares no memory. A region lives until the last rank
+  /// `regions`: by rank; null if this rank shares no memory. A region lives until the last rank
   /// that maps it drops it, so no destructor waits for a peer.
   HostMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Region>> regions);
 

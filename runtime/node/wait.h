@@ -126,9 +126,9 @@ WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
 inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(flag - epoch) >= 0; }
 
 /// From now on the calling thread preempts threads that compute on its core as soon as it wakes: it
-/// gets the lowest real-time priority, where the system permits that; else nothing changes. Its
-/// waits sleep instead of yielding, so that it never keeps from running the thread that it waits
-/// for. Threads that it creates have normal priority.
+/// gets the lowest real-time priority, if the system permits that; else nothing changes. Its waits
+/// sleep instead of yielding, so that the thread that it waits for can run. Threads that it creates
+/// have normal priority.
 void BecomePrompt();
 
 /// For threads of one process whose waiting must not disturb computing threads on the same core:

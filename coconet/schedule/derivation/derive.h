@@ -34,8 +34,8 @@ struct DeriveOptions {
 ///
 /// The number of schedules doubles with every place where a transformation applies. Above
 /// max_schedules, Derive returns only the schedules that apply each kind of transformation in all
-/// places; where these are also too many, only those that apply the kinds in one fixed order;
-/// ResourceExhausted where even these are too many.
+/// places; if these are also too many, only those that apply the kinds in one fixed order;
+/// ResourceExhausted if even these are too many.
 ///
 /// For a large program, Derive returns a few schedules: the plain program, and the programs that
 /// result from applying each kind of graph transformation in all places, one kind after the other;

@@ -11,7 +11,7 @@ namespace coconet {
 /// Orders accesses to one memory by a multicast address and by an ordinary address.
 CC_DEVICE void FenceAliases() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
-/// Sums of all ranks' 4-byte words, 16 bytes at a time where N allows.
+/// Sums of all ranks' 4-byte words, 16 bytes at a time if N allows.
 #define CC_MULTIMEM_SUM(Name, type)                                                            \
   template <int N>                                                                             \
   CC_DEVICE void Name(unsigned* r, const void* from) {                                         \
@@ -44,7 +44,7 @@ CC_MULTIMEM_SUM(MultimemSumBF16, CC_BF16)
 #undef CC_F16
 #undef CC_BF16
 
-/// Stores 4-byte words to all ranks, 16 bytes at a time where N allows.
+/// Stores 4-byte words to all ranks, 16 bytes at a time if N allows.
 template <int N>
 CC_DEVICE void MultimemStore(unsigned* to, const unsigned* w) {
   if constexpr (N % 4 == 0) {

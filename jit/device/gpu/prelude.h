@@ -395,7 +395,7 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
 
 // ---- Message words: 4 bytes of data, the epoch above them; stored and loaded as one
 
-/// 16 bytes at a time where N allows; each word is one access of the memory model.
+/// 16 bytes at a time if N allows; each word is one access of the memory model.
 template <int N>
 CC_DEVICE void StoreWords(u64* to, Pack<u64, N> words) {
   if constexpr (N == 1) {

@@ -126,7 +126,7 @@ CC_DEVICE void AddSlab(const Grid& grid, const unsigned char* a, const unsigned 
   }
 }
 
-/// Stores two neighbours as one word where both exist and the word is aligned.
+/// Stores two neighbours as one word if both exist and the word is aligned.
 template <class T, int kSide>
 CC_DEVICE void StoreSums(const Grid& grid, const Product<T>& p, Index row, Index column,
                          const TileSums<T, kSide>& sums) {

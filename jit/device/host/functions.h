@@ -76,9 +76,7 @@ struct ExpOfFloats {
   }
 };
 
-/// An odd polynomial near 0, else 1 - e^p(
-/// x
-/// ) (N. Juffa, forums.developer.nvidia.com/t/78023).
+/// An odd polynomial near 0, else 1 - e^p(|x|) (N. Juffa, forums.developer.nvidia.com/t/78023).
 struct ErfOfFloats {
   template <int V>
   CC_DEVICE Pack<float, V> Of(Pack<float, V> x) {
@@ -97,9 +95,7 @@ struct ErfOfFloats {
   }
 };
 
-/// An odd polynomial near 0, else 1 - 2 / (e^2
-/// x
-///  + 1) (Cephes, tanhf).
+/// An odd polynomial near 0, else 1 - 2 / (e^2|x| + 1) (Cephes, tanhf).
 struct TanhOfFloats {
   template <int V>
   CC_DEVICE Pack<float, V> Of(Pack<float, V> x) {

@@ -49,7 +49,7 @@ inline constexpr int kGreenStreamsDriver = 12050;
 struct DriverApi {
 #define COCONET_DECLARE(name) decltype(&::cu##name) name = nullptr;
   COCONET_DRIVER_FUNCTIONS(COCONET_DECLARE)
-  COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null where the driver is too old
+  COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null if the driver is too old
 #undef COCONET_DECLARE
   /// GetErrorString explains a failed kernel, as the driver of simulated GPUs does.
   bool explains_failures = false;

@@ -63,7 +63,7 @@ class FileHandlePassing final : public HandlePassing {
   double timeout_s_;
 };
 
-/// Between processes with access to one IMEX channel, as bytes; works also where file descriptors
+/// Between processes with access to one IMEX channel, as bytes; works also if file descriptors
 /// cannot be passed.
 class FabricHandlePassing final : public HandlePassing {
  public:

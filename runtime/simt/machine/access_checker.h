@@ -25,9 +25,9 @@ class AccessChecker {
  public:
   AccessChecker(SimtMemory& memory, Reporter& reporter) : memory_(memory), reporter_(reporter) {}
 
-  /// The buffer of a correct access; null if it is atomic, in registered memory of the host, which
-  /// nothing else checks. Abandons the thread at a mistake. `agent`: the thread's own, or that of a
-  /// copy of it.
+  /// The buffer of a correct access; null for an atomic access to registered memory of the host,
+  /// which is not checked further. Abandons the thread at a mistake. `agent`: the thread's own, or
+  /// that of one of its copies in flight.
   SimtBuffer* Check(SimtThread& thread, KernelAccess access, const Agent& agent) {
     ++accesses_;
     SimtBuffer* buffer = memory_.Find(access.p);

@@ -49,7 +49,7 @@ class SimtBuffer {
   Shadow& shadow() { return shadow_; }
   /// The word at a multiple of 4, made on first use.
   SyncWord& WordAt(size_t offset);
-  /// The word at a multiple of 4; null where WordAt has not made it.
+  /// The word at a multiple of 4; null if WordAt has not made it.
   SyncWord* KnownWordAt(size_t offset) {
     const uint32_t index = words_at_ == nullptr ? 0 : words_at_[offset / 4];
     return index == 0 ? nullptr : &words_[index - 1];
