@@ -23,9 +23,9 @@ int TensorCount(const Graph& g);
 /// By node: there is one per tensor. All false without lists.
 std::vector<bool> EachNodes(const Graph& g);
 
-/// OK when the lists are of one length, of sizes that tensors can have, and of symbols of the
-/// program; when no shared state is updated with values that each tensor has, and no total is taken
-/// of what all tensors share. Requires a graph that infers.
+/// OK if the lists have one length, sizes that tensors can have, and symbols of the program; if no
+/// shared state is updated with a value of each tensor, and no Total is of a value that all tensors
+/// share. Requires a graph that infers.
 absl::Status CheckLists(const Graph& g);
 
 /// The program of one tensor: its sizes in place of the lists, the same numbers of nodes. A Total

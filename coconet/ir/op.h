@@ -214,7 +214,7 @@ inline constexpr OpRow kRow<MatMul> = {
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};
 
 /// (...): an operation that is planned and simulated, but not run, since only its costs are known:
-/// on each rank it computes `flops` and sends `link_bytes`; if these are not 0, it is a collective.
+/// on each rank it computes `flops` and sends `link_bytes`; if it sends any, it is a collective.
 /// Local if an operand is.
 struct Opaque {
   std::string what;  // a name: "sort"

@@ -68,13 +68,14 @@ struct Units {
 /// all ranks, if kernels reach the ranks of one node of several; all.
 enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
 
-/// `library`: the ungrouped collectives that are left to the library; others are kernels. Requires
-/// a bound, canonical schedule. FailedPrecondition when the kernels depend on each other in a
-/// cycle. `tensors` and `each` as in Units.
-struct Concurrency {  // fields of Config
+/// Fields of Config.
+struct Concurrency {
   bool concurrent = false;
   int64_t bucket = 0;
 };
+/// Cuts a bound, canonical schedule into units. `library`: the ungrouped collectives that are left
+/// to the library; others are kernels. FailedPrecondition when the kernels depend on each other in
+/// a cycle. `tensors` and `each` as in Units.
 absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library,
                                    const Concurrency& concurrency = {}, int tensors = 0,
                                    std::vector<bool> each = {});

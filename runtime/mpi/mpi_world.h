@@ -20,8 +20,8 @@ absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body);
 absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const RankBody& body);
 
 /// Collective. Joins the ranks of a communicator of the caller's, which is duplicated; `comm`
-/// points to an MPI_Comm. FailedPrecondition where MPI is not initialised, or is finalised already;
-/// DeadlineExceeded, with its number, where a rank does not come.
+/// points to an MPI_Comm. FailedPrecondition if MPI is not initialised, or is finalised already;
+/// DeadlineExceeded, with its number, if a rank does not come.
 absl::StatusOr<std::unique_ptr<Membership>> JoinMpi(const void* comm, const WorldRequest& request,
                                                     const MakeRank& make);
 
