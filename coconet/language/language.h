@@ -210,8 +210,7 @@ inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
 }
 /// The same range as Python counts it, from the end if a number is negative or missing, which wants
-/// an extent that is no symbol. The whole dimension is `a` itself. Rows takes a range of the first
-/// dimension.
+/// an extent that is no symbol. All of a dimension is `a` itself. Rows takes the first dimension.
 Tensor Between(Tensor a, int dim, int64_t begin, std::optional<int64_t> end = std::nullopt);
 inline Tensor Rows(Tensor a, int64_t begin, std::optional<int64_t> end = std::nullopt) {
   return Between(a, 0, begin, end);
