@@ -8,45 +8,23 @@
 #include "runtime/control/board.h"
 
 namespace coconet {
-namespace {
 
-/// A message's size and first bytes: most messages fit, and then need one all-gather only.
-struct Envelope {
-  static constexpr size_t kRoom = 248;
-  int64_t size;
-  char text[kRoom];
-};
-
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> OutOfBandExchange::AllGather(absl::string_view mine) {
+absl::StatusOr<std::vector<std::string>> OutOfBandExchange::Gather(
+    absl::string_view mine, const std::vector<int64_t>& sizes) {
   RETURN_IF_ERROR(first_error_);
-  Envelope own{.size = static_cast<int64_t>(mine.size()), .text = {}};
-  std::memcpy(own.text, mine.data(), std::min(mine.size(), Envelope::kRoom));
-  absl::StatusOr<std::string> gathered = Gather({reinterpret_cast<const char*>(&own), sizeof own});
-  std::vector<int64_t> sizes(way_.ranks);
-  std::vector<std::string> all(way_.ranks);
-  size_t longest = 0;
-  for (int peer = 0; gathered.ok() && peer < way_.ranks; ++peer) {
-    Envelope theirs;
-    std::memcpy(&theirs, gathered->data() + peer * sizeof theirs, sizeof theirs);
-    sizes[peer] = theirs.size;
-    longest = std::max<size_t>(longest, theirs.size);
-    all[peer].assign(theirs.text, std::min<size_t>(theirs.size, Envelope::kRoom));
-  }
-  if (gathered.ok() && longest > Envelope::kRoom) {
-    std::string padded(mine);
-    padded.resize(longest);
-    gathered = Gather(padded);
-    for (int peer = 0; gathered.ok() && peer < way_.ranks; ++peer)
-      all[peer] = gathered->substr(peer * longest, sizes[peer]);
-  }
+  const int64_t longest = *std::max_element(sizes.begin(), sizes.end());
+  std::string padded(mine);
+  padded.resize(longest);
+  const absl::StatusOr<std::string> gathered = GatherEqual(padded);
   first_error_ = WithContext(gathered.status(), absl::StrCat("Join on rank ", way_.rank));
   RETURN_IF_ERROR(first_error_);
+  std::vector<std::string> all;
+  for (int peer = 0; peer < way_.ranks; ++peer)
+    all.push_back(gathered->substr(peer * longest, sizes[peer]));
   return all;
 }
 
-absl::StatusOr<std::string> OutOfBandExchange::Gather(absl::string_view mine) {
+absl::StatusOr<std::string> OutOfBandExchange::GatherEqual(absl::string_view mine) {
   std::string all(mine.size() * way_.ranks, '\0');
   void* request = nullptr;
   if (way_.all_gather(way_.context, mine.data(), all.data(), mine.size(), &request) != 0)

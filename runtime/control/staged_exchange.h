@@ -3,24 +3,24 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/framed_exchange.h"
 #include "runtime/control/staging_buffer.h"
-#include "runtime/rank.h"
 
 namespace coconet {
 
 /// Exchange between the ranks of one machine, through shared memory.
-class StagedExchange final : public Exchange {
+class StagedExchange final : public FramedExchange {
  public:
   /// `staging`: of all ranks of the world.
   StagedExchange(StagingBuffer staging, int rank, int size)
-      : staging_(std::move(staging)), rank_(rank), size_(size) {}
-
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override;
+      : FramedExchange(size), staging_(std::move(staging)), rank_(rank) {}
 
  private:
+  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view mine,
+                                                  const std::vector<int64_t>& sizes) override;
+
   StagingBuffer staging_;
   int rank_;
-  int size_;
 };
 
 }  // namespace coconet

@@ -10,68 +10,52 @@ namespace coconet {
 
 struct WireExchange::Round {
   std::string sent;
-  std::vector<std::string> sizes, letters;    // received, by rank
+  std::vector<std::string> received;          // by rank; of the size that is expected
   std::vector<Wire::Ticket> sends, receives;  // by rank
 };
 
 WireExchange::WireExchange(std::shared_ptr<Wire> wire, int tag, int rank, int size, Board board,
                            const Members& node, Hearsay hearsay, WaitTerms terms)
-    : wire_(std::move(wire)),
+    : FramedExchange(size),
+      wire_(std::move(wire)),
       tag_(tag),
       rank_(rank),
-      size_(size),
       board_(std::move(board)),
       node_(node),
       hearsay_(std::move(hearsay)),
       terms_(terms) {}
 
-absl::StatusOr<std::vector<std::string>> WireExchange::AllGather(absl::string_view mine) {
+absl::StatusOr<std::vector<std::string>> WireExchange::Gather(absl::string_view mine,
+                                                              const std::vector<int64_t>& sizes) {
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, "exchange"));
   auto round = std::make_unique<Round>();
-  absl::StatusOr<std::vector<std::string>> all = Gather(mine, *round);
-  if (all.ok()) return all;
+  round->sent = std::string(mine);
+  for (const int64_t size : sizes) round->received.emplace_back(size, '\0');
+  absl::Status status = Trade(*round);
+  if (status.ok()) {
+    round->received[rank_] = std::move(round->sent);
+    return std::move(round->received);
+  }
   round.release();  // leaked: the wire may write to it until the process ends
-  const bool is_late = absl::IsDeadlineExceeded(all.status());
-  first_error_ = WithContext(is_late ? all.status() : WhyBroken(board_, hearsay_, all.status()),
-                             absl::StrCat("exchange on rank ", rank_));
+  if (!absl::IsDeadlineExceeded(status)) status = WhyBroken(board_, hearsay_, status);
+  first_error_ = WithContext(status, absl::StrCat("exchange on rank ", rank_));
   board_.Leave(rank_, first_error_);
   return first_error_;
 }
 
-absl::StatusOr<std::vector<std::string>> WireExchange::Gather(absl::string_view mine,
-                                                              Round& round) {
-  const auto size = static_cast<uint64_t>(mine.size());
-  round.sizes.assign(size_, std::string(sizeof size, '\0'));
-  RETURN_IF_ERROR(Trade({reinterpret_cast<const char*>(&size), sizeof size}, round.sizes, round));
-  bool any = false;
-  round.letters.resize(size_);
-  for (int peer = 0; peer < size_; ++peer) {
-    uint64_t theirs = size;
-    if (peer != rank_) std::memcpy(&theirs, round.sizes[peer].data(), sizeof theirs);
-    round.letters[peer].resize(theirs);
-    any |= theirs > 0;
-  }
-  if (any) RETURN_IF_ERROR(Trade(mine, round.letters, round));
-  round.letters[rank_] = std::string(mine);
-  return std::move(round.letters);
-}
-
-absl::Status WireExchange::Trade(absl::string_view mine, std::vector<std::string>& theirs,
-                                 Round& round) {
-  round.sent = std::string(mine);
-  round.sends.assign(size_, {});
-  round.receives.assign(size_, {});
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
-    if (!theirs[peer].empty()) {
-      RETURN_IF_ERROR(wire_->Receive(peer, tag_, theirs[peer].data(),
-                                     static_cast<int64_t>(theirs[peer].size()),
+absl::Status WireExchange::Trade(Round& round) {
+  round.sends.resize(ranks());
+  round.receives.resize(ranks());
+  for (int peer = 0; peer < ranks(); ++peer) {
+    std::string& theirs = round.received[peer];
+    if (peer != rank_ && !theirs.empty()) {
+      RETURN_IF_ERROR(wire_->Receive(peer, tag_, theirs.data(), static_cast<int64_t>(theirs.size()),
                                      round.receives[peer]));
     }
-    if (!mine.empty()) {
-      RETURN_IF_ERROR(wire_->Send(peer, tag_, round.sent.data(), static_cast<int64_t>(mine.size()),
-                                  round.sends[peer]));
+    if (peer != rank_ && !round.sent.empty()) {
+      RETURN_IF_ERROR(wire_->Send(peer, tag_, round.sent.data(),
+                                  static_cast<int64_t>(round.sent.size()), round.sends[peer]));
     }
   }
   return Await(round);
@@ -83,7 +67,7 @@ absl::Status WireExchange::Await(Round& round) {
   const auto ready = [&] {
     awaited = -1;
     for (std::vector<Wire::Ticket>* tickets : {&round.receives, &round.sends}) {
-      for (int peer = 0; peer < size_ && status.ok(); ++peer) {
+      for (int peer = 0; peer < ranks() && status.ok(); ++peer) {
         bool done = false;
         status = wire_->Test((*tickets)[peer], done);
         if (!done && awaited < 0) awaited = peer;
