@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/control/wire_notices.h"
 
 namespace coconet {
 namespace {
@@ -49,20 +50,22 @@ Board::Board(void* memory, int ranks)
   static_assert(std::atomic<int>::is_always_lock_free, "processes share it");
 }
 
-Board Board::Telling(std::function<void(const absl::Status&)> tell,
-                     std::function<void(const CallLog& mine)> show) const {
-  Board telling = *this;
-  telling.tell_ = std::move(tell);
-  telling.show_ = std::move(show);
-  return telling;
+Board Board::With(std::shared_ptr<WireNotices> notices) const {
+  Board with = *this;
+  with.wire_notices_ = std::move(notices);
+  return with;
 }
 
-std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrivals; }
+void Board::ReceiveNotices() const {
+  if (wire_notices_ != nullptr) wire_notices_->Receive();
+}
+
+std::atomic<unsigned>& Board::arrivals(int rank) const { return notices_[rank].arrivals; }
 
 CallLog& Board::calls(int rank) const { return notices_[rank].calls; }
 
-void Board::Show(int rank) const {
-  if (show_) show_(calls(rank));
+void Board::ShowCalls(int rank) const {
+  if (wire_notices_ != nullptr) wire_notices_->ShowCalls(calls(rank));
 }
 
 bool Board::IsAhead(int rank, int peer) const { return calls(peer).begun() > calls(rank).begun(); }
@@ -98,6 +101,11 @@ int Board::Awaited(int rank) const {
   return notices_[rank].awaited.load(std::memory_order_relaxed) - 1;
 }
 
+void Board::ShowWait(int rank, int peer) {
+  NoteWait(rank, peer);
+  if (wire_notices_ != nullptr) wire_notices_->ShowWait(peer);
+}
+
 int Board::Suspect(int rank, int peer) const {
   int suspect = peer;
   for (int hops = 0; hops < ranks_; ++hops) {
@@ -120,7 +128,7 @@ void Board::Leave(int rank, const absl::Status& why) {
   notice.state.store(Notice::kLeft, std::memory_order_release);
   int none = 0;
   header_->first_left.compare_exchange_strong(none, 1 + rank);
-  if (tell_) tell_(why);
+  if (wire_notices_ != nullptr) wire_notices_->Abort(why);
 }
 
 void Board::Finish(int rank) {
@@ -200,7 +208,7 @@ void LongWait::Tell(int peer, bool shows) {
   const int64_t waited = now - start_ns_;
   if (shows && !shown_ && waited >= kShowNs) {
     shown_ = true;
-    board_->Show(rank_);
+    board_->ShowCalls(rank_);
   }
   if (waited < line_ns_ || peer < 0) return;
   line_ns_ = 2 * waited;
@@ -251,6 +259,15 @@ absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
   }
   board.Leave(rank, failure);
   return failure;
+}
+
+absl::Status WhyBroken(const Board& board, const absl::Status& broken) {
+  const auto left = [&] {
+    board.ReceiveNotices();
+    return !board.Left().ok();
+  };
+  const WaitTerms terms{.spins = 0, .timeout_ns = 500'000'000};
+  return WaitUntil(terms, left, [] { return false; }) == WaitEnd::kReady ? board.Left() : broken;
 }
 
 std::string WaitedFor(int64_t timeout_ns, int peer) {

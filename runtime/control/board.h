@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +12,8 @@
 #include "runtime/node/wait.h"
 
 namespace coconet {
+
+class WireNotices;
 
 /// Where the ranks of a node announce that they have finished or failed, so that no wait for them
 /// runs to its deadline. A Board is a view of memory that all ranks map. Thread-safe, also across
@@ -24,18 +26,19 @@ class Board {
 
   int ranks() const { return ranks_; }
 
-  /// For ranks that do not map this board. A copy of this view that also calls `tell` when a rank
-  /// leaves through it or a copy of it, and `show` where Show is called.
-  Board Telling(std::function<void(const absl::Status&)> tell,
-                std::function<void(const CallLog& mine)> show) const;
+  /// A copy of this view through which, and through whose copies, a rank also exchanges notices
+  /// with ranks that do not map this board: when it leaves, and by the functions that say so.
+  Board With(std::shared_ptr<WireNotices> notices) const;
+  /// Puts on the board what such ranks have sent. Does not block.
+  void ReceiveNotices() const;
 
-  /// How many collective operations `rank` has reached; written by `rank`.
-  std::atomic<unsigned>& arrivals(int rank);
+  /// How many gathers of an exchange `rank` has reached; written by `rank`.
+  std::atomic<unsigned>& arrivals(int rank) const;
 
-  /// What `rank` calls; of a rank that does not map this board, as far as it has been heard.
+  /// What `rank` calls; of a rank that does not map this board, as far as its notices say.
   CallLog& calls(int rank) const;
-  /// Lets ranks that do not map this board know what `rank` calls.
-  void Show(int rank) const;
+  /// Sends what `rank` calls to ranks that do not map this board.
+  void ShowCalls(int rank) const;
   /// Whether `peer` has begun more calls than `rank`.
   bool IsAhead(int rank, int peer) const;
   /// Whether `rank` and `peer` call differently; `rank` then leaves with the difference.
@@ -52,6 +55,8 @@ class Board {
   /// with the same deadline may still be looking for the suspect.
   void NoteWait(int rank, int peer);
   int Awaited(int rank) const;  // the peer last noted; -1: none
+  /// The same as NoteWait, also for ranks that do not map this board.
+  void ShowWait(int rank, int peer);
   /// The rank that blocks `rank`, which waits for `peer`: the end of the chain of waits that begins
   /// at `peer`; `peer` itself if the chain is a circle.
   int Suspect(int rank, int peer) const;
@@ -81,8 +86,7 @@ class Board {
   Header* header_;
   Notice* notices_;  // by rank
   int ranks_;
-  std::function<void(const absl::Status&)> tell_;
-  std::function<void(const CallLog&)> show_;
+  std::shared_ptr<WireNotices> wire_notices_;  // null: none
 };
 
 /// The error of ranks that make different calls, on all of them; DifferenceOf says which.
@@ -128,6 +132,11 @@ absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what);
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
                        const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what,
                        bool is_behind_counts = false);
+
+/// The error of a connection that has broken: why a rank has left, if a notice says so within half
+/// a second, since the connection of a rank that leaves may break before its notice is read; else
+/// `broken`.
+absl::Status WhyBroken(const Board& board, const absl::Status& broken);
 
 /// "waited 60 s for rank 0"
 std::string WaitedFor(int64_t timeout_ns, int peer);

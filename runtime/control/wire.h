@@ -26,6 +26,8 @@ class Wire {
   /// Whether the message has been sent or received; then the ticket becomes null. A null ticket is
   /// done.
   virtual absl::Status Test(Ticket& ticket, bool& done) = 0;
+  /// Ends a receive for which no message may come, where that is not what closing the wire does.
+  virtual void Cancel(Ticket& /*ticket*/) {}
 };
 
 }  // namespace coconet

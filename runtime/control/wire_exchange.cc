@@ -1,12 +1,21 @@
 #include "runtime/control/wire_exchange.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
+
+namespace {
+
+/// For messages of ranks that have all sent theirs, one of which may have died since.
+WaitTerms LastCall(const WaitTerms& terms) {
+  return {.spins = 0, .timeout_ns = std::min(terms.timeout_ns / kGrace, int64_t{1000000000})};
+}
+
+}  // namespace
 
 struct WireExchange::Round {
   std::string sent;
@@ -15,20 +24,20 @@ struct WireExchange::Round {
 };
 
 WireExchange::WireExchange(std::shared_ptr<Wire> wire, int tag, int rank, int size, Board board,
-                           const Members& node, Hearsay hearsay, WaitTerms terms)
+                           const Members& node, WaitTerms terms)
     : FramedExchange(size),
       wire_(std::move(wire)),
       tag_(tag),
       rank_(rank),
       board_(std::move(board)),
       node_(node),
-      hearsay_(std::move(hearsay)),
       terms_(terms) {}
 
 absl::StatusOr<std::vector<std::string>> WireExchange::Gather(absl::string_view mine,
                                                               const std::vector<int64_t>& sizes) {
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, "exchange"));
+  board_.arrivals(rank_).fetch_add(1, std::memory_order_release);
   auto round = std::make_unique<Round>();
   round->sent = std::string(mine);
   for (const int64_t size : sizes) round->received.emplace_back(size, '\0');
@@ -38,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> WireExchange::Gather(absl::string_view 
     return std::move(round->received);
   }
   round.release();  // leaked: the wire may write to it until the process ends
-  if (!absl::IsDeadlineExceeded(status)) status = WhyBroken(board_, hearsay_, status);
+  if (!absl::IsDeadlineExceeded(status)) status = WhyBroken(board_, status);
   first_error_ = WithContext(status, absl::StrCat("exchange on rank ", rank_));
   board_.Leave(rank_, first_error_);
   return first_error_;
@@ -77,15 +86,27 @@ absl::Status WireExchange::Await(Round& round) {
   };
   LongWait wait(board_, rank_, terms_.timeout_ns);
   const auto in_vain = [&] {
-    hearsay_.listen();
+    board_.ReceiveNotices();
     return wait.InVainForAll(node_, awaited);
   };
-  const WaitEnd end = WaitUntil(terms_, ready, in_vain);
+  WaitEnd end = WaitUntil(terms_, ready, in_vain);
+  // A rank may leave because of what this exchange told it, before its message comes here.
+  if (end == WaitEnd::kInVain && AllHaveCome())
+    end = WaitUntil(LastCall(terms_), ready, [] { return false; });
   if (end == WaitEnd::kReady) return status;
-  if (end == WaitEnd::kInVain) return board_.Left();
+  if (!board_.Left().ok()) return board_.Left();
   return absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, awaited),
                                                   MayBeDead(awaited, awaited),
                                                   board_.CallsOf(rank_, awaited)));
+}
+
+bool WireExchange::AllHaveCome() const {
+  if (node_.size != ranks()) return false;
+  const unsigned mine = board_.arrivals(rank_).load(std::memory_order_acquire);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (!Reached(board_.arrivals(peer).load(std::memory_order_acquire), mine)) return false;
+  }
+  return true;
 }
 
 }  // namespace coconet

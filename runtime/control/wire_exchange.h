@@ -6,7 +6,6 @@
 
 #include "runtime/control/board.h"
 #include "runtime/control/framed_exchange.h"
-#include "runtime/control/hearsay.h"
 #include "runtime/control/wire.h"
 #include "runtime/mesh.h"
 #include "runtime/node/wait.h"
@@ -16,10 +15,9 @@ namespace coconet {
 /// Exchange by messages from each rank to every other.
 class WireExchange final : public FramedExchange {
  public:
-  /// `tag` has no other user.
-  /// `node`: the ranks that read `board`.
+  /// `tag` has no other user. `node`: the ranks that read `board`.
   WireExchange(std::shared_ptr<Wire> wire, int tag, int rank, int size, Board board,
-               const Members& node, Hearsay hearsay, WaitTerms terms);
+               const Members& node, WaitTerms terms);
 
  private:
   /// What a wire accesses during a round.
@@ -28,13 +26,14 @@ class WireExchange final : public FramedExchange {
                                                   const std::vector<int64_t>& sizes) override;
   absl::Status Trade(Round& round);
   absl::Status Await(Round& round);
+  /// Whether all ranks of the world map the board and have come to this gather.
+  bool AllHaveCome() const;
 
   std::shared_ptr<Wire> wire_;
   int tag_;
   int rank_;
   Board board_;
   Members node_;
-  Hearsay hearsay_;
   WaitTerms terms_;
   absl::Status first_error_;
 };

@@ -6,13 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "runtime/mpi/mpi_exchange.h"
+#include "runtime/control/wire_exchange.h"
 #include "runtime/mpi/mpi_status.h"
 #include "runtime/mpi/mpi_wire.h"
 #include "runtime/processes/collectives/message_traffic.h"
 
 namespace coconet {
 namespace {
+
+constexpr int kExchangeTag = 0, kNoticeTag = 1;
 
 absl::Status DuplicateInto(MPI_Comm comm, MPI_Comm& copy) {
   RETURN_IF_MPI(Comm_dup, comm, &copy);
@@ -33,6 +35,7 @@ absl::Status MpiTransport::Duplicate(MPI_Comm comm) {
   RETURN_IF_ERROR(DuplicateInto(comm, traffic_));
   RETURN_IF_MPI(Comm_rank, comm, &rank_);
   RETURN_IF_MPI(Comm_size, comm, &size_);
+  ASSIGN_OR_RETURN(meeting_, Region::Map(Board::Bytes(size_), -1));
   return absl::OkStatus();
 }
 
@@ -54,7 +57,13 @@ LibraryThreads MpiTransport::threads() const {
 }
 
 std::unique_ptr<Exchange> MpiTransport::Meet(const WaitTerms& terms) {
-  return std::make_unique<MpiExchange>(exchange_, rank_, size_, terms);
+  return MakeExchange(Board(meeting_->base(), size_), {.first = rank_, .size = 1}, terms);
+}
+
+std::unique_ptr<Exchange> MpiTransport::MakeExchange(const Board& board, const Members& node,
+                                                     const WaitTerms& terms) const {
+  return std::make_unique<WireExchange>(std::make_shared<MpiWire>(exchange_), kExchangeTag, rank_,
+                                        size_, board, node, terms);
 }
 
 /// The lowest rank on the machine.
@@ -68,30 +77,25 @@ absl::StatusOr<std::string> MpiTransport::Machine() {
   return absl::StrCat(lowest);
 }
 
-absl::StatusOr<Transport::Settled> MpiTransport::Settle(std::unique_ptr<Exchange> met,
+absl::StatusOr<Transport::Settled> MpiTransport::Settle(std::unique_ptr<Exchange> /*met*/,
                                                         const Site& site) {
   timeout_s_ = site.timeout_s;
   const Members node = BoardGroup(site.mesh);
-  const MpiFarewells farewells(exchange_, rank_, size_, node);
-  Board heard = site.board;
-  board_ = heard.Telling([farewells](const absl::Status& why) { farewells.Tell(why); },
-                         [farewells](const CallLog& mine) { farewells.Show(mine); });
-  hearsay_ = {.listen = [farewells, heard]() mutable { farewells.Listen(heard); },
-              .note = [farewells](int peer) { farewells.Note(peer); }};
-  auto& exchange = static_cast<MpiExchange&>(*met);
-  exchange.SetTerms(site.terms);
-  exchange.Watch(*board_, node, hearsay_);
-  return Settled{.exchange = std::move(met), .board = *board_};
+  ASSIGN_OR_RETURN(notices_, WireNotices::Begin(std::make_shared<MpiWire>(exchange_), kNoticeTag,
+                                                rank_, site.board, node));
+  board_ = site.board.With(notices_);
+  return Settled{.exchange = MakeExchange(*board_, node, site.terms), .board = *board_};
 }
 
 std::unique_ptr<PeerTraffic> MpiTransport::MakeTraffic(int lane, Group group, int most) {
   const int tag = lane * kGroups + static_cast<int>(group);
   return std::make_unique<MessageTraffic>(std::make_shared<MpiWire>(traffic_), tag, rank_, most,
-                                          timeout_s_, *board_, hearsay_);
+                                          timeout_s_, *board_);
 }
 
 void MpiTransport::End(bool failed) {
   if (failed) return;
+  notices_->Close();
   MPI_Comm_free(&traffic_);
   MPI_Comm_free(&exchange_);
 }

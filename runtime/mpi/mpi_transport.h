@@ -7,8 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/control/hearsay.h"
-#include "runtime/mpi/mpi_farewells.h"
+#include "runtime/control/wire_notices.h"
 #include "runtime/processes/transport.h"
 
 namespace coconet {
@@ -35,15 +34,19 @@ class MpiTransport final : public Transport {
  private:
   MpiTransport() = default;
   absl::Status Duplicate(MPI_Comm comm);
+  /// Between all ranks, of which `node` read `board`.
+  std::unique_ptr<Exchange> MakeExchange(const Board& board, const Members& node,
+                                         const WaitTerms& terms) const;
 
   /// One communicator per use, so that messages of different uses never match.
-  MPI_Comm exchange_ = MPI_COMM_NULL;  // of exchange and farewells
+  MPI_Comm exchange_ = MPI_COMM_NULL;  // of exchange and notices
   MPI_Comm traffic_ = MPI_COMM_NULL;   // of messages of all libraries; each library has a tag
   int rank_ = 0;
   int size_ = 1;
   double timeout_s_ = 0;
+  std::shared_ptr<Region> meeting_;  // of this rank's board while the ranks have none in common
   std::optional<Board> board_;
-  Hearsay hearsay_;
+  std::shared_ptr<WireNotices> notices_;
 };
 
 }  // namespace coconet

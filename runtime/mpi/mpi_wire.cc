@@ -43,4 +43,14 @@ absl::Status MpiWire::Test(Ticket& ticket, bool& done) {
   return absl::OkStatus();
 }
 
+void MpiWire::Cancel(Ticket& ticket) {
+  bool done = false;
+  if (!Test(ticket, done).ok() || done) return;
+  MPI_Request request;
+  std::memcpy(&request, &ticket.handle, sizeof request);
+  // A receive that is cancelled, or else has found its message, is complete.
+  if (MPI_Cancel(&request) == MPI_SUCCESS) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  ticket.handle = 0;
+}
+
 }  // namespace coconet

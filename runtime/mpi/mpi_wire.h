@@ -6,7 +6,7 @@
 
 namespace coconet {
 
-/// Messages of an MPI communicator, which must have no other user of point-to-point messages. As
+/// Messages of an MPI communicator, which must have no other user. As
 /// thread-safe as MPI was initialised.
 class MpiWire final : public Wire {
  public:
@@ -15,6 +15,7 @@ class MpiWire final : public Wire {
   absl::Status Send(int peer, int tag, const char* data, int64_t bytes, Ticket& ticket) override;
   absl::Status Receive(int peer, int tag, char* data, int64_t bytes, Ticket& ticket) override;
   absl::Status Test(Ticket& ticket, bool& done) override;
+  void Cancel(Ticket& ticket) override;
 
  private:
   MPI_Comm comm_;

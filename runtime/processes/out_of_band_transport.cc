@@ -10,7 +10,7 @@
 #include "runtime/control/out_of_band_exchange.h"
 #include "runtime/control/staged_exchange.h"
 #include "runtime/control/wire_exchange.h"
-#include "runtime/control/wire_farewells.h"
+#include "runtime/control/wire_notices.h"
 #include "runtime/processes/collectives/message_traffic.h"
 #include "runtime/processes/shared_traffic.h"
 
@@ -20,7 +20,7 @@ namespace {
 // Tags of messages. The first ones are the traffic's, by lane and group.
 constexpr int kTags = kLanes * kGroups;
 constexpr int kExchangeTag = kTags;
-constexpr int kFarewellTag = kTags + 1;
+constexpr int kNoticeTag = kTags + 1;
 constexpr int kEndTag = kTags + 2;
 
 constexpr int64_t kLetterBytes = int64_t{16} << 10;  // of the exchange on one machine
@@ -89,18 +89,13 @@ absl::StatusOr<Transport::Settled> OutOfBandTransport::SettleApart(Exchange& met
   std::shared_ptr<FabricWire> wire = *std::move(opened);
   ASSIGN_OR_RETURN(const std::vector<std::string> addresses, met.AllGather(wire->address()));
   RETURN_IF_ERROR(met.Agree(wire->Connect(way_.rank, addresses)));
-  ASSIGN_OR_RETURN(
-      const std::shared_ptr<WireFarewells> farewells,
-      WireFarewells::Begin(wire, kFarewellTag, way_.rank, way_.ranks, BoardGroup(site.mesh)));
-  Board heard = site.board;
   node_ = BoardGroup(site.mesh);
-  board_ = heard.Telling([farewells](const absl::Status& why) { farewells->Tell(why); },
-                         [farewells](const CallLog& mine) { farewells->Show(mine); });
-  hearsay_ = {.listen = [farewells, heard]() mutable { farewells->Listen(heard); },
-              .note = [farewells](int peer) { farewells->Note(peer); }};
+  ASSIGN_OR_RETURN(std::shared_ptr<WireNotices> notices,
+                   WireNotices::Begin(wire, kNoticeTag, way_.rank, site.board, node_));
+  board_ = site.board.With(std::move(notices));
   wire_ = std::move(wire);
-  return Settled{.exchange = std::make_unique<WireExchange>(
-                     wire_, kExchangeTag, way_.rank, way_.ranks, *board_, node_, hearsay_, terms_),
+  return Settled{.exchange = std::make_unique<WireExchange>(wire_, kExchangeTag, way_.rank,
+                                                            way_.ranks, *board_, node_, terms_),
                  .board = *board_};
 }
 
@@ -126,8 +121,7 @@ Transport::Settled OutOfBandTransport::SettleHere(const Site& site) {
 std::unique_ptr<PeerTraffic> OutOfBandTransport::MakeTraffic(int lane, Group group, int most) {
   const int tag = lane * kGroups + static_cast<int>(group);
   if (apart_) {
-    return std::make_unique<MessageTraffic>(wire_, tag, way_.rank, most, timeout_s_, *board_,
-                                            hearsay_);
+    return std::make_unique<MessageTraffic>(wire_, tag, way_.rank, most, timeout_s_, *board_);
   }
   if (regions_.empty()) return std::make_unique<LoneTraffic>();
   return std::make_unique<SharedTraffic>(regions_,
@@ -140,7 +134,7 @@ void OutOfBandTransport::End(bool failed) {
   const WaitTerms terms{
       .spins = 0, .timeout_ns = static_cast<int64_t>(std::min(timeout_s_, kEndSeconds) * 1e9)};
   // A rank that does not come has ended otherwise.
-  WireExchange(wire_, kEndTag, way_.rank, way_.ranks, *board_, node_, hearsay_, terms)
+  WireExchange(wire_, kEndTag, way_.rank, way_.ranks, *board_, node_, terms)
       .Barrier()
       .IgnoreError();
 }

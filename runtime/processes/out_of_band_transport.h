@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/control/hearsay.h"
 #include "runtime/control/out_of_band.h"
 #include "runtime/control/wire.h"
 #include "runtime/processes/place.h"
@@ -50,7 +49,6 @@ class OutOfBandTransport final : public Transport {
   std::string machine_;
   bool apart_ = false;  // on several machines
   double timeout_s_ = 0;
-  Hearsay hearsay_;
   std::shared_ptr<Wire> wire_;  // null on one machine
   std::optional<Board> board_;
   Members node_;  // the ranks that read it, where wire_ is there

@@ -149,13 +149,12 @@ int MessageTraffic::Course::PeerAwaited() const {
 }
 
 MessageTraffic::MessageTraffic(std::shared_ptr<Wire> wire, int tag, int rank, int most,
-                               double timeout_s, Board board, Hearsay hearsay)
+                               double timeout_s, Board board)
     : wire_(std::move(wire)),
       tag_(tag),
       rank_(rank),
       timeout_ns_(static_cast<int64_t>(timeout_s * 1e9)),
       board_(std::move(board)),
-      hearsay_(std::move(hearsay)),
       depot_(std::make_unique<Depot>(most)) {}
 
 MessageTraffic::~MessageTraffic() = default;
@@ -174,20 +173,19 @@ absl::Status MessageTraffic::Move(absl::string_view what, const Streams& streams
   bool noted = false;
   const auto note = [&](int peer) {
     noted = peer >= 0;
-    board_.NoteWait(rank_, peer);
-    hearsay_.note(peer);
+    board_.ShowWait(rank_, peer);
   };
   while (!course.done()) {
     bool moved = false;
     if (absl::Status status = course.Advance(fill, take, moved); !status.ok())
-      return Failed(what, WhyBroken(board_, hearsay_, status));
+      return Failed(what, WhyBroken(board_, status));
     if (moved) {
       if (noted) note(-1);
       dozer = Dozer(timeout_ns_);
       wait = LongWait(board_, rank_, timeout_ns_);
       continue;
     }
-    hearsay_.listen();
+    board_.ReceiveNotices();
     const int peer = course.PeerAwaited();
     if (wait.InVainForAll({}, peer)) return Failed(what, board_.Left());
     if (dozer.Pause()) continue;

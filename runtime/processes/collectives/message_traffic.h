@@ -5,7 +5,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/control/board.h"
-#include "runtime/control/hearsay.h"
 #include "runtime/control/wire.h"
 #include "runtime/processes/collectives/peer_traffic.h"
 
@@ -21,7 +20,7 @@ class MessageTraffic final : public PeerTraffic {
   /// Sends messages over `wire` with `tag`, which must have no other user. `most`: the largest
   /// width. Waits end at once when `board` says that a rank has left.
   MessageTraffic(std::shared_ptr<Wire> wire, int tag, int rank, int most, double timeout_s,
-                 Board board, Hearsay hearsay);
+                 Board board);
   ~MessageTraffic() override;
 
   absl::string_view name() const override { return wire_->name(); }
@@ -40,7 +39,6 @@ class MessageTraffic final : public PeerTraffic {
   int rank_;
   int64_t timeout_ns_;
   Board board_;
-  Hearsay hearsay_;
   std::unique_ptr<Depot> depot_;
   absl::Status first_error_;
 };
