@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -198,5 +199,13 @@ struct OpRow {
 /// The row of operation T. Only the specializations are used.
 template <class T>
 inline constexpr OpRow kRow = {};
+
+/// The operations that an arm of a Match takes alike: [](const OneOf<Input, State> auto& op) {}.
+template <class T, class... Among>
+concept OneOf = (std::same_as<T, Among> || ...);
+
+/// A view of one operand, whose elements lie there by its map.
+template <class T>
+concept MappedView = kRow<T>.view.map != nullptr && kRow<T>.spelling.operands == 1;
 
 }  // namespace coconet

@@ -122,137 +122,132 @@ Bounded Evaluation::Kept(NodeId id, const Part& part) {
   return value;
 }
 
-void Evaluation::WantOperands(NodeId id, const Part& part) {
-  const auto [list, rank] = part;
-  const auto& inputs = e_.program.graph().nodes[id].inputs;
-  const int first = FirstOfStage(rank);
-  const auto want_of = [&, list = list](int from) { Want(inputs[0], list, from); };
-  const auto want_contributions = [&, list = list, rank = rank] {
-    for (int r : Contributors(e_.program.graph().nodes[id].op, rank)) Want(inputs[0], list, r);
-  };
-  const auto want = [&, rank = rank](size_t i) {
-    Want(inputs[i], MapList(id, part.first, i), rank);
-  };
-  std::visit(Match{
-                 [&](const Input&) {},
-                 [&](const State&) {},
-                 [&](const Const&) {},
-                 [&](const WorldSize&) {},
-                 [&](const Count&) {},
-                 [&](const RankNumber&) {},
-                 [&](const Pointwise&) {
-                   for (size_t i = 0; i < inputs.size(); ++i)
-                     e_.TakesOwnValues(id, i) ? WantOwnValues(id, part, i) : want(i);
-                 },
-                 [&](const Cast&) { want(0); },
-                 [&](const BitCast&) { want(0); },
-                 [&](const Iota&) {},
-                 [&](const AllReduce&) { want_contributions(); },
-                 [&](const ReduceScatter&) { want_contributions(); },
-                 [&](const AllGather&) { want(0); },
-                 [&](const Fold&) { NeedFolds(id, part); },
-                 [&](const Total&) { want(0); },
-                 [&](const Dropout&) { want(0), want(1); },
-                 [&](const StochasticRound&) { want(0), want(1); },
-                 [&](const MatMul&) { NeedLines(id, part); },
-                 [&](const Transpose&) { want(0); },
-                 [&](const Reshape&) { want(0); },
-                 [&](const Expand&) { want(0); },
-                 [&](const Reverse&) { want(0); },
-                 [&](const SubTensor&) { want(0); },
-                 [&](const Concat&) { WantJoined(id, part); },
-                 [&](const Gather&) { WantTaken(id, part); },
-                 [&](const EmbeddingBag&) { WantPooled(id, part); },
-                 [&](const ScatterAdd&) { WantAdded(id, part); },
-                 [&](const Shard&) { want(0); },
-                 [&](const Broadcast& o) { want_of(first + o.root); },
-                 [&](const ReduceTo& o) {
-                   if (part.second - first == o.root) want_contributions();
-                 },
-                 [&](const AllToAll&) { want(0); },
-                 [&](const Send& o) {
-                   const int from = part.second - o.shift * e_.ranks;
-                   if (from >= 0 && from < e_.ranks * e_.stages) want_of(from);
-                 },
-                 [&](const Opaque&) { CC_CHECK(false); },  // Interpreter::Create refuses it
-                 [&](const Update&) { want(1); },          // not the state's value before the step
-                 [&](const Output&) { want(0); },
-             },
-             e_.program.graph().nodes[id].op);
-}
-
-Bounded Evaluation::Compute(NodeId id, const Part& part) {
-  const auto& inputs = e_.program.graph().nodes[id].inputs;
+template <class Then>
+auto Evaluation::ByRule(NodeId id, const Part& part, const Then& then) {
+  const std::vector<NodeId>& inputs = e_.program.inputs(id);
   const DType dtype = type(id).dtype;
+  const int first = FirstOfStage(part.second);
   const auto operand = [&](size_t i) -> const Bounded& {
     return Get(inputs[i], MapList(id, part.first, i), part.second);
   };
+  const auto want = [&](size_t i) {
+    return [&, i] { Want(inputs[i], MapList(id, part.first, i), part.second); };
+  };
+  const auto both = [&] { want(0)(), want(1)(); };
+  const auto given = [&](auto compute) { return then([] {}, compute); };
+  const auto same = [&](size_t i) { return then(want(i), [&, i] { return operand(i); }); };
+  const auto of_rank = [&](int rank) {
+    return then([&] { Want(inputs[0], part.first, rank); },
+                [&] { return Get(inputs[0], part.first, rank); });
+  };
+  const auto reduced = [&](ReduceKind kind) {
+    return then(
+        [&] {
+          for (int rank : Contributors(e_.program.op(id), part.second))
+            Want(inputs[0], part.first, rank);
+        },
+        [&, kind] { return AcrossRanks(kind, id, part); });
+  };
+  const auto by = [&](auto wants, auto computes) {
+    return then([&, wants] { (this->*wants)(id, part); },
+                [&, computes] { return (this->*computes)(id, part); });
+  };
+  using E = Evaluation;
   return std::visit(
       Match{
-          [&](const Input& op) { return Read(op.name, dtype, part); },
-          [&](const State& op) { return Read(op.name, dtype, part); },
-          [&](const Const& op) { return BoundedScalar(op.value, dtype); },
-          [&](const WorldSize&) { return BoundedScalar(e_.ranks, dtype); },
+          [&](const OneOf<Input, State> auto& op) {
+            return given([&] { return Read(op.name, dtype, part); });
+          },
+          [&](const Const& op) { return given([&] { return BoundedScalar(op.value, dtype); }); },
+          [&](const WorldSize&) { return given([&] { return BoundedScalar(e_.ranks, dtype); }); },
           [&](const Count& op) {
             const Bounded count{{NumElements(op.shape)}, {0}};
-            return BoundedCast(DType::kI64, dtype, count);
+            return given([&] { return BoundedCast(DType::kI64, dtype, count); });
           },
           [&](const RankNumber&) {
-            return BoundedScalar(part.second - FirstOfStage(part.second), dtype);
+            return given([&] { return BoundedScalar(part.second - first, dtype); });
           },
-          [&](const Pointwise& op) {
-            std::deque<Bounded> own;  // elements stay where they are
-            std::vector<const Bounded*> args;
-            for (size_t i = 0; i < inputs.size(); ++i) {
-              const bool by_owner = e_.TakesOwnValues(id, i);
-              args.push_back(by_owner ? &own.emplace_back(OwnValues(id, part, i)) : &operand(i));
-            }
-            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args, IsOfOwnExtreme(id));
+          [&](const Pointwise&) { return by(&E::WantArguments, &E::Applied); },
+          [&](const Cast&) {
+            return then(want(0),
+                        [&] { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); });
           },
-          [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
-          [&](const BitCast&) { return BoundedBitCast(type(inputs[0]).dtype, dtype, operand(0)); },
-          [&](const Iota& op) {
-            const TensorSlicing along = SlicingOf(type(id).shape, op.dim, 1);
-            Bounded indices;
-            for (int64_t index : *lists_[part.first])
-              indices.value.push_back(index / along.inner % type(id).shape[op.dim].size);
-            indices.error.resize(indices.value.size());
-            return indices;
+          [&](const BitCast&) {
+            return then(want(0),
+                        [&] { return BoundedBitCast(type(inputs[0]).dtype, dtype, operand(0)); });
           },
-          [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
-          [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
-          [&](const AllGather&) { return operand(0); },
-          [&](const Fold&) { return Folded(id, part); },
-          [&](const Total&) { return operand(0); },  // the program is of one tensor
-          [&](const Dropout&) { return Dropped(id, part); },
+          [&](const Iota& op) { return given([&] { return Indices(op, id, part); }); },
+          [&](const OneOf<AllReduce, ReduceScatter> auto& op) { return reduced(op.kind); },
+          [&](const Fold&) { return by(&E::NeedFolds, &E::Folded); },
+          [&](const Dropout&) { return then(both, [&] { return Dropped(id, part); }); },
           [&](const StochasticRound& op) {
-            return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
+            return then(both, [&] {
+              return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
+            });
           },
-          [&](const MatMul&) { return Product(id, part); },
-          [&](const Transpose&) { return operand(0); },
-          [&](const Reshape&) { return operand(0); },
-          [&](const Expand&) { return operand(0); },
-          [&](const Reverse&) { return operand(0); },
-          [&](const SubTensor&) { return operand(0); },
-          [&](const Concat&) { return Joined(id, part); },
-          [&](const Gather&) { return Taken(id, part); },
-          [&](const EmbeddingBag&) { return Pooled(id, part); },
-          [&](const ScatterAdd&) { return Added(id, part); },
-          [&](const Shard&) { return operand(0); },
-          [&](const Broadcast& op) {
-            return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
-          },
+          [&](const MatMul&) { return by(&E::NeedLines, &E::Product); },
+          [&](const MappedView auto&) { return same(0); },
+          // The program is of one tensor: that is its Total.
+          [&](const OneOf<AllGather, AllToAll, Shard, Total, Output> auto&) { return same(0); },
+          [&](const Concat&) { return by(&E::WantJoined, &E::Joined); },
+          [&](const Gather&) { return by(&E::WantTaken, &E::Taken); },
+          [&](const EmbeddingBag&) { return by(&E::WantPooled, &E::Pooled); },
+          [&](const ScatterAdd&) { return by(&E::WantAdded, &E::Added); },
+          [&](const Broadcast& op) { return of_rank(first + op.root); },
           [&](const ReduceTo& op) {
-            if (part.second - FirstOfStage(part.second) != op.root) return BoundedScalar(0, dtype);
-            return AcrossRanks(op.kind, id, part);
+            if (part.second - first == op.root) return reduced(op.kind);
+            return given([&] { return BoundedScalar(0, dtype); });
           },
-          [&](const AllToAll&) { return operand(0); },
-          [&](const Send&) { return Received(id, part); },
-          [&](const Opaque&) -> Bounded { CC_CHECK(false); },
-          [&](const Update&) { return operand(1); },
-          [&](const Output&) { return operand(0); },
+          [&](const Send& op) {
+            const int from = part.second - op.shift * e_.ranks;
+            if (from >= 0 && from < e_.ranks * e_.stages) return of_rank(from);
+            return given([&] { return BoundedScalar(0, dtype); });
+          },
+          // Interpreter::Create refuses it.
+          [&](const Opaque&) { return given([]() -> Bounded { CC_CHECK(false); }); },
+          [&](const Update&) { return same(1); },  // not the state's value before the step
       },
-      e_.program.graph().nodes[id].op);
+      e_.program.op(id));
+}
+
+void Evaluation::WantOperands(NodeId id, const Part& part) {
+  ByRule(id, part, [](const auto& want, const auto&) { want(); });
+}
+
+Bounded Evaluation::Compute(NodeId id, const Part& part) {
+  return ByRule(id, part, [](const auto&, const auto& compute) -> Bounded { return compute(); });
+}
+
+void Evaluation::WantArguments(NodeId id, const Part& part) {
+  for (size_t i = 0; i < e_.program.inputs(id).size(); ++i) {
+    if (e_.TakesOwnValues(id, i))
+      WantOwnValues(id, part, i);
+    else
+      Want(e_.input(id, i), MapList(id, part.first, i), part.second);
+  }
+}
+
+Bounded Evaluation::Applied(NodeId id, const Part& part) {
+  const std::vector<NodeId>& inputs = e_.program.inputs(id);
+  std::deque<Bounded> own;  // elements stay where they are
+  std::vector<const Bounded*> args;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    args.push_back(e_.TakesOwnValues(id, i)
+                       ? &own.emplace_back(OwnValues(id, part, i))
+                       : &Get(inputs[i], MapList(id, part.first, i), part.second));
+  }
+  return BoundedPointwise(std::get<Pointwise>(e_.program.op(id)).fn, type(inputs.back()).dtype,
+                          args, IsOfOwnExtreme(id));
+}
+
+Bounded Evaluation::Indices(const Iota& op, NodeId id, const Part& part) const {
+  const Shape& shape = type(id).shape;
+  const int64_t inner = SlicingOf(shape, op.dim, 1).inner;
+  Bounded indices;
+  for (int64_t index : *lists_[part.first])
+    indices.value.push_back(index / inner % shape[op.dim].size);
+  indices.error.resize(indices.value.size());
+  return indices;
 }
 
 Evaluation::JoinedParts Evaluation::JoinedPartsOf(NodeId id, const Part& part) const {
@@ -353,13 +348,6 @@ Bounded Evaluation::Dropped(NodeId id, const Part& part) {
   for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
   return BoundedDropout(type(id).dtype, op.rate,
                         Get(e_.program.graph().nodes[id].inputs[0], part.first, part.second), keep);
-}
-
-Bounded Evaluation::Received(NodeId id, const Part& part) const {
-  const auto& op = std::get<Send>(e_.program.graph().nodes[id].op);
-  const int from = part.second - op.shift * e_.ranks;
-  if (from < 0 || from >= e_.ranks * e_.stages) return BoundedScalar(0, type(id).dtype);
-  return Get(e_.program.graph().nodes[id].inputs[0], part.first, from);
 }
 
 Bounded Evaluation::Read(const std::string& name, DType dtype, const Part& part) const {

@@ -144,8 +144,15 @@ class Evaluation {
   int MapPlaces(NodeId id, int list, const std::vector<size_t>& places, size_t i);
   void WantOwnValues(NodeId id, const Part& part, size_t i);
   Bounded OwnValues(NodeId id, const Part& part, size_t i);
+  /// The rule of every operation: then(want, compute), two functions, of which one wants the values
+  /// that the part needs, and the other computes it from them.
+  template <class Then>
+  auto ByRule(NodeId id, const Part& part, const Then& then);
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
+  void WantArguments(NodeId id, const Part& part);
+  Bounded Applied(NodeId id, const Part& part);
+  Bounded Indices(const Iota& op, NodeId id, const Part& part) const;
   /// Forgets the values that only `user` needed, and those that only they needed.
   void Release(NodeId user);
   Bounded Kept(NodeId id, const Part& part);
@@ -153,7 +160,6 @@ class Evaluation {
   /// The random word of each element of an operation whose second operand is a seed.
   std::vector<uint32_t> WordsOf(NodeId id, const Part& part, int64_t stream);
   Bounded Dropped(NodeId id, const Part& part);
-  Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, DType dtype, const Part& part) const;
   /// The elements of one operand of a Concat that one rank is asked for.
   struct JoinedElements {

@@ -92,11 +92,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
             return absl::bit_cast<float>(RoundedByWord(
                 absl::bit_cast<uint32_t>(static_cast<float>(arg(0))), word(o.stream)));
           },
-          [&](const Transpose&) { return arg(0); },
-          [&](const Reshape&) { return arg(0); },
-          [&](const Expand&) { return arg(0); },
-          [&](const Reverse&) { return arg(0); },
-          [&](const SubTensor&) { return arg(0); },
+          [&](const MappedView auto&) { return arg(0); },
           [&](const Concat& o) { return Joined(o, id, index); },
           [&](const Gather& o) { return TakenFrom(o, id, index); },
           [&](const EmbeddingBag& o) { return Pooled(o, id, index); },
