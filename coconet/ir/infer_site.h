@@ -60,7 +60,8 @@ absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 /// Fails unless `to` is a place for the elements of a tensor of `shape`.
 absl::Status CheckCut(const Site& site, const Cut& to, const Shape& shape);
 
-// Rules in files of their own; all others are in infer.cc.
+// Rules in files of their own, but for MappedViews, whose Infer is in infer_views.cc. All others
+// are in infer.cc.
 
 // infer_collectives.cc, which has what lies on one rank, too
 /// Whether one of a computation's operands is owned.
@@ -74,11 +75,6 @@ absl::StatusOr<TensorType> OfItsOwner(const Site& site, TensorType seen);
 // infer_elementwise.cc
 absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op);
 // infer_views.cc
-absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);
-absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op);
-absl::StatusOr<TensorType> InferExpand(const Site& site, const Expand& op);
-absl::StatusOr<TensorType> InferReverse(const Site& site, const Reverse& op);
-absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op);
 absl::StatusOr<TensorType> InferConcat(const Site& site, const Concat& op);
 absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op);
 absl::StatusOr<TensorType> InferEmbeddingBag(const Site& site, const EmbeddingBag& op);

@@ -14,20 +14,20 @@
 
 namespace coconet {
 
-absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op) {
+absl::StatusOr<TensorType> Transpose::Infer(const Site& site) const {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));
-  std::vector<int> sorted = op.order, all(type.shape.size());
+  std::vector<int> sorted = order, all(type.shape.size());
   absl::c_sort(sorted);
   absl::c_iota(all, 0);
   if (sorted != all) return site.Error("want each dimension of ", site.Operand(0), " once");
-  for (size_t d = 0; d < op.order.size(); ++d) type.shape[d] = site.type(0).shape[op.order[d]];
-  if (!type.layout.sliced() || op.order == all) return type;
+  for (size_t d = 0; d < order.size(); ++d) type.shape[d] = site.type(0).shape[order[d]];
+  if (!type.layout.sliced() || order == all) return type;
   if (type.layout.dim == Layout::kFlat) {
     return site.Error("parts of an operand sliced flat lie in no parts of the result, ",
                       site.HaveOperands(), "; use all_gather");
   }
-  type.layout.dim = static_cast<int>(absl::c_find(op.order, type.layout.dim) - op.order.begin());
+  type.layout.dim = static_cast<int>(absl::c_find(order, type.layout.dim) - order.begin());
   return type;
 }
 
@@ -71,56 +71,54 @@ absl::StatusOr<Layout> ReshapedLayout(const Site& site, absl::Span<const Dim> to
 
 }  // namespace
 
-absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
+absl::StatusOr<TensorType> Reshape::Infer(const Site& site) const {
   TensorType type = Read(site.type(0));
-  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
     return site.Error(extents.message());
   const auto mismatch = [&] {
-    return site.Error("want as many elements as ", site.Operand(0), " has, have ", Text(op.shape));
+    return site.Error("want as many elements as ", site.Operand(0), " has, have ", Text(shape));
   };
-  if (IsBound(type.shape) && IsBound(op.shape)) {
-    if (NumElements(type.shape) != NumElements(op.shape)) return mismatch();
-  } else if (ProductOf(type.shape) != ProductOf(op.shape)) {
+  if (IsBound(type.shape) && IsBound(shape)) {
+    if (NumElements(type.shape) != NumElements(shape)) return mismatch();
+  } else if (ProductOf(type.shape) != ProductOf(shape)) {
     return mismatch();
   }
-  ASSIGN_OR_RETURN(type.layout, ReshapedLayout(site, op.shape));
-  type.shape = op.shape;
+  ASSIGN_OR_RETURN(type.layout, ReshapedLayout(site, shape));
+  type.shape = shape;
   return Normalized(type);
 }
 
-absl::StatusOr<TensorType> InferExpand(const Site& site, const Expand& op) {
+absl::StatusOr<TensorType> Expand::Infer(const Site& site) const {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));
-  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
     return site.Error(extents.message());
   const Shape from = type.shape;
-  const size_t more = op.shape.size() - from.size();
-  bool fits = from.size() <= op.shape.size();
+  const size_t more = shape.size() - from.size();
+  bool fits = from.size() <= shape.size();
   for (size_t d = 0; fits && d < from.size(); ++d)
-    fits = from[d] == op.shape[more + d] || from[d] == Dim(1);
+    fits = from[d] == shape[more + d] || from[d] == Dim(1);
   if (!fits) {
-    return site.Error("want a shape to which ", site.Operand(0), " broadcasts, have ",
-                      Text(op.shape));
+    return site.Error("want a shape to which ", site.Operand(0), " broadcasts, have ", Text(shape));
   }
   if (type.layout.cut()) {
     const int dim = type.layout.dim;
-    const bool is_whole =
-        dim == Layout::kFlat ? from == op.shape : from[dim] == op.shape[more + dim];
+    const bool is_whole = dim == Layout::kFlat ? from == shape : from[dim] == shape[more + dim];
     if (!is_whole) {
       return site.Error("an operand cannot be broadcast along the dimension over which it is ",
                         "sliced, ", site.HaveOperands(), "; use all_gather");
     }
     if (dim != Layout::kFlat) type.layout.dim = dim + static_cast<int>(more);
   }
-  type.shape = op.shape;
+  type.shape = shape;
   return Normalized(type);
 }
 
-absl::StatusOr<TensorType> InferReverse(const Site& site, const Reverse& op) {
+absl::StatusOr<TensorType> Reverse::Infer(const Site& site) const {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));
   const int rank = static_cast<int>(type.shape.size());
-  std::vector<int> sorted = op.dims;
+  std::vector<int> sorted = dims;
   absl::c_sort(sorted);
   if (sorted.empty() || absl::c_adjacent_find(sorted) != sorted.end() || sorted.front() < 0 ||
       sorted.back() >= rank)
@@ -133,24 +131,22 @@ absl::StatusOr<TensorType> InferReverse(const Site& site, const Reverse& op) {
   return type;
 }
 
-absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op) {
+absl::StatusOr<TensorType> SubTensor::Infer(const Site& site) const {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));
   const int rank = static_cast<int>(type.shape.size());
-  if (op.dim < 0 || op.dim >= rank)
-    return site.Error("want a dimension below ", rank, ", have ", op.dim);
-  const Dim& extent = type.shape[op.dim];
-  if (op.begin < 0 || op.begin > op.end || (extent.bound() && op.end > extent.size)) {
-    return site.Error("want a range within [0, ", Text(extent), "), have [", op.begin, ", ", op.end,
-                      ")");
+  if (dim < 0 || dim >= rank) return site.Error("want a dimension below ", rank, ", have ", dim);
+  const Dim& extent = type.shape[dim];
+  if (begin < 0 || begin > end || (extent.bound() && end > extent.size)) {
+    return site.Error("want a range within [0, ", Text(extent), "), have [", begin, ", ", end, ")");
   }
-  const bool is_all = op.begin == 0 && extent == Dim(op.end);
+  const bool is_all = begin == 0 && extent == Dim(end);
   if (type.layout.sliced() && !is_all &&
-      (type.layout.dim == op.dim || type.layout.dim == Layout::kFlat)) {
+      (type.layout.dim == dim || type.layout.dim == Layout::kFlat)) {
     return site.Error("want a range of a dimension that is not sliced, ", site.HaveOperands(),
                       "; use all_gather");
   }
-  type.shape[op.dim] = op.end - op.begin;
+  type.shape[dim] = end - begin;
   return type;
 }
 

@@ -3,16 +3,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "coconet/ir/op_row.h"
 
 namespace coconet {
 
-// Views. MapOf maps elements of a result to an operand, both of bound shapes; Moves says whether
-// their order differs from the operand's, or other elements lie between them (operand_index.cc).
+struct Site;  // infer_site.h
+
+// Views. Infer gives their type (infer_views.cc). MapOf maps elements of a result to an operand,
+// both of bound shapes; Moves says whether their order differs from the operand's, or other
+// elements lie between them (operand_index.cc).
 
 /// (a): dimension d is a's order[d].
 struct Transpose {
   std::vector<int> order;
+  absl::StatusOr<TensorType> Infer(const Site& site) const;
   IndexMap MapOf(const Shape& result, const Shape& operand) const;
   bool Moves(const Shape& result, const Shape& operand) const;
   bool operator==(const Transpose&) const = default;
@@ -26,6 +31,7 @@ inline constexpr OpRow kRow<Transpose> = {.spelling = {"transpose", 1},
 /// (a): the same elements, row major.
 struct Reshape {
   Shape shape;
+  absl::StatusOr<TensorType> Infer(const Site& site) const;
   IndexMap MapOf(const Shape& result, const Shape& operand) const;
   bool Moves(const Shape& result, const Shape& operand) const;
   bool operator==(const Reshape&) const = default;
@@ -40,6 +46,7 @@ inline constexpr OpRow kRow<Reshape> = {.spelling = {"reshape", 1},
 /// front, become any.
 struct Expand {
   Shape shape;
+  absl::StatusOr<TensorType> Infer(const Site& site) const;
   IndexMap MapOf(const Shape& result, const Shape& operand) const;
   bool Moves(const Shape& result, const Shape& operand) const;
   bool operator==(const Expand&) const = default;
@@ -53,6 +60,7 @@ inline constexpr OpRow kRow<Expand> = {.spelling = {"expand", 1},
 /// (a): the elements along each of the dimensions from the last to the first.
 struct Reverse {
   std::vector<int> dims;
+  absl::StatusOr<TensorType> Infer(const Site& site) const;
   IndexMap MapOf(const Shape& result, const Shape& operand) const;
   bool Moves(const Shape& result, const Shape& operand) const;
   bool operator==(const Reverse&) const = default;
@@ -67,6 +75,7 @@ inline constexpr OpRow kRow<Reverse> = {.spelling = {"reverse", 1},
 struct SubTensor {
   int dim = 0;
   int64_t begin = 0, end = 0;
+  absl::StatusOr<TensorType> Infer(const Site& site) const;
   IndexMap MapOf(const Shape& result, const Shape& operand) const;
   bool Moves(const Shape& result, const Shape& operand) const;
   bool operator==(const SubTensor&) const = default;
