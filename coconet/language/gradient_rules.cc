@@ -139,6 +139,14 @@ Tensor OfFold(const Fold& fold, Tensor a, Tensor y, Tensor g) {
   return g;
 }
 
+/// Equal ones share.
+Tensor OfTotal(const struct Total& total, Tensor a, Tensor y, Tensor g) {
+  if (total.kind == ReduceKind::kSum) return g;
+  const Tensor found = Equal(a, y);
+  const Tensor share = g / Total(CastTo(g.type().dtype, found));
+  return Select(found, share, Gradients::ZeroOrNaN(y));
+}
+
 bool IsWhole(const Tensor& a) { return !a.type().layout.sliced() && IsBound(a.type().shape); }
 
 /// [..., K] as [rows, K].
@@ -278,47 +286,67 @@ Tensor Repeated(Tensor gradient, Tensor value) {
 
 std::optional<Tensor> GradientOfOperand(const Op& op, const std::vector<Tensor>& operands,
                                         Tensor result, size_t k, Tensor gradient) {
+  using Result = std::optional<Tensor>;
   const Tensor operand = operands[k];
-  if (const auto* pointwise = std::get_if<Pointwise>(&op)) {
-    const Tensor to = OfPointwise(pointwise->fn, operands, result, k, gradient);
-    return to.id() < 0 ? to : SummedTo(operand, result, to);
-  }
-  if (std::holds_alternative<Cast>(op)) return CastTo(operand.type().dtype, gradient);
-  if (std::holds_alternative<StochasticRound>(op)) return CastTo(DType::kF32, gradient);
-  if (const auto* fold = std::get_if<Fold>(&op)) return OfFold(*fold, operand, result, gradient);
-  if (std::holds_alternative<struct Update>(op)) return gradient;
-  if (const auto* total = std::get_if<struct Total>(&op)) {
-    if (total->kind == ReduceKind::kSum) return gradient;
-    const Tensor found = Equal(operand, result);  // equal ones share
-    const Tensor share = gradient / Total(CastTo(gradient.type().dtype, found));
-    return Select(found, share, Gradients::ZeroOrNaN(result));
-  }
   // What moves elements wants all of them.
-  gradient = Repeated(gradient, result);
-  if (gradient.id() < 0) return gradient;
-  if (const auto* dropout = std::get_if<struct Dropout>(&op))
-    return Dropout(gradient, dropout->rate, operands[1], dropout->stream);
-  if (const auto* product = std::get_if<struct MatMul>(&op))
-    return OfMatMul(*product, operands, k, gradient);
-  if (const auto* transpose = std::get_if<struct Transpose>(&op))
-    return OfTranspose(*transpose, gradient);
-  if (std::holds_alternative<struct Reshape>(op))
-    return ReshapedFor(operand, gradient, operand.type().shape);
-  if (std::holds_alternative<struct Expand>(op)) return SummedTo(operand, gradient, gradient);
-  if (const auto* reverse = std::get_if<struct Reverse>(&op))
-    return Reverse(gradient, reverse->dims);
-  if (const auto* range = std::get_if<struct SubTensor>(&op))
-    return OfSubTensor(*range, operand, gradient);
-  if (const auto* concat = std::get_if<struct Concat>(&op))
-    return OfConcat(*concat, operands, k, gradient);
-  if (const auto* gather = std::get_if<struct Gather>(&op))
-    return OfGather(*gather, operands, gradient);
-  if (const auto* bag = std::get_if<struct EmbeddingBag>(&op))
-    return OfEmbeddingBag(*bag, operands, k, gradient);
-  if (std::holds_alternative<struct ScatterAdd>(op)) return OfScatterAdd(operands, k, gradient);
-  if (std::holds_alternative<struct Shard>(op)) return gradient;
-  if (const auto* send = std::get_if<struct Send>(&op)) return Send(gradient, -send->shift);
-  return std::nullopt;
+  const auto whole = [&](auto rule) -> Result {
+    const Tensor g = Repeated(gradient, result);
+    return g.id() < 0 ? g : rule(g);
+  };
+  return std::visit(
+      Match{
+          [&](const Pointwise& op) -> Result {
+            const Tensor to = OfPointwise(op.fn, operands, result, k, gradient);
+            return to.id() < 0 ? to : SummedTo(operand, result, to);
+          },
+          [&](const Cast&) -> Result { return CastTo(operand.type().dtype, gradient); },
+          [&](const StochasticRound&) -> Result { return CastTo(DType::kF32, gradient); },
+          [&](const Fold& op) -> Result { return OfFold(op, operand, result, gradient); },
+          [&](const struct Update&) -> Result { return gradient; },
+          [&](const struct Total& op) -> Result { return OfTotal(op, operand, result, gradient); },
+          [&](const struct Dropout& op) {
+            return whole([&](Tensor g) { return Dropout(g, op.rate, operands[1], op.stream); });
+          },
+          [&](const struct MatMul& op) {
+            return whole([&](Tensor g) { return OfMatMul(op, operands, k, g); });
+          },
+          [&](const struct Transpose& op) {
+            return whole([&](Tensor g) { return OfTranspose(op, g); });
+          },
+          [&](const struct Reshape&) {
+            return whole([&](Tensor g) { return ReshapedFor(operand, g, operand.type().shape); });
+          },
+          [&](const struct Expand&) {
+            return whole([&](Tensor g) { return SummedTo(operand, g, g); });
+          },
+          [&](const struct Reverse& op) {
+            return whole([&](Tensor g) { return Reverse(g, op.dims); });
+          },
+          [&](const struct SubTensor& op) {
+            return whole([&](Tensor g) { return OfSubTensor(op, operand, g); });
+          },
+          [&](const struct Concat& op) {
+            return whole([&](Tensor g) { return OfConcat(op, operands, k, g); });
+          },
+          [&](const struct Gather& op) {
+            return whole([&](Tensor g) { return OfGather(op, operands, g); });
+          },
+          [&](const struct EmbeddingBag& op) {
+            return whole([&](Tensor g) { return OfEmbeddingBag(op, operands, k, g); });
+          },
+          [&](const struct ScatterAdd&) {
+            return whole([&](Tensor g) { return OfScatterAdd(operands, k, g); });
+          },
+          [&](const struct Shard&) { return whole([&](Tensor g) { return g; }); },
+          [&](const struct Send& op) {
+            return whole([&](Tensor g) { return Send(g, -op.shift); });
+          },
+          [&](const OneOf<Input, State, Const, WorldSize, Count, RankNumber, BitCast, struct Iota,
+                          struct AllReduce, struct ReduceScatter, struct AllGather,
+                          struct Broadcast, ReduceTo, struct AllToAll, Opaque, Output> auto&)
+              -> Result { return std::nullopt; },
+      },
+      op);
 }
 
 }  // namespace coconet
