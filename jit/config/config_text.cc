@@ -1,15 +1,17 @@
-#include <algorithm>
-#include <array>
-#include <iterator>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "coconet/base/nearest.h"
 #include "jit/config/config.h"
 
@@ -19,37 +21,91 @@ namespace {
 constexpr absl::string_view kProtocols[] = {"library", "generated"};
 constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
 constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
-/// The names of a text's numbers in order, of which the first kAlways are always there.
-constexpr absl::string_view kNames[] = {"vec",        "chunk",  "blocks",  "stream", "one-shot",
-                                        "pieces",     "batch",  "threads", "gemm",   "multicast",
-                                        "ring",       "bulk",   "beside",  "tiles",  "remote-first",
-                                        "concurrent", "bucket", "columns", "unroll"};
-constexpr size_t kAlways = 5;
-/// What Text leaves out says this of the numbers with these names, and 0 of the others.
-constexpr absl::string_view kOneByDefault[] = {"pieces", "threads", "unroll"};
 
-template <size_t N>
-int Find(const absl::string_view (&names)[N], absl::string_view name) {
-  const auto* it = std::find(std::begin(names), std::end(names), name);
-  return it == std::end(names) ? -1 : static_cast<int>(it - std::begin(names));
+/// A member of Config as the text has it, NAME=VALUE.
+struct Row {
+  absl::string_view name;
+  absl::string_view usual;  // the value that Text leaves out, a number's least; "": always there
+  bool is_flag;
+  absl::Span<const absl::string_view> words;  // by value; empty: it is a number
+  int64_t (*get)(const Config& c);
+  bool (*set)(Config& c, int64_t value);  // false: the member cannot hold it
+};
+
+template <auto kMember>
+constexpr Row Of(absl::string_view name, absl::string_view usual = "",
+                 absl::Span<const absl::string_view> words = {}) {
+  using T = std::decay_t<decltype(Config().*kMember)>;
+  return {name,
+          usual,
+          std::is_same_v<T, bool>,
+          words,
+          [](const Config& c) { return static_cast<int64_t>(c.*kMember); },
+          [](Config& c, int64_t value) {
+            c.*kMember = static_cast<T>(value);
+            return static_cast<int64_t>(c.*kMember) == value;
+          }};
+}
+
+/// In the order of the text.
+constexpr Row kRows[] = {
+    Of<&Config::vec>("vec"),
+    Of<&Config::chunk>("chunk"),
+    Of<&Config::blocks>("blocks"),
+    Of<&Config::streaming>("stream", "", kStreamings),
+    Of<&Config::one_shot>("one-shot", "", kOneShots),
+    Of<&Config::pieces>("pieces", "1"),
+    Of<&Config::batch>("batch", "0"),
+    Of<&Config::threads>("threads", "1"),
+    Of<&Config::gemm>("gemm", "0"),
+    Of<&Config::multicast>("multicast", "0"),
+    Of<&Config::ring>("ring", "0"),
+    Of<&Config::bulk>("bulk", "0"),
+    Of<&Config::beside>("beside", "0"),
+    Of<&Config::tiles>("tiles", "0"),
+    Of<&Config::remote_first>("remote-first", "0"),
+    Of<&Config::concurrent>("concurrent", "0"),
+    Of<&Config::bucket>("bucket", "0"),
+    Of<&Config::columns>("columns", "0"),
+    Of<&Config::unroll>("unroll", "1"),
+};
+
+int Find(absl::Span<const absl::string_view> names, absl::string_view name) {
+  const auto it = absl::c_find(names, name);
+  return it == names.end() ? -1 : static_cast<int>(it - names.begin());
+}
+
+std::string ValueText(const Config& c, const Row& row) {
+  return row.words.empty() ? absl::StrCat(row.get(c)) : std::string(row.words[row.get(c)]);
+}
+
+/// Reads a value into its member; what is wrong with it otherwise.
+std::string ReadValue(Config& c, const Row& row, absl::string_view value) {
+  int64_t number = 0, least = 0;
+  const bool has_least = absl::SimpleAtoi(row.usual, &least);
+  if (!row.words.empty()) {
+    number = Find(row.words, value);
+    if (number >= 0 && row.set(c, number)) return "";
+    return absl::StrCat("unknown ", row.name, "; there are ", absl::StrJoin(row.words, ", "));
+  }
+  if (row.is_flag) {
+    if (value == "1" && row.set(c, 1)) return "";
+    return absl::StrCat("want ", row.name, "=1, or nothing");
+  }
+  const bool is_number = absl::SimpleAtoi(value, &number) && row.set(c, number);
+  if (is_number && (!has_least || number > least)) return "";
+  return absl::StrCat(row.name, " is no number", has_least ? " above " : "", row.usual);
 }
 
 }  // namespace
 
 std::string Text(const Config& c) {
-  return absl::StrCat(
-      kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk,
-      " blocks=", c.blocks, " stream=", kStreamings[static_cast<int>(c.streaming)],
-      " one-shot=", kOneShots[static_cast<int>(c.one_shot)],
-      c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
-      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch),
-      c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "",
-      c.ring ? " ring=1" : "", c.bulk ? " bulk=1" : "",
-      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
-      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles), c.remote_first ? " remote-first=1" : "",
-      c.concurrent ? " concurrent=1" : "", c.bucket == 0 ? "" : absl::StrCat(" bucket=", c.bucket),
-      c.columns ? " columns=1" : "", c.unroll == 1 ? "" : absl::StrCat(" unroll=", c.unroll));
+  std::string text(kProtocols[static_cast<int>(c.protocol)]);
+  for (const Row& row : kRows) {
+    const std::string value = ValueText(c, row);
+    if (value != row.usual) absl::StrAppend(&text, " ", row.name, "=", value);
+  }
+  return text;
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -69,55 +125,23 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
     return error(absl::StrCat("unknown protocol", DidYouMean(words[0], {"library", "generated"}),
                               "; there are library, generated"));
   c.protocol = static_cast<Protocol>(protocol);
-  std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
-  for (size_t at = 0; at < std::size(kNames); ++at) {
+  std::string mistake;  // the first value that is none
+  for (const Row& row : kRows) {
     const std::vector<std::string> pair = word < words.size()
                                               ? absl::StrSplit(words[word], absl::MaxSplits('=', 1))
                                               : std::vector<std::string>();
-    const bool named = pair.size() == 2 && pair[0] == kNames[at];
-    if (!named && at < kAlways)
-      return word < words.size()
-                 ? error(absl::StrCat("want ", kNames[at], "=... as word ", word + 1))
-                 : want;
+    const bool named = pair.size() == 2 && pair[0] == row.name;
+    if (!named && row.usual.empty())
+      return word < words.size() ? error(absl::StrCat("want ", row.name, "=... as word ", word + 1))
+                                 : want;
     if (!named) continue;
-    values[at] = pair[1];
     ++word;
+    const bool is_left_out = pair[1].empty() && !row.usual.empty();
+    if (!is_left_out && mistake.empty()) mistake = ReadValue(c, row, pair[1]);
   }
   if (word != words.size()) return want;
-  if (!absl::SimpleAtoi(values[0], &c.vec)) return error("vec is no number");
-  if (!absl::SimpleAtoi(values[1], &c.chunk)) return error("chunk is no number");
-  if (!absl::SimpleAtoi(values[2], &c.blocks)) return error("blocks is no number");
-  const int streaming = Find(kStreamings, values[3]);
-  if (streaming < 0) return error("unknown stream; there are none, shared, all");
-  c.streaming = static_cast<Streaming>(streaming);
-  const int one_shot = Find(kOneShots, values[4]);
-  if (one_shot < 0) return error("unknown one-shot; there are pull, staged, ll");
-  c.one_shot = static_cast<OneShot>(one_shot);
-  if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2))
-    return error("pieces is no number above 1");
-  if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1))
-    return error("batch is no number above 0");
-  if (!values[7].empty() && (!absl::SimpleAtoi(values[7], &c.threads) || c.threads < 2))
-    return error("threads is no number above 1");
-  if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1))
-    return error("gemm is no number above 0");
-  if (!values[12].empty() && (!absl::SimpleAtoi(values[12], &c.beside) || c.beside < 1))
-    return error("beside is no number above 0");
-  if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
-    return error("tiles is no number above 0");
-  const std::pair<size_t, bool*> flags[] = {{9, &c.multicast},   {10, &c.ring},
-                                            {11, &c.bulk},       {14, &c.remote_first},
-                                            {15, &c.concurrent}, {17, &c.columns}};
-  for (const auto& [at, flag] : flags) {
-    if (!values[at].empty() && values[at] != "1")
-      return error(absl::StrCat("want ", kNames[at], "=1, or nothing"));
-    *flag = !values[at].empty();
-  }
-  if (!values[16].empty() && (!absl::SimpleAtoi(values[16], &c.bucket) || c.bucket < 1))
-    return error("bucket is no number above 0");
-  if (!values[18].empty() && (!absl::SimpleAtoi(values[18], &c.unroll) || c.unroll < 2))
-    return error("unroll is no number above 1");
+  if (!mistake.empty()) return error(mistake);
   return c;
 }
 
@@ -125,39 +149,35 @@ absl::StatusOr<Config> ParseConfigOver(absl::string_view words, const Config& ba
   const auto error = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("config \"", words, "\": ", what));
   };
-  const std::string text = Text(base);
-  absl::string_view protocol = absl::string_view(text).substr(0, text.find(' '));
-  std::map<absl::string_view, absl::string_view> values, said;
-  for (absl::string_view word : absl::StrSplit(text, ' ')) {
-    const size_t equals = word.find('=');
-    if (equals != absl::string_view::npos) values[word.substr(0, equals)] = word.substr(equals + 1);
+  absl::string_view protocol = kProtocols[static_cast<int>(base.protocol)];
+  std::map<absl::string_view, std::string> values;
+  std::set<absl::string_view> said;
+  std::vector<std::string> names;
+  for (const Row& row : kRows) {
+    values[row.name] = ValueText(base, row);
+    names.emplace_back(row.name);
   }
   for (absl::string_view word : absl::StrSplit(words, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
     const size_t equals = word.find('=');
     if (equals == absl::string_view::npos) {
-      if (Find(kProtocols, word) < 0 || !said.emplace("protocol", word).second)
+      if (Find(kProtocols, word) < 0 || !said.insert("protocol").second)
         return error(
             absl::StrCat("want NAME=NUMBER, and library or generated once, have '", word, "'"));
       protocol = word;
       continue;
     }
     const absl::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
-    if (Find(kNames, name) < 0) {
-      return error(absl::StrCat(
-          "no number is called '", name, "'",
-          DidYouMean(name, std::vector<std::string>(std::begin(kNames), std::end(kNames)))));
-    }
-    if (value.empty() || !said.emplace(name, value).second)
+    const auto known = values.find(name);
+    if (known == values.end())
+      return error(absl::StrCat("no number is called '", name, "'", DidYouMean(name, names)));
+    if (value.empty() || !said.insert(name).second)
       return error(absl::StrCat("want one value of ", name));
-    values[name] = value;
+    known->second = std::string(value);
   }
   std::string whole(protocol);
-  for (size_t at = 0; at < std::size(kNames); ++at) {
-    const absl::string_view name = kNames[at];
-    const auto value = values.find(name);
-    const absl::string_view usual = Find(kOneByDefault, name) < 0 ? "0" : "1";
-    if (value == values.end() || (at >= kAlways && value->second == usual)) continue;
-    absl::StrAppend(&whole, " ", name, "=", value->second);
+  for (const Row& row : kRows) {
+    if (const std::string& value = values[row.name]; value != row.usual)
+      absl::StrAppend(&whole, " ", row.name, "=", value);
   }
   return ParseConfig(whole);
 }
