@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "autotune/cost/nominal_cost_model.h"
@@ -39,155 +41,186 @@ constexpr int kMostRanks = 1024;
 constexpr int64_t kDefaultN = 1 << 20;
 constexpr size_t kShownSizes = 6;
 
-const std::vector<std::string>& KnownFlags() {
-  static const auto& flags = *new std::vector<std::string>{
-      "ranks",  "stages",  "nodes",     "dtype",        "cache", "budget", "json",
-      "only",   "order",   "preset",    "list",         "help",  "N",      "all",
-      "search", "memory",  "plan-only", "device",       "link",  "trace",  "schedule",
-      "config", "backend", "retune",    "sum-rounding", "nans"};
-  return flags;
+/// Which commands heed a flag.
+enum class HeededBy : uint8_t { kAll, kRuns, kPlans };  // --plan-only: kPlans
+
+/// --NAME=VALUE.
+struct GivenFlag {
+  SweepFlags& flags;
+  absl::string_view name, value, want;
+  const std::string& folder;
+};
+
+struct FlagRow {
+  absl::string_view name;
+  HeededBy by;
+  absl::Status (*set)(const GivenFlag& f);
+  absl::string_view want;  // what it takes; empty: no value
+};
+
+std::vector<std::string> KnownFlags();
+
+/// `known`: the words that the flag takes, if it takes words.
+absl::Status Bad(const GivenFlag& f, absl::string_view want,
+                 const std::vector<std::string>& known = {}) {
+  return absl::InvalidArgumentError(absl::StrCat("--", f.name, ": want ", want, ", have '", f.value,
+                                                 "'", DidYouMean(f.value, known)));
 }
 
-/// Flags that only --plan-only heeds, and flags that it does not heed.
-constexpr absl::string_view kOfPlans[] = {"device", "link", "trace"};
-constexpr absl::string_view kNotOfPlans[] = {"all",    "backend",  "cache",  "config",      "json",
-                                             "memory", "nans",     "nodes",  "only",        "order",
-                                             "retune", "schedule", "search", "sum-rounding"};
+template <bool SweepFlags::* kMember>
+absl::Status On(const GivenFlag& f) {
+  f.flags.*kMember = true;
+  return absl::OkStatus();
+}
+
+template <int SweepFlags::* kMember>
+absl::Status Count(const GivenFlag& f) {
+  int& count = f.flags.*kMember;
+  if (absl::SimpleAtoi(f.value, &count) && count >= 1 && count <= kMostRanks)
+    return absl::OkStatus();
+  return Bad(f, absl::StrCat("1 to ", kMostRanks));
+}
+
+/// The words of `want`, "host, cuda or simt", are the enumerators' in order.
+template <auto kMember>
+absl::Status Word(const GivenFlag& f) {
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::StrReplaceAll(f.want, {{" or ", ", "}}), ", ");
+  const auto word = absl::c_find(words, f.value);
+  if (word == words.end()) return Bad(f, f.want, words);
+  auto& member = f.flags.*kMember;
+  member = static_cast<std::decay_t<decltype(member)>>(word - words.begin());
+  return absl::OkStatus();
+}
+
+absl::Status SetText(const GivenFlag& f, std::string& text) {
+  if (f.value.empty()) return Bad(f, f.want);
+  text = std::string(f.value);
+  return absl::OkStatus();
+}
+
+template <std::string SweepFlags::* kMember>
+absl::Status File(const GivenFlag& f) {
+  std::string& file = f.flags.*kMember;
+  RETURN_IF_ERROR(SetText(f, file));
+  if (file != ":none:") file = ResolvePath(file, f.folder);
+  return absl::OkStatus();
+}
+
+template <std::string Choice::* kMember>
+absl::Status Chosen(const GivenFlag& f) {
+  return SetText(f, f.flags.choice.*kMember);
+}
+
+absl::Status SetOnly(const GivenFlag& f) { return SetText(f, f.flags.only.emplace_back()); }
+
+absl::Status SetBudget(const GivenFlag& f) {
+  double& s = f.flags.budget_s;
+  const bool is_time = absl::SimpleAtod(f.value, &s) && s >= 0 && std::isfinite(s);
+  return is_time ? absl::OkStatus() : Bad(f, f.want);
+}
+
+absl::Status SetLink(const GivenFlag& f) {
+  double& rate = f.flags.link_gbits;
+  const bool is_rate = absl::SimpleAtod(f.value, &rate) && rate > 0 && std::isfinite(rate);
+  return is_rate ? absl::OkStatus() : Bad(f, f.want);
+}
+
+absl::Status SetMemory(const GivenFlag& f) {
+  const absl::StatusOr<int64_t> bytes = ParseSize(f.value);
+  if (!bytes.ok() || *bytes < 1 || *bytes > kMostMemory)
+    return Bad(f, absl::StrCat("1 to ", kMostMemory, " bytes, as in 512Mi"));
+  f.flags.memory_limit = *bytes;
+  return absl::OkStatus();
+}
+
+absl::Status SetDType(const GivenFlag& f) {
+  const std::optional<DType> dtype = ParseDType(f.value);
+  if (!dtype.has_value()) return Bad(f, f.want, {"f32", "f16", "bf16"});
+  f.flags.dtype = *dtype;
+  return absl::OkStatus();
+}
+
+absl::Status SetPreset(const GivenFlag& f) {
+  f.flags.preset = std::string(f.value);
+  return absl::OkStatus();
+}
+
+absl::Status SetDevice(const GivenFlag& f) {
+  RETURN_IF_ERROR(WithContext(NominalRatesOf(f.value).status(), "--device"));
+  f.flags.device = std::string(f.value);
+  return absl::OkStatus();
+}
+
+absl::Status SetSize(const GivenFlag& f) {
+  const absl::StatusOr<BoundSize> size = ParseSizes(f.value, f.folder);
+  if (!size.ok()) {
+    if (absl::IsNotFound(size.status()))
+      return absl::InvalidArgumentError(absl::StrCat("--", f.name, ": ", size.status().message()));
+    // Misspelt flags are read as symbols, too.
+    const std::string hint = f.name == "N" ? "" : DidYouMean(f.name, KnownFlags());
+    if (hint.empty()) return Bad(f, size.status().message());
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown flag --", f.name, hint, "; see --help"));
+  }
+  f.flags.sizes.insert_or_assign(std::string(f.name), *size);
+  return absl::OkStatus();
+}
+
+constexpr auto kAll = HeededBy::kAll, kRuns = HeededBy::kRuns, kPlans = HeededBy::kPlans;
+constexpr FlagRow kFlags[] = {
+    {"ranks", kAll, Count<&SweepFlags::ranks>, "a number"},
+    {"stages", kAll, Count<&SweepFlags::stages>, "a number"},
+    {"nodes", kRuns, Count<&SweepFlags::nodes>, "a number"},
+    {"dtype", kAll, SetDType, "f32, f16 or bf16"},
+    {"cache", kRuns, File<&SweepFlags::cache>, "a file"},
+    {"budget", kAll, SetBudget, "seconds"},
+    {"json", kRuns, File<&SweepFlags::json>, "a file"},
+    {"only", kRuns, SetOnly, "words of a schedule, as the table shows them"},
+    {"order", kRuns, Word<&SweepFlags::sum_order>, "any or rank"},
+    {"preset", kAll, SetPreset, "a name"},
+    {"list", kAll, On<&SweepFlags::list>, ""},
+    {"help", kAll, On<&SweepFlags::help>, ""},
+    {"N", kAll, SetSize, "a size"},
+    {"all", kRuns, On<&SweepFlags::all>, ""},
+    {"search", kRuns, Word<&SweepFlags::search>, "auto, exhaustive, racing, model or evolution"},
+    {"memory", kRuns, SetMemory, "a size"},
+    {"plan-only", kAll, On<&SweepFlags::plan_only>, ""},
+    {"device", kPlans, SetDevice, "a device"},
+    {"link", kPlans, SetLink, "Gbit/s"},
+    {"trace", kPlans, File<&SweepFlags::trace>, "a file"},
+    {"schedule", kRuns, Chosen<&Choice::schedule>, "a text, or * for all"},
+    {"config", kRuns, Chosen<&Choice::config>, "a text, or * for all"},
+    {"backend", kRuns, Word<&SweepFlags::backend>, "host, cuda or simt"},
+    {"retune", kRuns, On<&SweepFlags::retune>, ""},
+    {"sum-rounding", kRuns, Word<&SweepFlags::sum_rounding>, "once or each"},
+    {"nans", kRuns, Word<&SweepFlags::nans>, "possible or none"},
+};
+
+std::vector<std::string> KnownFlags() {
+  std::vector<std::string> names;
+  for (const FlagRow& row : kFlags) names.emplace_back(row.name);
+  return names;
+}
+
+/// Null: it is no flag.
+const FlagRow* FindFlag(absl::string_view name) {
+  const auto* row = absl::c_find_if(kFlags, [&](const FlagRow& of) { return of.name == name; });
+  return row == std::end(kFlags) ? nullptr : row;
+}
 
 /// InvalidArgument for flags that would not be heeded, of those that are given.
 absl::Status CheckHeeded(const std::vector<std::string>& given, bool plan_only) {
   for (const std::string& name : given) {
-    if (!plan_only && absl::c_linear_search(kOfPlans, name))
+    const FlagRow* row = FindFlag(name);
+    if (row != nullptr && !plan_only && row->by == kPlans)
       return absl::InvalidArgumentError(
           absl::StrCat("--", name, ": want --plan-only, too, which alone heeds it"));
-    if (plan_only && absl::c_linear_search(kNotOfPlans, name))
+    if (row != nullptr && plan_only && row->by == kRuns)
       return absl::InvalidArgumentError(
           absl::StrCat("--", name, ": --plan-only does not heed it; leave one of the two out"));
   }
   return absl::OkStatus();
-}
-
-/// `known`: the words that the flag takes, if it takes words.
-absl::Status Bad(absl::string_view flag, absl::string_view want, absl::string_view have,
-                 const std::vector<std::string>& known = {}) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", flag, ": want ", want, ", have '", have, "'", DidYouMean(have, known)));
-}
-
-absl::Status SetDType(SweepFlags& flags, absl::string_view value) {
-  const std::optional<DType> dtype = ParseDType(value);
-  if (!dtype.has_value()) return Bad("dtype", "f32, f16 or bf16", value, {"f32", "f16", "bf16"});
-  flags.dtype = *dtype;
-  return absl::OkStatus();
-}
-
-absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_view value,
-                     const std::string& folder) {
-  const absl::StatusOr<BoundSize> size = ParseSizes(value, folder);
-  if (!size.ok()) {
-    if (absl::IsNotFound(size.status()))
-      return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": ", size.status().message()));
-    // Misspelt flags are read as symbols, too.
-    const std::string hint = symbol == "N" ? "" : DidYouMean(symbol, KnownFlags());
-    if (hint.empty()) return Bad(symbol, size.status().message(), value);
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown flag --", symbol, hint, "; see --help"));
-  }
-  flags.sizes.insert_or_assign(std::string(symbol), *size);
-  return absl::OkStatus();
-}
-
-absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_view value,
-                     const std::string& folder) {
-  if (name == "ranks" || name == "stages" || name == "nodes") {
-    int& count = name == "ranks" ? flags.ranks : name == "stages" ? flags.stages : flags.nodes;
-    if (absl::SimpleAtoi(value, &count) && count >= 1 && count <= kMostRanks)
-      return absl::OkStatus();
-    return Bad(name, absl::StrCat("1 to ", kMostRanks), value);
-  }
-  if (name == "budget") {
-    if (absl::SimpleAtod(value, &flags.budget_s) && flags.budget_s >= 0 &&
-        std::isfinite(flags.budget_s))
-      return absl::OkStatus();
-    return Bad(name, "seconds", value);
-  }
-  if (name == "schedule" || name == "config") {
-    std::string& text = name == "schedule" ? flags.choice.schedule : flags.choice.config;
-    if (value.empty()) return Bad(name, "a text, or * for all", value);
-    text = std::string(value);
-    return absl::OkStatus();
-  }
-  if (name == "order") {
-    if (value != "any" && value != "rank") return Bad(name, "any or rank", value, {"any", "rank"});
-    flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
-    return absl::OkStatus();
-  }
-  if (name == "sum-rounding") {
-    if (value != "once" && value != "each")
-      return Bad(name, "once or each", value, {"once", "each"});
-    flags.sum_rounding = value == "once" ? SumRounding::kOnce : SumRounding::kEach;
-    return absl::OkStatus();
-  }
-  if (name == "nans") {
-    if (value != "possible" && value != "none")
-      return Bad(name, "possible or none", value, {"possible", "none"});
-    flags.nans = value == "possible" ? Nans::kPossible : Nans::kNone;
-    return absl::OkStatus();
-  }
-  if (name == "memory") {
-    const absl::StatusOr<int64_t> bytes = ParseSize(value);
-    if (!bytes.ok() || *bytes < 1 || *bytes > kMostMemory)
-      return Bad(name, absl::StrCat("1 to ", kMostMemory, " bytes, as in 512Mi"), value);
-    flags.memory_limit = *bytes;
-    return absl::OkStatus();
-  }
-  if (name == "search") {
-    const std::optional<SearchKind> kind = ParseSearchKind(value);
-    if (!kind.has_value())
-      return Bad(name, "auto, exhaustive, racing, model or evolution", value,
-                 {"auto", "exhaustive", "racing", "model", "evolution"});
-    flags.search = *kind;
-    return absl::OkStatus();
-  }
-  if (name == "backend") {
-    if (value != "host" && value != "cuda" && value != "simt")
-      return Bad(name, "host, cuda or simt", value, {"host", "cuda", "simt"});
-    flags.backend = value == "host"   ? Backend::kHost
-                    : value == "cuda" ? Backend::kCuda
-                                      : Backend::kSimt;
-    return absl::OkStatus();
-  }
-  if (name == "only") {
-    if (value.empty()) return Bad(name, "words of a schedule, as the table shows them", value);
-    flags.only.emplace_back(value);
-    return absl::OkStatus();
-  }
-  if (name == "device") {
-    RETURN_IF_ERROR(WithContext(NominalRatesOf(value).status(), "--device"));
-    flags.device = std::string(value);
-    return absl::OkStatus();
-  }
-  if (name == "link") {
-    if (absl::SimpleAtod(value, &flags.link_gbits) && flags.link_gbits > 0 &&
-        std::isfinite(flags.link_gbits))
-      return absl::OkStatus();
-    return Bad(name, "Gbit/s", value);
-  }
-  if (name == "cache" || name == "json" || name == "trace") {
-    if (value.empty()) return Bad(name, "a file", value);
-    (name == "cache"  ? flags.cache
-     : name == "json" ? flags.json
-                      : flags.trace) =
-
-        value == ":none:" ? std::string(value) : ResolvePath(value, folder);
-    return absl::OkStatus();
-  }
-  if (name == "dtype") return SetDType(flags, value);
-  if (name == "preset") {
-    flags.preset = std::string(value);
-    return absl::OkStatus();
-  }
-  return SetSize(flags, name, value, folder);
 }
 
 absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::string& folder) {
@@ -400,36 +433,30 @@ Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted (what was measur
 )";
 }
 
-bool IsSweepFlag(absl::string_view name) {
-  return name != "N" && absl::c_linear_search(KnownFlags(), name);
-}
+bool IsSweepFlag(absl::string_view name) { return name != "N" && FindFlag(name) != nullptr; }
 
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
                                            const std::string& folder) {
   SweepFlags flags;
   std::vector<std::string> given;
   for (absl::string_view arg : args) {
-    if (arg == "--help" || arg == "-h") {
+    if (arg == "-h") {
       flags.help = true;
-    } else if (arg == "--list") {
-      flags.list = true;
-    } else if (arg == "--all") {
-      flags.all = true;
-      given.push_back("all");
-    } else if (arg == "--retune") {
-      flags.retune = true;
-      given.push_back("retune");
-    } else if (arg == "--plan-only") {
-      flags.plan_only = true;
     } else if (absl::ConsumePrefix(&arg, "--")) {
       const size_t equals = arg.find('=');
       const absl::string_view name = arg.substr(0, equals);
-      if (equals == absl::string_view::npos) {
+      const FlagRow* row = FindFlag(name);
+      const bool takes_none = row != nullptr && row->want.empty();
+      const bool has_none = equals == absl::string_view::npos;
+      if (has_none && !takes_none) {
         const std::string hint = DidYouMean(name, KnownFlags());
         return absl::InvalidArgumentError(
             absl::StrCat("want --", name, "=VALUE, have --", name, hint, "; see --help"));
       }
-      RETURN_IF_ERROR(SetFlag(flags, name, arg.substr(equals + 1), folder));
+      const absl::string_view value = has_none ? "" : arg.substr(equals + 1);
+      const bool is_size = row == nullptr || (takes_none && !has_none);
+      RETURN_IF_ERROR((is_size ? SetSize : row->set)(
+          {flags, name, value, row == nullptr ? "" : row->want, folder}));
       given.emplace_back(name);
     } else if (absl::StartsWith(arg, "-")) {
       std::vector<std::string> flags_with_dashes;
