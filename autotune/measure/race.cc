@@ -197,12 +197,6 @@ Timing Race::timing(int runner) const {
   return timing;
 }
 
-double Race::LostBy(int runner) const {
-  std::vector<double> lost;
-  for (const Sample& s : Usable(runner)) lost.push_back(s.lost);
-  return Median(std::move(lost));
-}
-
 std::vector<int> Race::NextRound() {
   BeginRound();
   std::vector<int> order;

@@ -49,8 +49,6 @@ class Race {
 
   /// The median is adjusted for slow rounds; the width of the interval is that of the samples.
   Timing timing(int runner) const;
-  /// Median of the runner's `lost`.
-  double LostBy(int runner) const;
 
   /// The logarithm of a runner's time over another's.
   struct Ratio {

@@ -55,12 +55,6 @@ double Noise(const Timing& timing) {
   return timing.median_us > 0 ? (timing.high_us - timing.low_us) / 2 / timing.median_us : 0;
 }
 
-bool Tied(const Timing& a, const Timing& b, double tie) {
-  const double joint = std::hypot(a.high_us - a.low_us, b.high_us - b.low_us) / 2;
-  const double band = std::max(tie * std::min(a.median_us, b.median_us), joint);
-  return std::abs(a.median_us - b.median_us) <= band;
-}
-
 std::string TimeText(double us) {
   const std::pair<double, const char*> scaled = us < 1     ? std::pair(us * 1e3, "ns")
                                                 : us < 1e3 ? std::pair(us, "us")

@@ -22,8 +22,4 @@ double Noise(const Timing& timing);
 /// "431 ns", "12.9 us", "13.1 ms": three digits.
 std::string TimeText(double us);
 
-/// True when two medians differ by at most `tie` times the smaller one, or by at most the joint
-/// half width of both confidence intervals.
-bool Tied(const Timing& a, const Timing& b, double tie);
-
 }  // namespace coconet

@@ -24,14 +24,6 @@ namespace {
 
 constexpr absl::string_view kApart = "apart ";
 
-/// The name of an input, state or output; null for another operation.
-std::string* NameOf(Op& op) {
-  if (auto* input = std::get_if<Input>(&op)) return &input->name;
-  if (auto* state = std::get_if<State>(&op)) return &state->name;
-  if (auto* output = std::get_if<Output>(&op)) return &output->name;
-  return nullptr;
-}
-
 /// Finds the parts of a program.
 class Splitter {
  public:
@@ -116,7 +108,7 @@ Graph AsProgram(const Graph& whole, const std::vector<NodeId>& nodes, Parts::Par
   for (NodeId id : nodes) {
     Node node = whole.nodes[id];
     for (NodeId& input : node.inputs) input = number.at(input);
-    if (std::string* name = NameOf(node.op)) {
+    if (std::string* name = DeclaredIn(node.op).name) {
       const bool is_output = std::holds_alternative<Output>(node.op);
       const auto at = std::distance(outputs.begin(), outputs.find(*name));
       std::string own = is_output ? absl::StrFormat("y%06d", at) : absl::StrCat("x", declared++);
@@ -137,7 +129,7 @@ class Whole {
     std::vector<NodeId> number;
     for (Node node : schedule.graph().nodes) {
       for (NodeId& input : node.inputs) input = number[input];
-      if (std::string* name = NameOf(node.op)) *name = names.at(*name);
+      if (std::string* name = DeclaredIn(node.op).name) *name = names.at(*name);
       const auto* input = std::get_if<Input>(&node.op);
       const auto shared = input != nullptr ? inputs_.find(input->name) : inputs_.end();
       if (shared != inputs_.end()) {
@@ -200,7 +192,7 @@ Parts SplitIntoParts(const Graph& program) {
   if (split.size() <= 1) {
     Parts::Part& all = parts.parts.emplace_back();
     for (Node node : program.nodes) {
-      if (const std::string* name = NameOf(node.op)) all.names[*name] = *name;
+      if (const std::string* name = DeclaredIn(node.op).name) all.names[*name] = *name;
     }
     parts.kinds.push_back(program);
     return parts;

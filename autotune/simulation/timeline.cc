@@ -7,9 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "coconet/base/chrome_trace.h"
-#include "coconet/base/table.h"
 
 namespace coconet {
 namespace {
@@ -109,26 +107,6 @@ int64_t PeakBytes(const TaskGraph& graph, const Timeline& timeline) {
     for (const auto& [time, change] : changes) peak = std::max(peak, bytes += change);
   }
   return peak;
-}
-
-std::string TimelineText(const TaskGraph& graph, const Timeline& timeline) {
-  std::vector<bool> is_critical(timeline.tasks.size());
-  for (const CriticalTask& task : CriticalPath(graph, timeline))
-    is_critical[task.rank * graph.size() + task.task] = true;
-  std::vector<TableCells> rows;
-  for (int index : timeline.order) {
-    const Timeline::Interval& interval = timeline.tasks[index];
-    const Task& task = graph.tasks[index % graph.size()];
-    rows.push_back({absl::StrCat(index / graph.size()), graph.lanes[task.lane].name,
-                    absl::StrFormat("%.1f", interval.begin), absl::StrFormat("%.1f", interval.end),
-                    is_critical[index] ? "*" : "", task.label});
-  }
-  return absl::StrCat(
-      TextTable({{"rank", true}, {"lane"}, {"begin", true}, {"end", true}, {"critical"}, {"task"}},
-                rows),
-      absl::StrFormat("makespan %.1f us, exposed communication %.1f us, peak %d bytes\n",
-                      timeline.us, ExposedCommunication(graph, timeline),
-                      PeakBytes(graph, timeline)));
 }
 
 std::string LanesText(const TaskGraph& graph, const Timeline& timeline, int columns) {

@@ -27,10 +27,6 @@ double ExposedCommunication(const TaskGraph& graph, const Timeline& timeline);
 /// time are freed before those that begin then are allocated.
 int64_t PeakBytes(const TaskGraph& graph, const Timeline& timeline);
 
-/// A table with a row per task in the order of their begins: rank, lane, begin, end, "*" on the
-/// critical path, label; and below it makespan, exposed communication and peak memory.
-std::string TimelineText(const TaskGraph& graph, const Timeline& timeline);
-
 /// A line per lane of the first rank, with `columns` characters for the time from begin to end: how
 /// much of each the lane works, from " " for nothing over ".", ":" and "+" to "#" for all.
 std::string LanesText(const TaskGraph& graph, const Timeline& timeline, int columns);

@@ -3,8 +3,10 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "autotune/simulation/testing/random_tasks.h"
+#include "coconet/base/table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -33,6 +35,28 @@ std::string PathText(const TaskGraph& graph, const Timeline& timeline) {
                        [&](std::string* out, const CriticalTask& t) {
                          absl::StrAppend(out, t.rank, ":", graph.tasks[t.task].label);
                        });
+}
+
+/// A table with a row per task in the order of their begins: rank, lane, begin, end, "*" on the
+/// critical path, label; and below it makespan, exposed communication and peak memory.
+std::string TimelineText(const TaskGraph& graph, const Timeline& timeline) {
+  std::vector<bool> is_critical(timeline.tasks.size());
+  for (const CriticalTask& task : CriticalPath(graph, timeline))
+    is_critical[task.rank * graph.size() + task.task] = true;
+  std::vector<TableCells> rows;
+  for (int index : timeline.order) {
+    const Timeline::Interval& interval = timeline.tasks[index];
+    const Task& task = graph.tasks[index % graph.size()];
+    rows.push_back({absl::StrCat(index / graph.size()), graph.lanes[task.lane].name,
+                    absl::StrFormat("%.1f", interval.begin), absl::StrFormat("%.1f", interval.end),
+                    is_critical[index] ? "*" : "", task.label});
+  }
+  return absl::StrCat(
+      TextTable({{"rank", true}, {"lane"}, {"begin", true}, {"end", true}, {"critical"}, {"task"}},
+                rows),
+      absl::StrFormat("makespan %.1f us, exposed communication %.1f us, peak %d bytes\n",
+                      timeline.us, ExposedCommunication(graph, timeline),
+                      PeakBytes(graph, timeline)));
 }
 
 TEST(Timeline, FindsTheCriticalPath) {
