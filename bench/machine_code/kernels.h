@@ -9,7 +9,7 @@
 #include "bench/machine_code/facts.h"
 #include "coconet/base/dtype.h"
 #include "jit/compile/testing/cubin.h"
-#include "tests/kernel_set.h"
+#include "tests/kernels/kernel_set.h"
 
 namespace coconet::bench {
 

@@ -18,7 +18,7 @@
 #include "bench/machine_code/report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/test_data.h"
+#include "tests/harness/test_data.h"
 
 namespace coconet::bench {
 namespace {

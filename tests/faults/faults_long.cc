@@ -25,7 +25,7 @@
 #include "jit/compile/temp_dir.h"
 #include "tests/faults/fault_case.h"
 #include "tests/faults/injected_fault.h"
-#include "tests/test_data.h"
+#include "tests/harness/test_data.h"
 
 ABSL_FLAG(int, faults, 200, "how many cases are drawn");
 ABSL_FLAG(uint64_t, seed, 0, "of the first case; 0: one that differs from run to run");

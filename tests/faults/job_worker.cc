@@ -34,7 +34,7 @@
 #include "coconet/reference/interpreter.h"
 #include "coconet/reference/rounding.h"
 #include "coconet/workloads/workloads.h"
-#include "tests/test_data.h"
+#include "tests/harness/test_data.h"
 
 ABSL_FLAG(std::string, program, "sgd", "a workload, or a .coco file");
 ABSL_FLAG(std::string, sizes, "N=100", "of its symbols: \"N=1,64,7;K=3\"");

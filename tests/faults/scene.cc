@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "autotune/testing/separate_folders.h"
 #include "coconet/base/status.h"
-#include "tests/program_texts.h"
+#include "tests/harness/program_texts.h"
 
 namespace coconet {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/command.h"
+#include "tests/commands/command.h"
 
 namespace coconet {
 

@@ -6,7 +6,7 @@
 #include "coconet/language/text.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/lower/lower.h"
-#include "tests/program_texts.h"
+#include "tests/harness/program_texts.h"
 
 namespace coconet {
 namespace {

@@ -2,7 +2,7 @@
 
     check.py LIST DATA
 
-tests/numpy_recording.h says what the files hold. Prints what was compared; ends with 1 where
+tests/oracles/numpy_recording.h says what the files hold. Prints what was compared; ends with 1 where
 something differs. Replicas must be equal to the bit, what is finite must lie in the interval that
 intervals.py computes, and infinities and NaN must be where NumPy has them. Elements are undecided
 where that interval reaches beyond the greatest number of their type; they may be infinite, too.
