@@ -22,7 +22,6 @@ constexpr int kSamples = 9;
 struct SplitReduction {
   TypedGraph program;
   Lowered lowered;
-  std::vector<PlacedLaunch> launches;
 };
 
 absl::StatusOr<SplitReduction> MakeSplitReduction(int64_t elements, const Config& config,
@@ -37,8 +36,8 @@ absl::StatusOr<SplitReduction> MakeSplitReduction(int64_t elements, const Config
     if (As<struct AllReduce>(schedule.graph(), id) != nullptr) split.node = id;
   }
   ASSIGN_OR_RETURN(schedule, Apply(schedule, split));
-  SplitReduction made{schedule.program(), {}, {}};
-  ASSIGN_OR_RETURN(made.lowered, Lower(schedule, config, target, &made.launches));
+  SplitReduction made{schedule.program(), {}};
+  ASSIGN_OR_RETURN(made.lowered, Lower(schedule, config, target));
   return made;
 }
 
@@ -60,7 +59,7 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank, B
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(plans)));
   for (size_t i = 0; i < reductions.size(); ++i) {
     ASSIGN_OR_RETURN(const std::vector<double> us, stopwatch.TimeSteps(i, kSamples));
-    for (const PlacedLaunch& launch : reductions[i].launches) {
+    for (const PlacedLaunch& launch : reductions[i].lowered.launches) {
       if (launch.begin == launch.end) continue;
       measured.push_back(
           {WorkOf(reductions[i].program, launch.nodes, target),

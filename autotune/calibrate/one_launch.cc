@@ -39,8 +39,8 @@ absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& conf
   }
   OneLaunch one;
   one.program = schedule.program();
-  std::vector<PlacedLaunch> launches;
-  ASSIGN_OR_RETURN(one.lowered, Lower(schedule, config, target, &launches));
+  ASSIGN_OR_RETURN(one.lowered, Lower(schedule, config, target));
+  const std::vector<PlacedLaunch>& launches = one.lowered.launches;
   if (launches.size() != 1) {
     return absl::FailedPreconditionError(
         absl::StrCat(NameForMessages(program), ": want one launch, have ", launches.size()));
@@ -70,10 +70,13 @@ int64_t RowsOf(const TypedGraph& program) {
 absl::StatusOr<std::shared_ptr<Module>> CompileLaunches(Binaries& binaries,
                                                         absl::Span<const OneLaunch> launches,
                                                         const CompileWatch& watch) {
-  std::map<std::string, std::string> kernels;  // by symbol
-  for (const OneLaunch& launch : launches)
-    kernels.insert(launch.lowered.kernels.begin(), launch.lowered.kernels.end());
-  const std::string source = SourceOf({kernels.begin(), kernels.end()});
+  std::map<absl::string_view, absl::string_view> kernels;  // by symbol: definitions
+  for (const OneLaunch& launch : launches) {
+    for (const auto& [symbol, definition] : launch.lowered.kernels.kernels())
+      kernels.emplace(symbol, definition);
+  }
+  KernelSource source;
+  for (const auto& [symbol, definition] : kernels) source.Add(symbol, definition);
   std::string path;
   if (!source.empty()) {
     ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,

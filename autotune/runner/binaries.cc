@@ -198,7 +198,7 @@ absl::StatusOr<std::vector<CompileReport>> Binaries::ExchangeReports(const std::
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Compile(
-    absl::Span<const std::string> sources, const CompileWatch& watch) {
+    absl::Span<const KernelSource> sources, const CompileWatch& watch) {
   const bool is_first = rank_.rank() == 0;
   std::optional<CompilePool> pool;
   if (compiler_ != nullptr) pool.emplace(*compiler_, sources, cores_, options_.stop.get());
@@ -209,7 +209,9 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Compile(
       CompileReport report = ReportOf(*pool);
       report.stop = is_first && watch.stop && watch.stop();
       if (report.idle && compilers_.size() > 1)
-        report.sources = Fingerprint(absl::StrJoin(sources, "\n"));
+        report.sources = Fingerprint(absl::StrJoin(sources, "\n", [](std::string* out, const KernelSource& s) {
+          out->append(s.text());
+        }));
       mine = Encode(report);
     }
     ASSIGN_OR_RETURN(const std::vector<CompileReport> reports, ExchangeReports(mine));
@@ -226,7 +228,7 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Compile(
   }
 }
 
-void Binaries::CompileAhead(std::vector<std::string> sources) {
+void Binaries::CompileAhead(std::vector<KernelSource> sources) {
   ahead_pool_ = nullptr;
   ahead_ = std::move(sources);
   if (compiler_ == nullptr || ahead_.empty()) return;
@@ -260,7 +262,7 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Combine(
 }
 
 absl::StatusOr<Binaries::Loaded> Binaries::Load(const std::string& path,
-                                                const std::string& source) {
+                                                const KernelSource& source) {
   if (path.empty()) return Loaded{absl::OkStatus(), std::make_unique<EmptyModule>()};
   Attempt mine = TryLoad(FindHere(path));
   ASSIGN_OR_RETURN(std::vector<Attempt> all, Tell(mine));
@@ -318,7 +320,7 @@ absl::StatusOr<std::vector<Binaries::Attempt>> Binaries::Tell(const Attempt& min
   return all;
 }
 
-absl::StatusOr<Binaries::Attempt> Binaries::Fetch(std::string path, const std::string& source,
+absl::StatusOr<Binaries::Attempt> Binaries::Fetch(std::string path, const KernelSource& source,
                                                   const std::vector<Attempt>& all, Attempt mine) {
   std::vector<bool> sends(rank_.size());
   bool compiles_again = false;

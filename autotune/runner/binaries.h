@@ -59,16 +59,16 @@ class Binaries {
   /// compiling rank that has one; Cancelled for sources that were not begun or not finished. The
   /// compiling ranks work side by side, each with one thread per core that the ranks of its machine
   /// may use. Each sends a message at short intervals while it compiles, so that no rank's wait
-  /// times out. `sources`, texts of kernels, are equal on all compiling ranks; other ranks' are
+  /// times out. `sources` are equal on all compiling ranks; other ranks' are
   /// ignored.
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Compile(
-      absl::Span<const std::string> sources, const CompileWatch& watch);
+      absl::Span<const KernelSource> sources, const CompileWatch& watch);
 
   /// Begins to compile `sources` on this rank, if it is one that compiles, in the background and on
   /// cores that no rank runs on, if there are some. Compile then finds the binaries that are done,
   /// and waits for the others. Not collective; returns at once. Ends the compiles that an earlier
   /// call has begun.
-  void CompileAhead(std::vector<std::string> sources);
+  void CompileAhead(std::vector<KernelSource> sources);
 
   struct Loaded {
     /// OK, or, on all ranks, the error of the first rank that could not load its binary, or get
@@ -76,10 +76,10 @@ class Binaries {
     absl::Status status;
     std::unique_ptr<Module> module;  // null if `status` is not OK
   };
-  /// Collective. Loads the binary that Compile returned for `source`; for "", plans of library
-  /// calls, a module without kernels. A file that is gone or damaged by now is compiled or sent
-  /// again. An error means that the ranks lost contact.
-  absl::StatusOr<Loaded> Load(const std::string& path, const std::string& source);
+  /// Collective. Loads the binary that Compile returned for `source`; for a path of "", plans of
+  /// library calls, a module without kernels. A file that is gone or damaged by now is compiled or
+  /// sent again. An error means that the ranks lost contact.
+  absl::StatusOr<Loaded> Load(const std::string& path, const KernelSource& source);
 
  private:
   /// A rank's success or failure with a binary.
@@ -116,7 +116,7 @@ class Binaries {
   /// Collective. All ranks' attempts.
   absl::StatusOr<std::vector<Attempt>> Tell(const Attempt& mine);
   /// Collective. This rank's next attempt, after `all` of which some lacked their file.
-  absl::StatusOr<Attempt> Fetch(std::string path, const std::string& source,
+  absl::StatusOr<Attempt> Fetch(std::string path, const KernelSource& source,
                                 const std::vector<Attempt>& all, Attempt mine);
 
   Rank& rank_;
@@ -128,7 +128,7 @@ class Binaries {
   cpu_set_t cores_;                                     // to compile on
   cpu_set_t spare_cores_;                               // of these, no rank's; else all of them
   std::unique_ptr<BinaryCache> copies_;                 // from its first use
-  std::vector<std::string> ahead_;                      // of CompileAhead
+  std::vector<KernelSource> ahead_;                     // of CompileAhead
   std::unique_ptr<CompilePool> ahead_pool_;             // compiles `ahead_`
 };
 

@@ -31,12 +31,12 @@ class FakeCompiler final : public Compiler {
   explicit FakeCompiler(int ms, std::string identity = "fake")
       : ms_(ms), identity_(std::move(identity)) {}
   const std::string& identity() const override { return identity_; }
-  absl::StatusOr<Binary> Compile(const std::string& source) override {
+  absl::StatusOr<Binary> Compile(const KernelSource& source) override {
     ++runs;
     std::this_thread::sleep_for(std::chrono::milliseconds(ms_));
-    if (source.rfind("bad", 0) == 0)
-      return absl::InvalidArgumentError(absl::StrCat("no such thing: ", source));
-    return Binary{absl::StrCat("/bin/", source), false, "a note"};
+    if (source.text().rfind("bad", 0) == 0)
+      return absl::InvalidArgumentError(absl::StrCat("no such thing: ", source.text()));
+    return Binary{absl::StrCat("/bin/", source.text()), false, "a note"};
   }
   std::atomic<int> runs = 0;
 
@@ -75,9 +75,9 @@ TEST(BinariesCompile, GivesAllRanksTheSame) {
       EXPECT_EQ(of, 4);
       progress = done;
     };
-    const std::vector<std::string> sources = {"a", "bad b", "c", "d"};
+    const std::vector<KernelSource> sources = {"a", "bad b", "c", "d"};
     ASSIGN_OR_RETURN(const auto binaries,
-                     all->Compile(first ? sources : std::vector<std::string>(), watch));
+                     all->Compile(first ? sources : std::vector<KernelSource>(), watch));
     EXPECT_THAT(Results(binaries),
                 ElementsAre("/bin/a", "no such thing: bad b", "/bin/c", "/bin/d"));
     EXPECT_EQ(binaries[1].status().code(), absl::StatusCode::kInvalidArgument);
@@ -113,7 +113,7 @@ TEST(BinariesCompile, AheadEndsWithoutWaitingForWhatWasNotBegun) {
   const auto begin = std::chrono::steady_clock::now();
   const absl::Status status = RunWorld({.ranks = 1, .pin = false}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> all, Binaries::Open(rank, With(compiler)));
-    all->CompileAhead(std::vector<std::string>(10000, "a"));
+    all->CompileAhead(std::vector<KernelSource>(10000, "a"));
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
@@ -143,7 +143,7 @@ TEST(BinariesCompile, StopsOnAllRanksWhenAsked) {
                      Binaries::Open(rank, With(compilers[rank.rank()], absl::StrCat(rank.rank()))));
     CompileWatch watch;
     watch.stop = [&] { return compilers[1].runs >= 1; };
-    const std::vector<std::string> sources(200, "x");
+    const std::vector<KernelSource> sources(200, "x");
     ASSIGN_OR_RETURN(const auto binaries, all->Compile(sources, watch));
     EXPECT_TRUE(binaries.front().ok());
     EXPECT_EQ(binaries.back().status().code(), absl::StatusCode::kCancelled);
@@ -196,7 +196,7 @@ TEST(BinariesOpen, FailsOnAllRanksWithoutACompilerOfOne) {
 class MissingCompiler final : public Compiler {
  public:
   const std::string& identity() const override { return identity_; }
-  absl::StatusOr<Binary> Compile(const std::string&) override {
+  absl::StatusOr<Binary> Compile(const KernelSource&) override {
     return absl::UnavailableError("host compiler: have none; install g++");
   }
 
@@ -261,7 +261,7 @@ class BinariesOnMachines : public ::testing::Test {
                                              .cache_dir = compiler.cache_dir,
                                              .compiler = [&] { return MakeHostCompiler(compiler); },
                                              .warn = nullptr}));
-      const std::string source = kSource;
+      const KernelSource source = kSource;
       ASSIGN_OR_RETURN(const auto paths, binaries->Compile({&source, 1}, {}));
       ASSIGN_OR_RETURN(const std::string path, paths[0]);
       RETURN_IF_ERROR(rank.exchange().Barrier());

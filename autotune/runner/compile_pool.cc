@@ -23,7 +23,7 @@ cpu_set_t OwnCores() {
   return cores;
 }
 
-CompilePool::CompilePool(Compiler& compiler, absl::Span<const std::string> sources,
+CompilePool::CompilePool(Compiler& compiler, absl::Span<const KernelSource> sources,
                          const cpu_set_t& cores, std::atomic<bool>* stop)
     : compiler_(compiler),
       sources_(sources),

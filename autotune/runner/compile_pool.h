@@ -23,7 +23,7 @@ class CompilePool {
  public:
   /// Starts the threads. `compiler`, `sources` and `stop`, the compiler's CompilerOptions::stop,
   /// outlive the pool. `stop` may be null.
-  CompilePool(Compiler& compiler, absl::Span<const std::string> sources, const cpu_set_t& cores,
+  CompilePool(Compiler& compiler, absl::Span<const KernelSource> sources, const cpu_set_t& cores,
               std::atomic<bool>* stop);
   /// Stops unless it is idle, and waits for running compiles. An idle pool leaves `stop` to others.
   ~CompilePool();
@@ -44,7 +44,7 @@ class CompilePool {
   void Work();
 
   Compiler& compiler_;
-  const absl::Span<const std::string> sources_;
+  const absl::Span<const KernelSource> sources_;
   const cpu_set_t cores_;
   std::atomic<bool>* const stop_;
   std::mutex mutex_;  // guards what follows

@@ -82,14 +82,12 @@ void Change(Rank& rank, const Plan& plan, const PlacedTensor& result, int64_t po
 
 absl::Status CheckLaunches(Rank& rank, const Graph& program, const Variant& variant,
                            Compiler& compiler, uint64_t seed, Said& said) {
-  std::vector<PlacedLaunch> placed;
   ASSIGN_OR_RETURN(const Lowered lowered,
-                   Lower(variant.schedule, variant.config, TargetOf(rank), &placed));
-  const std::vector<LaunchProgram> launches =
-      LaunchPrograms(variant.schedule.program(), lowered.plan, placed);
+                   Lower(variant.schedule, variant.config, TargetOf(rank)));
+  const std::vector<LaunchProgram> launches = LaunchPrograms(variant.schedule.program(), lowered);
   std::string path;
-  if (!lowered.source.empty()) {
-    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(lowered.source));
+  if (!lowered.kernels.empty()) {
+    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(lowered.kernels));
     path = binary.path;
   }
   if (path.empty()) return absl::OkStatus();  // library calls only
@@ -236,11 +234,10 @@ TEST(LaunchChecks, TakeOneOfEachKind) {
   ASSERT_TRUE(set.ok()) << set.status();
   const Variant& variant = set->variants[set->baseline];
   const absl::Status status = RunWorld(kTwoRanks, [&](Rank& rank) -> absl::Status {
-    std::vector<PlacedLaunch> placed;
     ASSIGN_OR_RETURN(const Lowered lowered,
-                     Lower(variant.schedule, variant.config, TargetOf(rank), &placed));
+                     Lower(variant.schedule, variant.config, TargetOf(rank)));
     const std::vector<LaunchProgram> launches =
-        LaunchPrograms(variant.schedule.program(), lowered.plan, placed);
+        LaunchPrograms(variant.schedule.program(), lowered);
     const TestData data(*step, 1, 2);
     LaunchChecks checks(rank, data, 1, nullptr);
     const std::vector<const LaunchProgram*> chosen = checks.Unchecked(launches);

@@ -144,11 +144,11 @@ class Cutter {
 
 }  // namespace
 
-std::vector<LaunchProgram> LaunchPrograms(const TypedGraph& program, const Plan& plan,
-                                          const std::vector<PlacedLaunch>& launches) {
+std::vector<LaunchProgram> LaunchPrograms(const TypedGraph& program, const Lowered& lowered) {
+  const Plan& plan = lowered.plan;
   const Cutter cutter(program);
   std::vector<LaunchProgram> programs;
-  for (const PlacedLaunch& launch : launches) {
+  for (const PlacedLaunch& launch : lowered.launches) {
     LaunchProgram& cut = programs.emplace_back();
     cut.begin = launch.begin;
     cut.end = launch.end;

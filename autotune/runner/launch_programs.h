@@ -33,10 +33,9 @@ struct LaunchProgram {
   std::vector<LaunchResult> writes;
 };
 
-/// `program`, which has no lists, was lowered to `plan` and `launches`. Values that are stored by
-/// node (Layout::by_place) are in neither `reads` nor `writes`: the program of a launch that takes
-/// one computes it from inputs, states and `reads`.
-std::vector<LaunchProgram> LaunchPrograms(const TypedGraph& program, const Plan& plan,
-                                          const std::vector<PlacedLaunch>& launches);
+/// `program`, which has no lists, is what was lowered. Values that are stored by node
+/// (Layout::by_place) are in neither `reads` nor `writes`: the program of a launch that takes one
+/// computes it from inputs, states and `reads`.
+std::vector<LaunchProgram> LaunchPrograms(const TypedGraph& program, const Lowered& lowered);
 
 }  // namespace coconet

@@ -152,21 +152,17 @@ absl::Status RankRunner::NoneIsWithin() const {
     if (is_known && (least < 0 || work_[v].facts.need < work_[least].facts.need)) least = v;
   }
   const Variant& variant = variants_[least];
-  std::vector<PlacedLaunch> launches;
-  absl::StatusOr<Lowered> lowered =
-      variant.apart != nullptr
-          ? LowerVariant(variant, TargetOf(rank_, options_.numerics))
-          : Lower(variant.schedule, variant.config, TargetOf(rank_, options_.numerics), &launches);
-  RETURN_IF_ERROR(lowered.status());
-  const int peak = PlaceTemporaries(lowered->plan, 0).peak_step;
+  ASSIGN_OR_RETURN(const Lowered lowered,
+                   LowerVariant(variant, TargetOf(rank_, options_.numerics)));
+  const int peak = PlaceTemporaries(lowered.plan, 0).peak_step;
   std::string at;
-  for (const PlacedLaunch& launch : launches) {
+  for (const PlacedLaunch& launch : lowered.launches) {
     if (launch.begin <= peak && peak < launch.end)
       at = Described(variant.schedule.graph(), launch.nodes.back());
   }
   if (at.empty() && peak >= 0)
-    at = std::visit([](const auto& step) { return step.label; }, lowered->plan.steps[peak]);
-  const PlanMemory memory = MemoryOf(lowered->plan);
+    at = std::visit([](const auto& step) { return step.label; }, lowered.plan.steps[peak]);
+  const PlanMemory memory = MemoryOf(lowered.plan);
   absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
       "tune ", NameForMessages(variant.schedule.graph()), ": no schedule fits the memory limit of ",
       *options_.memory_limit, " bytes a rank; the smallest needs ", memory.Total(), ": ",
@@ -250,13 +246,13 @@ absl::Status RankRunner::MakeRoom(absl::Span<const int> variants) {
 }
 
 absl::Status RankRunner::CompileAhead(absl::Span<const int> variants) {
-  std::vector<std::string> sources;
+  std::vector<KernelSource> sources;
   for (int v : variants) {
     if (!LowerOnce(v).ok()) continue;  // Compile says why
     const VariantPlans& plans = *work_[v].plans;
-    std::vector<const std::string*> own = {&plans.full->source};
-    if (shrinks_) own.push_back(&plans.small[0].lowered.source);
-    for (const std::string* source : own) {
+    std::vector<const KernelSource*> own = {&plans.full->kernels};
+    if (shrinks_) own.push_back(&plans.small[0].lowered.kernels);
+    for (const KernelSource* source : own) {
       if (!source->empty() && !absl::c_linear_search(sources, *source)) sources.push_back(*source);
     }
   }
@@ -291,10 +287,10 @@ std::vector<Entrant> RankRunner::Entrants() const {
 
 absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
     absl::Span<const int> variants, const std::function<bool()>& stop) {
-  std::vector<std::string> sources;
-  std::map<std::string, int> index = {{"", -1}};  // -1: no kernels
-  const auto add = [&](const std::string& source) {
-    const auto [at, is_new] = index.emplace(source, static_cast<int>(sources.size()));
+  std::vector<KernelSource> sources;
+  std::map<std::string, int> index = {{"", -1}};  // by text; -1: no kernels
+  const auto add = [&](const KernelSource& source) {
+    const auto [at, is_new] = index.emplace(source.text(), static_cast<int>(sources.size()));
     if (is_new) sources.push_back(source);
     return at->second;
   };
@@ -303,9 +299,9 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
   RETURN_IF_ERROR(MakeRoom(variants));
   for (int v : variants) {
     const bool fails = failures.emplace_back(work_[v].failure).has_value();
-    const int full = fails ? -1 : add(work_[v].plans->full->source);
+    const int full = fails ? -1 : add(work_[v].plans->full->kernels);
     const bool is_small = !fails && shrinks_;
-    needed.emplace_back(full, is_small ? add(work_[v].plans->small[0].lowered.source) : -1);
+    needed.emplace_back(full, is_small ? add(work_[v].plans->small[0].lowered.kernels) : -1);
   }
   const Phases::Part part(options_.phases, Phase::kCompile);
   CompileWatch watch = options_.watch;

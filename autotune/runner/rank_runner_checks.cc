@@ -152,7 +152,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work,
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
     ASSIGN_OR_RETURN(Binaries::Loaded loaded,
-                     options_.binaries->Load(work.small_path, work.plans->small[0].lowered.source));
+                     options_.binaries->Load(work.small_path, work.plans->small[0].lowered.kernels));
     if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
     other = std::move(loaded.module);
     module = other.get();
@@ -174,8 +174,8 @@ std::string RankRunner::CodeOf(int variant) const {
   config.blocks = config.threads = 1;
   const VariantPlans& plans = *work_[variant].plans;
   return absl::StrCat(variants_[variant].group, "\n", Text(config), "\n",
-                      Fingerprint(plans.full->source), "\n",
-                      shrinks_ ? Fingerprint(plans.small[0].lowered.source) : "");
+                      Fingerprint(plans.full->kernels.text()), "\n",
+                      shrinks_ ? Fingerprint(plans.small[0].lowered.kernels.text()) : "");
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(size_t small_at,
@@ -196,7 +196,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   Work& work = work_[variant];
   RETURN_IF_ERROR(LowerOnce(variant));
   ASSIGN_OR_RETURN(Binaries::Loaded loaded,
-                   options_.binaries->Load(work.path, work.plans->full->source));
+                   options_.binaries->Load(work.path, work.plans->full->kernels));
   if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
   work.module = std::move(loaded.module);
   const TypedGraph& program = variants_[variant].schedule.program();
@@ -223,13 +223,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
 absl::StatusOr<std::optional<Failure>> RankRunner::VerifyLaunches(int variant) {
   Work& work = work_[variant];
   const Plan& plan = work.plans->full->plan;
-  std::vector<PlacedLaunch> launches;
-  const absl::StatusOr<Lowered> lowered =
-      Lower(variants_[variant].schedule, variants_[variant].config,
-            TargetOf(rank_, options_.numerics), &launches);
-  RETURN_IF_ERROR(rank_.exchange().Agree(lowered.status()));
   const std::vector<LaunchProgram> programs =
-      LaunchPrograms(variants_[variant].schedule.program(), plan, launches);
+      LaunchPrograms(variants_[variant].schedule.program(), *work.plans->full);
   const std::vector<const LaunchProgram*> unchecked = launch_checks_->Unchecked(programs);
   if (!unchecked.empty()) RETURN_IF_ERROR(PrepareStep(rank_, work.instance, full_.references[0]));
   int done = 0;

@@ -41,7 +41,7 @@ absl::Status LowerSmall(const Variant& variant, const Target& target,
       continue;
     }
     const bool fits = absl::c_all_of(plans.small, [&](const VariantPlans::Small& other) {
-      return plan->lowered.source == other.lowered.source &&
+      return plan->lowered.kernels == other.lowered.kernels &&
              !(plan->program.graph() == other.program.graph());
     });
     if (fits) plans.small.push_back(*std::move(plan));

@@ -137,9 +137,9 @@ TEST_F(CombinationTest, JoinsPlansAndSharesKernelsAndScalars) {
   std::set<std::string> symbols, joined;
   for (const PartVariant& kind : combination.kinds) {
     kinds.push_back(Lower(kind.schedule, kind.config, kTwo).value());
-    for (const auto& [symbol, text] : kinds.back().kernels) symbols.insert(symbol);
+    for (const auto& [symbol, text] : kinds.back().kernels.kernels()) symbols.emplace(symbol);
   }
-  for (const auto& [symbol, text] : whole->kernels) EXPECT_TRUE(joined.insert(symbol).second);
+  for (const auto& [symbol, text] : whole->kernels.kernels()) EXPECT_TRUE(joined.emplace(symbol).second);
   EXPECT_EQ(joined, symbols);
   size_t steps = 0;
   for (const Parts::Part& part : parts_->parts) steps += kinds[part.kind].plan.steps.size();

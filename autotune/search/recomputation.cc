@@ -24,7 +24,6 @@ constexpr int kMostRounds = 64;    // each lowers the program
 /// A schedule as it is lowered, and what lives in it.
 struct Lives {
   Lowered lowered;
-  std::vector<PlacedLaunch> launches;
   int64_t bytes = 0;      // MemoryOf
   int peak = -1;          // the launch at the peak
   std::set<int> at_peak;  // buffers
@@ -35,13 +34,13 @@ struct Lives {
 
 absl::StatusOr<Lives> LivesOf(const Schedule& s, const Config& config, const Target& target) {
   Lives lives;
-  ASSIGN_OR_RETURN(lives.lowered, Lower(s, config, target, &lives.launches));
+  ASSIGN_OR_RETURN(lives.lowered, Lower(s, config, target));
   const Plan& plan = lives.lowered.plan;
   lives.bytes = MemoryOf(plan).Total();
   const TemporaryPlaces places = PlaceTemporaries(plan, 0);
   lives.at_peak.insert(places.at_peak.begin(), places.at_peak.end());
-  for (int at = 0; at < std::ssize(lives.launches); ++at) {
-    const PlacedLaunch& launch = lives.launches[at];
+  for (int at = 0; at < std::ssize(lives.lowered.launches); ++at) {
+    const PlacedLaunch& launch = lives.lowered.launches[at];
     if (launch.begin <= places.peak_step && places.peak_step < launch.end) lives.peak = at;
     for (const auto& [node, buffer] : launch.writes) {
       if (plan.buffers[buffer].role != BufferRole::kTemp) continue;
@@ -105,7 +104,7 @@ class Candidates {
     }
     for (NodeId user : p_.users()[value]) {
       const bool is_late = absl::c_any_of(candidate.takers, [&](int taker) {
-        return absl::c_linear_search(lives_.launches[taker].nodes, user);
+        return absl::c_linear_search(lives_.lowered.launches[taker].nodes, user);
       });
       if (is_late) candidate.recompute.users.push_back(user);
     }

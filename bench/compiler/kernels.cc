@@ -181,7 +181,7 @@ absl::StatusOr<CompiledKernels> CompileCase(const KernelCase& c, int64_t rows, i
     ASSIGN_OR_RETURN(form.lowered, Lower(schedule, config, ranks));
     kernels.lower_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(form.lowered.source));
+    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(form.lowered.kernels));
     form.binary = binary.path;
     kernels.forms.push_back(std::move(form));
   }

@@ -134,7 +134,7 @@ absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, i
     const Schedule& fused = derived->back();
     lower_fused.Add([&] { lowered = Lower(fused, Configs(fused, {.ranks = kRanks})[0], kRanks); });
     if (!lowered.ok()) return lowered.status();
-    characters = lowered->source.size();
+    characters = lowered->kernels.text().size();
   }
   Row row;
   row.Set("case", std::string(name))
@@ -172,7 +172,7 @@ absl::StatusOr<Row> MeasureLayers(int64_t layers) {
         const std::unique_ptr<Compiler> compiler,
         MakeCompilerFor(/*arch=*/"", /*simulated=*/false, {.cache_dir = folder->path()}));
     const absl::Time begin = absl::Now();
-    RETURN_IF_ERROR(compiler->Compile(lowered.source).status());
+    RETURN_IF_ERROR(compiler->Compile(lowered.kernels).status());
     fastest_s = std::min(fastest_s, absl::ToDoubleSeconds(absl::Now() - begin));
   }
   Row row;

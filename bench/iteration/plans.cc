@@ -106,10 +106,10 @@ absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank, const PlansCase& c
   ASSIGN_OR_RETURN(Config config, PlainConfig(rank));
   config.concurrent = true;
   std::vector<Lowered> lowered;
-  std::vector<std::string> sources;
+  std::vector<KernelSource> sources;
   for (const PlannedSchedule& plan : plans) {
     ASSIGN_OR_RETURN(lowered.emplace_back(), Lower(plan.schedule, config, TargetOf(rank)));
-    sources.push_back(lowered.back().source);
+    sources.push_back(lowered.back().kernels);
   }
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
                    binaries->Compile(sources, {}));

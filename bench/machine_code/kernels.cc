@@ -163,12 +163,12 @@ class Unit {
 
 absl::StatusOr<std::map<std::string, KernelFacts>> ReadUnit(Compiler& compiler,
                                                             const KernelSet& kernels,
-                                                            const std::string& unit) {
+                                                            const KernelSource& unit) {
   ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(unit));
   std::ifstream file(binary.path, std::ios::binary);
   const std::string cubin(std::istreambuf_iterator<char>(file), {});
   std::map<std::string, KernelFacts> facts;
-  RETURN_IF_ERROR(Unit(unit).Read(cubin, kernels, facts));
+  RETURN_IF_ERROR(Unit(unit.text()).Read(cubin, kernels, facts));
   return facts;
 }
 
@@ -208,7 +208,7 @@ absl::StatusOr<std::map<std::string, KernelFacts>> ReadMachineCode(const KernelS
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Compiler> compiler,
       MakeNvrtcCompilerOver(*nvrtc, architecture, {.cache_dir = cache_dir}, Lines::kKept));
-  const std::vector<std::string> units = kernels.Units(kKernelsOfUnit);
+  const std::vector<KernelSource> units = kernels.Units(kKernelsOfUnit);
   std::vector<absl::StatusOr<std::map<std::string, KernelFacts>>> read(units.size());
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;

@@ -30,7 +30,7 @@ absl::StatusOr<Variant> VariantNamed(Rank& rank, const Choice& choice) {
 }
 
 /// The kernels of a source. Each rank compiles, or finds what another has put into the cache.
-absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const std::string& source) {
+absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const KernelSource& source) {
   const Topology& here = rank.topology();
   const absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompilerFor(
       here.arch, here.simulated, {.cache_dir = GetEnv().cache_dir, .driver = here.driver});
@@ -50,7 +50,7 @@ absl::StatusOr<BoundVariant> BindAdam(
   ASSIGN_OR_RETURN(const Variant variant, VariantNamed(rank, choice));
   ASSIGN_OR_RETURN(const Lowered lowered, LowerVariant(variant, TargetOf(rank)));
   BoundVariant bound;
-  ASSIGN_OR_RETURN(bound.module, ModuleOf(rank, lowered.source));
+  ASSIGN_OR_RETURN(bound.module, ModuleOf(rank, lowered.kernels));
   for (const Buffer& buffer : lowered.plan.buffers) {
     ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(BytesOf(buffer), buffer.symmetric));
   }

@@ -62,8 +62,8 @@ class CarriedCubins final : public Compiler {
 
   const std::string& identity() const override { return identity_; }
 
-  absl::StatusOr<Binary> Compile(const std::string& source) override {
-    ASSIGN_OR_RETURN(const std::string content, Read(source));
+  absl::StatusOr<Binary> Compile(const KernelSource& source) override {
+    ASSIGN_OR_RETURN(const std::string content, Read(source.text()));
     const std::string name =
         absl::StrCat(Fingerprint(absl::StrCat("carried\n", arch_, "\n", content)), ".cubin");
     Binary binary;

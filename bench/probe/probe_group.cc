@@ -133,19 +133,19 @@ class Group {
   }
 
   absl::Status CompileAll() {
-    std::vector<std::string> sources;
+    std::vector<KernelSource> sources;
     for (const Work& work : works_) {
-      const bool compiles = work.status.ok() && !work.variant.lowered->source.empty();
-      if (compiles && !absl::c_linear_search(sources, work.variant.lowered->source))
-        sources.push_back(work.variant.lowered->source);
+      const bool compiles = work.status.ok() && !work.variant.lowered->kernels.empty();
+      if (compiles && !absl::c_linear_search(sources, work.variant.lowered->kernels))
+        sources.push_back(work.variant.lowered->kernels);
     }
     CompileWatch watch;
     if (first()) watch.stop = options_.interrupted;
     ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
                      binaries_->Compile(sources, watch));
     for (Work& work : works_) {
-      if (!work.status.ok() || work.variant.lowered->source.empty()) continue;
-      const auto at = absl::c_find(sources, work.variant.lowered->source) - sources.begin();
+      if (!work.status.ok() || work.variant.lowered->kernels.empty()) continue;
+      const auto at = absl::c_find(sources, work.variant.lowered->kernels) - sources.begin();
       work.status = paths[at].status();
       if (work.status.ok()) work.path = *paths[at];
     }
@@ -205,7 +205,7 @@ class Group {
       }
       result.verified = checked.at;
     }
-    ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries_->Load(work.path, lowered.source));
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries_->Load(work.path, lowered.kernels));
     RETURN_IF_ERROR(loaded.status);
     Instance instance;
     std::optional<Arena> own;  // outlives `instance`'s plan
@@ -364,8 +364,8 @@ absl::StatusOr<std::vector<std::string>> SourcesOf(const ProbeLine& line,
       const std::unique_ptr<const VariantPlans> plans,
       PlansOf(variant, world.target,
               shrinks ? CheckedSizes(world.target.ranks) : std::vector<CheckedSize>()));
-  std::set<std::string> sources = {plans->full->source};
-  for (const VariantPlans::Small& small : plans->small) sources.insert(small.lowered.source);
+  std::set<std::string> sources = {plans->full->kernels.text()};
+  for (const VariantPlans::Small& small : plans->small) sources.insert(small.lowered.kernels.text());
   sources.erase("");
   return std::vector<std::string>(sources.begin(), sources.end());
 }

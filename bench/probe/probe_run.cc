@@ -129,7 +129,7 @@ absl::StatusOr<std::map<const ProbeLine*, absl::Status>> CompileInto(
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Compiler> compiler,
       MakeCompilerFor(arch, /*simulated=*/false, {.cache_dir = GetEnv().cache_dir, .stop = stop}));
-  std::vector<std::string> texts;
+  std::vector<KernelSource> texts;
   for (const auto& [source, lines] : sources) texts.push_back(source);
   CompilePool pool(*compiler, texts, OwnCores(), stop.get());
   int told = 0;
@@ -146,10 +146,10 @@ absl::StatusOr<std::map<const ProbeLine*, absl::Status>> CompileInto(
     if (status.ok()) {
       const std::optional<std::string> binary = BinaryCache::ReadAt(*path);
       status = binary.has_value()
-                   ? CarryCubin(cubins, arch, texts[i], *binary, compiler->identity())
+                   ? CarryCubin(cubins, arch, texts[i].text(), *binary, compiler->identity())
                    : absl::DataLossError(absl::StrCat(*path, " is gone or damaged"));
     }
-    for (const ProbeLine* line : sources.at(texts[i])) errors[line].Update(status);
+    for (const ProbeLine* line : sources.at(texts[i].text())) errors[line].Update(status);
   }
   return errors;
 }

@@ -95,8 +95,8 @@ class ModelRunner final : public VariantRunner {
     for (int v : variants) {
       const absl::StatusOr<Lowered> lowered = LowerVariant(set_.variants[v], kHalfAnH200.ranks);
       if (!lowered.ok()) continue;
-      texts_[v] = Fingerprint(lowered->source);
-      for (const auto& [symbol, text] : lowered->kernels) {
+      texts_[v] = Fingerprint(lowered->kernels.text());
+      for (const auto& [symbol, text] : lowered->kernels.kernels()) {
         const std::string kernel = Fingerprint(text);
         if (const auto known = ready_.find(kernel); known != ready_.end())
           ready_s = std::max(ready_s, known->second);

@@ -69,14 +69,14 @@ class CachingCompiler : public Compiler {
 
   const std::string& identity() const override { return translator_->identity(); }
 
-  absl::StatusOr<Binary> Compile(const std::string& source) override {
+  absl::StatusOr<Binary> Compile(const KernelSource& source) override {
     // The identity stands for the headers, so that a hit need not write the source out.
-    const std::string key = Fingerprint(absl::StrCat(identity(), "\n", source));
+    const std::string key = Fingerprint(absl::StrCat(identity(), "\n", source.text()));
     const std::string name = absl::StrCat(key, ".", translator_->extension());
     absl::StatusOr<Binary> binary = Look(name);
     if (!binary.ok() || GetEnv().Dumps("source")) {
       ASSIGN_OR_RETURN(const std::string unit,
-                       ExpandIncludes(source, DeviceHeaders(translator_->dialect())));
+                       ExpandIncludes(source.text(), DeviceHeaders(translator_->dialect())));
       MaybeDump("source", absl::StrCat(key.substr(0, 12), ".cc"), unit);
       if (!binary.ok()) binary = Miss(name, unit);
     }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "jit/compile/kernel_source.h"
 
 namespace coconet {
 
@@ -26,7 +27,7 @@ enum class Optimize : uint8_t {
   kFull,  // for kernels that are timed or dispatched
 };
 
-/// Compiles kernel source (see lower.h) to binaries, through the binary cache. Thread-safe;
+/// Compiles kernels to binaries, through the binary cache. Thread-safe;
 /// processes may share the cache directory.
 class Compiler {
  public:
@@ -38,7 +39,7 @@ class Compiler {
   /// DeadlineExceeded after the time limit; ResourceExhausted when memory or disk is short (the
   /// same source may compile later); Cancelled by CompilerOptions::stop; Unavailable when the
   /// compiler is missing; FailedPrecondition for a cache miss when COCONET_ASSERT_CACHED is set.
-  virtual absl::StatusOr<Binary> Compile(const std::string& source) = 0;
+  virtual absl::StatusOr<Binary> Compile(const KernelSource& source) = 0;
 };
 
 struct CompilerOptions {

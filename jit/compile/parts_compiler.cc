@@ -51,23 +51,18 @@ void OnFreeCores(size_t count, absl::FunctionRef<void(size_t i)> work) {
 
 }  // namespace
 
-std::string PartsCompiler::Part::Source() const {
-  std::string source(kKernelInclude);
-  for (const KernelSource& kernel : kernels) absl::StrAppend(&source, kernel.text);
-  return source;
-}
-
 std::string PartsCompiler::Part::Name() const {
-  return absl::StrJoin(kernels, ",", [](std::string* out, const KernelSource& kernel) {
-    out->append(kernel.symbol);
-  });
+  return absl::StrJoin(kernels.kernels(), ",",
+                       [](std::string* out, const KernelSource::Kernel& kernel) {
+                         absl::StrAppend(out, kernel.symbol);
+                       });
 }
 
-absl::StatusOr<Binary> PartsCompiler::Compile(const std::string& source) {
-  const std::vector<KernelSource> kernels = KernelsOf(source);
+absl::StatusOr<Binary> PartsCompiler::Compile(const KernelSource& source) {
+  const std::vector<KernelSource::Kernel> kernels = source.kernels();
   if (kernels.size() <= 1) return whole_->Compile(source);
   const std::string name =
-      absl::StrCat(Fingerprint(absl::StrCat(identity(), "\n", source)), ".bundle");
+      absl::StrCat(Fingerprint(absl::StrCat(identity(), "\n", source.text())), ".bundle");
   if (std::optional<std::string> path = cache_->Find(name); path.has_value())
     return Binary{*std::move(path), /*from_cache=*/true, ""};
   const auto [all, mine] = PartsOf(kernels);
@@ -93,30 +88,30 @@ absl::StatusOr<Binary> PartsCompiler::Compile(const std::string& source) {
 }
 
 std::pair<PartsCompiler::Parts, PartsCompiler::Parts> PartsCompiler::PartsOf(
-    const std::vector<KernelSource>& kernels) {
+    const std::vector<KernelSource::Kernel>& kernels) {
   const std::lock_guard lock(mutex_);
-  std::vector<const KernelSource*> made;
-  for (const KernelSource& kernel : kernels) {
-    if (part_of_.try_emplace(kernel.symbol).second) made.push_back(&kernel);
+  std::vector<const KernelSource::Kernel*> made;
+  for (const KernelSource::Kernel& kernel : kernels) {
+    if (part_of_.try_emplace(std::string(kernel.symbol)).second) made.push_back(&kernel);
   }
   Parts mine(PartCount(made.size(), part_kernels_));
   for (std::shared_ptr<Part>& part : mine) part = std::make_shared<Part>();
   for (size_t i = 0; i < made.size(); ++i) {
     const std::shared_ptr<Part>& part = mine[i * mine.size() / made.size()];
-    part->kernels.push_back(*made[i]);
-    part_of_[made[i]->symbol] = part;
+    part->kernels.Add(made[i]->symbol, made[i]->definition);
+    part_of_[std::string(made[i]->symbol)] = part;
   }
   Parts all;
   std::set<const Part*> seen;
-  for (const KernelSource& kernel : kernels) {
-    const std::shared_ptr<Part>& part = part_of_[kernel.symbol];
+  for (const KernelSource::Kernel& kernel : kernels) {
+    const std::shared_ptr<Part>& part = part_of_[std::string(kernel.symbol)];
     if (seen.insert(part.get()).second) all.push_back(part);
   }
   return {std::move(all), std::move(mine)};
 }
 
 void PartsCompiler::Finish(Part& part) {
-  absl::StatusOr<Binary> binary = whole_->Compile(part.Source());
+  absl::StatusOr<Binary> binary = whole_->Compile(part.kernels);
   if (!binary.ok()) Forget(part);
   const std::lock_guard lock(mutex_);
   part.binary = std::move(binary);
@@ -133,7 +128,8 @@ void PartsCompiler::AwaitAll(const Parts& parts) {
 
 void PartsCompiler::Forget(const Part& part) {
   const std::lock_guard lock(mutex_);
-  for (const KernelSource& kernel : part.kernels) part_of_.erase(kernel.symbol);
+  for (const KernelSource::Kernel& kernel : part.kernels.kernels())
+    part_of_.erase(std::string(kernel.symbol));
 }
 
 }  // namespace coconet

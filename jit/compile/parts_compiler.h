@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "jit/compile/binary_cache.h"
 #include "jit/compile/compiler.h"
-#include "jit/compile/kernel_sources.h"
+#include "jit/compile/kernel_source.h"
 
 namespace coconet {
 
@@ -26,23 +26,22 @@ class PartsCompiler final : public Compiler {
       : whole_(std::move(whole)), cache_(std::move(cache)), part_kernels_(part_kernels) {}
 
   const std::string& identity() const override { return whole_->identity(); }
-  absl::StatusOr<Binary> Compile(const std::string& source) override;
+  absl::StatusOr<Binary> Compile(const KernelSource& source) override;
 
  private:
   /// Kernels that are compiled together.
   struct Part {
-    std::vector<KernelSource> kernels;  // texts are valid until it is done
+    KernelSource kernels;
     absl::StatusOr<Binary> binary;
     bool done = false;
 
-    std::string Source() const;
     std::string Name() const;  // the kernels' symbols with commas between
   };
   using Parts = std::vector<std::shared_ptr<Part>>;
 
   /// The parts that contain the kernels, and the new ones among them, for which the caller must
   /// call Finish.
-  std::pair<Parts, Parts> PartsOf(const std::vector<KernelSource>& kernels);
+  std::pair<Parts, Parts> PartsOf(const std::vector<KernelSource::Kernel>& kernels);
   void Finish(Part& part);
   void AwaitAll(const Parts& parts);
   /// Removes the part's kernels from part_of_: the next source that has one of them compiles it

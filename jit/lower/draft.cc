@@ -80,11 +80,6 @@ void Draft::Continue(int lane, int after) {
   after_ = after >= 0 ? std::vector<int>{after} : std::vector<int>{};
 }
 
-void Draft::AddSource(const EmittedKernel& kernel) {
-  if (emitted_.insert(kernel.symbol).second)
-    lowered_.kernels.emplace_back(kernel.symbol, kernel.text);
-}
-
 Lowered Draft::Finish(const Programs& programs) && {
   Places places(programs);
   for (Entry& entry : steps_) {
@@ -98,7 +93,6 @@ Lowered Draft::Finish(const Programs& programs) && {
     lowered_.plan.steps.push_back(std::move(entry.step));
   }
   lowered_.plan.buffers = places.TakeBuffers();
-  lowered_.source = SourceOf(lowered_.kernels);
   return std::move(lowered_);
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,7 +37,9 @@ class Draft {
     if (begin < size()) lowered_.plan.overlaps.emplace_back(begin, size());
   }
   /// Adds the definition of a kernel that steps launch.
-  void AddSource(const EmittedKernel& kernel);
+  void AddSource(const EmittedKernel& kernel) {
+    lowered_.kernels.Add(kernel.symbol, kernel.text);
+  }
 
   Lowered Finish(const Programs& programs) &&;
 
@@ -55,7 +55,6 @@ class Draft {
   int lane_ = 0;
   std::vector<int> after_;
   int last_on_[kLanes];
-  std::set<std::string> emitted_;
 };
 
 }  // namespace coconet

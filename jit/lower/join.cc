@@ -1,7 +1,6 @@
 #include "jit/lower/join.h"
 
 #include <array>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -45,9 +44,7 @@ class Joining {
     for (const auto& [begin, end] : plan.overlaps)
       joined_.plan.overlaps.emplace_back(first_step + begin, first_step + end);
     joined_.plan.bytes_per_rank += plan.bytes_per_rank;
-    for (const auto& [symbol, text] : part.lowered->kernels) {
-      if (symbols_.insert(symbol).second) joined_.kernels.emplace_back(symbol, text);
-    }
+    joined_.kernels.Add(part.lowered->kernels);
     for (absl::string_view word : absl::StrSplit(part.lowered->protocol, '+')) {
       if (word != "-" && !absl::c_linear_search(protocols_, word)) protocols_.emplace_back(word);
     }
@@ -55,7 +52,6 @@ class Joining {
   }
 
   Lowered Finish() && {
-    joined_.source = SourceOf(joined_.kernels);
     joined_.protocol = protocols_.empty() ? "-" : absl::StrJoin(protocols_, "+");
     return std::move(joined_);
   }
@@ -93,7 +89,6 @@ class Joining {
   std::map<std::string, int> by_name_;
   std::vector<int> numbers_;  // by buffer of the part that is added: its number in the joined plan
   std::array<int, kLanes> last_;  // by lane, of all parts so far; -1: none
-  std::set<std::string> symbols_;
   std::vector<std::string> protocols_;
 };
 

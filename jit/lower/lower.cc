@@ -143,19 +143,11 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
 
 }  // namespace
 
-std::string SourceOf(const std::vector<std::pair<std::string, std::string>>& kernels) {
-  if (kernels.empty()) return "";
-  std::string source = "#include \"coconet/kernel.h\"\n";
-  for (const auto& [symbol, text] : kernels) absl::StrAppend(&source, "\n", text);
-  return source;
-}
-
 std::string CodeFingerprint(const Lowered& lowered) {
-  return Fingerprint(absl::StrCat(Print(lowered.plan), lowered.source));
+  return Fingerprint(absl::StrCat(Print(lowered.plan), lowered.kernels.text()));
 }
 
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target,
-                              std::vector<PlacedLaunch>* launches) {
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target) {
   RETURN_IF_ERROR(CheckRuns(schedule.graph(), target.ranks));
   RETURN_IF_ERROR(Validate(
       config, schedule,
@@ -169,7 +161,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, co
   std::vector<std::pair<int, int>> steps_of(u.units.size());
   LastSteps pending = {-1, -1};   // by lane: what its next step waits for on the other one
   auto chain = u.chains.begin();  // the next one
-  if (launches != nullptr) launches->clear();
+  std::vector<PlacedLaunch> launches;
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     const int first = unit, begin = draft.size();
     if (chain != u.chains.end() && chain->first == unit) {
@@ -191,11 +183,12 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, co
       steps_of[i] = {begin, draft.size()};
     }
     const bool does_nothing = draft.size() == begin;
-    if (launches != nullptr && !programs.has_lists() && !does_nothing)
-      launches->push_back(LaunchOf(programs[0], first, unit, begin, draft.size()));
+    if (!programs.has_lists() && !does_nothing)
+      launches.push_back(LaunchOf(programs[0], first, unit, begin, draft.size()));
   }
   Lowered lowered = std::move(draft).Finish(programs);
   lowered.plan.outlasting = OutlastingSteps(programs, lanes, steps_of);
+  lowered.launches = std::move(launches);
   lowered.protocol = ProtocolOf(u, config);
   Show(schedule, config, lowered);
   return lowered;

@@ -2,28 +2,16 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "coconet/schedule/schedule.h"
+#include "jit/compile/kernel_source.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "runtime/plan.h"
 
 namespace coconet {
-
-/// A lowered variant: what runs, and the kernels it needs as one translation unit in the kernel
-/// dialect (jit/device/kernel.h), the same text for every backend. Empty source: no kernels.
-struct Lowered {
-  Plan plan;
-  std::string source;
-  /// The symbols and definitions of the kernels in `source`, in that order.
-  std::vector<std::pair<std::string, std::string>> kernels;
-  /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "one-shot ll",
-  /// "two-shot", "direct", "ring", joined by "+"; "-" without any.
-  std::string protocol;
-};
 
 /// A unit of a schedule (a kernel, or what is left to a library) or an overlap of units, as a part
 /// of a plan.
@@ -34,6 +22,17 @@ struct PlacedLaunch {
   /// by node, an Update or an Output for what is stored there. Values that it reads are those of
   /// inputs and states (before the step) and of other launches.
   std::map<NodeId, int> reads, writes;
+};
+
+/// A lowered variant.
+struct Lowered {
+  Plan plan;
+  KernelSource kernels;  // that the plan's steps launch; the same text for every backend
+  /// The launches that have steps of the plan, in order; none for a program with lists.
+  std::vector<PlacedLaunch> launches;
+  /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "one-shot ll",
+  /// "two-shot", "direct", "ring", joined by "+"; "-" without any.
+  std::string protocol;
 };
 
 /// Lowers a schedule of a bound program for the target's ranks: every input, state and output of
@@ -47,14 +46,7 @@ struct PlacedLaunch {
 /// InvalidArgument when `config` is not legal for the schedule. FailedPrecondition when kernels
 /// depend on each other in a cycle, or when tensors of some sizes need another kernel (an extent
 /// that is 1 is broadcast) that must add something up over all tensors.
-///
-/// `launches`, if it is given, receives those of the plan, in order; empty for a program with
-/// lists.
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target,
-                              std::vector<PlacedLaunch>* launches = nullptr);
-
-/// The translation unit of these kernels; empty without any.
-std::string SourceOf(const std::vector<std::pair<std::string, std::string>>& kernels);
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
 
 /// Digest of what runs: the plan and the text of its kernels. Equal on all ranks.
 std::string CodeFingerprint(const Lowered& lowered);

@@ -75,7 +75,7 @@ TEST(LowerList, WorksInBatchesOfWholeTensors) {
   const Lowered lowered = Lower(fused, {.batch = 80}, 2).value();  // elements of a rank
   const std::string kernel = "kernel fuse(RS, AR, C, AG) of ";
   EXPECT_EQ(Outline(lowered.plan), absl::StrCat(kernel, "2; ", kernel, "1; ", kernel, "4; "));
-  EXPECT_EQ(lowered.source, Lower(fused, {}, 2)->source)
+  EXPECT_EQ(lowered.kernels.text(), Lower(fused, {}, 2)->kernels.text())
       << "one kernel serves batches of all sizes";
 }
 
@@ -117,7 +117,7 @@ TEST(LowerList, GivesRanksMemoryForTheirTensorsOnly) {
 TEST(LowerList, DependsOnTheNumberOfTensorsInItsTablesOnly) {
   const auto source = [](const std::vector<int64_t>& sizes) {
     const Graph g = BindSizes(MakeWorkload("clip").value(), {{"N", sizes}}).value();
-    return Lower(Find(g, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2)->source;
+    return Lower(Find(g, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2)->kernels.text();
   };
   EXPECT_EQ(source({100, 7, 1, 0}), source({5}));
 }

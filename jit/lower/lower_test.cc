@@ -67,9 +67,7 @@ TEST(Lower, LeavesAReshapedTemporaryWhereItIs) {
       "r = reshape(c, [3, 2, 4])\nt = transpose(r, 1, 0, 2)\noutput y = reshape(t, [24])\n");
   EXPECT_EQ(Outline(Lower(s, {}, 2)->plan), "a b y t0 t1 | gemm MM a b->t0 | kernel C | kernel C ")
       << "what is an output is stored there";
-  std::vector<PlacedLaunch> launches;
-  ASSERT_TRUE(Lower(s, {}, 2, &launches).ok());
-  EXPECT_EQ(launches.size(), 3u) << "each has steps";
+  EXPECT_EQ(Lower(s, {}, 2)->launches.size(), 3u) << "each has steps";
 }
 
 TEST(Lower, ReadsAReshapedTemporaryAsLongAsItsReshapesAreRead) {
@@ -234,8 +232,8 @@ TEST(Lower, StartsWhatTakesTilesWithTheProductThatMakesThem) {
 TEST(Lower, AwaitsTilesOnOneRank) {
   const Config tiled{.protocol = Protocol::kGenerated, .beside = 1, .tiles = 64};
   const Lowered one = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 1);
-  EXPECT_TRUE(absl::StrContains(one.source, "AwaitTiles("));
-  EXPECT_FALSE(absl::StrContains(one.source, "Enter("));
+  EXPECT_TRUE(absl::StrContains(one.kernels.text(), "AwaitTiles("));
+  EXPECT_FALSE(absl::StrContains(one.kernels.text(), "Enter("));
 }
 
 TEST(Lower, OrdersWhatTakesTheResultsOfCollectivesBesideProducts) {
@@ -264,7 +262,7 @@ TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {
   EXPECT_EQ(Outline(two.plan), "g p stages0.0* flags0* epochs0 | kernel AR ");
   EXPECT_EQ(two.plan.buffers[2].elements, 2 * 128);  // two halves
   EXPECT_EQ(two.protocol, "one-shot staged");
-  EXPECT_FALSE(absl::StrContains(two.source, "Exit("));
+  EXPECT_FALSE(absl::StrContains(two.kernels.text(), "Exit("));
   EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to stage for
 }
 
@@ -278,7 +276,7 @@ TEST(Lower, SendsOperandsInMessagesThatAreAllRanksWaitFor) {
             2 * 4 * 64);  // two halves, a part a writer, of 50 words in whole cache lines
   EXPECT_EQ(four.protocol, "one-shot ll");
   for (const char* wait : {"Enter(", "Exit(", "Load<V>(own0 + i)"})
-    EXPECT_FALSE(absl::StrContains(four.source, wait)) << wait;
+    EXPECT_FALSE(absl::StrContains(four.kernels.text(), wait)) << wait;
   EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to send to
 }
 
@@ -374,7 +372,7 @@ TEST(Lower, LoadsEverythingBeforeItStoresAnything) {
       "replicated\n"
       "a = 2 * g\nupdate(m, a)\nupdate(d, m - a)\n",
       "fuse(C)");
-  const std::string source = Lower(s, {}, 1)->source;
+  const std::string source = Lower(s, {}, 1)->kernels.text();
   EXPECT_GT(source.find("Store<"), source.rfind("Fetch<V>")) << source;
 }
 
@@ -404,7 +402,7 @@ TEST(Lower, IsAFunctionOfItsArguments) {
       "g))\n",
       "fuse(RS[flat], C, AG)");
   const Lowered a = Lower(s, {}, 3).value(), b = Lower(s, {}, 3).value();
-  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.kernels.text(), b.kernels.text());
   EXPECT_EQ(a.plan, b.plan);
 }
 
@@ -417,7 +415,7 @@ TEST(Lower, KeepsSizesOutOfTheSource) {
                           "\nm1 = update(m, 0.9 * m + all_reduce(sum, g))\nupdate(p, p - m1)\n"),
                       "fuse(RS, C, AG); slice m"),
                  {}, 2)
-        ->source;
+        ->kernels.text();
   };
   EXPECT_EQ(source(100), source(12345));
 }
@@ -441,7 +439,7 @@ TEST(Lower, NeedsNoFlagsForOneRank) {
       "g))\n",
       "fuse(RS, C, AG)");
   EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "g* p* | kernel fuse(RS, C, AG) ");
-  EXPECT_FALSE(absl::StrContains(Lower(s, {}, 1)->source, "Enter"));
+  EXPECT_FALSE(absl::StrContains(Lower(s, {}, 1)->kernels.text(), "Enter"));
 }
 
 }  // namespace

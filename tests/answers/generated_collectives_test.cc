@@ -196,7 +196,7 @@ update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
   ExpectRight(batch, 30);
 }
 
-bool GoesAround(const Lowered& lowered) { return absl::StrContains(lowered.source, "PassOn("); }
+bool GoesAround(const Lowered& lowered) { return absl::StrContains(lowered.kernels.text(), "PassOn("); }
 
 TEST(RingTest, ReducesAndGathersSlicesOfEveryType) {
   VariantBatch batch;
@@ -256,7 +256,7 @@ update(r, 0.5 * r + softmax(y))
 
 TEST(BulkTest, GathersSlicesOfEveryType) {
   const Takes copies = [](const Lowered& lowered) {
-    return absl::StrContains(lowered.source, "CopyToAll<");
+    return absl::StrContains(lowered.kernels.text(), "CopyToAll<");
   };
   VariantBatch batch;
   for (DType dtype : kAllDTypes) {

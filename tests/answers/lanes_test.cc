@@ -167,13 +167,12 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
             << Print(program) << TraceText(s.trace()) << "\n"
             << Text(config);
       }
-      std::vector<PlacedLaunch> launches;
-      const absl::StatusOr<Lowered> lowered = Lower(s, config, target, &launches);
+      const absl::StatusOr<Lowered> lowered = Lower(s, config, target);
       ASSERT_TRUE(lowered.ok()) << lowered.status();
-      EXPECT_EQ(WhyUnordered(lowered->plan, launches), "")
+      EXPECT_EQ(WhyUnordered(lowered->plan, lowered->launches), "")
           << Print(program) << TraceText(s.trace()) << "\n"
           << Text(config);
-      EXPECT_EQ(WhyUnorderedAcross(lowered->plan, launches), "")
+      EXPECT_EQ(WhyUnorderedAcross(lowered->plan, lowered->launches), "")
           << Print(program) << TraceText(s.trace()) << "\n"
           << Text(config);
       EXPECT_EQ(CheckLanes(lowered->plan), absl::OkStatus());
@@ -233,13 +232,12 @@ update(w, w - lr * d)
   ASSERT_TRUE(program.ok()) << program.status();
   const Schedule s = InitialSchedule(*program).value();
   ASSERT_TRUE(HasConcurrency(s, Protocol::kLibrary, 2));
-  std::vector<PlacedLaunch> launches;
-  const absl::StatusOr<Lowered> lowered = Lower(s, {.concurrent = true}, {2, 2}, &launches);
+  const absl::StatusOr<Lowered> lowered = Lower(s, {.concurrent = true}, {2, 2});
   ASSERT_TRUE(lowered.ok()) << lowered.status();
   const Plan& plan = lowered->plan;
   ASSERT_EQ(plan.outlasting.size(), 1u) << Print(plan);
   EXPECT_TRUE(std::holds_alternative<CollectiveStep>(plan.steps[plan.outlasting[0].step]));
-  EXPECT_EQ(WhyUnorderedAcross(plan, launches), "");
+  EXPECT_EQ(WhyUnorderedAcross(plan, lowered->launches), "");
   EXPECT_GE(plan.outlasting[0].until, 2) << "begins without the products\n" << Print(plan);
 }
 

@@ -114,7 +114,7 @@ absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown>
     ASSIGN_OR_RETURN(const Config config, ParseConfig(want.config));
     ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, target));
     absl::StrAppend(&text, "\n==== ", want.schedule, ", ", want.config, "\n", Print(*schedule),
-                    "\n", lowered.protocol, " ", Print(lowered.plan), "\n", lowered.source);
+                    "\n", lowered.protocol, " ", Print(lowered.plan), "\n", lowered.kernels.text());
   }
   return text;
 }

@@ -56,8 +56,8 @@ const std::vector<Room>& Rooms() {
        {"jit/config/", "jit/storage/", "jit/expressions/", "coconet/ir/", "coconet/schedule/",
         "runtime/plan.h", "runtime/kernel_abi.h"}},
       {"jit/lower/",
-       {"jit/config/", "jit/storage/", "jit/expressions/", "jit/emit/", "coconet/ir/",
-        "coconet/schedule/", "runtime/plan.h"}},
+       {"jit/compile/kernel_source.h", "jit/config/", "jit/storage/", "jit/expressions/",
+        "jit/emit/", "coconet/ir/", "coconet/schedule/", "runtime/plan.h"}},
       {"jit/compile/", {"third_party/cuda/paths.h"}},
       // Compiled by kernels' compilers, too.
       {"runtime/kernel_abi.h", {}},

@@ -77,7 +77,7 @@ void LowerFuzzed(const Schedule& schedule, const Config& config, const FuzzedWor
   if (!lowered.ok()) return;
   Expect(CodeFingerprint(*lowered).size() == 64, "a fingerprint of another length");
   const bool computes = !schedule.kernels().empty();
-  Expect(!computes || !lowered->source.empty(), "kernels without text");
+  Expect(!computes || !lowered->kernels.empty(), "kernels without text");
 }
 
 uint64_t HashOf(absl::string_view bytes) {

@@ -27,7 +27,7 @@ class Refusing final : public Compiler {
   Refusing(std::unique_ptr<Compiler> compiler, absl::Status why)
       : compiler_(std::move(compiler)), why_(std::move(why)) {}
   const std::string& identity() const override { return compiler_->identity(); }
-  absl::StatusOr<Binary> Compile(const std::string& source) override {
+  absl::StatusOr<Binary> Compile(const KernelSource& source) override {
     if (source == ResultKernels::Source()) {
       ++refused;
       return why_;

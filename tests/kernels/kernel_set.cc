@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
-#include "jit/compile/kernel_sources.h"
 
 namespace coconet {
 namespace {
@@ -36,31 +35,28 @@ class ModuleList final : public Module {
 }  // namespace
 
 bool KernelSet::Add(const Lowered& lowered) {
-  if (lowered.source.empty()) return false;
   const size_t before = kernels_.size();
-  const std::vector<KernelSource> kernels = KernelsOf(lowered.source);
-  CC_CHECK(!kernels.empty());
-  for (const KernelSource& kernel : kernels)
-    kernels_.emplace(kernel.symbol, std::string(kernel.text));
+  for (const auto& [symbol, definition] : lowered.kernels.kernels())
+    kernels_.emplace(symbol, definition);
   return kernels_.size() > before;
 }
 
-std::vector<std::string> KernelSet::Units(size_t kernels) const {
-  std::vector<std::string> units;
+std::vector<KernelSource> KernelSet::Units(size_t kernels) const {
+  std::vector<KernelSource> units;
   size_t in_unit = kernels;
-  for (const auto& [symbol, text] : kernels_) {
+  for (const auto& [symbol, definition] : kernels_) {
     if (in_unit++ == kernels) {
-      units.emplace_back(kKernelInclude);
+      units.emplace_back();
       in_unit = 1;
     }
-    units.back().append(text);
+    units.back().Add(symbol, definition);
   }
   return units;
 }
 
 absl::StatusOr<std::vector<std::string>> KernelSet::Compile(Compiler& compiler) const {
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::vector<std::string> units =
+  const std::vector<KernelSource> units =
       Units(std::clamp(size() / cores + 1, kLeastKernels, kMostKernels));
   std::vector<absl::StatusOr<Binary>> binaries(units.size());
   std::atomic<size_t> next{0};

@@ -22,7 +22,7 @@ class KernelSet {
   /// By symbol, the definition.
   const std::map<std::string, std::string>& kernels() const { return kernels_; }
   /// Translation units of at most `kernels` kernels each.
-  std::vector<std::string> Units(size_t kernels) const;
+  std::vector<KernelSource> Units(size_t kernels) const;
   /// Paths of the binaries. Compiles on all cores.
   absl::StatusOr<std::vector<std::string>> Compile(Compiler& compiler) const;
 

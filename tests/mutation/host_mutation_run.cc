@@ -134,7 +134,7 @@ absl::Status CheckHostPlace(const Mutation& mutation) {
   if (absl::c_any_of(mutation.edits, IsOfLibrary)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const CaseVariant v, VariantOf(at));
   ASSIGN_OR_RETURN(const Lowered lowered, Lower(v.schedule, v.config, at.target));
-  return Planted(lowered.source, mutation.edits, Dialect::kHost).status();
+  return Planted(lowered.kernels.text(), mutation.edits, Dialect::kHost).status();
 }
 
 absl::StatusOr<MutationOutcome> RunOnHost(const Mutation& mutation, const std::string& cache_dir,

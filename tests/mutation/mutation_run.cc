@@ -84,8 +84,8 @@ absl::Status CheckPlace(const Mutation& mutation) {
   ASSIGN_OR_RETURN(const LoweredVariant variant, LoweredOf(at));
   KernelSet kernels;
   kernels.Add(variant.lowered);
-  for (const std::string& unit : kernels.Units(kernels.size()))
-    RETURN_IF_ERROR(Planted(unit, mutation.edits, Dialect::kSimt).status());
+  for (const KernelSource& unit : kernels.Units(kernels.size()))
+    RETURN_IF_ERROR(Planted(unit.text(), mutation.edits, Dialect::kSimt).status());
   return absl::OkStatus();
 }
 

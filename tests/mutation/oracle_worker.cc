@@ -43,8 +43,8 @@ absl::Status RunAt(const RandomMutation& random, const CaseVariant& v, Compiler&
   ASSIGN_OR_RETURN(const LoweredVariant variant,
                    MakeVariant(v.program, v.schedule, v.config, random.at.target));
   std::vector<std::string> binaries;
-  if (!variant.lowered.source.empty()) {
-    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(variant.lowered.source));
+  if (!variant.lowered.kernels.empty()) {
+    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(variant.lowered.kernels));
     binaries.push_back(binary.path);
   }
   const Target& target = random.at.target;

@@ -108,7 +108,7 @@ absl::StatusOr<RandomCase> DrawCase(std::mt19937_64& random) {
     const absl::StatusOr<CaseVariant> v = VariantOf(drawn.View());
     if (!v.ok()) continue;
     const absl::StatusOr<Lowered> lowered = Lower(v->schedule, v->config, drawn.target);
-    if (lowered.ok() && !lowered->source.empty()) return drawn;
+    if (lowered.ok() && !lowered->kernels.empty()) return drawn;
   }
   return absl::InternalError(absl::StrCat("no legal case in ", kTries, " tries"));
 }

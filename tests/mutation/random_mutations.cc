@@ -78,7 +78,7 @@ class Campaign {
     for (const RandomCase& at : drawn) {
       ASSIGN_OR_RETURN(const CaseVariant v, VariantOf(at.View()));
       ASSIGN_OR_RETURN(const Lowered lowered, Lower(v.schedule, v.config, at.target));
-      cases_.push_back({at, lowered.source});
+      cases_.push_back({at, lowered.kernels.text()});
     }
     std::printf("%d variants, each right as it is but %d\n", count, wrong.load());
     refused_ = wrong;

@@ -280,7 +280,7 @@ class Loader {
   }
 
   /// Collective. Finds or compiles the binary, and loads it.
-  absl::StatusOr<std::unique_ptr<Module>> ModuleOf(const std::string& source) {
+  absl::StatusOr<std::unique_ptr<Module>> ModuleOf(const KernelSource& source) {
     std::string path;
     if (!source.empty()) {
       ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
@@ -308,7 +308,7 @@ class Loader {
     compiled->missed = missed_;
     compiled->module = std::move(winner.module);
     if (compiled->module == nullptr) {
-      ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->source));
+      ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->kernels));
     }
     ASSIGN_OR_RETURN(const std::vector<std::string> digests,
                      loading_.exchange().AllGather(CodeFingerprint(*compiled->lowered)));

@@ -66,9 +66,9 @@ absl::StatusOr<std::string> Planted(const std::string& source,
   return ExpandIncludes(kernels, headers);
 }
 
-absl::StatusOr<Binary> PlantingCompiler::Compile(const std::string& source) {
+absl::StatusOr<Binary> PlantingCompiler::Compile(const KernelSource& source) {
   if (!planted_) return compiler_->Compile(source);
-  ASSIGN_OR_RETURN(const std::string planted, Plant(source));
+  ASSIGN_OR_RETURN(const std::string planted, Plant(source.text()));
   return compiler_->Compile(planted);
 }
 

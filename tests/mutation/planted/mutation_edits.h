@@ -33,7 +33,7 @@ class PlantingCompiler : public Compiler {
   /// Whether it does; it does from the beginning.
   void set_planted(bool planted) { planted_ = planted; }
   const std::string& identity() const override { return compiler_->identity(); }
-  absl::StatusOr<Binary> Compile(const std::string& source) override;
+  absl::StatusOr<Binary> Compile(const KernelSource& source) override;
 
  protected:
   /// The source with the mistake.
