@@ -8,7 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/launches.h"
-#include "jit/config/collective_step.h"
+#include "jit/launches/collective_step.h"
 
 namespace coconet {
 namespace {

@@ -54,7 +54,7 @@ void Combine(IterationPlan& plan, double most) {
   std::map<int, std::pair<int, double>> last;  // by class: a collective of the last call, bytes
   for (int item : collectives) {
     const double bytes = graph.WorkOfCollective(item).bytes;
-    auto& [of_last, sum] = last.try_emplace(graph[item].bucket, -1, 0).first->second;
+    auto& [of_last, sum] = last.try_emplace(graph.bucket(item), -1, 0).first->second;
     const bool joins = of_last >= 0 && sum + bytes <= most &&
                        !ComesAfter(plan, plan.group_of(item), plan.group_of(of_last)) &&
                        plan.Merge(plan.group_of(of_last), plan.group_of(item));

@@ -34,14 +34,14 @@ std::map<int, std::vector<Use>> UsesByKind(const IterationPlan& plan) {
   std::map<int, std::vector<Use>> uses;
   for (int item = 0; item < graph.size(); ++item) {
     const NodeId id = graph[item].nodes[0];
-    if (graph[item].kind != PlanItem::Kind::kJoins || !IsElementwise(program.op(id))) continue;
+    if (!graph.Joins(item) || !IsElementwise(program.op(id))) continue;
     for (NodeId user : program.users()[id]) {
       const int taker = graph.item_of(user);
-      if (taker < 0 || graph[taker].kind != PlanItem::Kind::kJoins) continue;
+      if (taker < 0 || !graph.Joins(taker)) continue;
       // A store would keep the copy, and others take the value of the state.
       if (RoleOf(program.op(user)) == Role::kStore) continue;
       if (plan.group_of(taker) != plan.group_of(item))
-        uses[graph[item].alike].push_back({id, user});
+        uses[graph.alike(item)].push_back({id, user});
     }
   }
   return uses;

@@ -18,7 +18,7 @@ class Directed {
   Directed(const PlanGraph& graph, PlanRecord& record)
       : graph_(graph), record_(record), random_(record.options().seed), plan_(graph) {
     for (int item = 0; item < graph.size(); ++item) {
-      const size_t alike = graph[item].alike;
+      const size_t alike = graph.alike(item);
       if (alike_.size() <= alike) alike_.resize(alike + 1);
       alike_[alike].push_back(item);
     }
@@ -132,15 +132,15 @@ class Directed {
     const std::vector<int>& items = plan_.group(group).items;
     const int item = items[Below(items.size())];
     const bool takes = Chance(0.5);
-    const std::vector<int>& others = takes ? graph_[item].after : graph_[item].before;
+    const std::vector<int>& others = takes ? graph_[item].after : graph_.before(item);
     if (others.empty()) return false;
     const int other = others[Below(others.size())];
     if (plan_.group_of(other) == group || graph_.IsCollective(other)) return false;
     if (!plan_.Merge(plan_.group_of(item), plan_.group_of(other))) return false;
     if (Chance(0.5)) return true;
-    for (int alike : alike_[graph_[item].alike]) {
-      for (int next : takes ? graph_[alike].after : graph_[alike].before) {
-        if (graph_[next].alike != graph_[other].alike) continue;
+    for (int alike : alike_[graph_.alike(item)]) {
+      for (int next : takes ? graph_[alike].after : graph_.before(alike)) {
+        if (graph_.alike(next) != graph_.alike(other)) continue;
         if (plan_.group_of(next) != plan_.group_of(alike))
           plan_.Merge(plan_.group_of(alike), plan_.group_of(next));
       }
@@ -165,14 +165,14 @@ class Directed {
     if (!plan_.Detach(group, items)) return false;
     if (Chance(0.5)) return true;
     std::vector<int> kinds;
-    for (int item : items) kinds.push_back(graph_[item].alike);
+    for (int item : items) kinds.push_back(graph_.alike(item));
     absl::c_sort(kinds);
     const size_t parts = items.size();
-    for (int alike : alike_[graph_[items[0]].alike]) {
+    for (int alike : alike_[graph_.alike(items[0])]) {
       const int other = plan_.group_of(alike);
       std::vector<int> part;
       for (int item : plan_.group(other).items) {
-        if (absl::c_binary_search(kinds, graph_[item].alike)) part.push_back(item);
+        if (absl::c_binary_search(kinds, graph_.alike(item))) part.push_back(item);
       }
       if (part.size() == parts) plan_.Detach(other, part);
     }
@@ -276,7 +276,7 @@ class Directed {
   int since_best_ = 0;
   bool must_gain_ = false;               // of the change at hand
   std::vector<int> critical_;            // as of the last plan with another time
-  std::vector<std::vector<int>> alike_;  // items by PlanItem::alike
+  std::vector<std::vector<int>> alike_;  // items by PlanGraph::alike
 };
 
 }  // namespace

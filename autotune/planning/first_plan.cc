@@ -217,7 +217,7 @@ std::vector<size_t> BucketsOf(const IterationPlan& plan) {
     for (size_t j = i; j < order.size(); ++j) {
       const std::vector<int>& items = plan.group(order[j]).items;
       const bool waits = j > i && last_before[order[j]] >= static_cast<int>(i);
-      if (waits || graph[items[0]].bucket != graph[first].bucket) break;
+      if (waits || graph.bucket(items[0]) != graph.bucket(first)) break;
       for (int item : items) {
         work.bytes += graph.WorkOfCollective(item).bytes;
         work.tensors += graph.WorkOfCollective(item).tensors;
@@ -256,7 +256,7 @@ IterationPlan FusedPlan(const PlanGraph& graph) {
     std::vector<int> items;
     for (NodeId id : nodes) {
       const int item = graph.item_of(id);
-      if (item >= 0 && graph[item].kind == PlanItem::Kind::kJoins) items.push_back(item);
+      if (item >= 0 && graph.Joins(item)) items.push_back(item);
     }
     kernels.push_back(std::move(items));
   }

@@ -93,7 +93,7 @@ std::vector<int> IterationPlan::After(int group) const {
 std::vector<int> IterationPlan::Before(int group) const {
   std::vector<int> before;
   for (int item : groups_[group].items) {
-    for (int after : (*graph_)[item].before) {
+    for (int after : graph_->before(item)) {
       if (group_of_[after] != group) before.push_back(group_of_[after]);
     }
   }
@@ -127,7 +127,7 @@ void IterationPlan::SetItems(int group, std::vector<int> items) {
   }
   groups_[group].us = graph_->UsOf(groups_[group].items);
   groups_[group].waits =
-      absl::c_any_of(groups_[group].items, [&](int item) { return (*graph_)[item].waits; });
+      absl::c_any_of(groups_[group].items, [&](int item) { return graph_->waits(item); });
 }
 
 void IterationPlan::Renumber(int lane, int from) {
@@ -199,7 +199,7 @@ bool IterationPlan::Merge(int a, int b) {
 
 bool IterationPlan::MergeBuckets(int first, int second) {
   const PlanGraph& g = *graph_;
-  if (g[groups_[first].items[0]].bucket != g[groups_[second].items[0]].bucket) return false;
+  if (g.bucket(groups_[first].items[0]) != g.bucket(groups_[second].items[0])) return false;
   std::vector<int> items = groups_[first].items;
   items.insert(items.end(), groups_[second].items.begin(), groups_[second].items.end());
   const int lane = groups_[first].lane, from = groups_[first].position;

@@ -42,7 +42,7 @@ absl::StatusOr<PlanGraph> PlanGraph::Of(Schedule schedule, const Target& target,
         schedule.overlaps().size(), "; plan before they are made"));
   PlanGraph graph(std::move(schedule), target, model);
   graph.FindClasses();
-  graph.FindItems();
+  graph.FindCollectives();
   graph.FindAlike();
   return graph;
 }
@@ -56,37 +56,33 @@ void PlanGraph::FindClasses() {
   stamp_.resize(program.size());
 }
 
-void PlanGraph::FindItems() {
+void PlanGraph::FindCollectives() {
   const TypedGraph& program = schedule_.program();
-  const Launches& launches = schedule_.launches();
   Numbers buckets;
-  items_.resize(launches.size());
-  works_.resize(launches.size());
-  for (int item = 0; item < launches.size(); ++item) {
-    PlanItem& of_launch = items_[item];
-    of_launch.nodes = launches[item].nodes;
-    of_launch.after = launches[item].after;
-    for (int before : of_launch.after) items_[before].before.push_back(item);
-    const NodeId id = of_launch.nodes[0];
-    if (Communicates(program.graph(), id)) {
-      of_launch.kind = PlanItem::Kind::kCollective;
-      works_[item] = WorkOf(program, of_launch.nodes, target_);
-      // One call does AllReduces of whatever shapes (Bucket), and one collective of another kind.
-      const TensorType& type = program.type(program.inputs(id)[0]);
-      const std::vector<std::string> no_operands(program.inputs(id).size());
-      of_launch.bucket =
-          buckets.Of(As<AllReduce>(program.graph(), id) != nullptr
-                         ? absl::StrCat(OpText(program.op(id), no_operands), " ", Name(type.dtype))
-                         : absl::StrCat(item));
-    } else {
-      of_launch.kind = JoinsKernels(program.graph(), id) && !program.type(id).shape.empty()
-                           ? PlanItem::Kind::kJoins
-                           : PlanItem::Kind::kAlone;
-      if (As<Fold>(program.graph(), id)) of_launch.kind = PlanItem::Kind::kJoins;
-    }
+  before_.resize(size());
+  bucket_.resize(size());
+  works_.resize(size());
+  for (int item = 0; item < size(); ++item) {
+    const Launch& launch = (*this)[item];
+    for (int before : launch.after) before_[before].push_back(item);
+    const NodeId id = launch.nodes[0];
+    collective_.push_back(Communicates(program.graph(), id));
+    const bool is_computed = JoinsKernels(program.graph(), id) && !program.type(id).shape.empty();
+    joins_.push_back(!IsCollective(item) && (is_computed || As<Fold>(program.graph(), id)));
+    if (!IsCollective(item)) continue;
+    works_[item] = WorkOf(program, launch.nodes, target_);
+    // One call does AllReduces of whatever shapes (Bucket), and one collective of another kind.
+    const TensorType& type = program.type(program.inputs(id)[0]);
+    const std::vector<std::string> no_operands(program.inputs(id).size());
+    bucket_[item] =
+        buckets.Of(As<AllReduce>(program.graph(), id) != nullptr
+                       ? absl::StrCat(OpText(program.op(id), no_operands), " ", Name(type.dtype))
+                       : absl::StrCat(item));
   }
-  for (PlanItem& item : items_)
-    item.waits = absl::c_any_of(item.after, [&](int before) { return IsCollective(before); });
+  for (const Launch& launch : schedule_.launches().list) {
+    waits_.push_back(
+        absl::c_any_of(launch.after, [&](int before) { return IsCollective(before); }));
+  }
 }
 
 void PlanGraph::FindAlike() {
@@ -94,17 +90,17 @@ void PlanGraph::FindAlike() {
   // of a model look alike from a few steps away.
   constexpr int kSteps = 3;
   std::vector<size_t> colours;
-  for (const PlanItem& item : items_) {
+  for (int item = 0; item < size(); ++item) {
     std::vector<int> classes;
-    for (NodeId id : item.nodes) classes.push_back(classes_[id]);
+    for (NodeId id : (*this)[item].nodes) classes.push_back(classes_[id]);
     colours.push_back(absl::HashOf(classes));
   }
   for (int step = 0; step < kSteps; ++step) {
     std::vector<size_t> refined;
     for (int item = 0; item < size(); ++item) {
       std::vector<size_t> after, before;
-      for (int other : items_[item].after) after.push_back(colours[other]);
-      for (int other : items_[item].before) before.push_back(colours[other]);
+      for (int other : (*this)[item].after) after.push_back(colours[other]);
+      for (int other : before_[item]) before.push_back(colours[other]);
       absl::c_sort(after);
       absl::c_sort(before);
       refined.push_back(absl::HashOf(colours[item], after, before));
@@ -112,15 +108,16 @@ void PlanGraph::FindAlike() {
     colours = std::move(refined);
   }
   absl::flat_hash_map<size_t, int> numbers;
-  for (int item = 0; item < size(); ++item)
-    items_[item].alike =
-        numbers.try_emplace(colours[item], static_cast<int>(numbers.size())).first->second;
+  for (size_t colour : colours)
+    alike_.push_back(numbers.try_emplace(colour, static_cast<int>(numbers.size())).first->second);
 }
 
 std::vector<NodeId> PlanGraph::NodesOf(absl::Span<const int> items) const {
   std::vector<NodeId> nodes;
-  for (int item : items)
-    nodes.insert(nodes.end(), items_[item].nodes.begin(), items_[item].nodes.end());
+  for (int item : items) {
+    const std::vector<NodeId>& own = (*this)[item].nodes;
+    nodes.insert(nodes.end(), own.begin(), own.end());
+  }
   absl::c_sort(nodes);
   return nodes;
 }
@@ -173,9 +170,7 @@ double PlanGraph::UsOf(absl::Span<const int> items) const {
 
 bool PlanGraph::Fits(absl::Span<const int> items) const {
   if (items.size() == 1) return true;
-  for (int item : items) {
-    if (items_[item].kind != PlanItem::Kind::kJoins) return false;
-  }
+  if (absl::c_any_of(items, [&](int item) { return !Joins(item); })) return false;
   const std::vector<NodeId> nodes = NodesOf(items);
   if (nodes.size() > kMostInKernel) return false;
   Facts& facts = FactsOf(nodes);

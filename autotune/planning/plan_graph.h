@@ -14,24 +14,9 @@
 
 namespace coconet {
 
-/// A launch of a schedule without kernels: plans combine them to kernels and buckets.
-struct PlanItem {
-  enum class Kind : uint8_t {
-    kJoins,       // work that kernels can contain
-    kAlone,       // a launch of its own: a product by a library
-    kCollective,  // by a library
-  };
-  Kind kind{};
-  std::vector<NodeId> nodes;       // ascending
-  std::vector<int> after, before;  // items that it comes after, and those that come after it
-  int alike = 0;                   // structural equivalence class: repeated layers share it
-  int bucket = 0;      // collectives only: the class that one library call can do (Bucket)
-  bool waits = false;  // comes after a collective
-};
-
-/// The items of a bound schedule, the costs of groups of them, and which groups are legal. Answers
-/// are kept by canonical group: operations, types and operands, but no names and numbers, so that
-/// repeated layers are asked once. Not thread-safe.
+/// The launches of a bound schedule without kernels, here called items: what groups of them cost,
+/// and which groups are legal. Answers are kept by canonical group: operations, types and operands,
+/// but no names and numbers, so that repeated layers are asked once. Not thread-safe.
 class PlanGraph {
  public:
   /// InvalidArgument if the schedule has kernels or overlaps: plans make these. `model` must
@@ -46,10 +31,20 @@ class PlanGraph {
   Contention contention() const {
     return {model_->ComputationBesideCollective(), model_->CollectiveBesideComputation(), 2};
   }
-  int size() const { return static_cast<int>(items_.size()); }
-  const PlanItem& operator[](int item) const { return items_[item]; }
+  int size() const { return schedule_.launches().size(); }
+  const Launch& operator[](int item) const { return schedule_.launches()[item]; }
+  /// The items that come after it.
+  const std::vector<int>& before(int item) const { return before_[item]; }
+  /// The item's structural equivalence class: items of repeated layers that do the same share it.
+  int alike(int item) const { return alike_[item]; }
+  /// The same for collectives that one library call can do (Bucket).
+  int bucket(int item) const { return bucket_[item]; }
   int item_of(NodeId id) const { return schedule_.launches().of[id]; }
-  bool IsCollective(int item) const { return items_[item].kind == PlanItem::Kind::kCollective; }
+  bool IsCollective(int item) const { return collective_[item]; }
+  /// Whether kernels can contain the item; else a library does it alone, a product or a collective.
+  bool Joins(int item) const { return joins_[item]; }
+  /// Whether the item comes after a collective.
+  bool waits(int item) const { return waits_[item]; }
 
   /// The nodes of items, ascending.
   std::vector<NodeId> NodesOf(absl::Span<const int> items) const;
@@ -74,7 +69,7 @@ class PlanGraph {
       : schedule_(std::move(schedule)), target_(target), model_(&model) {}
 
   void FindClasses();
-  void FindItems();
+  void FindCollectives();
   void FindAlike();
   /// The canonical text of a group, as numbers.
   const std::vector<int>& KeyOf(const std::vector<NodeId>& nodes) const;
@@ -83,9 +78,11 @@ class PlanGraph {
   Schedule schedule_;
   Target target_;
   const CostModel* model_;
-  std::vector<PlanItem> items_;
-  std::vector<int> classes_;  // by node: operation, without names, and type
-  std::vector<Work> works_;   // by item, of collectives
+  std::vector<int> classes_;              // by node: operation, without names, and type
+  std::vector<std::vector<int>> before_;  // this and the rest by item
+  std::vector<int> alike_, bucket_;
+  std::vector<bool> collective_, joins_, waits_;
+  std::vector<Work> works_;  // of collectives
   mutable absl::flat_hash_map<std::vector<int>, Facts> facts_;
   mutable std::vector<int> key_, place_, stamp_;  // of KeyOf; the last two by node
   mutable int asked_ = 0;

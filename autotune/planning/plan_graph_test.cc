@@ -30,7 +30,7 @@ TEST(PlanGraph, HasAnItemPerLaunch) {
     const NodeId id = graph[item].nodes[0];
     EXPECT_EQ(graph.IsCollective(item), Communicates(schedule.graph(), id));
     const bool is_product = As<MatMul>(schedule.graph(), id) != nullptr;
-    EXPECT_TRUE(!is_product || graph[item].kind == PlanItem::Kind::kAlone);
+    EXPECT_TRUE(!is_product || !graph.Joins(item));
     EXPECT_DOUBLE_EQ(graph.UsOf({&item, 1}),
                      rates.Us(WorkOf(schedule.program(), graph[item].nodes, Target(2, 2))));
   }
@@ -62,7 +62,7 @@ TEST(PlanGraph, AgreesWithApplyAboutFusions) {
     if (i % 2 == 0) {
       const int item = static_cast<int>(random() % graph.size());
       items.insert(item);
-      for (int other : graph[item].before) items.insert(other);
+      for (int other : graph.before(item)) items.insert(other);
     } else {
       for (NodeId id : groups[random() % groups.size()]) {
         if (random() % 8 != 0 && graph.item_of(id) >= 0) items.insert(graph.item_of(id));
@@ -73,8 +73,7 @@ TEST(PlanGraph, AgreesWithApplyAboutFusions) {
     const std::vector<NodeId> nodes = graph.NodesOf(list);
     const absl::Status applied = Apply(schedule, Fuse{nodes}).status();
     const bool cycle = absl::StrContains(applied.message(), "must run after some of it");
-    const bool alone =
-        absl::c_any_of(list, [&](int item) { return graph[item].kind != PlanItem::Kind::kJoins; });
+    const bool alone = absl::c_any_of(list, [&](int item) { return !graph.Joins(item); });
     ASSERT_EQ(graph.Fits(list), (applied.ok() || cycle) && !alone)
         << "COCONET_SEED=" << seed << " " << applied;
     ++(applied.ok() ? fused : refused);
@@ -98,12 +97,12 @@ TEST(PlanGraph, FindsItemsThatAreAlikeInTheMiddleLayers) {
   const PlanGraph graph = *PlanGraph::Of(Gpt(8), Target(2, 2), rates);
   std::vector<int> count;
   for (int item = 0; item < graph.size(); ++item) {
-    count.resize(std::max<size_t>(count.size(), graph[item].alike + 1));
-    ++count[graph[item].alike];
+    count.resize(std::max<size_t>(count.size(), graph.alike(item) + 1));
+    ++count[graph.alike(item)];
   }
   // Most items have another like them in each layer but the first and the last ones.
   int shared = 0;
-  for (int item = 0; item < graph.size(); ++item) shared += count[graph[item].alike] >= 6;
+  for (int item = 0; item < graph.size(); ++item) shared += count[graph.alike(item)] >= 6;
   EXPECT_GT(shared, graph.size() / 2);
 }
 

@@ -101,7 +101,7 @@ double BoundOf(const IterationPlan& plan) {
   for (int item = 0; item < graph.size(); ++item) {
     if (!graph.IsCollective(item)) continue;
     const Work& work = graph.WorkOfCollective(item);
-    const auto [sum, is_new] = all.try_emplace(graph[item].bucket, work);
+    const auto [sum, is_new] = all.try_emplace(graph.bucket(item), work);
     if (is_new) continue;
     sum->second.bytes += work.bytes;
     sum->second.tensors += work.tensors;
@@ -116,7 +116,7 @@ double BoundOf(const IterationPlan& plan) {
   for (int item = 0; item < graph.size(); ++item) {
     if (!graph.IsCollective(item)) continue;
     task_of[item] = tasks.size();
-    const int bucket = graph[item].bucket;
+    const int bucket = graph.bucket(item);
     const double bytes = all.at(bucket).bytes;
     const double share = bytes > 0 ? us.at(bucket) * graph.WorkOfCollective(item).bytes / bytes : 0;
     tasks.tasks.push_back({.kind = TaskKind::kCollective, .us = share, .lane = 1});

@@ -209,9 +209,8 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Compile(
       CompileReport report = ReportOf(*pool);
       report.stop = is_first && watch.stop && watch.stop();
       if (report.idle && compilers_.size() > 1)
-        report.sources = Fingerprint(absl::StrJoin(sources, "\n", [](std::string* out, const KernelSource& s) {
-          out->append(s.text());
-        }));
+        report.sources = Fingerprint(absl::StrJoin(
+            sources, "\n", [](std::string* out, const KernelSource& s) { out->append(s.text()); }));
       mine = Encode(report);
     }
     ASSIGN_OR_RETURN(const std::vector<CompileReport> reports, ExchangeReports(mine));

@@ -82,8 +82,7 @@ void Change(Rank& rank, const Plan& plan, const PlacedTensor& result, int64_t po
 
 absl::Status CheckLaunches(Rank& rank, const Graph& program, const Variant& variant,
                            Compiler& compiler, uint64_t seed, Said& said) {
-  ASSIGN_OR_RETURN(const Lowered lowered,
-                   Lower(variant.schedule, variant.config, TargetOf(rank)));
+  ASSIGN_OR_RETURN(const Lowered lowered, Lower(variant.schedule, variant.config, TargetOf(rank)));
   const std::vector<LaunchProgram> launches = LaunchPrograms(variant.schedule.program(), lowered);
   std::string path;
   if (!lowered.kernels.empty()) {
@@ -236,8 +235,7 @@ TEST(LaunchChecks, TakeOneOfEachKind) {
   const absl::Status status = RunWorld(kTwoRanks, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const Lowered lowered,
                      Lower(variant.schedule, variant.config, TargetOf(rank)));
-    const std::vector<LaunchProgram> launches =
-        LaunchPrograms(variant.schedule.program(), lowered);
+    const std::vector<LaunchProgram> launches = LaunchPrograms(variant.schedule.program(), lowered);
     const TestData data(*step, 1, 2);
     LaunchChecks checks(rank, data, 1, nullptr);
     const std::vector<const LaunchProgram*> chosen = checks.Unchecked(launches);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/ir/op_table.h"
-#include "jit/config/rows_in_use.h"
+#include "jit/launches/rows_in_use.h"
 
 namespace coconet {
 namespace {

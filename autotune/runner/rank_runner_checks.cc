@@ -151,8 +151,9 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work,
   std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
-    ASSIGN_OR_RETURN(Binaries::Loaded loaded,
-                     options_.binaries->Load(work.small_path, work.plans->small[0].lowered.kernels));
+    ASSIGN_OR_RETURN(
+        Binaries::Loaded loaded,
+        options_.binaries->Load(work.small_path, work.plans->small[0].lowered.kernels));
     if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
     other = std::move(loaded.module);
     module = other.get();

@@ -139,7 +139,8 @@ TEST_F(CombinationTest, JoinsPlansAndSharesKernelsAndScalars) {
     kinds.push_back(Lower(kind.schedule, kind.config, kTwo).value());
     for (const auto& [symbol, text] : kinds.back().kernels.kernels()) symbols.emplace(symbol);
   }
-  for (const auto& [symbol, text] : whole->kernels.kernels()) EXPECT_TRUE(joined.emplace(symbol).second);
+  for (const auto& [symbol, text] : whole->kernels.kernels())
+    EXPECT_TRUE(joined.emplace(symbol).second);
   EXPECT_EQ(joined, symbols);
   size_t steps = 0;
   for (const Parts::Part& part : parts_->parts) steps += kinds[part.kind].plan.steps.size();

@@ -85,7 +85,8 @@ TEST(Shrink, GivesTheSameKernels) {
     ASSERT_TRUE(set.ok());
     for (const Variant& v : set->variants) {
       const Schedule small = v.schedule.Resized(*TypedGraph::Of(Shrink(v.schedule.graph())));
-      EXPECT_EQ(Lower(v.schedule, v.config, 2)->kernels.text(), Lower(small, v.config, 2)->kernels.text())
+      EXPECT_EQ(Lower(v.schedule, v.config, 2)->kernels.text(),
+                Lower(small, v.config, 2)->kernels.text())
           << Describe(v).schedule;
     }
   }

@@ -110,7 +110,8 @@ absl::StatusOr<Row> MeasureCompilation(const WorkloadInfo& workload, absl::strin
   for (const Lowered& lowered : all) {
     const bool one_kernel =
         lowered.plan.steps.size() == 1 && std::holds_alternative<KernelStep>(lowered.plan.steps[0]);
-    if (one_kernel && lowered.kernels.text().size() > longest.size()) longest = lowered.kernels.text();
+    if (one_kernel && lowered.kernels.text().size() > longest.size())
+      longest = lowered.kernels.text();
   }
   if (longest.empty())
     return absl::NotFoundError(absl::StrCat(workload.name, ": no schedule is one kernel"));
@@ -138,9 +139,11 @@ absl::StatusOr<Row> MeasureParallelCompilation(absl::string_view arch, int kerne
     if (!workload.optimizer || static_cast<int>(sources.size()) >= kernels) continue;
     ASSIGN_OR_RETURN(const std::vector<Lowered> all, LoweredOf(workload));
     for (const Lowered& lowered : all) {
-      const bool is_new = !lowered.kernels.empty() && std::find(sources.begin(), sources.end(),
-                                                               lowered.kernels.text()) == sources.end();
-      if (is_new && static_cast<int>(sources.size()) < kernels) sources.push_back(lowered.kernels.text());
+      const bool is_new =
+          !lowered.kernels.empty() &&
+          std::find(sources.begin(), sources.end(), lowered.kernels.text()) == sources.end();
+      if (is_new && static_cast<int>(sources.size()) < kernels)
+        sources.push_back(lowered.kernels.text());
     }
   }
   std::vector<double> ours, baseline;

@@ -178,7 +178,7 @@ absl::StatusOr<Row> MeasureLayers(int64_t layers) {
   Row row;
   row.Set("case", std::string("gpt_step")).Set("layers", layers);
   row.Set("operations", static_cast<int64_t>(step.size()));
-  row.Set("kernels", static_cast<int64_t>(lowered.kernels.size()));
+  row.Set("kernels", static_cast<int64_t>(lowered.kernels.kernels().size()));
   row.Set("compile_s", fastest_s);
   return row;
 }

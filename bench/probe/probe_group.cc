@@ -365,7 +365,8 @@ absl::StatusOr<std::vector<std::string>> SourcesOf(const ProbeLine& line,
       PlansOf(variant, world.target,
               shrinks ? CheckedSizes(world.target.ranks) : std::vector<CheckedSize>()));
   std::set<std::string> sources = {plans->full->kernels.text()};
-  for (const VariantPlans::Small& small : plans->small) sources.insert(small.lowered.kernels.text());
+  for (const VariantPlans::Small& small : plans->small)
+    sources.insert(small.lowered.kernels.text());
   sources.erase("");
   return std::vector<std::string>(sources.begin(), sources.end());
 }

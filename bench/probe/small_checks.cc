@@ -55,7 +55,8 @@ absl::Status SmallChecks::Add(Rank& rank, const Graph& program,
     if (!small.ok()) continue;
     const absl::StatusOr<Lowered> lowered = LowerVariant(*small, TargetOf(rank));
     // Where a size has other kernels than the first one, it says nothing of that one's.
-    if (!lowered.ok() || (source_of_[v].has_value() && *source_of_[v] != lowered->kernels.text())) continue;
+    if (!lowered.ok() || (source_of_[v].has_value() && *source_of_[v] != lowered->kernels.text()))
+      continue;
     source_of_[v] = lowered->kernels.text();
     here->numbers.back() = static_cast<int>(here->variants.size());
     here->variants.push_back(*small);

@@ -86,11 +86,12 @@ TEST_F(CachingCompilerTest, CompilesOnceAndThenFindsIt) {
 }
 
 /// A source of kernels of these names.
-std::string SourceOf(const std::vector<std::string>& kernels) {
-  std::string source = "#include \"coconet/kernel.h\"\n";
-  for (const std::string& name : kernels)
-    absl::StrAppend(&source, "\nnamespace k_", name, "_n {\nint ", name, ";\n}  // namespace k_",
-                    name, "_n\n");
+KernelSource SourceOf(const std::vector<std::string>& kernels) {
+  KernelSource source;
+  for (const std::string& name : kernels) {
+    source.Add(absl::StrCat("k_", name), absl::StrCat("namespace k_", name, "_n {\nint ", name,
+                                                      ";\n}  // namespace k_", name, "_n\n"));
+  }
   return source;
 }
 

@@ -10,7 +10,7 @@
 #include "coconet/schedule/kernel_phases.h"
 #include "jit/config/beside.h"
 #include "jit/config/launch_shapes.h"
-#include "jit/config/pieces.h"
+#include "jit/launches/pieces.h"
 #include "runtime/plan.h"
 
 namespace coconet {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/schedule/schedule.h"
-#include "jit/config/units.h"
+#include "jit/launches/cut.h"
 
 namespace coconet {
 

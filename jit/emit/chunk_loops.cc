@@ -13,7 +13,7 @@ namespace {
 
 bool ReadsProduct(const KernelContext& k, const std::vector<NodeId>& ids) {
   return absl::c_any_of(
-      ids, [&](NodeId id) { return k.u.Reads(id, k.unit).count(k.tiles->product) > 0; });
+      ids, [&](NodeId id) { return k.u.Reads(id, k.launch).count(k.tiles->product) > 0; });
 }
 
 /// All that the phase computes is sums of bags, and none goes to another pipeline stage.

@@ -208,8 +208,8 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
 
 absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config,
                                          const Target& target, BufferTable& table) {
-  if (IsStridedFold(at.units, at.unit))
-    return EmitStridedFold(at.units, at.unit, config, target.ranks, table);
+  if (IsStridedFold(at.launches, at.launch))
+    return EmitStridedFold(at.launches, at.launch, config, target.ranks, table);
   return Emitter(at, config, target, table).Emit();
 }
 

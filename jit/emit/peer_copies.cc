@@ -22,7 +22,7 @@ PeerCopies::PeerCopies(KernelContext& k, Loads& loads) : k_(k) {
   for (NodeId id : k.nodes()) {
     if (!Is<AllReduce>(k.g, id)) continue;
     const NodeId fold = FoldBelow(k.u.program, id);
-    if (fold >= 0 && k.InUnit(fold)) continue;
+    if (fold >= 0 && k.InLaunch(fold)) continue;
     const NodeId operand = k.Crossing(id);
     if (absl::c_none_of(copies_, [&](const Copy& copy) { return copy.operand == operand; }))
       Add(operand, loads);
@@ -87,7 +87,7 @@ bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase) {
   if (!phase.stores.empty() || !phase.folds.empty() || !phase.sends.empty()) return false;
   return absl::c_all_of(phase.gathers, [&](NodeId id) {
     const NodeId slice = k.Operand(id);
-    return !k.InUnit(slice) && k.table.of[slice] >= 0 && k.type(slice).shape == k.space.shape;
+    return !k.InLaunch(slice) && k.table.of[slice] >= 0 && k.type(slice).shape == k.space.shape;
   });
 }
 

@@ -53,8 +53,8 @@ std::string MapText(const Axes& axes, const std::string& name, Arguments& args) 
   return text;
 }
 
-NodeId FoldOf(const Units& u, int unit) {
-  for (NodeId id : u.units[unit].nodes) {
+NodeId FoldOf(const PlacedLaunches& u, int launch) {
+  for (NodeId id : u[launch].nodes) {
     if (Is<Fold>(u.graph(), id)) return id;
   }
   return -1;
@@ -68,11 +68,11 @@ std::string ValueText(FoldKind kind, DType dtype, int64_t count, Arguments& args
       dtype, absl::StrCat("AveragedLanes<", compute, ">(f, ", args.Integer("count", count), ")"));
 }
 
-/// What stores `x`, result `o`, wherever the unit has it.
-std::string StoresText(const Units& u, int unit, NodeId fold, const BufferTable& table,
+/// What stores `x`, result `o`, wherever the launch has it.
+std::string StoresText(const PlacedLaunches& u, int launch, NodeId fold, const BufferTable& table,
                        Arguments& args) {
   std::vector<int> targets;
-  for (NodeId node : u.units[unit].nodes) {
+  for (NodeId node : u[launch].nodes) {
     if (IsStore(u.graph(), node)) targets.push_back(table.target[node]);
   }
   if (table.of[fold] >= 0 && table.buffers[table.of[fold]].role == BufferRole::kTemp)
@@ -96,14 +96,14 @@ bool IsAligned(const Axes& in, int vec) {
 
 }  // namespace
 
-bool IsStridedFold(const Units& u, int unit) {
-  const NodeId fold = FoldOf(u, unit);
+bool IsStridedFold(const PlacedLaunches& u, int launch) {
+  const NodeId fold = FoldOf(u, launch);
   return fold >= 0 && !FoldsAll(u.program, fold) && !FoldsRows(u.program, fold);
 }
 
-EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, int ranks,
+EmittedKernel EmitStridedFold(const PlacedLaunches& u, int launch, const Config& config, int ranks,
                               BufferTable& table) {
-  const NodeId id = FoldOf(u, unit);
+  const NodeId id = FoldOf(u, launch);
   const auto& fold = *As<Fold>(u.graph(), id);
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType &from = u.type(operand), &to = u.type(id);
@@ -131,7 +131,7 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
   const int64_t count = absl::c_accumulate(over.dims, int64_t{1}, std::multiplies<int64_t>());
   const std::string value = ValueText(fold.kind, to.dtype, count, args);
   const std::string source = args.Own(table.of[operand], from.dtype);
-  const std::string stores = StoresText(u, unit, id, table, args);
+  const std::string stores = StoresText(u, launch, id, table, args);
   args.Integer("packed", IsPacked(in, out));
   args.Integer("aligned", IsAligned(in, config.vec));
   args.Integer("chunk", config.chunk);

@@ -1,17 +1,17 @@
 #pragma once
 
 #include "jit/config/config.h"
-#include "jit/config/units.h"
 #include "jit/expressions/kernel_text.h"
+#include "jit/launches/placed_launches.h"
 #include "jit/storage/buffers.h"
 
 namespace coconet {
 
-/// Whether the unit is a fold over dimensions that are neither the last nor all, with its store.
-bool IsStridedFold(const Units& u, int unit);
+/// The launch is a fold over dimensions that are neither the last nor all, with what stores it.
+bool IsStridedFold(const PlacedLaunches& u, int launch);
 
-/// The kernel of such a unit: each thread folds some results, neighbours in memory.
-EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, int ranks,
+/// Its kernel: each thread folds some results, neighbours in memory.
+EmittedKernel EmitStridedFold(const PlacedLaunches& u, int launch, const Config& config, int ranks,
                               BufferTable& table);
 
 }  // namespace coconet

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLineWords = 16;  // so that two writers never share a cache line
 
-absl::StatusOr<GemmStep> MatrixOf(const Units& u, NodeId id, const BufferTable& table,
+absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                   const Target& target) {
   std::vector<GemmStep> gemms = GemmsOf(u, id, table, target.ranks, 0, nullptr);
   const bool is_one =
@@ -37,7 +37,7 @@ std::string TiledProduct::AwaitedIn(Arguments& args, int64_t width) const {
 
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table) {
-  const Units& u = at.units;
+  const PlacedLaunches& u = at.launches;
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, at.product, table, target));
   TiledProduct tiles{
       .product = at.product, .step = at.step, .side = config.tiles, .columns = gemm.n.total};
@@ -52,7 +52,7 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   tiles.flags = AddSyncBuffer(table, absl::StrCat("tiles", at.step), DType::kI32,
                               target.ranks_per_node() * tiles.row, true);
   tiles.slice = gemm.m.total * gemm.n.total;
-  for (NodeId node : u.units[at.reader].nodes) {
+  for (NodeId node : u[at.reader].nodes) {
     if (!Is<ReduceScatter>(u.graph(), node) ||
         u.Value(u.graph().nodes[node].inputs[0]) != at.product)
       continue;
@@ -63,7 +63,7 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   return tiles;
 }
 
-absl::StatusOr<EmittedKernel> EmitTiledProduct(const Units& u, const TiledProduct& tiles,
+absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
                                                const Config& config, const Target& target,
                                                BufferTable& table) {
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, tiles.product, table, target));

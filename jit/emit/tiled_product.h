@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "jit/config/units.h"
 #include "jit/expressions/kernel_text.h"
+#include "jit/launches/placed_launches.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
 
@@ -29,9 +29,9 @@ struct TiledProduct {
   std::string AwaitedIn(Arguments& args, int64_t width) const;
 };
 
-/// A product of an overlap, and the unit whose kernel takes its tiles.
+/// A product of an overlap, and the launch whose kernel takes its tiles.
 struct TilesPlace {
-  const Units& units;
+  const PlacedLaunches& launches;
   NodeId product;
   int reader;
   int step;  // of the product, in the plan
@@ -43,7 +43,7 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                                               const Target& target, BufferTable& table);
 
 /// The kernel that makes all tiles, with any number of blocks.
-absl::StatusOr<EmittedKernel> EmitTiledProduct(const Units& u, const TiledProduct& tiles,
+absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
                                                const Config& config, const Target& target,
                                                BufferTable& table);
 

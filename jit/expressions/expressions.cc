@@ -225,38 +225,38 @@ bool Expressions::IsStoredBefore(const PhaseText& phase, NodeId id) const {
 }
 
 Expressions::Source Expressions::SourceOfElement(const PhaseText& phase, NodeId id) {
-  const bool is_known = k_.type(id).shape.empty() && !k_.InUnit(id) && !updates_scalars_ &&
+  const bool is_known = k_.type(id).shape.empty() && !k_.InLaunch(id) && !updates_scalars_ &&
                         !DependsOnOwnCollective(id);
   if (IsScalarValue(id) || (Is<Total>(k_.g, id) && k_.u.tensors > 0) || is_known)
     return Is<Const>(k_.g, id) ? Source::kConstant : Source::kScalar;
   if (k_.IsRow(id)) return Source::kRow;
   if (IsStoredBefore(phase, id)) return Source::kMemory;
-  if (k_.InUnit(id) && Communicates(k_.g, id)) return Source::kCollective;
-  if (!k_.InUnit(id) && !k_.u.IsScalar(id)) return Source::kMemory;
+  if (k_.InLaunch(id) && Communicates(k_.g, id)) return Source::kCollective;
+  if (!k_.InLaunch(id) && !k_.u.IsScalar(id)) return Source::kMemory;
   return TakesOtherPlaces(k_.g.nodes[id].op) ? Source::kView : Source::kOperands;
 }
 
 Expressions::Source Expressions::SourceOfRow(const PhaseText& phase, NodeId id) const {
   if (IsScalarValue(id)) return Source::kScalar;
-  if ((!k_.InUnit(id) && !k_.u.IsScalar(id)) || IsStoredBefore(phase, id)) return Source::kMemory;
+  if ((!k_.InLaunch(id) && !k_.u.IsScalar(id)) || IsStoredBefore(phase, id)) return Source::kMemory;
   return Is<Fold>(k_.g, id) ? Source::kRowFold : Source::kOperands;
 }
 
 Expressions::Source Expressions::SourceOfScalar(NodeId id) const {
   if (tensor_sources_.contains(id)) return Source::kGiven;
   if (totals_.contains(id)) return Source::kGivenTotal;
-  if (Is<Total>(k_.g, id) && k_.u.tensors > 0 && (k_.u.IsScalar(id) || k_.InUnit(id)))
+  if (Is<Total>(k_.g, id) && k_.u.tensors > 0 && (k_.u.IsScalar(id) || k_.InLaunch(id)))
     return Source::kTotal;
   if (k_.u.IsScalar(id)) return Source::kOperands;
-  return k_.InUnit(id) || k_.table.of[id] < 0 ? Source::kUnknown : Source::kMemory;
+  return k_.InLaunch(id) || k_.table.of[id] < 0 ? Source::kUnknown : Source::kMemory;
 }
 
 bool Expressions::DependsOnOwnCollective(NodeId id) {
   std::vector<NodeId> open = {id};
   while (!open.empty()) {
     const NodeId last = open.back();
-    const bool is_recomputed = k_.InUnit(last) || k_.u.IsScalar(last);
-    bool depends = k_.InUnit(last) && Communicates(k_.g, last), is_ready = true;
+    const bool is_recomputed = k_.InLaunch(last) || k_.u.IsScalar(last);
+    bool depends = k_.InLaunch(last) && Communicates(k_.g, last), is_ready = true;
     if (is_recomputed && !depends && !depends_.contains(last)) {
       for (NodeId input : k_.g.nodes[last].inputs) {
         const NodeId operand = k_.u.Value(input);

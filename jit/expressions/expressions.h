@@ -52,7 +52,7 @@ class Expressions {
     kScalar,      // the scalar form of the same node
     kRow,         // its row form
     kMemory,      // what another launch or an earlier phase stored
-    kCollective,  // what a collective of the unit brings
+    kCollective,  // what a collective of the launch brings
     kView,
     kRowFold,     // a loop over the row
     kGiven,       // GiveTensorScalar

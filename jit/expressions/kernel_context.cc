@@ -11,9 +11,9 @@ namespace coconet {
 
 KernelContext::KernelContext(const KernelPlace& at, const Config& config, const Target& target,
                              BufferTable& table)
-    : u(at.units),
+    : u(at.launches),
       g(u.graph()),
-      unit(at.unit),
+      launch(at.launch),
       config(config),
       target(target),
       step(at.step),
@@ -22,11 +22,11 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       tensors(at.tensors),
       list_chunks(at.list_chunks),
       table(table),
-      prologue(PrologueOf(g, u.units[unit].nodes)),
-      members(WithoutPrologue(g, u.units[unit].nodes)),
+      prologue(PrologueOf(g, u[launch].nodes)),
+      members(WithoutPrologue(g, u[launch].nodes)),
       space(SpaceOf(u.program, nodes())),
       phases(PhasesOf(u.program, nodes())),
-      over_tensors(absl::c_any_of(u.units[unit].nodes, [&](NodeId id) { return u.each[id]; })),
+      over_tensors(absl::c_any_of(u[launch].nodes, [&](NodeId id) { return u.each[id]; })),
       args(table.each, over_tensors) {
   FindTraits();
   vec = VecOf(config, WidestElement());
@@ -75,7 +75,7 @@ int KernelContext::WidestElement() const {
   for (NodeId id : nodes()) {
     if (IsStore(g, id) || Communicates(g, id) || table.of[id] >= 0) add(id);
     for (NodeId input : g.nodes[id].inputs) {
-      if (!InUnit(u.Value(input))) add(u.Value(input));
+      if (!InLaunch(u.Value(input))) add(u.Value(input));
     }
   }
   return static_cast<int>(widest);
@@ -94,7 +94,7 @@ absl::Status KernelContext::Check() const {
 
 bool KernelContext::IsRow(NodeId id) const {
   if (space.row_dims == 0) return false;
-  if (InUnit(id) && FoldsRows(u.program, id)) return true;
+  if (InLaunch(id) && FoldsRows(u.program, id)) return true;
   return type(id).shape == space.rows() && type(id).shape != space.shape;
 }
 

@@ -24,14 +24,14 @@ struct KernelContext {
   KernelContext(const KernelPlace& at, const Config& config, const Target& target,
                 BufferTable& table);
 
-  /// Internal if a member of the unit does not fit the kernel's elements.
+  /// Internal if a member of the launch does not fit the kernel's elements.
   absl::Status Check() const;
 
   const TensorType& type(NodeId id) const { return u.type(id); }
-  /// The nodes that the phases compute: the unit without its prologue.
+  /// What the phases compute: the launch without its prologue.
   const std::vector<NodeId>& nodes() const { return members; }
-  bool InUnit(NodeId id) const { return u.ComputesInPhases(unit, id); }
-  /// Whether the kernel folds rows, and the value of `id` exists once per row.
+  bool InLaunch(NodeId id) const { return u.ComputesInPhases(launch, id); }
+  /// The kernel folds rows, and there is one of `id` per row.
   bool IsRow(NodeId id) const;
   /// The value of operand `operand` of a node, seen through Updates.
   NodeId Operand(NodeId id, int operand = 0) const { return u.Value(g.nodes[id].inputs[operand]); }
@@ -68,9 +68,9 @@ struct KernelContext {
   /// The indent of a statement that is in the loop over tensors, if there is one.
   absl::string_view TensorIndent() const { return over_tensors ? "    " : "  "; }
 
-  const Units& u;
+  const PlacedLaunches& u;
   const Graph& g;
-  const int unit;
+  const int launch;
   const Config& config;
   const Target target;
   const int step;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "jit/config/pieces.h"
-#include "jit/config/units.h"
+#include "jit/launches/pieces.h"
+#include "jit/launches/placed_launches.h"
 #include "jit/storage/arguments.h"
 #include "runtime/plan.h"
 
@@ -28,10 +28,10 @@ struct EmittedKernel {
   bool rounds = false;  // blocks or ranks meet for sums in the middle of its work
 };
 
-/// The kernel of unit `unit` of `units`, to be step `step` of the plan.
+/// The kernel of launch `launch` of `launches`, to be step `step` of the plan.
 struct KernelPlace {
-  const Units& units;
-  int unit;
+  const PlacedLaunches& launches;
+  int launch;
   int step;
   const Piece* piece = nullptr;         // of an overlap's tensors; null: all
   int tensors = 0;                      // of a list: rows of the kernel's table

@@ -28,11 +28,11 @@ class Loads {
   absl::StatusOr<std::string> Element(PhaseText& phase, PassText& pass, NodeId id);
   std::string Row(NodeId id);
   std::string Scalar(NodeId id);
-  /// An element of a view of the unit, from its operands in memory and those that the kernel
+  /// An element of a view of the launch, from its operands in memory and those that the kernel
   /// computes, by value: their names.
   absl::StatusOr<std::string> View(PhaseText& phase, PassText& pass, NodeId id,
                                    const std::map<NodeId, std::string>& computed);
-  /// The result of a collective of the unit on this rank.
+  /// The result of a collective of the launch on this rank.
   absl::StatusOr<std::string> Collective(PhaseText& phase, PassText& pass, NodeId id);
 
   /// The storage index of a value that exists once per row.

@@ -37,9 +37,7 @@ class Draft {
     if (begin < size()) lowered_.plan.overlaps.emplace_back(begin, size());
   }
   /// Adds the definition of a kernel that steps launch.
-  void AddSource(const EmittedKernel& kernel) {
-    lowered_.kernels.Add(kernel.symbol, kernel.text);
-  }
+  void AddSource(const EmittedKernel& kernel) { lowered_.kernels.Add(kernel.symbol, kernel.text); }
 
   Lowered Finish(const Programs& programs) &&;
 

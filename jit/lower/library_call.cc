@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/config/collective_step.h"
 #include "jit/config/launch_shapes.h"
+#include "jit/launches/collective_step.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/exchanged_dims.h"
 
@@ -107,7 +107,7 @@ EmittedKernel BlocksKernel(const TensorType& type, const CollectiveStep::Exchang
 
 /// The number of a buffer of node `id`, which its calls share: they run one after the other.
 int SharedBuffer(absl::string_view name, NodeId id, const TensorType& type, int64_t elements,
-                 const Units& u, BufferTable& table) {
+                 const PlacedLaunches& u, BufferTable& table) {
   const std::string full = absl::StrCat(name, id);
   for (int buffer = 0; buffer < static_cast<int>(table.buffers.size()); ++buffer) {
     if (table.buffers[buffer].name != full) continue;
@@ -119,7 +119,7 @@ int SharedBuffer(absl::string_view name, NodeId id, const TensorType& type, int6
 }
 
 /// The rows in use of AllToAll `id`.
-CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const BufferTable& table) {
+CollectiveStep::Rows RowsOf(const PlacedLaunches& u, NodeId id, const BufferTable& table) {
   const NodeId before = u.CountsBeforeAllToAll(id);
   if (before < 0) return {};
   const Shape& shape = u.type(id).shape;
@@ -130,7 +130,7 @@ CollectiveStep::Rows RowsOf(const Units& u, NodeId id, const BufferTable& table)
           .row = NumElements({shape.begin() + dim + 1, shape.end()})};
 }
 
-LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
+LibraryCall AllToAllOf(const PlacedLaunches& u, NodeId id, const Config& config, int ranks,
                        const Piece* piece, BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType& type = u.type(id);
@@ -180,7 +180,7 @@ EmittedKernel ColumnsKernel(const TensorType& type, int64_t rows, const Piece& p
 
 /// The call that moves columns only: `steps` do all of the collective. Rows stay where they are
 /// among the others, so that columns of them, packed, are cut over ranks as the whole is.
-LibraryCall OfColumns(std::vector<CollectiveStep> steps, const Units& u, NodeId id,
+LibraryCall OfColumns(std::vector<CollectiveStep> steps, const PlacedLaunches& u, NodeId id,
                       const Config& config, const Target& target, const Piece& piece,
                       BufferTable& table) {
   const TensorType& type = u.type(id);
@@ -219,18 +219,18 @@ void FromOrToOwner(CollectiveStep& step, const Layout& layout, int ranks) {
 /// The part of a collective that moves a piece.
 std::vector<CollectiveStep> StepsOf(CollectiveStep step, const TensorType& operand,
                                     const TensorType& result, const Piece& piece, int ranks) {
-  const int64_t unit = piece.unit(result.shape), begin = piece.begin * unit;
+  const int64_t launch = piece.unit(result.shape), begin = piece.begin * launch;
   const bool scatters = step.kind == Kind::kReduceScatter, gathers = step.kind == Kind::kAllGather;
   if (operand.layout.sliced() || scatters) {
     step.in_offset = step.out_offset = begin;
-    step.count = (piece.end - piece.begin) * unit;
-    if (scatters || gathers) step.stride = piece.per * unit;
+    step.count = (piece.end - piece.begin) * launch;
+    if (scatters || gathers) step.stride = piece.per * launch;
     return {step};
   }
   std::vector<CollectiveStep> steps;
   for (const Range& range : piece.Whole(ranks)) {
-    step.in_offset = step.out_offset = range.begin * unit;
-    step.count = range.size() * unit;
+    step.in_offset = step.out_offset = range.begin * launch;
+    step.count = range.size() * launch;
     steps.push_back(step);
   }
   return steps;
@@ -266,13 +266,13 @@ void Admit(const Numerics& numerics, CollectiveStep& step) {
 
 }  // namespace
 
-LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config,
+LibraryCall LibraryCallOf(const PlacedLaunches& u, const PlacedLaunch& launch, const Config& config,
                           const Target& target, const Piece* piece, BufferTable& table) {
   const int ranks = target.ranks;
   const Graph& g = u.graph();
-  const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(),
+  const auto collective = std::find_if(launch.nodes.begin(), launch.nodes.end(),
                                        [&](NodeId id) { return Communicates(g, id); });
-  CC_CHECK(collective != unit.nodes.end());
+  CC_CHECK(collective != launch.nodes.end());
   const NodeId id = *collective;
   if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, piece, table);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);

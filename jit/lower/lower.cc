@@ -16,13 +16,12 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/describe.h"
-#include "jit/config/batches.h"
-#include "jit/config/lanes.h"
+#include "jit/launches/batches.h"
 #include "jit/lower/draft.h"
+#include "jit/lower/launch_steps.h"
 #include "jit/lower/outlasting.h"
 #include "jit/lower/programs.h"
 #include "jit/lower/protocol.h"
-#include "jit/lower/unit_steps.h"
 
 namespace coconet {
 namespace {
@@ -30,20 +29,20 @@ namespace {
 using LastSteps = std::array<int, kLanes>;  // by lane; -1: none
 
 /// Piece k of a launch comes when piece k + 1 of the launch before it has begun.
-absl::Status AddPieces(const std::vector<UnitPart>& pieces, const Units& u,
-                       const Units::Chain& chain, UnitSteps& steps, Draft& draft) {
-  const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
+absl::Status AddPieces(const std::vector<LaunchPart>& pieces, const PlacedLaunches& u,
+                       const PlacedLaunches::Chain& chain, LaunchSteps& steps, Draft& draft) {
+  const int count = static_cast<int>(pieces.size()), launches = chain.last - chain.first + 1;
   std::vector<LastSteps> last(count, {draft.LastStepOn(0), draft.LastStepOn(1)});  // of each piece
-  for (int time = 0; time < count + units - 1; ++time) {
+  for (int time = 0; time < count + launches - 1; ++time) {
     // Within a time step, later launches first: what they wait for is done, and the collectives
     // behind them get something to move.
-    for (int i = units - 1; i >= 0; --i) {
-      const int k = time - i, unit = chain.first + i;
+    for (int i = launches - 1; i >= 0; --i) {
+      const int k = time - i, launch = chain.first + i;
       if (k < 0 || k >= count) continue;
-      const int lane = steps.LaneOf(u.units[unit]), before = draft.size();
+      const int lane = steps.LaneOf(u[launch]), before = draft.size();
       draft.Continue(lane, last[k][1 - lane]);
-      UnitPart part = pieces[k];
-      part.unit = unit;
+      LaunchPart part = pieces[k];
+      part.launch = launch;
       RETURN_IF_ERROR(steps.Add(part));
       if (draft.size() > before) last[k][lane] = draft.size() - 1;
     }
@@ -53,20 +52,20 @@ absl::Status AddPieces(const std::vector<UnitPart>& pieces, const Units& u,
 
 /// The kernel that takes a product's tiles goes on from where the product does, on the other lane.
 /// The other launches follow one another.
-absl::Status AddTiled(const Units& u, const Units::Chain& chain, UnitSteps& steps, Draft& draft) {
-  for (int unit = chain.first; unit <= chain.last; ++unit) {
-    const int lane = steps.LaneOf(u.units[unit]), before = draft.LastStepOn(0);
-    const bool signals = lane == 0 && unit < chain.last &&
-                         ProductOf(u.graph(), u.units[unit]) >= 0 && !u.units[unit + 1].library &&
-                         steps.LaneOf(u.units[unit + 1]) == 1;
+absl::Status AddTiled(const PlacedLaunches& u, const PlacedLaunches::Chain& chain,
+                      LaunchSteps& steps, Draft& draft) {
+  for (int launch = chain.first; launch <= chain.last; ++launch) {
+    const int lane = steps.LaneOf(u[launch]), before = draft.LastStepOn(0);
+    const bool signals = lane == 0 && launch < chain.last && ProductOf(u.graph(), u[launch]) >= 0 &&
+                         !u[launch + 1].library && steps.LaneOf(u[launch + 1]) == 1;
     draft.Continue(lane, draft.LastStepOn(1 - lane));
     if (!signals) {
-      RETURN_IF_ERROR(steps.Add({.unit = unit}));
+      RETURN_IF_ERROR(steps.Add({.launch = launch}));
       continue;
     }
-    ASSIGN_OR_RETURN(const TiledProduct tiles, steps.AddTiledProduct(unit));
+    ASSIGN_OR_RETURN(const TiledProduct tiles, steps.AddTiledProduct(launch));
     draft.Continue(1, before);
-    RETURN_IF_ERROR(steps.Add({.unit = ++unit, .tiles = &tiles}));
+    RETURN_IF_ERROR(steps.Add({.launch = ++launch, .tiles = &tiles}));
   }
   return absl::OkStatus();
 }
@@ -74,9 +73,9 @@ absl::Status AddTiled(const Units& u, const Units::Chain& chain, UnitSteps& step
 /// Adds the steps of an overlap of the schedule: piece by piece, or with Config::tiles tile by
 /// tile. What communicates beside the rest is on lane 1; steps wait for those of the other lane
 /// that they need.
-absl::Status AddOverlap(const Schedule& schedule, const Units& u, const Units::Chain& chain,
-                        const Config& config, const Target& target, UnitSteps& steps,
-                        Draft& draft) {
+absl::Status AddOverlap(const Schedule& schedule, const PlacedLaunches& u,
+                        const PlacedLaunches::Chain& chain, const Config& config,
+                        const Target& target, LaunchSteps& steps, Draft& draft) {
   if (config.tiles > 0) {
     steps.set_beside(config.beside);
     RETURN_IF_ERROR(AddTiled(u, chain, steps, draft));
@@ -89,11 +88,13 @@ absl::Status AddOverlap(const Schedule& schedule, const Units& u, const Units::C
       ASSIGN_OR_RETURN(
           pieces, PiecesOf(schedule, chain.overlap, target.ranks, config.pieces, config.columns));
     }
-    std::vector<UnitPart> parts;
-    for (const Piece& piece : pieces) parts.push_back({.unit = -1, .piece = &piece});
-    for (const std::vector<int>& batch : batches) parts.push_back({.unit = -1, .batch = &batch});
-    const auto units = absl::MakeSpan(u.units).subspan(chain.first, chain.last - chain.first + 1);
-    if (absl::c_any_of(units, [&](const Unit& unit) { return ProductOf(u.graph(), unit) >= 0; }))
+    std::vector<LaunchPart> parts;
+    for (const Piece& piece : pieces) parts.push_back({.launch = -1, .piece = &piece});
+    for (const std::vector<int>& batch : batches) parts.push_back({.launch = -1, .batch = &batch});
+    const auto launches = absl::MakeSpan(u.list).subspan(chain.first, chain.last - chain.first + 1);
+    if (absl::c_any_of(launches, [&](const PlacedLaunch& launch) {
+          return ProductOf(u.graph(), launch) >= 0;
+        }))
       steps.set_beside(config.beside);
     RETURN_IF_ERROR(AddPieces(parts, u, chain, steps, draft));
   }
@@ -101,22 +102,23 @@ absl::Status AddOverlap(const Schedule& schedule, const Units& u, const Units::C
   return absl::OkStatus();
 }
 
-/// The units [first, last] as a launch of the steps [begin, end).
-PlacedLaunch LaunchOf(const SizedProgram& program, int first, int last, int begin, int end) {
-  const Units& u = program.units;
+/// The launches [first, last], one or those of an overlap, as one with their buffers.
+PlacedLaunch AsOne(const SizedProgram& program, int first, int last) {
+  const PlacedLaunches& u = program.launches;
   const BufferTable& table = program.table;
-  PlacedLaunch launch{begin, end, {}, {}, {}};
-  for (int unit = first; unit <= last; ++unit) {
-    for (NodeId id : u.units[unit].nodes) {
-      launch.nodes.push_back(id);
+  PlacedLaunch one = u[first];
+  one.nodes.clear();
+  for (int launch = first; launch <= last; ++launch) {
+    for (NodeId id : u[launch].nodes) {
+      one.nodes.push_back(id);
       const int stored = IsStore(u.graph(), id) ? table.target[id] : table.of[id];
-      if (stored >= 0) launch.writes[id] = stored;
-      for (NodeId read : u.Reads(id, unit)) launch.reads[read] = table.of[read];
+      if (stored >= 0) one.writes[id] = stored;
+      for (NodeId read : u.Reads(id, launch)) one.reads[read] = table.of[read];
     }
   }
-  // What another unit of an overlap computes is not read from outside.
-  for (NodeId id : launch.nodes) launch.reads.erase(id);
-  return launch;
+  // What another launch of an overlap computes is not read from outside.
+  for (NodeId id : one.nodes) one.reads.erase(id);
+  return one;
 }
 
 /// What COCONET_DUMP and COCONET_DEBUG ask to see.
@@ -147,48 +149,47 @@ std::string CodeFingerprint(const Lowered& lowered) {
   return Fingerprint(absl::StrCat(Print(lowered.plan), lowered.kernels.text()));
 }
 
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target) {
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
+                              const Target& target) {
   RETURN_IF_ERROR(CheckRuns(schedule.graph(), target.ranks));
   RETURN_IF_ERROR(Validate(
       config, schedule,
       {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
   ASSIGN_OR_RETURN(Programs programs, Programs::Of(schedule, config, target));
   Draft draft(target);
-  UnitSteps steps(config, target, programs, draft);
-  const Units& u = programs.units();
-  const UnitLanes lanes = LanesOf(u);
-  std::vector<int> last_of(u.units.size(), -1);  // by unit: the last step so far on its lane
-  std::vector<std::pair<int, int>> steps_of(u.units.size());
-  LastSteps pending = {-1, -1};   // by lane: what its next step waits for on the other one
-  auto chain = u.chains.begin();  // the next one
+  LaunchSteps steps(config, target, programs, draft);
+  PlacedLaunches& u = programs.launches();
+  std::vector<int> last_of(u.size(), -1);  // by launch: the last step so far on its lane
+  LastSteps pending = {-1, -1};            // by lane: what its next step waits for on the other one
+  auto chain = u.chains.begin();           // the next one
   std::vector<PlacedLaunch> launches;
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    const int first = unit, begin = draft.size();
-    if (chain != u.chains.end() && chain->first == unit) {
+  for (int launch = 0; launch < u.size(); ++launch) {
+    const int first = launch, begin = draft.size();
+    if (chain != u.chains.end() && chain->first == launch) {
       RETURN_IF_ERROR(AddOverlap(schedule, u, *chain, config, target, steps, draft));
       draft.AddOverlap(begin);
       pending[0] = draft.LastStepOn(1);
-      unit = chain->last;
+      launch = chain->last;
       ++chain;
     } else {
-      const int awaited = lanes.awaits[unit] < 0 ? -1 : last_of[lanes.awaits[unit]];
-      const int lane = lanes.beside[unit] ? 1 : 0;
-      pending[lane] = std::max(pending[lane], awaited);
+      const int lane = u[launch].lane, awaits = u[launch].awaits;
+      pending[lane] = std::max(pending[lane], awaits < 0 ? -1 : last_of[awaits]);
       draft.Continue(lane, pending[lane]);
-      RETURN_IF_ERROR(steps.Add({.unit = unit}));
+      RETURN_IF_ERROR(steps.Add({.launch = launch}));
       if (draft.size() > begin) pending[lane] = -1;
     }
-    for (int i = first; i <= unit; ++i) {
-      last_of[i] = draft.LastStepOn(lanes.beside[i] ? 1 : 0);
-      steps_of[i] = {begin, draft.size()};
+    for (int i = first; i <= launch; ++i) {
+      last_of[i] = draft.LastStepOn(u[i].lane);
+      u[i].begin = begin;
+      u[i].end = draft.size();
     }
     const bool does_nothing = draft.size() == begin;
     if (!programs.has_lists() && !does_nothing)
-      launches.push_back(LaunchOf(programs[0], first, unit, begin, draft.size()));
+      launches.push_back(AsOne(programs[0], first, launch));
   }
   Lowered lowered = std::move(draft).Finish(programs);
-  lowered.plan.outlasting = OutlastingSteps(programs, lanes, steps_of);
   lowered.launches = std::move(launches);
+  lowered.plan.outlasting = OutlastingSteps(programs);
   lowered.protocol = ProtocolOf(u, config);
   Show(schedule, config, lowered);
   return lowered;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -9,26 +8,17 @@
 #include "jit/compile/kernel_source.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
+#include "jit/launches/placed_launches.h"
 #include "runtime/plan.h"
 
 namespace coconet {
-
-/// A unit of a schedule (a kernel, or what is left to a library) or an overlap of units, as a part
-/// of a plan.
-struct PlacedLaunch {
-  int begin = 0, end = 0;     // its steps
-  std::vector<NodeId> nodes;  // of the schedule's graph
-  /// The buffers of values that it reads, or that it computes and stores, when its steps are done:
-  /// by node, an Update or an Output for what is stored there. Values that it reads are those of
-  /// inputs and states (before the step) and of other launches.
-  std::map<NodeId, int> reads, writes;
-};
 
 /// A lowered variant.
 struct Lowered {
   Plan plan;
   KernelSource kernels;  // that the plan's steps launch; the same text for every backend
-  /// The launches that have steps of the plan, in order; none for a program with lists.
+  /// The launches that have steps of the plan, in order, an overlap as one; none for a program with
+  /// lists.
   std::vector<PlacedLaunch> launches;
   /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "one-shot ll",
   /// "two-shot", "direct", "ring", joined by "+"; "-" without any.

@@ -7,24 +7,24 @@
 namespace coconet {
 namespace {
 
-/// The buffers of a program that a unit uses.
+/// The buffers of a program that a launch uses.
 struct Uses {
   std::set<int> reads, writes;
 };
 
-Uses UsesOf(const SizedProgram& program, int unit) {
-  const Units& u = program.units;
+Uses UsesOf(const SizedProgram& program, int launch) {
+  const PlacedLaunches& u = program.launches;
   const BufferTable& table = program.table;
   Uses uses;
   const auto add = [](std::set<int>& buffers, int buffer) {
     if (buffer >= 0) buffers.insert(buffer);
   };
-  for (NodeId id : u.units[unit].nodes) {
+  for (NodeId id : u[launch].nodes) {
     add(uses.writes, table.of[id]);
     add(uses.writes, table.target[id]);
-    for (NodeId read : u.Reads(id, unit)) add(uses.reads, table.of[read]);
+    for (NodeId read : u.Reads(id, launch)) add(uses.reads, table.of[read]);
     if (Is<MatMul>(u.graph(), id)) {
-      const RowsInUse rows = u.RowsOfProduct(id, unit);
+      const RowsInUse rows = u.RowsOfProduct(id, launch);
       if (!rows.all()) add(uses.reads, table.of[rows.counts]);
     }
     if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0) {
@@ -42,15 +42,15 @@ bool Conflict(const Uses& a, const Uses& b) {
   return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes);
 }
 
-/// The first unit of lane 0 that waits for `unit` of the step before; -1: none.
-int FirstThatWaits(const Programs& programs, const UnitLanes& lanes, int unit) {
+/// The first launch of lane 0 that waits for `launch` of the step before; -1: none.
+int FirstThatWaits(const Programs& programs, int launch) {
+  const PlacedLaunches& launches = programs.launches();
   int first = -1;
   for (int of = 0; of < programs.size(); ++of) {
-    const Uses uses = UsesOf(programs[of], unit);
-    for (int other = 0; other < std::ssize(lanes.beside); ++other) {
-      if (first >= 0 && other >= first) break;
-      if (lanes.beside[other]) continue;
-      if (lanes.alone[other] || Conflict(uses, UsesOf(programs[of], other))) first = other;
+    const Uses uses = UsesOf(programs[of], launch);
+    for (int other = 0; other < (first < 0 ? launches.size() : first); ++other) {
+      if (launches[other].lane == 1) continue;
+      if (launches[other].alone || Conflict(uses, UsesOf(programs[of], other))) first = other;
     }
   }
   return first;
@@ -58,14 +58,15 @@ int FirstThatWaits(const Programs& programs, const UnitLanes& lanes, int unit) {
 
 }  // namespace
 
-std::vector<Outlasting> OutlastingSteps(const Programs& programs, const UnitLanes& lanes,
-                                        absl::Span<const std::pair<int, int>> steps) {
+std::vector<Outlasting> OutlastingSteps(const Programs& programs) {
   std::vector<Outlasting> outlasting;
-  for (int unit = 0; unit < std::ssize(lanes.outlasts); ++unit) {
-    if (!lanes.outlasts[unit] || steps[unit].first == steps[unit].second) continue;
-    const int waits = FirstThatWaits(programs, lanes, unit);
-    for (int step = steps[unit].first; step < steps[unit].second; ++step)
-      outlasting.push_back({step, waits < 0 ? -1 : steps[waits].first});
+  const PlacedLaunches& launches = programs.launches();
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    const int begin = launches[launch].begin, end = launches[launch].end;
+    if (!launches[launch].outlasts || begin == end) continue;
+    const int waits = FirstThatWaits(programs, launch);
+    for (int step = begin; step < end; ++step)
+      outlasting.push_back({step, waits < 0 ? -1 : launches[waits].begin});
   }
   return outlasting;
 }

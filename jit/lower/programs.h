@@ -6,15 +6,15 @@
 #include "coconet/ir/lists.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "jit/config/units.h"
+#include "jit/launches/placed_launches.h"
 #include "jit/storage/buffers.h"
 
 namespace coconet {
 
-/// The program of all tensors of one size. Their units have the same numbers in every program of a
-/// schedule.
+/// The program of all tensors of one size. Their launches have the same numbers in every program of
+/// a schedule.
 struct SizedProgram {
-  Units units;
+  PlacedLaunches launches;
   BufferTable table;
 };
 
@@ -29,7 +29,9 @@ class Programs {
   int size() const { return static_cast<int>(list_.size()); }
   SizedProgram& operator[](int program) { return list_[program]; }
   const SizedProgram& operator[](int program) const { return list_[program]; }
-  const Units& units() const { return list_[0].units; }
+  /// Those of the first program.
+  PlacedLaunches& launches() { return list_[0].launches; }
+  const PlacedLaunches& launches() const { return list_[0].launches; }
 
   bool has_lists() const { return has_lists_; }
   /// Tensors of a list; 1 without lists.
@@ -38,8 +40,8 @@ class Programs {
   int of(int tensor) const { return kinds_.of[tensor]; }
   /// The first tensor of a program.
   int FirstTensor(int program) const { return kinds_.first[program]; }
-  /// Whether each tensor has one of the unit.
-  bool IsOfTensors(int unit) const;
+  /// Whether each tensor has one of the launch.
+  bool IsOfTensors(int launch) const;
 
  private:
   bool has_lists_ = false;

@@ -7,22 +7,23 @@
 
 namespace coconet {
 
-std::string ProtocolOf(const Units& u, const Config& config) {
+std::string ProtocolOf(const PlacedLaunches& u, const Config& config) {
   const Graph& g = u.graph();
   std::vector<std::string> words;
   const auto add = [&](const char* word) {
     if (!absl::c_linear_search(words, word)) words.push_back(word);
   };
-  for (const Unit& unit : u.units) {
+  for (const PlacedLaunch& launch : u.list) {
     bool all_reduce = false, scatter = false, gather = false;
-    if (unit.library && absl::c_any_of(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); }))
+    if (launch.library &&
+        absl::c_any_of(launch.nodes, [&](NodeId id) { return Is<MatMul>(g, id); }))
       continue;
-    for (NodeId id : unit.nodes) {
+    for (NodeId id : launch.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);
       gather = gather || Is<AllGather>(g, id) || Is<AllToAll>(g, id) || Is<Send>(g, id);
     }
-    if (unit.library)
+    if (launch.library)
       add("library");
     else if (config.ring && (scatter || gather))
       add("ring");
@@ -30,7 +31,7 @@ std::string ProtocolOf(const Units& u, const Config& config) {
       add("two-shot");
     else if (scatter || gather)
       add("direct");
-    if (all_reduce && !unit.library)
+    if (all_reduce && !launch.library)
       add(config.one_shot == OneShot::kStaged ? "one-shot staged"
           : config.one_shot == OneShot::kLL   ? "one-shot ll"
                                               : "one-shot");

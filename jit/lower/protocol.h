@@ -3,11 +3,11 @@
 #include <string>
 
 #include "jit/config/config.h"
-#include "jit/config/units.h"
+#include "jit/launches/placed_launches.h"
 
 namespace coconet {
 
-/// How the units communicate: Lowered::protocol.
-std::string ProtocolOf(const Units& u, const Config& config);
+/// How the launches communicate: Lowered::protocol.
+std::string ProtocolOf(const PlacedLaunches& u, const Config& config);
 
 }  // namespace coconet

@@ -39,13 +39,12 @@ std::vector<int64_t> ElementsByRank(const TensorType& type, const Target& target
 }
 
 /// By node: a collective of a library reads or writes its value, the same amount on every rank.
-std::vector<bool> MovedByLibraries(const Units& u) {
+std::vector<bool> MovedByLibraries(const PlacedLaunches& u) {
   const Graph& g = u.graph();
   std::vector<bool> moved(g.size());
   for (NodeId id = 0; id < g.size(); ++id) {
     // An AllToAll moves what each rank has.
-    if (u.unit_of[id] < 0 || !u.units[u.unit_of[id]].library || !Communicates(g, id) ||
-        Is<AllToAll>(g, id))
+    if (u.of[id] < 0 || !u[u.of[id]].library || !Communicates(g, id) || Is<AllToAll>(g, id))
       continue;
     moved[id] = true;
     moved[u.Value(g.nodes[id].inputs[0])] = true;
@@ -53,15 +52,15 @@ std::vector<bool> MovedByLibraries(const Units& u) {
   return moved;
 }
 
-/// By node: the store that its own unit writes it with, lowest id first; -1: none.
-std::vector<NodeId> OwnStores(const Units& u) {
+/// By node: the store that its own launch writes it with, lowest id first; -1: none.
+std::vector<NodeId> OwnStores(const PlacedLaunches& u) {
   std::vector<NodeId> stores(u.graph().size(), -1);
   for (NodeId id = 0; id < u.graph().size(); ++id) {
-    if (!IsStore(u.graph(), id) || u.unit_of[id] < 0) continue;
+    if (!IsStore(u.graph(), id) || u.of[id] < 0) continue;
     const NodeId value = u.Value(StoredOperand(u.graph(), id));
-    const bool is_own = u.unit_of[value] == u.unit_of[id] && u.each[value] == u.each[id];
+    const bool is_own = u.of[value] == u.of[id] && u.each[value] == u.each[id];
     // A kernel computes its prologue before it has read the old values of states.
-    const bool is_early = IsOfPrologue(u.graph(), value) && !u.units[u.unit_of[id]].library;
+    const bool is_early = IsOfPrologue(u.graph(), value) && !u[u.of[id]].library;
     if (is_early && Is<Update>(u.graph(), id)) continue;
     if (is_own && stores[value] < 0) stores[value] = id;
   }
@@ -69,16 +68,16 @@ std::vector<NodeId> OwnStores(const Units& u) {
 }
 
 /// Its result is stored by other ranks, or by those that compute it, out of a kernel.
-bool IsPushed(const Units& u, NodeId id) {
-  const int unit = u.unit_of[id];
+bool IsPushed(const PlacedLaunches& u, NodeId id) {
+  const int launch = u.of[id];
   if (Is<AllGather>(u.graph(), id) || Is<Send>(u.graph(), id)) return true;
-  return unit >= 0 && IsExchanged(u.program, u.units[unit].nodes, id);
+  return launch >= 0 && IsExchanged(u.program, u[launch].nodes, id);
 }
 
-/// The view that is all of a kernel's unit and keeps all elements in their order; -1: none.
-NodeId ReshapeOf(const Units& u, int unit) {
-  if (u.units[unit].library || u.units[unit].nodes.size() != 1) return -1;
-  const NodeId id = u.units[unit].nodes[0];
+/// The view that is all of a kernel's launch and keeps all elements in their order; -1: none.
+NodeId ReshapeOf(const PlacedLaunches& u, int launch) {
+  if (u[launch].library || u[launch].nodes.size() != 1) return -1;
+  const NodeId id = u[launch].nodes[0];
   const Op& op = u.graph().nodes[id].op;
   if (!IsView(op)) return -1;
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
@@ -88,21 +87,21 @@ NodeId ReshapeOf(const Units& u, int unit) {
 /// By node: the value whose temporary it shares, as IsInPlace; itself elsewhere. Others could write
 /// to the memory of inputs, states and outputs meanwhile, and peers and libraries reach a buffer at
 /// the times of the value that they know.
-std::vector<NodeId> Holders(const Units& u, const BufferTable& table,
+std::vector<NodeId> Holders(const PlacedLaunches& u, const BufferTable& table,
                             const std::vector<bool>& symmetric) {
   std::vector<NodeId> holders(u.graph().size());
   absl::c_iota(holders, 0);
   if (u.tensors > 0) return holders;
   const std::vector<bool> moved = MovedByLibraries(u);
-  std::vector<bool> in_chain(u.units.size());
-  for (const Units::Chain& chain : u.chains)
+  std::vector<bool> in_chain(u.size());
+  for (const PlacedLaunches::Chain& chain : u.chains)
     std::fill(in_chain.begin() + chain.first, in_chain.begin() + chain.last + 1, true);
   const auto is_plain = [&](NodeId id) {
-    return table.of[id] < 0 && u.unit_of[id] >= 0 && !in_chain[u.unit_of[id]] && !symmetric[id] &&
+    return table.of[id] < 0 && u.of[id] >= 0 && !in_chain[u.of[id]] && !symmetric[id] &&
            !moved[id] && !u.type(id).layout.sliced() && u.rows[id].all();
   };
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    const NodeId id = ReshapeOf(u, unit);
+  for (int launch = 0; launch < static_cast<int>(u.size()); ++launch) {
+    const NodeId id = ReshapeOf(u, launch);
     if (id < 0) continue;
     const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
     if (is_plain(id) && is_plain(operand)) holders[id] = holders[operand];
@@ -110,36 +109,36 @@ std::vector<NodeId> Holders(const Units& u, const BufferTable& table,
   return holders;
 }
 
-/// Values that need a temporary, in the order of the units that compute them.
-std::vector<NodeId> Temporaries(const Units& u, const BufferTable& table,
+/// Values that need a temporary, in the order of the launches that compute them.
+std::vector<NodeId> Temporaries(const PlacedLaunches& u, const BufferTable& table,
                                 const std::vector<NodeId>& holders) {
   std::set<std::pair<int, NodeId>> values;
   const auto add = [&](NodeId used) {
     const NodeId value = holders[used];
-    if (table.of[value] < 0 && u.unit_of[value] >= 0) values.emplace(u.unit_of[value], value);
+    if (table.of[value] < 0 && u.of[value] >= 0) values.emplace(u.of[value], value);
   };
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    for (NodeId id : u.units[unit].nodes) {
-      for (NodeId read : u.Reads(id, unit)) add(read);
+  for (int launch = 0; launch < static_cast<int>(u.size()); ++launch) {
+    for (NodeId id : u[launch].nodes) {
+      for (NodeId read : u.Reads(id, launch)) add(read);
       if (Is<MatMul>(u.graph(), id)) {
-        const RowsInUse rows = u.RowsOfProduct(id, unit);
+        const RowsInUse rows = u.RowsOfProduct(id, launch);
         if (!rows.all()) add(rows.counts);
       }
       if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0) {
         add(before);
         add(u.Value(u.rows[id].counts));
       }
-      const bool by_library = u.units[unit].library && !IsStore(u.graph(), id);
+      const bool by_library = u[launch].library && !IsStore(u.graph(), id);
       if (by_library || IsPushed(u, id)) add(id);
     }
   }
   std::vector<NodeId> in_order;
-  for (const auto& [unit, value] : values) in_order.push_back(value);
+  for (const auto& [launch, value] : values) in_order.push_back(value);
   return in_order;
 }
 
 /// A buffer for each; which of them lie in the same memory, the plan's steps decide.
-void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
+void AssignTemporaries(const PlacedLaunches& u, const Target& target, BufferTable& table,
                        const std::vector<bool>& symmetric) {
   const std::vector<NodeId> holders = Holders(u, table, symmetric);
   std::vector<int64_t> most(u.graph().size());  // elements of what a value's buffer holds
@@ -159,34 +158,33 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
 
 /// By node: its value is in memory that peers load (operands of reductions in kernels) or store to
 /// (results of gathers and sends in kernels).
-std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
+std::vector<bool> ReachedByPeers(const PlacedLaunches& u, bool pull) {
   const Graph& g = u.graph();
   std::vector<bool> reached(g.size());
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    if (u.units[unit].library) continue;
-    for (NodeId id : u.units[unit].nodes) {
+  for (int launch = 0; launch < static_cast<int>(u.size()); ++launch) {
+    if (u[launch].library) continue;
+    for (NodeId id : u[launch].nodes) {
       if (IsPushed(u, id)) reached[id] = true;
       const bool is_loaded = Is<AllToAll>(g, id) && !IsPushed(u, id);
       if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id)) && !is_loaded) continue;
-      const NodeId operand = CrossingValue(u.program, id, u.units[unit].nodes),
+      const NodeId operand = CrossingValue(u.program, id, u[launch].nodes),
                    fold = FoldBelow(u.program, id);
-      const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
-      if (!u.ComputesInPhases(unit, operand) && !of_own_fold)
+      const bool of_own_fold = fold >= 0 && u.of[fold] == launch;
+      if (!u.ComputesInPhases(launch, operand) && !of_own_fold)
         reached[operand] = true;  // sums of a kernel's own folds are in no buffer
     }
   }
   return reached;
 }
 
-std::map<NodeId, std::vector<int>> PushTargets(const Units& u, const BufferTable& table) {
+std::map<NodeId, std::vector<int>> PushTargets(const PlacedLaunches& u, const BufferTable& table) {
   std::map<NodeId, std::vector<int>> targets;
   for (NodeId id = 0; id < u.graph().size(); ++id) {
     if (IsPushed(u, id)) targets[id];
     if (!IsStore(u.graph(), id)) continue;
     const NodeId value = u.Value(StoredOperand(u.graph(), id));
     const auto push = targets.find(value);
-    if (push != targets.end() && u.unit_of[value] == u.unit_of[id])
-      push->second.push_back(table.target[id]);
+    if (push != targets.end() && u.of[value] == u.of[id]) push->second.push_back(table.target[id]);
   }
   for (auto& [push, buffers] : targets) {
     if (buffers.empty()) buffers = {table.of[push]};
@@ -196,7 +194,7 @@ std::map<NodeId, std::vector<int>> PushTargets(const Units& u, const BufferTable
 
 /// Sizes by rank, where all values that a buffer holds are parts of ranks and nothing but this rank
 /// reaches it.
-void SizeByRank(const Units& u, const Target& target, BufferTable& table) {
+void SizeByRank(const PlacedLaunches& u, const Target& target, BufferTable& table) {
   const std::vector<bool> moved = MovedByLibraries(u);
   std::vector<bool> whole(table.buffers.size());
   const auto hold = [&](int b, NodeId id) {
@@ -219,13 +217,13 @@ void SizeByRank(const Units& u, const Target& target, BufferTable& table) {
 
 }  // namespace
 
-bool IsInPlace(const Units& u, int unit, const BufferTable& table) {
-  const NodeId id = ReshapeOf(u, unit);
+bool IsInPlace(const PlacedLaunches& u, int launch, const BufferTable& table) {
+  const NodeId id = ReshapeOf(u, launch);
   return id >= 0 && table.of[id] >= 0 &&
          table.of[id] == table.of[u.Value(u.graph().nodes[id].inputs[0])];
 }
 
-BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
+BufferTable AssignBuffers(const PlacedLaunches& u, const Target& target, bool pull) {
   const Graph& g = u.graph();
   BufferTable table;
   table.of.assign(g.size(), -1);

@@ -145,8 +145,8 @@ int64_t RowsPerIndex(const Shape& shape, int dim) {
 
 }  // namespace
 
-std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
-                              int candidate, const Piece* piece) {
+std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                              int ranks, int candidate, const Piece* piece) {
   const Graph& g = u.graph();
   const auto& op = *As<MatMul>(g, id);
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
@@ -170,7 +170,7 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   step.transpose_b = op.transpose_b;
   step.label = "MM";
   step.candidate = candidate;
-  const RowsInUse in_use = u.RowsOfProduct(id, u.unit_of[id]);
+  const RowsInUse in_use = u.RowsOfProduct(id, u.of[id]);
   const int64_t capacity = u.type(id).shape[u.type(id).shape.size() - 2].size;
   if (!in_use.all() && capacity > 0)
     step.rows = {.counts = table.of[in_use.counts], .capacity = capacity};

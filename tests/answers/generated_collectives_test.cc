@@ -196,7 +196,9 @@ update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
   ExpectRight(batch, 30);
 }
 
-bool GoesAround(const Lowered& lowered) { return absl::StrContains(lowered.kernels.text(), "PassOn("); }
+bool GoesAround(const Lowered& lowered) {
+  return absl::StrContains(lowered.kernels.text(), "PassOn(");
+}
 
 TEST(RingTest, ReducesAndGathersSlicesOfEveryType) {
   VariantBatch batch;

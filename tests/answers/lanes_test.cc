@@ -150,20 +150,21 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
       if (!config.concurrent ||
           !Validate(config, s, {.ranks = target.ranks, .nodes = target.nodes}).ok())
         continue;
-      const absl::StatusOr<Units> units =
-          CutIntoUnits(s, LeftToLibrary(protocol, target.nodes), {true, config.bucket});
-      ASSERT_TRUE(units.ok()) << units.status();
-      for (const Units::Chain& chain : units->chains) {
+      const absl::StatusOr<PlacedLaunches> launches =
+          CutIntoLaunches(s, LeftToLibrary(protocol, target.nodes), {true, config.bucket});
+      ASSERT_TRUE(launches.ok()) << launches.status();
+      for (const PlacedLaunches::Chain& chain : launches->chains) {
         EXPECT_EQ(chain.last - chain.first + 1, std::ssize(chain.overlap))
-            << "units among those of an overlap\n"
+            << "launches among those of an overlap\n"
             << Print(program) << TraceText(s.trace()) << "\n"
             << Text(config);
       }
-      seen.buckets += static_cast<int>(units->buckets.size());
+      seen.buckets += static_cast<int>(launches->buckets.size());
       for (const std::vector<NodeId>& bucket : s.buckets()) {
         if (!DoneBy(LeftToLibrary(protocol, target.nodes), s.graph(), bucket[0])) continue;
-        EXPECT_EQ(units->unit_of[bucket.back()] - units->unit_of[bucket[0]] + 1, std::ssize(bucket))
-            << "units among those of a bucket\n"
+        EXPECT_EQ(launches->of[bucket.back()] - launches->of[bucket[0]] + 1,
+                  std::ssize(bucket))
+            << "launches among those of a bucket\n"
             << Print(program) << TraceText(s.trace()) << "\n"
             << Text(config);
       }

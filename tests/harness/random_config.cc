@@ -9,7 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "jit/config/beside.h"
-#include "jit/config/pieces.h"
+#include "jit/launches/pieces.h"
 #include "tests/harness/machine.h"
 
 namespace coconet {

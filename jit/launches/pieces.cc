@@ -1,4 +1,4 @@
-#include "jit/config/pieces.h"
+#include "jit/launches/pieces.h"
 
 #include <algorithm>
 #include <set>

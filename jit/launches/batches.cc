@@ -1,4 +1,4 @@
-#include "jit/config/batches.h"
+#include "jit/launches/batches.h"
 
 #include <algorithm>
 #include <numeric>

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "coconet/schedule/schedule.h"
-#include "jit/config/units.h"
+#include "jit/launches/cut.h"
 
 namespace coconet {
 

@@ -1,4 +1,4 @@
-#include "jit/config/units.h"
+#include "jit/launches/cut.h"
 
 #include "absl/algorithm/container.h"
 #include "coconet/language/text.h"
@@ -8,9 +8,9 @@
 namespace coconet {
 namespace {
 
-/// The state that a unit updates, which a later unit of its chain reads; "": none.
-std::string SeenHalfNew(const Units& u, const Units::Chain& chain) {
-  const auto nodes = [&](int unit) -> const std::vector<NodeId>& { return u.units[unit].nodes; };
+/// The state that a launch updates, which a later launch of its chain reads; "": none.
+std::string SeenHalfNew(const PlacedLaunches& u, const PlacedLaunches::Chain& chain) {
+  const auto nodes = [&](int launch) -> const std::vector<NodeId>& { return u[launch].nodes; };
   for (int maker = chain.first; maker < chain.last; ++maker) {
     for (NodeId store : nodes(maker)) {
       if (!Is<Update>(u.graph(), store)) continue;
@@ -26,7 +26,7 @@ std::string SeenHalfNew(const Units& u, const Units::Chain& chain) {
   return "";
 }
 
-TEST(Units, StoreAStateAfterTheChunksThatReadIt) {
+TEST(PlacedLaunches, StoreAStateAfterTheChunksThatReadIt) {
   const absl::StatusOr<Graph> program = Parse(R"(coconet 1
 input g : f32[64] local
 state s : f32[64] replicated
@@ -40,11 +40,11 @@ output y = relu(h) - s * k
   ASSERT_TRUE(schedules.ok()) << schedules.status();
   int chains = 0;
   for (const Schedule& s : *schedules) {
-    const absl::StatusOr<Units> units = CutIntoUnits(s, LibraryDoes::kAll);
-    ASSERT_TRUE(units.ok()) << units.status();
-    for (const Units::Chain& chain : units->chains) {
+    const absl::StatusOr<PlacedLaunches> launches = CutIntoLaunches(s, LibraryDoes::kAll);
+    ASSERT_TRUE(launches.ok()) << launches.status();
+    for (const PlacedLaunches::Chain& chain : launches->chains) {
       ++chains;
-      EXPECT_EQ(SeenHalfNew(*units, chain), "") << Print(s) << TraceText(s.trace());
+      EXPECT_EQ(SeenHalfNew(*launches, chain), "") << Print(s) << TraceText(s.trace());
     }
   }
   EXPECT_GT(chains, 0);

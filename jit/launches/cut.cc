@@ -1,4 +1,4 @@
-#include "jit/config/units.h"
+#include "jit/launches/cut.h"
 
 #include <numeric>
 #include <utility>
@@ -8,72 +8,11 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/schedule/prologue.h"
-#include "jit/config/buckets.h"
-#include "jit/config/launch_order.h"
+#include "jit/launches/buckets.h"
+#include "jit/launches/lanes.h"
+#include "jit/launches/order.h"
 
 namespace coconet {
-
-bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>(g, id); }
-NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
-
-bool Units::IsScalar(NodeId id) const {
-  const Op& op = graph().nodes[id].op;
-  if (RoleOf(op) != Role::kConstant && !IsComputation(op)) return false;
-  return type(id).shape.empty() && unit_of[id] < 0;
-}
-
-bool Units::ComputesInPhases(int unit, NodeId id) const {
-  return unit_of[id] == unit && !IsOfPrologue(graph(), id);
-}
-
-bool Units::IsThere(NodeId id, int unit) const {
-  if (Is<Input>(graph(), id)) return true;
-  const auto chain =
-      absl::c_find_if(chains, [&](const Chain& c) { return c.first <= unit && unit <= c.last; });
-  const int before = chain == chains.end() ? unit : chain->first;
-  return unit_of[id] >= 0 && unit_of[id] < before;
-}
-
-RowsInUse Units::RowsOfProduct(NodeId product, int unit) const {
-  const RowsInUse& in_use = rows[product];
-  return !in_use.all() && units[unit].library && IsThere(in_use.counts, unit) ? in_use
-                                                                              : RowsInUse{};
-}
-
-NodeId Units::CountsBeforeAllToAll(NodeId id) const {
-  const int unit = unit_of[id];
-  const RowsInUse& in_use = rows[id];
-  if (!Is<AllToAll>(graph(), id) || unit < 0 || !units[unit].library || in_use.all() ||
-      NumElements(type(id).shape) == 0)
-    return -1;
-  const NodeId before = CountsBefore(program, id, in_use.counts);
-  const bool are_there =
-      before >= 0 && IsThere(Value(before), unit) && IsThere(Value(in_use.counts), unit);
-  return are_there ? Value(before) : -1;
-}
-
-std::set<NodeId> Units::Reads(NodeId id, int unit) const {
-  std::set<NodeId> reads;
-  std::set<NodeId> seen;
-  std::vector<NodeId> pending;
-  const auto expand = [&](NodeId of) {
-    for (NodeId operand : ValueOperands(graph(), of)) {
-      if (seen.insert(Value(operand)).second) pending.push_back(Value(operand));
-    }
-  };
-  expand(id);
-  while (!pending.empty()) {
-    const NodeId next = pending.back();
-    pending.pop_back();
-    if (IsScalar(next)) {
-      expand(next);
-    } else if (!ComputesInPhases(unit, next)) {
-      reads.insert(next);
-    }
-  }
-  return reads;
-}
 
 bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
   if (!Communicates(g, id)) return false;
@@ -236,14 +175,13 @@ class Attaching {
 
 }  // namespace
 
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library,
+absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, LibraryDoes library,
                                    const Concurrency& concurrency, int tensors,
                                    std::vector<bool> each) {
   const Graph& g = schedule.graph();
-  Units u;
+  PlacedLaunches u;
   u.program = schedule.program();
-  u.unit_of.assign(g.size(), -1);
-  u.concurrent = concurrency.concurrent;
+  u.of.assign(g.size(), -1);
   u.tensors = tensors;
   u.each = std::move(each);
   u.each.resize(g.size());
@@ -269,36 +207,37 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
     const bool by_library = absl::c_any_of(nodes, [&](NodeId id) {
       return (!IsKernelWork(g, id) || DoneBy(library, g, id)) && !fused[id];
     });
-    for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
-    u.units.push_back({nodes, by_library, launches[launch].after});
+    for (NodeId id : nodes) u.of[id] = u.size();
+    u.list.push_back({launches[launch], by_library});
   }
-  for (Unit& unit : u.units) {
-    for (int& before : unit.after) before = u.unit_of[launches[before].nodes[0]];
+  for (PlacedLaunch& launch : u.list) {
+    for (int& before : launch.after) before = u.of[launches[before].nodes[0]];
   }
   for (const std::vector<NodeId>& bucket : schedule.buckets()) {
     if (!DoneBy(library, g, bucket[0])) continue;
-    u.buckets.emplace_back(u.unit_of[bucket.front()], u.unit_of[bucket.back()]);
+    u.buckets.emplace_back(u.of[bucket.front()], u.of[bucket.back()]);
   }
   absl::c_sort(u.buckets);
-  const auto needs = [&](Unit& unit, NodeId value) {
-    if (u.unit_of[value] >= 0 && !absl::c_linear_search(unit.after, u.unit_of[value]))
-      unit.after.push_back(u.unit_of[value]);
+  const auto needs = [&](PlacedLaunch& launch, NodeId value) {
+    if (u.of[value] >= 0 && !absl::c_linear_search(launch.after, u.of[value]))
+      launch.after.push_back(u.of[value]);
   };
   for (const std::vector<NodeId>& overlap : schedule.overlaps()) {
-    u.chains.push_back({u.unit_of[overlap.front()], u.unit_of[overlap.back()], overlap});
+    u.chains.push_back({u.of[overlap.front()], u.of[overlap.back()], overlap});
   }
   absl::c_sort(u.chains, [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (int number = 0; number < std::ssize(u.units); ++number) {
-    Unit& unit = u.units[number];
-    if (!unit.library) continue;
-    const NodeId id = unit.nodes[0];
+  for (int number = 0; number < u.size(); ++number) {
+    PlacedLaunch& launch = u[number];
+    if (!launch.library) continue;
+    const NodeId id = launch.nodes[0];
     if (const RowsInUse rows = u.RowsOfProduct(id, number); Is<MatMul>(g, id) && !rows.all())
-      needs(unit, rows.counts);
+      needs(launch, rows.counts);
     if (const NodeId before = u.CountsBeforeAllToAll(id); before >= 0) {
-      needs(unit, before);
-      needs(unit, u.Value(u.rows[id].counts));
+      needs(launch, before);
+      needs(launch, u.Value(u.rows[id].counts));
     }
   }
+  PlaceOnLanes(concurrency.concurrent, u);
   return u;
 }
 

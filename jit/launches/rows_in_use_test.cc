@@ -1,4 +1,4 @@
-#include "jit/config/rows_in_use.h"
+#include "jit/launches/rows_in_use.h"
 
 #include "absl/strings/str_cat.h"
 #include "coconet/language/text.h"

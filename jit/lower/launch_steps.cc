@@ -1,4 +1,4 @@
-#include "jit/lower/unit_steps.h"
+#include "jit/lower/launch_steps.h"
 
 #include <algorithm>
 #include <numeric>
@@ -15,29 +15,29 @@
 
 namespace coconet {
 
-NodeId ProductOf(const Graph& g, const Unit& unit) {
-  if (!unit.library) return -1;
-  const auto product = absl::c_find_if(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); });
-  return product == unit.nodes.end() ? -1 : *product;
+NodeId ProductOf(const Graph& g, const PlacedLaunch& launch) {
+  if (!launch.library) return -1;
+  const auto product = absl::c_find_if(launch.nodes, [&](NodeId id) { return Is<MatMul>(g, id); });
+  return product == launch.nodes.end() ? -1 : *product;
 }
 
-int UnitSteps::LaneOf(const Unit& unit) const {
-  if (ProductOf(graph(), unit) >= 0) return 0;
+int LaunchSteps::LaneOf(const PlacedLaunch& launch) const {
+  if (ProductOf(graph(), launch) >= 0) return 0;
   const bool communicates =
-      absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(graph(), id); });
-  return unit.library || (communicates && beside_ > 0) ? 1 : 0;
+      absl::c_any_of(launch.nodes, [&](NodeId id) { return Communicates(graph(), id); });
+  return launch.library || (communicates && beside_ > 0) ? 1 : 0;
 }
 
-Config UnitSteps::ConfigHere(int number) const {
+Config LaunchSteps::ConfigHere(int number) const {
   Config here = config_;
-  if (beside_ > 0 && LaneOf(unit(number)) == 1) here.blocks = beside_;
+  if (beside_ > 0 && LaneOf(launch(number)) == 1) here.blocks = beside_;
   return here;
 }
 
-absl::Status UnitSteps::Add(const UnitPart& part) {
-  if (IsInPlace(programs_.units(), part.unit, programs_[0].table)) return absl::OkStatus();
-  const NodeId product = ProductOf(graph(), unit(part.unit));
-  if (product < 0 && !unit(part.unit).library) return AddKernels(part);
+absl::Status LaunchSteps::Add(const LaunchPart& part) {
+  if (IsInPlace(programs_.launches(), part.launch, programs_[0].table)) return absl::OkStatus();
+  const NodeId product = ProductOf(graph(), launch(part.launch));
+  if (product < 0 && !launch(part.launch).library) return AddKernels(part);
   if (product < 0) {
     AddLibraryCalls(part);
   } else {
@@ -46,18 +46,18 @@ absl::Status UnitSteps::Add(const UnitPart& part) {
   return absl::OkStatus();
 }
 
-std::vector<int> UnitSteps::TensorsOf(const UnitPart& part) const {
+std::vector<int> LaunchSteps::TensorsOf(const LaunchPart& part) const {
   if (part.batch != nullptr) return *part.batch;
-  std::vector<int> tensors(programs_.IsOfTensors(part.unit) ? programs_.tensors() : 1);
+  std::vector<int> tensors(programs_.IsOfTensors(part.launch) ? programs_.tensors() : 1);
   absl::c_iota(tensors, 0);
   return tensors;
 }
 
-void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
+void LaunchSteps::AddGemms(const LaunchPart& part, NodeId product) {
   for (int tensor : TensorsOf(part)) {
     const SizedProgram& program = programs_[programs_.of(tensor)];
-    for (GemmStep& gemm :
-         GemmsOf(program.units, product, program.table, target_.ranks, config_.gemm, part.piece)) {
+    for (GemmStep& gemm : GemmsOf(program.launches, product, program.table, target_.ranks,
+                                  config_.gemm, part.piece)) {
       if (part.piece != nullptr) {
         // Pieces of rows take all of the same b, which no launch of the overlap writes.
         const auto [first, is_new] =
@@ -73,13 +73,13 @@ void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
 }
 
 /// One call per tensor; those of one program differ in their buffers only.
-void UnitSteps::AddLibraryCalls(const UnitPart& part) {
-  const bool of_tensors = programs_.IsOfTensors(part.unit);
-  const std::string label = DescribeLaunch(graph(), unit(part.unit).nodes);
+void LaunchSteps::AddLibraryCalls(const LaunchPart& part) {
+  const bool of_tensors = programs_.IsOfTensors(part.launch);
+  const std::string label = DescribeLaunch(graph(), launch(part.launch).nodes);
   std::vector<LibraryCall> calls;
   for (int program = 0; program < (of_tensors ? programs_.size() : 1); ++program) {
-    const Units& units = programs_[program].units;
-    calls.push_back(LibraryCallOf(units, units.units[part.unit], config_, target_, part.piece,
+    const PlacedLaunches& launches = programs_[program].launches;
+    calls.push_back(LibraryCallOf(launches, launches[part.launch], config_, target_, part.piece,
                                   programs_[program].table));
   }
   for (int tensor : TensorsOf(part)) {
@@ -97,8 +97,8 @@ void UnitSteps::AddLibraryCalls(const UnitPart& part) {
 }
 
 /// On a host the lane's thread lays out the operands of a library.
-void UnitSteps::AddMove(const std::optional<EmittedKernel>& kernel, const std::string& label,
-                        int tensor) {
+void LaunchSteps::AddMove(const std::optional<EmittedKernel>& kernel, const std::string& label,
+                          int tensor) {
   if (!kernel.has_value()) return;
   draft_.AddSource(*kernel);
   KernelStep step = StepOf(*kernel, kernel->args, label);
@@ -106,8 +106,8 @@ void UnitSteps::AddMove(const std::optional<EmittedKernel>& kernel, const std::s
   draft_.Add(std::move(step), kernel->bytes, tensor);
 }
 
-KernelStep UnitSteps::StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
-                             const std::string& label) const {
+KernelStep LaunchSteps::StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
+                               const std::string& label) const {
   KernelStep step{kernel.symbol, args, config_.blocks, label};
   step.threads = config_.threads;
   return step;
@@ -115,17 +115,17 @@ KernelStep UnitSteps::StepOf(const EmittedKernel& kernel, const std::vector<Arg>
 
 /// One kernel for all tensors, or one for those that have the same text. Texts and flags are known
 /// after a first try.
-absl::Status UnitSteps::AddKernels(const UnitPart& part) {
+absl::Status LaunchSteps::AddKernels(const LaunchPart& part) {
   if (!programs_.has_lists()) return AddKernel(part, {0}, {0});
-  const bool of_tensors = programs_.IsOfTensors(part.unit);
+  const bool of_tensors = programs_.IsOfTensors(part.launch);
   std::map<std::string, std::vector<int>> programs_of_text;
   std::vector<std::string> texts;
   std::vector<int64_t> chunks(programs_.size());
   bool totals = false, rounds = false;
   for (int program = 0; program < programs_.size(); ++program) {
     BufferTable scratch = programs_[program].table;
-    const KernelPlace at{.units = programs_[program].units,
-                         .unit = part.unit,
+    const KernelPlace at{.launches = programs_[program].launches,
+                         .launch = part.launch,
                          .step = draft_.size(),
                          .tensors = programs_.tensors()};
     ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitKernel(at, config_, target_, scratch));
@@ -144,7 +144,7 @@ absl::Status UnitSteps::AddKernels(const UnitPart& part) {
   }
   for (const std::string& text : texts) {
     for (std::vector<int>& tensors :
-         Batches(part.unit, programs_of_text[text], of_tensors && rounds && !totals)) {
+         Batches(part.launch, programs_of_text[text], of_tensors && rounds && !totals)) {
       if (part.batch != nullptr)
         std::erase_if(tensors, [&](int t) { return !absl::c_linear_search(*part.batch, t); });
       if (tensors.empty()) continue;
@@ -154,12 +154,12 @@ absl::Status UnitSteps::AddKernels(const UnitPart& part) {
   return absl::OkStatus();
 }
 
-std::vector<std::vector<int>> UnitSteps::Batches(int number, const std::vector<int>& programs,
-                                                 bool splits) const {
+std::vector<std::vector<int>> LaunchSteps::Batches(int number, const std::vector<int>& programs,
+                                                   bool splits) const {
   std::vector<int64_t> elements(programs_.size());  // of a rank
   for (int program : programs) {
-    const Units& u = programs_[program].units;
-    for (NodeId id : u.units[number].nodes) {
+    const PlacedLaunches& u = programs_[program].launches;
+    for (NodeId id : u[number].nodes) {
       elements[program] =
           std::max(elements[program], NumElements(u.type(id).shape) / target_.ranks);
     }
@@ -180,17 +180,17 @@ std::vector<std::vector<int>> UnitSteps::Batches(int number, const std::vector<i
   return batches;
 }
 
-absl::Status UnitSteps::AddKernel(const UnitPart& part, const std::vector<int>& tensors,
-                                  const std::vector<int64_t>& chunks_of_program) {
-  const Config config = ConfigHere(part.unit);
+absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<int>& tensors,
+                                    const std::vector<int64_t>& chunks_of_program) {
+  const Config config = ConfigHere(part.launch);
   int64_t chunks = 0;
   for (int tensor : tensors) chunks += chunks_of_program[programs_.of(tensor)];
   std::map<int, EmittedKernel> kernels;  // by program
   for (int tensor : tensors) {
     const int program = programs_.of(tensor);
     if (kernels.contains(program)) continue;
-    const KernelPlace at{.units = programs_[program].units,
-                         .unit = part.unit,
+    const KernelPlace at{.launches = programs_[program].launches,
+                         .launch = part.launch,
                          .step = draft_.size(),
                          .piece = part.piece,
                          .tensors = static_cast<int>(tensors.size()),
@@ -200,14 +200,14 @@ absl::Status UnitSteps::AddKernel(const UnitPart& part, const std::vector<int>& 
   }
   const EmittedKernel& first = kernels[programs_.of(tensors[0])];
   draft_.AddSource(first);
-  const std::string label = DescribeLaunch(graph(), unit(part.unit).nodes);
+  const std::string label = DescribeLaunch(graph(), launch(part.launch).nodes);
   const auto step_with = [&](const std::vector<Arg>& args) {
     KernelStep step = StepOf(first, args, label);
     step.blocks = config.blocks;
     if (part.tiles != nullptr) step.awaits = part.tiles->step;
     return step;
   };
-  const bool of_tensors = programs_.IsOfTensors(part.unit);
+  const bool of_tensors = programs_.IsOfTensors(part.launch);
   if (of_tensors && first.tensor_args.empty()) {  // a kernel without a table
     for (int tensor : tensors) {
       const EmittedKernel& kernel = kernels[programs_.of(tensor)];
@@ -227,14 +227,14 @@ absl::Status UnitSteps::AddKernel(const UnitPart& part, const std::vector<int>& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<TiledProduct> UnitSteps::AddTiledProduct(int number) {
+absl::StatusOr<TiledProduct> LaunchSteps::AddTiledProduct(int number) {
   SizedProgram& program = programs_[0];
-  ASSIGN_OR_RETURN(
-      const TiledProduct tiles,
-      MakeTiledProduct({program.units, ProductOf(graph(), unit(number)), number + 1, draft_.size()},
-                       config_, target_, program.table));
+  ASSIGN_OR_RETURN(const TiledProduct tiles,
+                   MakeTiledProduct({program.launches, ProductOf(graph(), launch(number)),
+                                     number + 1, draft_.size()},
+                                    config_, target_, program.table));
   ASSIGN_OR_RETURN(const EmittedKernel kernel,
-                   EmitTiledProduct(program.units, tiles, config_, target_, program.table));
+                   EmitTiledProduct(program.launches, tiles, config_, target_, program.table));
   draft_.AddSource(kernel);
   KernelStep step = StepOf(kernel, kernel.args, "MM");
   step.threads = kTileThreads;  // a host has one a block

@@ -1,4 +1,4 @@
-#include "jit/config/launch_order.h"
+#include "jit/launches/order.h"
 
 #include <algorithm>
 #include <iterator>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coconet/schedule/schedule.h"
-#include "jit/config/units.h"
+#include "jit/launches/cut.h"
 
 namespace coconet {
 
@@ -14,7 +14,7 @@ namespace coconet {
 /// done together (Config::bucket).
 class Buckets {
  public:
-  /// The references outlive it. `each` by node, as in Units.
+  /// The references outlive it. `each` by node, as in PlacedLaunches.
   Buckets(const Schedule& s, const Launches& launches, LibraryDoes library,
           const std::vector<bool>& each, int64_t bytes);
 

@@ -1,4 +1,4 @@
-#include "jit/config/collective_step.h"
+#include "jit/launches/collective_step.h"
 
 #include <variant>
 

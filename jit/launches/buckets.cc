@@ -1,4 +1,4 @@
-#include "jit/config/buckets.h"
+#include "jit/launches/buckets.h"
 
 #include "absl/algorithm/container.h"
 

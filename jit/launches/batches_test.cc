@@ -1,4 +1,4 @@
-#include "jit/config/batches.h"
+#include "jit/launches/batches.h"
 
 #include <set>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
-#include "jit/config/pieces.h"
+#include "jit/launches/pieces.h"
 
 namespace coconet {
 namespace {

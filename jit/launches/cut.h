@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/launches/placed_launches.h"
+
+namespace coconet {
+
+/// Which of the collectives that a kernel could do alone are left to a library: none; those over
+/// all ranks, if kernels reach the ranks of one node of several; all.
+enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
+
+/// Whether a library does the collective `id`, if it is alone in a launch.
+bool DoneBy(LibraryDoes library, const Graph& g, NodeId id);
+
+/// How collectives run beside computation: fields of Config.
+struct Concurrency {
+  bool concurrent = false;
+  int64_t bucket = 0;
+};
+
+/// Cuts a bound, canonical schedule into launches. `library` does these of the collectives that are
+/// in no kernel; kernels do the others. FailedPrecondition if the kernels depend on each other in a cycle.
+/// `tensors` and `each` as in PlacedLaunches.
+absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, LibraryDoes library,
+                                               const Concurrency& concurrency = {}, int tensors = 0,
+                                               std::vector<bool> each = {});
+
+}  // namespace coconet

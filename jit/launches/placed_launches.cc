@@ -1,0 +1,70 @@
+#include "jit/launches/placed_launches.h"
+
+#include "absl/algorithm/container.h"
+#include "coconet/ir/op_table.h"
+#include "coconet/schedule/prologue.h"
+
+namespace coconet {
+
+bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>(g, id); }
+NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
+
+bool PlacedLaunches::IsScalar(NodeId id) const {
+  const Op& op = graph().nodes[id].op;
+  if (RoleOf(op) != Role::kConstant && !IsComputation(op)) return false;
+  return type(id).shape.empty() && of[id] < 0;
+}
+
+bool PlacedLaunches::ComputesInPhases(int launch, NodeId id) const {
+  return of[id] == launch && !IsOfPrologue(graph(), id);
+}
+
+bool PlacedLaunches::IsThere(NodeId id, int launch) const {
+  if (Is<Input>(graph(), id)) return true;
+  const auto chain = absl::c_find_if(
+      chains, [&](const Chain& c) { return c.first <= launch && launch <= c.last; });
+  const int before = chain == chains.end() ? launch : chain->first;
+  return of[id] >= 0 && of[id] < before;
+}
+
+RowsInUse PlacedLaunches::RowsOfProduct(NodeId product, int launch) const {
+  const RowsInUse& in_use = rows[product];
+  return !in_use.all() && (*this)[launch].library && IsThere(in_use.counts, launch) ? in_use
+                                                                                    : RowsInUse{};
+}
+
+NodeId PlacedLaunches::CountsBeforeAllToAll(NodeId id) const {
+  const int launch = of[id];
+  const RowsInUse& in_use = rows[id];
+  if (!Is<AllToAll>(graph(), id) || launch < 0 || !(*this)[launch].library || in_use.all() ||
+      NumElements(type(id).shape) == 0)
+    return -1;
+  const NodeId before = CountsBefore(program, id, in_use.counts);
+  const bool are_there =
+      before >= 0 && IsThere(Value(before), launch) && IsThere(Value(in_use.counts), launch);
+  return are_there ? Value(before) : -1;
+}
+
+std::set<NodeId> PlacedLaunches::Reads(NodeId id, int launch) const {
+  std::set<NodeId> reads;
+  std::set<NodeId> seen;
+  std::vector<NodeId> pending;
+  const auto expand = [&](NodeId of) {
+    for (NodeId operand : ValueOperands(graph(), of)) {
+      if (seen.insert(Value(operand)).second) pending.push_back(Value(operand));
+    }
+  };
+  expand(id);
+  while (!pending.empty()) {
+    const NodeId next = pending.back();
+    pending.pop_back();
+    if (IsScalar(next)) {
+      expand(next);
+    } else if (!ComputesInPhases(launch, next)) {
+      reads.insert(next);
+    }
+  }
+  return reads;
+}
+
+}  // namespace coconet
