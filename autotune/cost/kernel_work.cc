@@ -10,8 +10,8 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/schedule/kernel_phases.h"
 #include "coconet/schedule/prologue.h"
+#include "jit/launches/kernel_shape.h"
 
 namespace coconet {
 namespace {
@@ -59,29 +59,20 @@ constexpr double kHideFold = 60;
 /// Instructions of a loop besides what it computes.
 constexpr double kOfLoop = 4;
 
-/// Counts the work of one kernel as the code generator writes it (jit/emit/emit.h): a loop over all
+/// Counts the work of one kernel, whose shape the code generator reads as well: a loop over all
 /// elements a phase, before it one over each row for each fold of rows, and in each loop every
 /// value that it needs once.
 class KernelCounter {
  public:
-  KernelCounter(const TypedGraph& program, std::vector<NodeId> kernel, int ranks)
-      : p_(program),
-        g_(program.graph()),
-        kernel_(std::move(kernel)),
-        ranks_(ranks),
-        space_(SpaceOf(program, kernel_)),
-        phases_(PhasesOf(program, kernel_)) {
-    for (size_t d = space_.shape.size() - space_.row_dims; d < space_.shape.size(); ++d)
-      row_length_ *= space_.shape[d].size;
-  }
+  KernelCounter(const TypedGraph& program, const std::vector<NodeId>& kernel, int ranks)
+      : p_(program), g_(program.graph()), shape_(program, kernel), ranks_(ranks) {}
 
   Work Count() && {
-    for (NodeId id : PrologueOf(g_, kernel_)) CountPrologue(id);
-    if (const NodeId fold = StridedFold(); fold >= 0) {
-      CountStridedFold(fold);
+    for (NodeId id : shape_.prologue) CountPrologue(id);
+    if (shape_.strided_fold >= 0) {
+      CountStridedFold(shape_.strided_fold);
     } else {
-      for (size_t phase = 0; phase < phases_.phases.size(); ++phase)
-        CountPhase(static_cast<int>(phase));
+      for (int phase = 0; phase < std::ssize(shape_.phases.phases); ++phase) CountPhase(phase);
     }
     return std::move(work_);
   }
@@ -104,29 +95,14 @@ class KernelCounter {
     std::vector<Fold> folds;
   };
 
-  bool Inside(NodeId id) const { return absl::c_binary_search(kernel_, id); }
-  bool IsScalar(NodeId id) const { return p_.type(id).shape.empty() && !space_.shape.empty(); }
-  bool IsRow(NodeId id) const {
-    if (space_.row_dims == 0) return false;
-    if (Inside(id) && FoldsRows(p_, id)) return true;
-    return p_.type(id).shape == space_.rows() && p_.type(id).shape != space_.shape;
+  bool IsScalar(NodeId id) const {
+    return p_.type(id).shape.empty() && !shape_.space.shape.empty();
   }
-  NodeId StridedFold() const {
-    for (NodeId id : kernel_) {
-      if (As<Fold>(g_, id) != nullptr && !FoldsAll(p_, id) && !FoldsRows(p_, id)) return id;
-    }
-    return -1;
-  }
-  bool IsLoaded(const Phase& phase, NodeId id) const {
-    const int stored = phases_.StoredIn(id);
-    return (stored >= 0 && stored < phase.number) || (!Inside(id) && !p_.IsRecomputed(id)) ||
-           RoleOf(p_.op(id)) == Role::kDeclaration || Communicates(p_.op(id)) ||
-           IsOfPrologue(g_, id);
-  }
+  bool FoldsRows() const { return shape_.space.row_dims > 0; }
 
   void ReadBytes(NodeId id, double bytes, int phase) {
     if (read_in_.emplace(id, phase).second) {
-      if (phases_.StoredIn(id) < 0)
+      if (shape_.phases.StoredIn(id) < 0)
         work_.bytes_read += bytes;
       else
         work_.bytes_again += bytes;
@@ -158,7 +134,7 @@ class KernelCounter {
     }
     for (NodeId id : pass.seen) {
       double& depth = depths[id];
-      if (IsLoaded(phase, id)) {
+      if (shape_.IsLoaded(phase.number, id)) {
         const Chain load = ChainOfLoad(p_.type(id).dtype);
         instructions += load.instructions;
         depth = load.latency;
@@ -191,7 +167,7 @@ class KernelCounter {
     } else {
       // Packs that two runs share are loaded one by one. No pack of a row is of two rows.
       const bool fits =
-          access.run % kCountedPack == 0 || (space_.row_dims > 0 && access.run % row_length_ == 0);
+          access.run % kCountedPack == 0 || (FoldsRows() && access.run % shape_.row_length == 0);
       const double shared =
           fits ? 0
                : std::min(1.0, static_cast<double>(kCountedPack) / static_cast<double>(access.run));
@@ -206,10 +182,10 @@ class KernelCounter {
     const TensorType& type = p_.type(id);
     ReadBytes(id, BytesOnRank(type, ranks_), phase.number);
     CountConversion(id, lanes, false);
-    if (type.shape == space_.shape)
+    if (type.shape == shape_.space.shape)
       work_[Effort::kLoad] += lanes;
     else
-      CountAccess(AccessOf(OperandMap(Op(Cast{}), space_.shape, type.shape)), lanes);
+      CountAccess(AccessOf(OperandMap(Op(Cast{}), shape_.space.shape, type.shape)), lanes);
   }
 
   /// The share of a view's lanes that come from one operand: a joined tensor takes each lane from
@@ -238,14 +214,14 @@ class KernelCounter {
   }
 
   void CountPhase(int number) {
-    const KernelPhase& planned = phases_.phases[number];
+    const KernelPhase& planned = shape_.phases.phases[number];
     Phase phase;
     phase.number = number;
-    const TensorType whole{DType::kF32, space_.shape,
-                           planned.on_slices ? SliceLayout() : Layout::Replicated()};
+    const TensorType whole{DType::kF32, shape_.space.shape,
+                           planned.on_slices ? shape_.slices : Layout::Replicated()};
     const int64_t elements = ElementsOnRank(whole, ranks_);
-    int64_t run = space_.row_dims > 0 ? row_length_ : elements;
-    if (planned.on_slices && whole.layout.cut() && space_.row_dims == 0) {
+    int64_t run = FoldsRows() ? shape_.row_length : elements;
+    if (planned.on_slices && whole.layout.cut() && !FoldsRows()) {
       const TensorSlicing cut = SlicingOf(whole, ranks_);
       run = std::min(cut.slicing.per, cut.slicing.extent) * cut.inner;
     }
@@ -253,12 +229,12 @@ class KernelCounter {
     const Lanes lanes = LanesOf(elements, run);
     phase.lanes = lanes.in_packs;
     phase.alone = lanes.alone;
-    if (space_.row_dims > 0) phase.rows = phase.elements / static_cast<double>(row_length_);
+    if (FoldsRows()) phase.rows = phase.elements / static_cast<double>(shape_.row_length);
     phase.row_values.lanes = phase.rows;
     Pass pass{{}, phase.lanes};
     bool loops = false;
     const auto result = [&](NodeId value) {
-      loops = loops || !IsRow(p_.value(value));
+      loops = loops || !shape_.IsRow(p_.value(value));
       Visit(phase, pass, value);
     };
     for (NodeId id : planned.stores) {
@@ -289,17 +265,10 @@ class KernelCounter {
     return RoleOf(p_.op(id)) == Role::kStore ? p_.inputs(id).back() : id;
   }
 
-  Layout SliceLayout() const {
-    for (NodeId id : kernel_) {
-      if (p_.type(id).layout.sliced()) return p_.type(id).layout;
-    }
-    return Layout::Replicated();
-  }
-
   void CountStore(Phase& phase, NodeId id, NodeId value) {
     const TensorType& type = p_.type(id);
     work_.bytes_written += BytesOnRank(type, ranks_);
-    if (IsRow(p_.value(value))) {
+    if (shape_.IsRow(p_.value(value))) {
       work_[Effort::kRow] += phase.rows;
       return;
     }
@@ -321,20 +290,20 @@ class KernelCounter {
       const NodeId id = stack.back();
       stack.pop_back();
       if (IsScalar(id) || p_.type(id).shape.empty()) continue;
-      const bool is_row = IsRow(id) && &pass != &phase.row_values;
+      const bool is_row = shape_.IsRow(id) && &pass != &phase.row_values;
       if (is_row) {
         VisitRow(phase, id);
         continue;
       }
       if (!pass.seen.insert(id).second) continue;
-      if (IsLoaded(phase, id)) {
+      if (shape_.IsLoaded(phase.number, id)) {
         CountLoad(phase, id, pass.lanes);
         continue;
       }
       if (TakesOtherPlaces(p_.op(id))) {
         for (NodeId operand : p_.inputs(id)) {
           const NodeId from = p_.value(operand);
-          if (Inside(from) && !IsLoaded(phase, from))
+          if (shape_.IsMember(from) && !shape_.IsLoaded(phase.number, from))
             stack.push_back(from);
           else if (operand == p_.inputs(id)[0] || As<Concat>(g_, id) != nullptr)
             CountView(phase, id, from, SharedOf(id, pass.lanes));
@@ -356,9 +325,9 @@ class KernelCounter {
       stack.pop_back();
       if (IsScalar(id) || !phase.row_values.seen.insert(id).second) continue;
       work_[Effort::kRow] += phase.rows;
-      if (IsLoaded(phase, id)) {
+      if (shape_.IsLoaded(phase.number, id)) {
         ReadBytes(id, BytesOnRank(p_.type(id), ranks_), phase.number);
-      } else if (Inside(id) && FoldsRows(p_, id)) {
+      } else if (shape_.IsMember(id) && coconet::FoldsRows(p_, id)) {
         Pass pass{{}, phase.lanes};
         Visit(phase, pass, p_.inputs(id)[0]);
         CountChain(phase, pass, {}, {id}, phase.rows);
@@ -413,11 +382,8 @@ class KernelCounter {
 
   const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<NodeId> kernel_;
+  const KernelShape shape_;
   const int ranks_;
-  const IterationSpace space_;
-  const KernelPhases phases_;
-  int64_t row_length_ = 1;
   std::map<NodeId, int> read_in_;  // by value in memory: the last phase that read it
   Work work_;
 };
@@ -450,8 +416,8 @@ Lanes LanesOf(int64_t elements, int64_t run) {
   return {packed, static_cast<double>(elements) - packed};
 }
 
-Work WorkOfKernel(const TypedGraph& program, std::vector<NodeId> kernel, int ranks) {
-  Work work = KernelCounter(program, std::move(kernel), ranks).Count();
+Work WorkOfKernel(const TypedGraph& program, const std::vector<NodeId>& kernel, int ranks) {
+  Work work = KernelCounter(program, kernel, ranks).Count();
   work.kind = Work::Kind::kKernel;
   return work;
 }

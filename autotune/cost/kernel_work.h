@@ -21,6 +21,6 @@ struct Lanes {
 Lanes LanesOf(int64_t elements, int64_t run);
 
 /// WorkOf for a kernel.
-Work WorkOfKernel(const TypedGraph& program, std::vector<NodeId> kernel, int ranks);
+Work WorkOfKernel(const TypedGraph& program, const std::vector<NodeId>& kernel, int ranks);
 
 }  // namespace coconet

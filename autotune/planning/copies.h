@@ -12,10 +12,10 @@ struct CopiedSchedule {
 };
 
 /// Fusion with duplication: kernels compute again what they would take from other kernels, instead
-/// of waiting for it and reading it. Equivalent elementwise operations (PlanGraph::alike) get copies
-/// together, each for its users in other kernels than its own; one class after the other, as long
-/// as the first plan of the program with the copies is faster. They are one Recompute of the plan's
-/// schedule.
+/// of waiting for it and reading it. Equivalent elementwise operations (PlanGraph::alike) get
+/// copies together, each for its users in other kernels than its own; one class after the other, as
+/// long as the first plan of the program with the copies is faster. They are one Recompute of the
+/// plan's schedule.
 CopiedSchedule WithCopies(const IterationPlan& plan);
 
 }  // namespace coconet

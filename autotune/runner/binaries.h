@@ -76,9 +76,9 @@ class Binaries {
     absl::Status status;
     std::unique_ptr<Module> module;  // null if `status` is not OK
   };
-  /// Collective. Loads the binary that Compile returned for `source`; for a path of "", plans of library
-  /// calls, a module without kernels. A file that is gone or damaged by now is compiled or sent
-  /// again. An error means that the ranks lost contact.
+  /// Collective. Loads the binary that Compile returned for `source`; for a path of "", plans of
+  /// library calls, a module without kernels. A file that is gone or damaged by now is compiled or
+  /// sent again. An error means that the ranks lost contact.
   absl::StatusOr<Loaded> Load(const std::string& path, const KernelSource& source);
 
  private:

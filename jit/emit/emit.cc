@@ -179,6 +179,7 @@ std::string Emitter::ExitText() const {
 }
 
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
+  if (k_.strided_fold >= 0) return EmitStridedFold(k_);
   RETURN_IF_ERROR(k_.Check());
   const std::string copies = copies_.empty() ? "" : copies_.Text(rings_);
   const std::string prologue = absl::StrCat(PrologueText(k_), rounds_.AfterPrologueText());
@@ -208,8 +209,6 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
 
 absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config,
                                          const Target& target, BufferTable& table) {
-  if (IsStridedFold(at.launches, at.launch))
-    return EmitStridedFold(at.launches, at.launch, config, target.ranks, table);
   return Emitter(at, config, target, table).Emit();
 }
 

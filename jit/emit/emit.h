@@ -15,11 +15,11 @@ namespace coconet {
 /// (KernelPhases) in their order. Phases over this rank's slice reduce the operands of the launch's
 /// ReduceScatters over all ranks, compute, store sliced results, and store the operands of the
 /// launch's AllGathers to all ranks. Phases over whole tensors reduce the operands of AllReduces
-/// (one-shot), read what the launch gathered, chunk by chunk as it arrives (two-shot), and store the
-/// rest.
+/// (one-shot), read what the launch gathered, chunk by chunk as it arrives (two-shot), and store
+/// the rest.
 ///
-/// If each tensor of a list has the launch, its kernel works on all of them. `launches` are those of
-/// one tensor; tensors that differ from it only in size have the same text, and their own
+/// If each tensor of a list has the launch, its kernel works on all of them. `launches` are those
+/// of one tensor; tensors that differ from it only in size have the same text, and their own
 /// `tensor_args`.
 absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config,
                                          const Target& target, BufferTable& table);

@@ -19,10 +19,10 @@ int64_t InWholeLines(int64_t elements) {
 
 PeerCopies::PeerCopies(KernelContext& k, Loads& loads) : k_(k) {
   if (k.config.one_shot == OneShot::kPull || !k.Waits()) return;
-  for (NodeId id : k.nodes()) {
+  for (NodeId id : k.members) {
     if (!Is<AllReduce>(k.g, id)) continue;
     const NodeId fold = FoldBelow(k.u.program, id);
-    if (fold >= 0 && k.InLaunch(fold)) continue;
+    if (fold >= 0 && k.IsMember(fold)) continue;
     const NodeId operand = k.Crossing(id);
     if (absl::c_none_of(copies_, [&](const Copy& copy) { return copy.operand == operand; }))
       Add(operand, loads);
@@ -87,7 +87,7 @@ bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase) {
   if (!phase.stores.empty() || !phase.folds.empty() || !phase.sends.empty()) return false;
   return absl::c_all_of(phase.gathers, [&](NodeId id) {
     const NodeId slice = k.Operand(id);
-    return !k.InLaunch(slice) && k.table.of[slice] >= 0 && k.type(slice).shape == k.space.shape;
+    return !k.IsMember(slice) && k.table.of[slice] >= 0 && k.type(slice).shape == k.space.shape;
   });
 }
 

@@ -36,7 +36,7 @@ Rings::Rings(KernelContext& k, Loads& loads, bool copies)
     : k_(k),
       used_(k.config.ring && k.target.ranks_per_node() > 2 && !copies && !k.exchange.has_value()) {
   if (!used_) return;
-  for (NodeId id : k.nodes()) {
+  for (NodeId id : k.members) {
     if (!Is<ReduceScatter>(k.g, id)) continue;
     const NodeId operand = k.Operand(id);
     const std::string name = absl::StrCat("ring", partials_.size());

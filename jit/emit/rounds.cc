@@ -8,7 +8,7 @@
 namespace coconet {
 
 Rounds::Rounds(KernelContext& k, Expressions& expressions) : k_(k), expressions_(expressions) {
-  for (NodeId id : k.nodes()) {
+  for (NodeId id : k.members) {
     const NodeId fold = FoldBelow(k.u.program, id);
     if (fold >= 0) sums_[fold].push_back(id);
   }
@@ -35,7 +35,7 @@ bool Rounds::MeetsAfterPrologue() const { return !k_.prologue.empty() && k_.conf
 
 bool Rounds::MeetsBeforeWork() const {
   if (!k_.over_tensors || !k_.space.shape.empty() || k_.config.blocks == 1) return false;
-  return absl::c_any_of(k_.nodes(),
+  return absl::c_any_of(k_.members,
                         [&](NodeId id) { return k_.u.each[id] && Is<Update>(k_.g, id); });
 }
 

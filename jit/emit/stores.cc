@@ -17,10 +17,10 @@ NodeId Stores::ValueOf(NodeId id) const {
 
 absl::Status Stores::AddStore(PhaseText& phase, NodeId id) {
   const NodeId value = ValueOf(id);
-  const bool is_pushed = IsStore(k_.g, id) && k_.InLaunch(value) &&
+  const bool is_pushed = IsStore(k_.g, id) && k_.IsMember(value) &&
                          (Is<AllGather>(k_.g, value) || k_.IsExchanged(value));
   const int buffer = TargetOf(id);
-  const bool is_there = !k_.InLaunch(value) && k_.table.of[value] == buffer;  // by a product
+  const bool is_there = !k_.IsMember(value) && k_.table.of[value] == buffer;  // by a product
   if (is_pushed || is_there || buffer < 0) return absl::OkStatus();
   const TensorType& t = k_.type(id);
   const std::string own = k_.args.Own(buffer, k_.type(value).dtype);

@@ -53,13 +53,6 @@ std::string MapText(const Axes& axes, const std::string& name, Arguments& args) 
   return text;
 }
 
-NodeId FoldOf(const PlacedLaunches& u, int launch) {
-  for (NodeId id : u[launch].nodes) {
-    if (Is<Fold>(u.graph(), id)) return id;
-  }
-  return -1;
-}
-
 /// The values of V results, from their accumulator `f` of `count` elements each.
 std::string ValueText(FoldKind kind, DType dtype, int64_t count, Arguments& args) {
   const std::string compute = absl::StrCat("Compute<", KernelType(dtype), ">");
@@ -69,17 +62,18 @@ std::string ValueText(FoldKind kind, DType dtype, int64_t count, Arguments& args
 }
 
 /// What stores `x`, result `o`, wherever the launch has it.
-std::string StoresText(const PlacedLaunches& u, int launch, NodeId fold, const BufferTable& table,
-                       Arguments& args) {
+std::string StoresText(const KernelContext& k, Arguments& args) {
+  const NodeId fold = k.strided_fold;
+  const BufferTable& table = k.table;
   std::vector<int> targets;
-  for (NodeId node : u[launch].nodes) {
-    if (IsStore(u.graph(), node)) targets.push_back(table.target[node]);
+  for (NodeId node : k.members) {
+    if (IsStore(k.g, node)) targets.push_back(table.target[node]);
   }
   if (table.of[fold] >= 0 && table.buffers[table.of[fold]].role == BufferRole::kTemp)
     targets.push_back(table.of[fold]);
   std::string stores;
   for (int target : targets) {
-    absl::StrAppend(&stores, "      Store<kCached>(", args.Own(target, u.type(fold).dtype),
+    absl::StrAppend(&stores, "      Store<kCached>(", args.Own(target, k.type(fold).dtype),
                     " + At(out, o), x);\n");
   }
   return stores;
@@ -96,14 +90,10 @@ bool IsAligned(const Axes& in, int vec) {
 
 }  // namespace
 
-bool IsStridedFold(const PlacedLaunches& u, int launch) {
-  const NodeId fold = FoldOf(u, launch);
-  return fold >= 0 && !FoldsAll(u.program, fold) && !FoldsRows(u.program, fold);
-}
-
-EmittedKernel EmitStridedFold(const PlacedLaunches& u, int launch, const Config& config, int ranks,
-                              BufferTable& table) {
-  const NodeId id = FoldOf(u, launch);
+EmittedKernel EmitStridedFold(const KernelContext& k) {
+  const PlacedLaunches& u = k.u;
+  const NodeId id = k.strided_fold;
+  const int ranks = k.target.ranks;
   const auto& fold = *As<Fold>(u.graph(), id);
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType &from = u.type(operand), &to = u.type(id);
@@ -130,11 +120,11 @@ EmittedKernel EmitStridedFold(const PlacedLaunches& u, int launch, const Config&
   absl::StrAppend(&body, in_text, over_text, out_text);
   const int64_t count = absl::c_accumulate(over.dims, int64_t{1}, std::multiplies<int64_t>());
   const std::string value = ValueText(fold.kind, to.dtype, count, args);
-  const std::string source = args.Own(table.of[operand], from.dtype);
-  const std::string stores = StoresText(u, launch, id, table, args);
+  const std::string source = args.Own(k.table.of[operand], from.dtype);
+  const std::string stores = StoresText(k, args);
   args.Integer("packed", IsPacked(in, out));
-  args.Integer("aligned", IsAligned(in, config.vec));
-  args.Integer("chunk", config.chunk);
+  args.Integer("aligned", IsAligned(in, k.config.vec));
+  args.Integer("chunk", k.config.chunk);
   absl::StrAppend(
       &body, args.LocalsText(), "  const Index n = CountOf(in)",
       from.layout.owned() ? " * own_part" : "", ", folded = CountOf(over);\n",
@@ -150,7 +140,7 @@ EmittedKernel EmitStridedFold(const PlacedLaunches& u, int launch, const Config&
       "    });\n    return true;\n  });\n");
   const int64_t bytes =
       (NumElements(from.shape) + NumElements(to.shape)) * static_cast<int64_t>(SizeOf(to.dtype));
-  return KernelOf(ranks, config.vec, args, body, bytes);
+  return KernelOf(ranks, k.config.vec, args, body, bytes);
 }
 
 }  // namespace coconet

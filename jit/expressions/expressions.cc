@@ -27,7 +27,7 @@ Expressions::Expressions(KernelContext& k, Loads& loads)
     : k_(k),
       loads_(loads),
       updates_scalars_(k.space.shape.empty() &&
-                       absl::c_any_of(k.nodes(), [&](NodeId id) { return Is<Update>(k.g, id); })) {}
+                       absl::c_any_of(k.members, [&](NodeId id) { return Is<Update>(k.g, id); })) {}
 
 absl::StatusOr<std::string> Expressions::Element(PhaseText& phase, PassText& pass, NodeId id) {
   return Write(&phase, {Form::kElement, k_.u.Value(id), &pass});
@@ -220,43 +220,42 @@ void Expressions::Define(PhaseText* phase, const Wanted& wanted, const std::stri
 }
 
 bool Expressions::IsStoredBefore(const PhaseText& phase, NodeId id) const {
-  const int stored = k_.phases.StoredIn(id);
-  return stored >= 0 && stored < phase.number && k_.table.of[id] >= 0;
+  return k_.IsStoredBefore(phase.number, id) && k_.table.of[id] >= 0;
 }
 
 Expressions::Source Expressions::SourceOfElement(const PhaseText& phase, NodeId id) {
-  const bool is_known = k_.type(id).shape.empty() && !k_.InLaunch(id) && !updates_scalars_ &&
+  const bool is_known = k_.type(id).shape.empty() && !k_.IsMember(id) && !updates_scalars_ &&
                         !DependsOnOwnCollective(id);
   if (IsScalarValue(id) || (Is<Total>(k_.g, id) && k_.u.tensors > 0) || is_known)
     return Is<Const>(k_.g, id) ? Source::kConstant : Source::kScalar;
   if (k_.IsRow(id)) return Source::kRow;
   if (IsStoredBefore(phase, id)) return Source::kMemory;
-  if (k_.InLaunch(id) && Communicates(k_.g, id)) return Source::kCollective;
-  if (!k_.InLaunch(id) && !k_.u.IsScalar(id)) return Source::kMemory;
+  if (k_.IsMember(id) && Communicates(k_.g, id)) return Source::kCollective;
+  if (!k_.IsMember(id) && !k_.u.IsScalar(id)) return Source::kMemory;
   return TakesOtherPlaces(k_.g.nodes[id].op) ? Source::kView : Source::kOperands;
 }
 
 Expressions::Source Expressions::SourceOfRow(const PhaseText& phase, NodeId id) const {
   if (IsScalarValue(id)) return Source::kScalar;
-  if ((!k_.InLaunch(id) && !k_.u.IsScalar(id)) || IsStoredBefore(phase, id)) return Source::kMemory;
+  if ((!k_.IsMember(id) && !k_.u.IsScalar(id)) || IsStoredBefore(phase, id)) return Source::kMemory;
   return Is<Fold>(k_.g, id) ? Source::kRowFold : Source::kOperands;
 }
 
 Expressions::Source Expressions::SourceOfScalar(NodeId id) const {
   if (tensor_sources_.contains(id)) return Source::kGiven;
   if (totals_.contains(id)) return Source::kGivenTotal;
-  if (Is<Total>(k_.g, id) && k_.u.tensors > 0 && (k_.u.IsScalar(id) || k_.InLaunch(id)))
+  if (Is<Total>(k_.g, id) && k_.u.tensors > 0 && (k_.u.IsScalar(id) || k_.IsMember(id)))
     return Source::kTotal;
   if (k_.u.IsScalar(id)) return Source::kOperands;
-  return k_.InLaunch(id) || k_.table.of[id] < 0 ? Source::kUnknown : Source::kMemory;
+  return k_.IsMember(id) || k_.table.of[id] < 0 ? Source::kUnknown : Source::kMemory;
 }
 
 bool Expressions::DependsOnOwnCollective(NodeId id) {
   std::vector<NodeId> open = {id};
   while (!open.empty()) {
     const NodeId last = open.back();
-    const bool is_recomputed = k_.InLaunch(last) || k_.u.IsScalar(last);
-    bool depends = k_.InLaunch(last) && Communicates(k_.g, last), is_ready = true;
+    const bool is_recomputed = k_.IsMember(last) || k_.u.IsScalar(last);
+    bool depends = k_.IsMember(last) && Communicates(k_.g, last), is_ready = true;
     if (is_recomputed && !depends && !depends_.contains(last)) {
       for (NodeId input : k_.g.nodes[last].inputs) {
         const NodeId operand = k_.u.Value(input);

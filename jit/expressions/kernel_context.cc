@@ -4,14 +4,14 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "coconet/schedule/prologue.h"
 #include "jit/config/launch_shapes.h"
 
 namespace coconet {
 
 KernelContext::KernelContext(const KernelPlace& at, const Config& config, const Target& target,
                              BufferTable& table)
-    : u(at.launches),
+    : KernelShape(at.launches.program, at.launches[at.launch].nodes),
+      u(at.launches),
       g(u.graph()),
       launch(at.launch),
       config(config),
@@ -22,10 +22,6 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       tensors(at.tensors),
       list_chunks(at.list_chunks),
       table(table),
-      prologue(PrologueOf(g, u[launch].nodes)),
-      members(WithoutPrologue(g, u[launch].nodes)),
-      space(SpaceOf(u.program, nodes())),
-      phases(PhasesOf(u.program, nodes())),
       over_tensors(absl::c_any_of(u[launch].nodes, [&](NodeId id) { return u.each[id]; })),
       args(table.each, over_tensors) {
   FindTraits();
@@ -34,7 +30,7 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
 }
 
 void KernelContext::FindTraits() {
-  for (NodeId id : nodes()) {
+  for (NodeId id : members) {
     if (const auto* send = As<Send>(g, id)) {
       sends_next = sends_next || send->shift > 0;
       sends_previous = sends_previous || send->shift < 0;
@@ -47,15 +43,12 @@ void KernelContext::FindTraits() {
                   .pushes = IsExchanged(id)};
     }
     const NodeId sliced = Is<AllGather>(g, id) || Is<Fold>(g, id) ? g.nodes[id].inputs[0] : id;
-    if (type(sliced).layout.sliced()) slices = type(sliced).layout;
     by_place = by_place || type(sliced).layout.by_place();
   }
   if (PiecesOfSlices()) {
     slices = Layout::Sliced(piece->dim);
     cuts = true;
   }
-  for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)
-    row_length *= space.shape[d].size;
   for (size_t p = 0; p < phases.phases.size(); ++p) {
     const KernelPhase& phase = phases.phases[p];
     cuts = cuts || phase.on_slices;
@@ -72,17 +65,17 @@ int KernelContext::WidestElement() const {
   const auto add = [&](NodeId id) {
     if (!type(id).shape.empty()) widest = std::max(widest, SizeOf(type(id).dtype));
   };
-  for (NodeId id : nodes()) {
+  for (NodeId id : members) {
     if (IsStore(g, id) || Communicates(g, id) || table.of[id] >= 0) add(id);
     for (NodeId input : g.nodes[id].inputs) {
-      if (!InLaunch(u.Value(input))) add(u.Value(input));
+      if (!IsMember(u.Value(input))) add(u.Value(input));
     }
   }
   return static_cast<int>(widest);
 }
 
 absl::Status KernelContext::Check() const {
-  for (NodeId id : nodes()) {
+  for (NodeId id : members) {
     if (type(id).shape.empty() || Is<Fold>(g, id) || type(id).shape == space.shape || IsRow(id))
       continue;
     return absl::InternalError(absl::StrCat("emit: ", NodeText(g, id), " has shape ",
@@ -90,12 +83,6 @@ absl::Status KernelContext::Check() const {
                                             Text(space.shape)));
   }
   return absl::OkStatus();
-}
-
-bool KernelContext::IsRow(NodeId id) const {
-  if (space.row_dims == 0) return false;
-  if (InLaunch(id) && FoldsRows(u.program, id)) return true;
-  return type(id).shape == space.rows() && type(id).shape != space.shape;
 }
 
 absl::string_view KernelContext::StoreMode(int buffer) const {

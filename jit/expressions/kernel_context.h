@@ -6,21 +6,22 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "coconet/schedule/kernel_phases.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "jit/expressions/kernel_text.h"
+#include "jit/launches/kernel_shape.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
 
 namespace coconet {
 
-/// The kernel that is being written: its unit, what follows from that, and what its text has used
-/// so far. All writers of parts of the text share one.
+/// The kernel that is being written: its launch, what follows from that, and what its text has used
+/// so far. All writers of parts of the text share one. If the overlap's pieces are of slices,
+/// `slices` are theirs.
 ///
 /// A kernel over the tensors of a list loops, in each phase, over these around the text of one
 /// tensor's kernel; ranks and blocks meet once for all of them.
-struct KernelContext {
+struct KernelContext : KernelShape {
   KernelContext(const KernelPlace& at, const Config& config, const Target& target,
                 BufferTable& table);
 
@@ -28,21 +29,16 @@ struct KernelContext {
   absl::Status Check() const;
 
   const TensorType& type(NodeId id) const { return u.type(id); }
-  /// What the phases compute: the launch without its prologue.
-  const std::vector<NodeId>& nodes() const { return members; }
-  bool InLaunch(NodeId id) const { return u.ComputesInPhases(launch, id); }
-  /// The kernel folds rows, and there is one of `id` per row.
-  bool IsRow(NodeId id) const;
   /// The value of operand `operand` of a node, seen through Updates.
   NodeId Operand(NodeId id, int operand = 0) const { return u.Value(g.nodes[id].inputs[operand]); }
 
   /// The value that ranks read of each other for a reduction of the kernel.
-  NodeId Crossing(NodeId reduction) const { return CrossingValue(u.program, reduction, nodes()); }
+  NodeId Crossing(NodeId reduction) const { return CrossingValue(u.program, reduction, members); }
 
   /// Whether ranks wait for each other before and after the kernel's work.
   bool Waits() const { return collective && target.ranks_per_node() > 1; }
   /// Whether `id` is an AllToAll of what the kernel computes.
-  bool IsExchanged(NodeId id) const { return coconet::IsExchanged(u.program, nodes(), id); }
+  bool IsExchanged(NodeId id) const { return coconet::IsExchanged(u.program, members, id); }
   /// Whether peers are reached by one address for all of them, if there is one.
   bool Multicasts() const { return config.multicast && target.ranks_per_node() > 1; }
   /// Whether the rank's number in its node differs from its number in the stage and is needed.
@@ -79,9 +75,6 @@ struct KernelContext {
   const int tensors;                // in the table
   const int64_t list_chunks;
   BufferTable& table;
-  const std::vector<NodeId> prologue, members;
-  const IterationSpace space;
-  const KernelPhases phases;
   const bool over_tensors;  // its elements are those of each tensor of a list
 
   /// The AllToAlls of the kernel.
@@ -92,15 +85,13 @@ struct KernelContext {
   };
 
   std::optional<Exchange> exchange;
-  Layout slices = Layout::Sliced(Layout::kFlat);
   bool collective = false;  // loads from or stores to peers of the node
   bool sends_next = false, sends_previous = false;
   bool cuts = false;      // has work on slices
   bool by_place = false;  // these are the parts of the rank's place
   bool reads_gathered = false;
   int last_gathering = -1;  // phase
-  int64_t row_length = 1;
-  int vec = 1;  // elements of a pack: VecOf (launch_shapes.h)
+  int vec = 1;              // elements of a pack: VecOf (launch_shapes.h)
 
   // So far:
   Arguments args;

@@ -309,7 +309,7 @@ absl::StatusOr<std::string> Loads::Exchanged(PhaseText& phase, PassText& pass, N
                    dtype);
   }
   const NodeId operand = k_.Operand(id);
-  if (k_.InLaunch(operand) || k_.table.of[operand] < 0 || !phase.on_slices)
+  if (k_.IsMember(operand) || k_.table.of[operand] < 0 || !phase.on_slices)
     return Misplaced(id, "on a value that is not in memory");
   return Fetched(pass, k_.args.Peers(k_.table.of[operand], dtype) + "[from] + (i - c.there)",
                  dtype);
@@ -318,7 +318,7 @@ absl::StatusOr<std::string> Loads::Exchanged(PhaseText& phase, PassText& pass, N
 absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, PassText& pass, NodeId id,
                                              ReduceKind kind) {
   const NodeId operand = k_.Crossing(id);
-  if (k_.InLaunch(operand) || k_.table.of[operand] < 0)
+  if (k_.IsMember(operand) || k_.table.of[operand] < 0)
     return Misplaced(id, "on a value that is not in memory");
   const int64_t bytes = k_.target.ranks_per_node() * Bytes(operand);
   phase.CountLoad(NodeText(k_.g, id), bytes);

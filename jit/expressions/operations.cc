@@ -17,7 +17,7 @@ bool IsOnlyStored(const KernelContext& k, NodeId id) {
     const NodeId next = pending.back();
     pending.pop_back();
     for (NodeId user : k.u.program.users()[next]) {
-      if (!k.InLaunch(user) || Is<AllGather>(k.g, user) || Is<AllToAll>(k.g, user) ||
+      if (!k.IsMember(user) || Is<AllGather>(k.g, user) || Is<AllToAll>(k.g, user) ||
           Is<Send>(k.g, user) || Is<Output>(k.g, user))
         continue;
       if (!Is<Update>(k.g, user)) return false;
@@ -144,7 +144,7 @@ std::vector<NodeId> ElementOperands(const KernelContext& k, NodeId id) {
   if (!TakesOtherPlaces(k.g.nodes[id].op)) return operands;
   std::erase_if(operands, [&](NodeId operand) {
     const NodeId value = k.u.Value(operand);
-    return !k.InLaunch(value) && !k.u.IsScalar(value);
+    return !k.IsMember(value) && !k.u.IsScalar(value);
   });
   return operands;
 }

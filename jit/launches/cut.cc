@@ -176,8 +176,8 @@ class Attaching {
 }  // namespace
 
 absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, LibraryDoes library,
-                                   const Concurrency& concurrency, int tensors,
-                                   std::vector<bool> each) {
+                                               const Concurrency& concurrency, int tensors,
+                                               std::vector<bool> each) {
   const Graph& g = schedule.graph();
   PlacedLaunches u;
   u.program = schedule.program();

@@ -23,8 +23,8 @@ struct Concurrency {
 };
 
 /// Cuts a bound, canonical schedule into launches. `library` does these of the collectives that are
-/// in no kernel; kernels do the others. FailedPrecondition if the kernels depend on each other in a cycle.
-/// `tensors` and `each` as in PlacedLaunches.
+/// in no kernel; kernels do the others. FailedPrecondition if the kernels depend on each other in a
+/// cycle. `tensors` and `each` as in PlacedLaunches.
 absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, LibraryDoes library,
                                                const Concurrency& concurrency = {}, int tensors = 0,
                                                std::vector<bool> each = {});

@@ -21,8 +21,8 @@ struct PlacedLaunch : Launch {
   /// It runs on lane 0, beside nothing on lane 1.
   bool alone = false;
   /// It may still run when the step has ended and the next one has begun. It is one of the last of
-  /// lane 1, no launch waits for it, and it neither reads inputs nor writes outputs, which belong to
-  /// the host between steps.
+  /// lane 1, no launch waits for it, and it neither reads inputs nor writes outputs, which belong
+  /// to the host between steps.
   bool outlasts = false;
   /// The last launch of the other lane that must be done before it begins; -1: none. Waits
   /// within an overlap are not counted.

@@ -219,18 +219,18 @@ void FromOrToOwner(CollectiveStep& step, const Layout& layout, int ranks) {
 /// The part of a collective that moves a piece.
 std::vector<CollectiveStep> StepsOf(CollectiveStep step, const TensorType& operand,
                                     const TensorType& result, const Piece& piece, int ranks) {
-  const int64_t launch = piece.unit(result.shape), begin = piece.begin * launch;
+  const int64_t unit = piece.unit(result.shape), begin = piece.begin * unit;
   const bool scatters = step.kind == Kind::kReduceScatter, gathers = step.kind == Kind::kAllGather;
   if (operand.layout.sliced() || scatters) {
     step.in_offset = step.out_offset = begin;
-    step.count = (piece.end - piece.begin) * launch;
-    if (scatters || gathers) step.stride = piece.per * launch;
+    step.count = (piece.end - piece.begin) * unit;
+    if (scatters || gathers) step.stride = piece.per * unit;
     return {step};
   }
   std::vector<CollectiveStep> steps;
   for (const Range& range : piece.Whole(ranks)) {
-    step.in_offset = step.out_offset = range.begin * launch;
-    step.count = range.size() * launch;
+    step.in_offset = step.out_offset = range.begin * unit;
+    step.count = range.size() * unit;
     steps.push_back(step);
   }
   return steps;

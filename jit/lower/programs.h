@@ -29,7 +29,7 @@ class Programs {
   int size() const { return static_cast<int>(list_.size()); }
   SizedProgram& operator[](int program) { return list_[program]; }
   const SizedProgram& operator[](int program) const { return list_[program]; }
-  /// Those of the first program.
+  /// The launches of the first program.
   PlacedLaunches& launches() { return list_[0].launches; }
   const PlacedLaunches& launches() const { return list_[0].launches; }
 
