@@ -114,16 +114,11 @@ absl::Status Chosen(const GivenFlag& f) {
 
 absl::Status SetOnly(const GivenFlag& f) { return SetText(f, f.flags.only.emplace_back()); }
 
-absl::Status SetBudget(const GivenFlag& f) {
-  double& s = f.flags.budget_s;
-  const bool is_time = absl::SimpleAtod(f.value, &s) && s >= 0 && std::isfinite(s);
-  return is_time ? absl::OkStatus() : Bad(f, f.want);
-}
-
-absl::Status SetLink(const GivenFlag& f) {
-  double& rate = f.flags.link_gbits;
-  const bool is_rate = absl::SimpleAtod(f.value, &rate) && rate > 0 && std::isfinite(rate);
-  return is_rate ? absl::OkStatus() : Bad(f, f.want);
+template <double SweepFlags::* kMember, bool kMayBeZero>
+absl::Status Amount(const GivenFlag& f) {
+  double& amount = f.flags.*kMember;
+  const bool is_read = absl::SimpleAtod(f.value, &amount) && std::isfinite(amount);
+  return is_read && (amount > 0 || (kMayBeZero && amount == 0)) ? absl::OkStatus() : Bad(f, f.want);
 }
 
 absl::Status SetMemory(const GivenFlag& f) {
@@ -174,7 +169,7 @@ constexpr FlagRow kFlags[] = {
     {"nodes", kRuns, Count<&SweepFlags::nodes>, "a number"},
     {"dtype", kAll, SetDType, "f32, f16 or bf16"},
     {"cache", kRuns, File<&SweepFlags::cache>, "a file"},
-    {"budget", kAll, SetBudget, "seconds"},
+    {"budget", kAll, Amount<&SweepFlags::budget_s, true>, "seconds"},
     {"json", kRuns, File<&SweepFlags::json>, "a file"},
     {"only", kRuns, SetOnly, "words of a schedule, as the table shows them"},
     {"order", kRuns, Word<&SweepFlags::sum_order>, "any or rank"},
@@ -187,7 +182,7 @@ constexpr FlagRow kFlags[] = {
     {"memory", kRuns, SetMemory, "a size"},
     {"plan-only", kAll, On<&SweepFlags::plan_only>, ""},
     {"device", kPlans, SetDevice, "a device"},
-    {"link", kPlans, SetLink, "Gbit/s"},
+    {"link", kPlans, Amount<&SweepFlags::link_gbits, false>, "Gbit/s"},
     {"trace", kPlans, File<&SweepFlags::trace>, "a file"},
     {"schedule", kRuns, Chosen<&Choice::schedule>, "a text, or * for all"},
     {"config", kRuns, Chosen<&Choice::config>, "a text, or * for all"},
