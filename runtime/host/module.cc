@@ -1,12 +1,8 @@
 #include "runtime/host/module.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -18,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "coconet/base/bundle.h"
 #include "coconet/base/status.h"
+#include "runtime/node/memory_object.h"
 
 namespace coconet {
 namespace {
@@ -31,15 +28,11 @@ class HostModule final : public Module {
   HostModule(const HostModule&) = delete;
   HostModule& operator=(const HostModule&) = delete;
 
-  /// Opens a shared object of these kernels, which have commas between; "": all of the module.
-  absl::Status Open(absl::string_view kernels, const std::string& file) {
-    void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr)
-      return absl::NotFoundError(absl::StrCat("loading a module: ", dlerror()));
+  /// Takes a shared object of these kernels, which have commas between; "": all of the module.
+  void Add(absl::string_view kernels, void* handle) {
     handles_.push_back(handle);
     for (absl::string_view kernel : absl::StrSplit(kernels, ','))
       handle_of_.emplace(kernel, handle);
-    return absl::OkStatus();
   }
 
   absl::StatusOr<void*> Symbol(absl::string_view name) const override {
@@ -57,27 +50,10 @@ class HostModule final : public Module {
   std::map<std::string, void*, std::less<>> handle_of_;  // by kernel
 };
 
-/// A path of an open file descriptor that no earlier call returned. dlopen returns the object that
-/// is already loaded when the path is equal, and descriptor numbers are reused.
-std::string NewNameOf(int file) {
-  static std::atomic<uint32_t> count{0};
-  std::string name = "/proc/self";
-  for (uint32_t bits = ++count; bits > 0; bits >>= 1)
-    absl::StrAppend(&name, (bits & 1) != 0 ? "/." : "/");  // resolves to the same folder
-  return absl::StrCat(name, "/fd/", file);
-}
-
-/// Opens a part by way of a file in memory.
 absl::Status OpenPart(absl::string_view kernels, absl::string_view content, HostModule& module) {
-  const int file = memfd_create("coconet kernels", MFD_CLOEXEC);
-  const bool written = file >= 0 && write(file, content.data(), content.size()) ==
-                                        static_cast<ssize_t>(content.size());
-  const absl::Status opened =
-      written ? module.Open(kernels, NewNameOf(file))
-              : absl::ResourceExhaustedError(absl::StrCat(
-                    "loading a module: no memory for a file of ", content.size(), " bytes"));
-  if (file >= 0) close(file);
-  return opened;
+  ASSIGN_OR_RETURN(const MemoryObject object, LoadFromMemory(content));
+  module.Add(kernels, object.handle);
+  return absl::OkStatus();
 }
 
 absl::Status OpenBundle(std::ifstream& file, const std::string& path, HostModule& module) {
@@ -95,8 +71,12 @@ bool ForbidsExecution(const std::string& path) {
 
 /// A shared object; of a file system from which nothing may be executed, a copy of it in memory.
 absl::Status OpenFile(const std::string& path, HostModule& module) {
-  const absl::Status opened = module.Open("", path);
-  if (opened.ok() || !ForbidsExecution(path)) return opened;
+  if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
+    module.Add("", handle);
+    return absl::OkStatus();
+  }
+  const absl::Status opened = absl::NotFoundError(absl::StrCat("loading a module: ", dlerror()));
+  if (!ForbidsExecution(path)) return opened;
   std::ifstream file(path, std::ios::binary);
   const std::string content(std::istreambuf_iterator<char>(file), {});
   const absl::Status in_memory = OpenPart("", content, module);

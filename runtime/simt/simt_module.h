@@ -3,7 +3,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "runtime/node/memory_object.h"
 #include "runtime/simt_abi.h"
 
 namespace coconet {
@@ -26,10 +28,9 @@ class SimtModule {
   const Function* Find(const std::string& name);
 
  private:
-  SimtModule(int file, void* opened) : file_(file), opened_(opened) {}
+  explicit SimtModule(MemoryObject object) : object_(std::move(object)) {}
 
-  int file_;
-  void* opened_;
+  MemoryObject object_;  // its file stays open for addr2line
   std::map<std::string, Function> functions_;
 };
 

@@ -1,11 +1,9 @@
 #include "runtime/cuda/testing/host_kernels.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -15,6 +13,7 @@
 #include "runtime/cuda/testing/host_stream.h"
 #include "runtime/cuda/testing/host_traps.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/node/memory_object.h"
 #include "runtime/node/wait.h"
 
 namespace coconet {
@@ -71,23 +70,9 @@ CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params
 CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
                      CUlibraryOption*, void**, unsigned) {
   COCONET_MAY_FAIL("cuLibraryLoadData");
-  // Under a new name: dlopen returns the open module for a name that it knows.
-  char path[] = "/tmp/coconet-module-XXXXXX";
-  const int file = mkstemp(path);
-  const auto* header = static_cast<const unsigned char*>(code);
-  uint64_t sections = 0;
-  uint16_t size = 0, count = 0;
-  std::memcpy(&sections, header + 40,
-              sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file,
-                                 // which ends with the section table
-  std::memcpy(&size, header + 58, sizeof size);
-  std::memcpy(&count, header + 60, sizeof count);
-  const size_t bytes = sections + size_t{size} * count;
-  const bool written = file >= 0 && write(file, code, bytes) == static_cast<ssize_t>(bytes);
-  void* opened = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (file >= 0) close(file), unlink(path);
-  *library = reinterpret_cast<CUlibrary>(opened);
-  return opened == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+  const absl::StatusOr<MemoryObject> object = LoadFromMemory(ElfFile(code));
+  *library = object.ok() ? reinterpret_cast<CUlibrary>(object->handle) : nullptr;
+  return object.ok() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult GetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
