@@ -186,7 +186,7 @@ absl::Status ReportIndices(const BoundRep& rep) {
 
 absl::Status RunWithCopies(const BoundRep& rep) {
   for (const HostCopy& copy : rep.copies_in) {
-    if (copy.strided != nullptr) copy.strided->Pack(static_cast<char*>(copy.host));
+    if (copy.strided.has_value()) copy.strided->Pack(static_cast<char*>(copy.host));
     Memory& storage = rep.Storage(*copy.tensor);
     RETURN_IF_ERROR(ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor),
                                static_cast<char*>(copy.host),
@@ -204,7 +204,7 @@ absl::Status RunWithCopies(const BoundRep& rep) {
     RETURN_IF_ERROR(ForEachRun(
         *copy.tensor, rep.PartHere(*copy.tensor), static_cast<char*>(copy.host),
         [&](int64_t at, char* packed, int64_t bytes) { return storage.Read(at, bytes, packed); }));
-    if (copy.strided != nullptr) copy.strided->Unpack(static_cast<const char*>(copy.host));
+    if (copy.strided.has_value()) copy.strided->Unpack(static_cast<const char*>(copy.host));
   }
   return absl::OkStatus();
 }

@@ -143,15 +143,10 @@ struct CompiledProgram {
 struct HostCopy {
   const PlacedTensor* tensor = nullptr;
   void* host = nullptr;
-  /// Memory with gaps, or in another order, which is packed to `host` before the copy, or unpacked
-  /// after it.
-  const ForeignTensor* strided = nullptr;
-};
-
-/// The caller's memory that is not row-major, and room for its elements in that order.
-struct StridedCopy {
-  ForeignTensor tensor;
-  std::vector<char> packed;
+  /// Memory with gaps, or in another order: packed to `host`, which is `packed`, before the copy,
+  /// or unpacked from it after the copy.
+  std::optional<ForeignTensor> strided = std::nullopt;
+  std::shared_ptr<char[]> packed = nullptr;  // one for the copies in and out of a tensor
 };
 
 struct BoundRep {
@@ -162,7 +157,6 @@ struct BoundRep {
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
   std::unique_ptr<BoundPlan> plan;  // destroyed before its memory; null when the session is closed
   std::vector<HostCopy> copies_in, copies_out;
-  std::vector<std::unique_ptr<StridedCopy>> strided;  // of them
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
       scalars;                    // set by users, if the host does not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2

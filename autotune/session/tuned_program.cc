@@ -112,12 +112,10 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     const ForeignTensor& foreign = b.binding->foreign;
     HostCopy copy{.tensor = &tensor, .host = foreign.data};
     if (!foreign.row_major()) {
-      StridedCopy& strided = *rep->strided.emplace_back(std::make_unique<StridedCopy>());
-      strided.tensor = foreign;
-      strided.tensor.element_bytes = SizeOf(tensor.type.dtype);
-      strided.packed.resize(ElementsOf(foreign.shape) * strided.tensor.element_bytes);
-      copy.host = strided.packed.data();
-      copy.strided = &strided.tensor;
+      copy.strided = foreign;
+      copy.strided->element_bytes = SizeOf(tensor.type.dtype);
+      copy.packed.reset(new char[ElementsOf(foreign.shape) * copy.strided->element_bytes]());
+      copy.host = copy.packed.get();
     }
     if (tensor.role != BufferRole::kOutput) rep->copies_in.push_back(copy);
     if (tensor.role == BufferRole::kOutput || tensor.updated) rep->copies_out.push_back(copy);
