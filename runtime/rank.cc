@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -21,16 +22,16 @@ absl::Status Decode(const std::string& bytes) {
   return absl::Status(static_cast<absl::StatusCode>(bytes[0]), absl::string_view(bytes).substr(1));
 }
 
-/// The first line in which two texts differ, of each.
-std::pair<std::string, std::string> FirstDifference(absl::string_view a, absl::string_view b) {
-  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n'),
-                                 lines_b = absl::StrSplit(b, '\n');
-  for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
-    const std::string line_a = i < lines_a.size() ? lines_a[i] : "nothing";
-    const std::string line_b = i < lines_b.size() ? lines_b[i] : "nothing";
-    if (line_a != line_b) return {line_a, line_b};
-  }
-  return {};
+/// The first line in which the text of `rank` differs from rank 0's.
+Exchange::Difference FirstDifference(absl::string_view zero, int rank, absl::string_view other) {
+  const std::vector<std::string> zeros = absl::StrSplit(zero, '\n'),
+                                 others = absl::StrSplit(other, '\n');
+  const auto line_of = [](const std::vector<std::string>& lines, size_t i) {
+    return i < lines.size() ? std::optional<std::string>(lines[i]) : std::nullopt;
+  };
+  size_t i = 0;
+  while (line_of(zeros, i) == line_of(others, i)) ++i;
+  return {.rank = rank, .zero = line_of(zeros, i), .other = line_of(others, i)};
 }
 
 }  // namespace
@@ -64,16 +65,21 @@ absl::Status Exchange::Agree(const absl::Status& mine) {
   return absl::OkStatus();
 }
 
-absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine) {
+absl::StatusOr<std::optional<Exchange::Difference>> Exchange::FindDifference(
+    const std::string& mine) {
   ASSIGN_OR_RETURN(const std::vector<std::string> all, AllGather(mine));
   for (size_t peer = 1; peer < all.size(); ++peer) {
-    if (all[peer] == all[0]) continue;
-    const auto [zero, other] = FirstDifference(all[0], all[peer]);
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": the ranks ask for different things: rank 0 \"", zero, "\", rank ",
-                     peer, " \"", other, "\""));
+    if (all[peer] != all[0]) return FirstDifference(all[0], static_cast<int>(peer), all[peer]);
   }
-  return absl::OkStatus();
+  return std::nullopt;
+}
+
+absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine) {
+  ASSIGN_OR_RETURN(const std::optional<Difference> found, FindDifference(mine));
+  if (!found.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, ": the ranks ask for different things: rank 0 \"", found->zero.value_or("nothing"),
+      "\", rank ", found->rank, " \"", found->other.value_or("nothing"), "\""));
 }
 
 absl::Status Communicator::AllToAlls(absl::Span<const AllToAllCall> calls) {

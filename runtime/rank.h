@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "coconet/base/dtype.h"
+#include "runtime/exchange.h"
 #include "runtime/memory.h"
 #include "runtime/mesh.h"
 #include "runtime/plan.h"
@@ -20,29 +21,10 @@ namespace coconet {
 
 class CallLog;
 
-/// The interfaces that a backend implements. Each rank has one object of each, used by that rank's
-/// thread only unless noted. Calls marked "collective" must be made by all ranks in the same order;
-/// on failure they fail on every rank: DeadlineExceeded when a peer does not arrive within the
-/// deadline, Aborted when a peer has left the world or reported an error.
-
-/// Control plane: small messages between ranks. Never used by Run.
-class Exchange {
- public:
-  virtual ~Exchange() = default;
-  /// Collective. The bytes of all ranks, by rank.
-  virtual absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) = 0;
-  absl::Status Barrier();  // collective
-  /// Collective. Rank 0's bytes.
-  absl::StatusOr<std::string> Broadcast(absl::string_view mine);
-  /// Collective. The maximum over all ranks.
-  absl::StatusOr<double> Max(double mine);
-  /// Collective. OK when every rank's status is OK; else, on all ranks, the status of the first
-  /// failing rank, prefixed "rank N: ".
-  absl::Status Agree(const absl::Status& mine);
-  /// Collective. OK when all ranks pass the same text; else InvalidArgument that quotes the first
-  /// differing line.
-  absl::Status CheckSame(absl::string_view what, const std::string& mine);
-};
+// The interfaces that a backend implements. Each rank has one object of each, used by that rank's
+// thread only unless noted. Calls marked "collective" must be made by all ranks in the same order;
+// on failure they fail on every rank: DeadlineExceeded when a peer does not arrive within the
+// deadline, Aborted when a peer has left the world or reported an error.
 
 /// A kAllToAll with its operands, and the counts of step.rows if it has them.
 struct AllToAllCall {

@@ -6,11 +6,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "autotune/session/load/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/session/step_trace.h"
-#include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
@@ -19,17 +17,6 @@
 
 namespace coconet {
 namespace {
-
-/// Where two programs part: 'have "x", rank 0 has "y"'.
-std::string FirstDifference(const std::string& theirs, const std::string& first) {
-  const std::vector<std::string> a = absl::StrSplit(theirs, '\n'), b = absl::StrSplit(first, '\n');
-  for (size_t i = 0;; ++i) {
-    const std::string line_a = i < a.size() ? a[i] : "its end",
-                      line_b = i < b.size() ? b[i] : "its end";
-    if (line_a != line_b)
-      return absl::StrCat("has \"", line_a, "\" where rank 0 has \"", line_b, "\"");
-  }
-}
 
 absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const Sizes& sizes,
                                    int ranks) {
@@ -87,39 +74,28 @@ absl::Status CheckMemoryLimit(const SessionOptions& options) {
                                                  kMostMemory, " bytes, have ", limit));
 }
 
+/// Collective. OK if `mine`, which `what` names, is the same on all ranks.
+absl::Status CheckSame(Rank& rank, absl::string_view what, const std::string& mine) {
+  ASSIGN_OR_RETURN(const std::optional<Exchange::Difference> found,
+                   rank.exchange().FindDifference(mine));
+  if (!found.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("Compile: want the same ", what, " rank ", found->rank, " has \"",
+                   found->other.value_or("its end"), "\" where rank 0 has \"",
+                   found->zero.value_or("its end"), "\""));
+}
+
 /// Collective. The same bound, canonical program, and the same options, on all ranks, or an error
 /// on all.
 absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
                                      const absl::StatusOr<Graph>& program, const Sizes& sizes) {
   absl::StatusOr<Graph> mine = BindAndOrder(program, sizes, rank.mesh().stage_size());
   if (const absl::Status limit = CheckMemoryLimit(options); mine.ok() && !limit.ok()) mine = limit;
-  Packer message;
-  PackStatus(message, mine.status());
-  message.Text(mine.ok() ? Print(*mine) : "").Text(TextOf(options, GetEnv()));
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  const absl::Status agreed = rank.exchange().Agree(mine.status());
   RETURN_IF_ERROR(mine.status());
-  std::string first, first_options;
-  for (size_t r = 0; r < all.size(); ++r) {
-    Unpacker in(all[r]);
-    const absl::Status status = UnpackStatus(in);
-    const std::string text = in.Text(), options_text = in.Text();
-    RETURN_IF_ERROR(in.Done());
-    RETURN_IF_ERROR(WithContext(status, absl::StrCat("rank ", r)));
-    if (r == 0) {
-      first = text;
-      first_options = options_text;
-    }
-    if (options_text != first_options) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Compile: want the same options on all ranks; rank ", r, " ",
-                       FirstDifference(options_text, first_options)));
-    }
-    if (text != first) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r,
-                       " ", FirstDifference(text, first)));
-    }
-  }
+  RETURN_IF_ERROR(agreed);
+  RETURN_IF_ERROR(CheckSame(rank, "options on all ranks;", TextOf(options, GetEnv())));
+  RETURN_IF_ERROR(CheckSame(rank, "program and sizes on all ranks; that of", Print(*mine)));
   return mine;
 }
 

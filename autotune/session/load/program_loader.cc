@@ -310,13 +310,11 @@ class Loader {
     if (compiled->module == nullptr) {
       ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->kernels));
     }
-    ASSIGN_OR_RETURN(const std::vector<std::string> digests,
-                     loading_.exchange().AllGather(CodeFingerprint(*compiled->lowered)));
-    for (size_t r = 1; r < digests.size(); ++r) {
-      if (digests[r] != digests[0])
-        return absl::InternalError(
-            absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
-    }
+    ASSIGN_OR_RETURN(const std::optional<Exchange::Difference> differs,
+                     loading_.exchange().FindDifference(CodeFingerprint(*compiled->lowered)));
+    if (differs.has_value())
+      return absl::InternalError(absl::StrCat("Compile: ranks 0 and ", differs->rank,
+                                              " made different plans of one schedule"));
     return LoadedProgram{std::move(winner.record), from_cache, std::move(compiled)};
   }
 

@@ -64,13 +64,11 @@ absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& derivi
     apart->group = set->variants.back().group + 1;
     set->variants.push_back(*std::move(apart));
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> digests,
-                   loading.exchange().AllGather(set.ok() ? DigestOf(*set) : "none"));
-  for (size_t r = 1; r < digests.size(); ++r) {
-    if (set.ok() && digests[r] != digests[0])
-      return absl::InternalError(
-          absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
-  }
+  ASSIGN_OR_RETURN(const std::optional<Exchange::Difference> differs,
+                   loading.exchange().FindDifference(set.ok() ? DigestOf(*set) : "none"));
+  if (set.ok() && differs.has_value())
+    return absl::InternalError(
+        absl::StrCat("tune: ranks 0 and ", differs->rank, " derived different variants"));
   return set;
 }
 
