@@ -153,11 +153,10 @@ void AddTensors(const LaunchTraits& one, int count, LaunchTraits& sum) {
 
 std::vector<LaunchTraits> TraitsOfLaunches(const Schedule& schedule, int ranks) {
   if (TensorCount(schedule.graph()) == 0) return OfOneTensor(schedule, ranks);
-  const TensorKinds kinds = KindsOf(schedule.graph());
+  const TensorKinds& kinds = schedule.kinds();
   std::vector<LaunchTraits> all;
   for (size_t kind = 0; kind < kinds.first.size(); ++kind) {
-    const std::vector<LaunchTraits> of_kind =
-        OfOneTensor(schedule.OfTensor(kinds.first[kind]), ranks);
+    const std::vector<LaunchTraits> of_kind = OfOneTensor(schedule.of_kinds()[kind], ranks);
     for (size_t launch = 0; launch < of_kind.size(); ++launch) {
       if (launch == all.size()) {
         LaunchTraits& none = all.emplace_back(of_kind[launch]);

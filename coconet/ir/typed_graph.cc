@@ -5,6 +5,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 namespace {
@@ -29,6 +30,8 @@ absl::StatusOr<TypedGraph> TypedGraph::Of(Graph graph) {
   facts.users = Users(graph);
   facts.values = AssignedValues(graph);
   facts.each = EachNodes(graph);
+  for (const Node& node : graph.nodes)
+    facts.traits.push_back({Communicates(node.op), IsKernelWork(node.op), SpanOf(node.op)});
   facts.graph = std::move(graph);
   auto shared = std::make_shared<Facts>(std::move(facts));
   TypedGraph program(shared);

@@ -35,8 +35,15 @@ class TypedGraph {
   /// node itself.
   const std::vector<NodeId>& values() const { return facts_->values; }
   NodeId value(NodeId id) const { return facts_->values[id]; }
+  /// Slices of the bound type on `ranks` ranks.
+  TensorSlicing slicing(NodeId id, int ranks) const { return SlicingOf(type(id), ranks); }
   /// By node: there is one per tensor of a list (EachNodes).
   const std::vector<bool>& each() const { return facts_->each; }
+
+  /// Of the operation, as its row has it (op_table.h).
+  bool communicates(NodeId id) const { return facts_->traits[id].communicates; }
+  bool is_kernel_work(NodeId id) const { return facts_->traits[id].is_kernel_work; }
+  Span span(NodeId id) const { return facts_->traits[id].span; }
 
   /// A computation on scalars: it is done anew wherever its result is needed.
   bool IsRecomputed(NodeId id) const { return type(id).shape.empty() && IsComputation(op(id)); }
@@ -48,8 +55,13 @@ class TypedGraph {
   const Takers& takers(NodeId id) const { return facts_->takers[id]; }
 
  private:
+  struct Traits {
+    bool communicates = false, is_kernel_work = false;
+    Span span = Span::kAll;
+  };
   struct Facts {
     Graph graph;
+    std::vector<Traits> traits;  // by node
     std::vector<TensorType> types;
     std::vector<std::vector<NodeId>> users;
     std::vector<NodeId> values;

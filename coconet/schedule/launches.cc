@@ -225,6 +225,10 @@ int64_t BytesOf(const Graph& g, const TensorType& type, bool each) {
 
 }  // namespace
 
+bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>(g, id); }
+
+NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
+
 bool Communicates(const Graph& g, NodeId id) { return Communicates(g.nodes[id].op); }
 
 bool IsKernelWork(const Graph& g, NodeId id) { return IsKernelWork(g.nodes[id].op); }

@@ -9,6 +9,16 @@
 
 namespace coconet {
 
+template <class T>
+bool Is(const Graph& g, NodeId id) {
+  return As<T>(g, id) != nullptr;
+}
+
+/// An Update or an Output.
+bool IsStore(const Graph& g, NodeId id);
+/// The operand that an Update or Output stores.
+NodeId StoredOperand(const Graph& g, NodeId store);
+
 /// Whether a node moves data between ranks.
 bool Communicates(const Graph& g, NodeId id);
 

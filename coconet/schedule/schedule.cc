@@ -1,6 +1,7 @@
 #include "coconet/schedule/schedule.h"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -155,11 +156,34 @@ Schedule Schedule::Resized(TypedGraph program) const {
   return Schedule(std::move(parts));
 }
 
-Schedule Schedule::OfTensor(int tensor) const {
-  absl::StatusOr<TypedGraph> one = TypedGraph::Of(ProgramOf(graph(), tensor));
-  CC_CHECK(one.ok());
-  return Resized(*std::move(one));
+struct Schedule::OfKinds {
+  std::once_flag made;
+  TensorKinds kinds;
+  std::vector<Schedule> schedules;  // by kind
+};
+
+Schedule::Schedule(Parts parts) {
+  const bool has_lists = !parts.analysis->program.graph().lists.empty();
+  parts.of_kinds = has_lists ? std::make_shared<OfKinds>() : nullptr;
+  parts_ = std::make_shared<const Parts>(std::move(parts));
 }
+
+const Schedule::OfKinds& Schedule::MadeOfKinds() const {
+  CC_CHECK(parts_->of_kinds != nullptr);
+  OfKinds& of_kinds = *parts_->of_kinds;
+  std::call_once(of_kinds.made, [&] {
+    of_kinds.kinds = KindsOf(graph());
+    for (int tensor : of_kinds.kinds.first) {
+      absl::StatusOr<TypedGraph> one = TypedGraph::Of(ProgramOf(graph(), tensor));
+      CC_CHECK(one.ok());
+      of_kinds.schedules.push_back(Resized(*std::move(one)));
+    }
+  });
+  return of_kinds;
+}
+
+const TensorKinds& Schedule::kinds() const { return MadeOfKinds().kinds; }
+const std::vector<Schedule>& Schedule::of_kinds() const { return MadeOfKinds().schedules; }
 
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   RETURN_IF_ERROR(TypedGraph::Of(program).status());

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "coconet/ir/lists.h"
 #include "coconet/ir/typed_graph.h"
 #include "coconet/schedule/launches.h"
 #include "coconet/schedule/transformation.h"
@@ -59,8 +60,11 @@ class Schedule {
   Schedule WithTrace(std::vector<Transformation> trace) const;
   /// The same transformations of the same nodes with other sizes.
   Schedule Resized(TypedGraph program) const;
-  /// The schedule of one tensor of a list (ProgramOf).
-  Schedule OfTensor(int tensor) const;
+
+  /// The kinds of tensors that a program over a list has, and by kind the schedule of one tensor
+  /// (ProgramOf). Made at the first call. Requires a program with lists, bound.
+  const TensorKinds& kinds() const;
+  const std::vector<Schedule>& of_kinds() const;
 
  private:
   struct Analysis {
@@ -71,15 +75,18 @@ class Schedule {
     std::vector<int> order;
     std::vector<Traffic> traffic;
   };
+  struct OfKinds;
   struct Parts {
     std::shared_ptr<const Analysis> analysis;
     std::vector<std::vector<NodeId>> overlaps = {}, buckets = {};
     std::vector<NodeId> issued = {};
     std::vector<Transformation> trace = {};
+    std::shared_ptr<OfKinds> of_kinds = nullptr;  // null without lists
   };
   static std::shared_ptr<const Analysis> Analysed(TypedGraph program, Kernels kernels,
                                                   std::shared_ptr<const std::vector<int>> levels);
-  explicit Schedule(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
+  explicit Schedule(Parts parts);
+  const OfKinds& MadeOfKinds() const;
 
   std::shared_ptr<const Parts> parts_;  // never null
 };

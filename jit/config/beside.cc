@@ -30,14 +30,13 @@ std::vector<int> Besides(int multiprocessors) {
 bool CommunicatesByKernel(const Schedule& s, const std::vector<NodeId>& launch,
                           LibraryDoes library) {
   return absl::c_any_of(launch, [&](NodeId id) {
-    if (!Communicates(s.graph(), id)) return false;
+    if (!s.program().communicates(id)) return false;
     const bool fused = absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
       return absl::c_binary_search(kernel, id);
     });
-    const bool left =
-        library == LibraryDoes::kAll ||
-        (library == LibraryDoes::kOverAllRanks && SpanOf(s.graph().nodes[id].op) != Span::kNode);
-    return fused || (IsKernelWork(s.graph(), id) && !left);
+    const bool left = library == LibraryDoes::kAll || (library == LibraryDoes::kOverAllRanks &&
+                                                       s.program().span(id) != Span::kNode);
+    return fused || (s.program().is_kernel_work(id) && !left);
   });
 }
 

@@ -88,7 +88,8 @@ bool TotalsUp(const TypedGraph& program, const std::vector<NodeId>& kernel) {
     pending.pop_back();
     for (NodeId input : g.nodes[id].inputs) {
       if (Is<Total>(g, input)) return true;
-      if (seen[input] || !program.type(input).shape.empty() || Communicates(g, input)) continue;
+      if (seen[input] || !program.type(input).shape.empty() || program.communicates(input))
+        continue;
       seen[input] = true;
       pending.push_back(input);
     }
@@ -98,16 +99,16 @@ bool TotalsUp(const TypedGraph& program, const std::vector<NodeId>& kernel) {
 
 /// The traits of all tensors of a list together.
 Traits TraitsOfList(const Schedule& s, int ranks) {
-  const TensorKinds kinds = KindsOf(s.graph());
   Traits all;
-  for (size_t k = 0; k < kinds.first.size(); ++k) {
-    Traits one = TraitsOf(s.OfTensor(kinds.first[k]), ranks);
+  for (size_t k = 0; k < s.of_kinds().size(); ++k) {
+    Traits one = TraitsOf(s.of_kinds()[k], ranks);
+    const int64_t count = s.kinds().count[k];
     one.library_possible = one.library_possible && all.library_possible;
     one.over_all_possible = one.over_all_possible && all.over_all_possible;
     one.only_exchanges = one.only_exchanges && all.only_exchanges;
-    one.all_reduce_bytes = all.all_reduce_bytes + kinds.count[k] * one.all_reduce_bytes;
-    one.bytes = all.bytes + kinds.count[k] * one.bytes;
-    one.elements = all.elements + kinds.count[k] * one.elements;
+    one.all_reduce_bytes = all.all_reduce_bytes + count * one.all_reduce_bytes;
+    one.bytes = all.bytes + count * one.bytes;
+    one.elements = all.elements + count * one.elements;
     one.widest = std::max(all.widest, one.widest);
     one.narrowest = std::min(all.narrowest, one.narrowest);
     all = one;
@@ -120,7 +121,8 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
 /// another.
 bool IsInMemory(const Schedule& s, NodeId id) {
   const Graph& g = s.graph();
-  if (Is<Input>(g, id) || Is<State>(g, id) || IsStore(g, id) || Communicates(g, id)) return true;
+  if (Is<Input>(g, id) || Is<State>(g, id) || IsStore(g, id) || s.program().communicates(id))
+    return true;
   const std::vector<int>& of = s.launches().of;
   return of[id] >= 0 &&
          absl::c_any_of(s.program().users()[id], [&](NodeId user) { return of[user] != of[id]; });
@@ -146,7 +148,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     }
     if (Is<Input>(s.graph(), id) || Is<State>(s.graph(), id))
       t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
-    const Span span = SpanOf(s.graph().nodes[id].op);
+    const Span span = s.program().span(id);
     t.by_node = t.by_node || span != Span::kAll;
     t.across = t.across || span == Span::kAcross;
     const NodeId fold = FoldBelow(s.program(), id);
@@ -161,26 +163,25 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     }
     t.sends = t.sends || Is<Send>(s.graph(), id);
     t.fused_over_all =
-        t.fused_over_all || (Communicates(s.graph(), id) && fused && span == Span::kAll);
+        t.fused_over_all || (s.program().communicates(id) && fused && span == Span::kAll);
     t.fused_sends = t.fused_sends || (Is<Send>(s.graph(), id) && fused);
     if (Is<ReduceScatter>(s.graph(), id) || Is<AllGather>(s.graph(), id))
       (fused ? t.fused_slices : t.unfused_slices) = true;
     t.unfused_gathers = t.unfused_gathers || (Is<AllGather>(s.graph(), id) && !fused);
-    if (!Communicates(s.graph(), id) || fused || !IsKernelWork(s.graph(), id)) continue;
+    if (!s.program().communicates(id) || fused || !s.program().is_kernel_work(id)) continue;
     t.unfused_collective = true;
     t.only_exchanges = t.only_exchanges && Is<AllToAll>(s.graph(), id);
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
     if (Is<AllToAll>(s.graph(), id)) continue;  // laid out for the library by kernels
-    const TensorType& sliced =
-        Is<AllGather>(s.graph(), id) ? s.type(s.program().inputs(id)[0]) : type;
-    if (sliced.layout.cut()) {
-      const bool contiguous = !sliced.layout.weighted() && SlicingOf(sliced, ranks).contiguous();
+    const NodeId sliced = Is<AllGather>(s.graph(), id) ? s.program().inputs(id)[0] : id;
+    if (const Layout& layout = s.type(sliced).layout; layout.cut()) {
+      const bool contiguous = !layout.weighted() && s.program().slicing(sliced, ranks).contiguous();
       t.library_possible = t.library_possible && contiguous;
       t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);
     }
   }
   for (const std::vector<NodeId>& bucket : s.buckets()) {
-    const Span span = SpanOf(s.graph().nodes[bucket[0]].op);
+    const Span span = s.program().span(bucket[0]);
     t.buckets_over_all = t.buckets_over_all || span == Span::kAll;
     t.buckets_in_node = t.buckets_in_node || span == Span::kNode;
   }
@@ -263,12 +264,12 @@ bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes) {
     in_overlaps.insert(overlap.begin(), overlap.end());
   const auto computes = [&](int launch) {
     return absl::c_none_of(launches[launch].nodes,
-                           [&](NodeId id) { return Communicates(s.graph(), id); });
+                           [&](NodeId id) { return s.program().communicates(id); });
   };
   for (int launch = 0; launch < launches.size(); ++launch) {
     const std::vector<NodeId>& nodes = launches[launch].nodes;
     if (nodes.size() != 1 || in_overlaps.contains(nodes[0]) ||
-        !DoneBy(library, s.graph(), nodes[0]))
+        !DoneBy(library, s.program(), nodes[0]))
       continue;
     const std::vector<bool> bound = MayOutlast(s, launch) ? std::vector<bool>(launches.size())
                                                           : BeforeOrAfter(launches.list, launch);

@@ -63,7 +63,7 @@ Load LoadOf(const Schedule& s, const std::vector<NodeId>& overlap, int ranks) {
   Load load(ranks);
   for (NodeId first : overlap) {
     for (NodeId id : s.launch(first).nodes) {
-      const bool moves = Communicates(s.graph(), id);
+      const bool moves = s.program().communicates(id);
       const TensorType& type = s.type(moves ? s.program().inputs(id)[0] : id);
       const double each =
           moves ? static_cast<double>(SizeOf(type.dtype)) : WorkPerElement(s.program(), id);
@@ -76,12 +76,11 @@ Load LoadOf(const Schedule& s, const std::vector<NodeId>& overlap, int ranks) {
 
 /// By tensor, as shares of what the busiest rank does of all.
 std::vector<Load> LoadsOf(const Schedule& s, const std::vector<NodeId>& overlap, int ranks) {
-  const TensorKinds kinds = KindsOf(s.graph());
   std::vector<Load> of_kind;
-  for (int first : kinds.first) of_kind.push_back(LoadOf(s.OfTensor(first), overlap, ranks));
+  for (const Schedule& one : s.of_kinds()) of_kind.push_back(LoadOf(one, overlap, ranks));
   std::vector<Load> loads;
   Load all(ranks);
-  for (int kind : kinds.of) {
+  for (int kind : s.kinds().of) {
     loads.push_back(of_kind[kind]);
     all += of_kind[kind];
   }

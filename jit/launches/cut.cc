@@ -8,18 +8,10 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
-#include "jit/launches/buckets.h"
 #include "jit/launches/lanes.h"
 #include "jit/launches/order.h"
 
 namespace coconet {
-
-bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
-  if (!Communicates(g, id)) return false;
-  if (!IsKernelWork(g, id)) return true;
-  return library == LibraryDoes::kAll ||
-         (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
-}
 
 namespace {
 
@@ -122,7 +114,7 @@ class Attaching {
     const std::vector<NodeId>& nodes = s_.launches()[producer].nodes;
     if (each_[store] != each_[ValueOf(store)]) return false;
     if (has_store && nodes.size() == 1 &&
-        (!IsKernelWork(g, nodes[0]) || DoneBy(library_, g, nodes[0])))
+        (!s_.program().is_kernel_work(nodes[0]) || DoneBy(library_, s_.program(), nodes[0])))
       return false;
     return !OverwritesOperand(producer, store) && !OverwritesInOverlap(producer, store);
   }
@@ -193,9 +185,10 @@ absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, Library
   const Launches launches = Attaching(schedule, u.each, library).Run();
   std::vector<int> order = OrderOf(schedule, launches, library, concurrency.concurrent);
   if (concurrency.bucket > 0) {
-    Buckets buckets(schedule, launches, library, u.each, concurrency.bucket);
-    order = buckets.Reordered(order);
-    u.buckets = buckets.ranges();
+    BucketedOrder bucketed =
+        WithBuckets(schedule, launches, library, u.each, concurrency.bucket, order);
+    order = std::move(bucketed.order);
+    u.buckets = std::move(bucketed.buckets);
   }
   if (static_cast<int>(order.size()) != launches.size()) {
     return absl::FailedPreconditionError(
@@ -205,7 +198,7 @@ absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, Library
   for (int launch : order) {
     const std::vector<NodeId>& nodes = launches[launch].nodes;
     const bool by_library = absl::c_any_of(nodes, [&](NodeId id) {
-      return (!IsKernelWork(g, id) || DoneBy(library, g, id)) && !fused[id];
+      return (!u.program.is_kernel_work(id) || DoneBy(library, u.program, id)) && !fused[id];
     });
     for (NodeId id : nodes) u.of[id] = u.size();
     u.list.push_back({launches[launch], by_library});
@@ -214,7 +207,7 @@ absl::StatusOr<PlacedLaunches> CutIntoLaunches(const Schedule& schedule, Library
     for (int& before : launch.after) before = u.of[launches[before].nodes[0]];
   }
   for (const std::vector<NodeId>& bucket : schedule.buckets()) {
-    if (!DoneBy(library, g, bucket[0])) continue;
+    if (!DoneBy(library, u.program, bucket[0])) continue;
     u.buckets.emplace_back(u.of[bucket.front()], u.of[bucket.back()]);
   }
   absl::c_sort(u.buckets);

@@ -5,16 +5,10 @@
 
 #include "absl/status/statusor.h"
 #include "coconet/schedule/schedule.h"
+#include "jit/launches/order.h"
 #include "jit/launches/placed_launches.h"
 
 namespace coconet {
-
-/// Which of the collectives that a kernel could do alone are left to a library: none; those over
-/// all ranks, if kernels reach the ranks of one node of several; all.
-enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
-
-/// Whether a library does the collective `id`, if it is alone in a launch.
-bool DoneBy(LibraryDoes library, const Graph& g, NodeId id);
 
 /// How collectives run beside computation: fields of Config.
 struct Concurrency {

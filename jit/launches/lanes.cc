@@ -9,8 +9,7 @@ namespace coconet {
 namespace {
 
 bool Communicates(const PlacedLaunches& u, const PlacedLaunch& launch) {
-  return absl::c_any_of(launch.nodes,
-                        [&](NodeId id) { return coconet::Communicates(u.graph(), id); });
+  return absl::c_any_of(launch.nodes, [&](NodeId id) { return u.program.communicates(id); });
 }
 
 /// Whether a collective by a library may use the memory of an input or an output.

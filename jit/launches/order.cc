@@ -48,16 +48,16 @@ std::vector<int> WithChains(const Launches& launches,
 }
 
 /// The states that a collective sets for the next step, and for which nothing waits in this one.
-std::set<NodeId> StatesOfNextStep(const Graph& g, const Launches& launches) {
+std::set<NodeId> StatesOfNextStep(const TypedGraph& program, const Launches& launches) {
   std::vector<bool> awaited(launches.size());
   for (const Launch& launch : launches.list) {
     for (int before : launch.after) awaited[before] = true;
   }
   std::set<NodeId> states;
   for (int launch = 0; launch < launches.size(); ++launch) {
-    if (awaited[launch] || !Communicates(g, launches[launch].nodes[0])) continue;
+    if (awaited[launch] || !program.communicates(launches[launch].nodes[0])) continue;
     for (NodeId id : launches[launch].nodes) {
-      if (Is<Update>(g, id)) states.insert(g.nodes[id].inputs[0]);
+      if (Is<Update>(program.graph(), id)) states.insert(program.inputs(id)[0]);
     }
   }
   return states;
@@ -69,14 +69,14 @@ std::set<NodeId> StatesOfNextStep(const Graph& g, const Launches& launches) {
 /// before comes last.
 std::vector<int> ConcurrentRanks(const Schedule& s, const Launches& launches) {
   std::vector<int> ranks = RanksByLevel(s.graph(), launches, s.levels());
-  const std::set<NodeId> states = StatesOfNextStep(s.graph(), launches);
+  const std::set<NodeId> states = StatesOfNextStep(s.program(), launches);
   const int late = ranks.empty() ? 0 : 1 + *absl::c_max_element(ranks);
   const auto waits = [&](NodeId id) {
     return absl::c_any_of(ValueOperands(s.graph(), id),
                           [&](NodeId operand) { return states.contains(operand); });
   };
   for (int launch = 0; launch < launches.size(); ++launch) {
-    if (Communicates(s.graph(), launches[launch].nodes[0])) {
+    if (s.program().communicates(launches[launch].nodes[0])) {
       ranks[launch] = -1;
     } else if (absl::c_any_of(launches[launch].nodes, waits)) {
       ranks[launch] += late;
@@ -144,7 +144,93 @@ std::vector<int> IssuedRanks(const Schedule& s, const Launches& launches) {
   return ranks;
 }
 
+/// Makes WithBuckets.
+class Buckets {
+ public:
+  Buckets(const Schedule& s, const Launches& launches, LibraryDoes library,
+          const std::vector<bool>& each, int64_t bytes);
+
+  BucketedOrder Of(const std::vector<int>& order) &&;
+
+ private:
+  /// The AllReduce that the launch is; -1: it is something else.
+  NodeId AllReduceOf(int launch) const;
+  bool JoinsOpen(NodeId reduce) const;
+  void Close();
+
+  const Schedule& s_;
+  const Launches& launches_;
+  const LibraryDoes library_;
+  const std::vector<bool>& each_;
+  const int64_t most_bytes_;
+  std::set<NodeId> in_kernels_;
+  std::set<NodeId> in_overlaps_;  // first nodes of launches
+  std::vector<int> open_;         // launches of the bucket that has not ended
+  BucketedOrder result_;
+  int64_t bytes_ = 0;  // of the open bucket
+};
+
+Buckets::Buckets(const Schedule& s, const Launches& launches, LibraryDoes library,
+                 const std::vector<bool>& each, int64_t bytes)
+    : s_(s), launches_(launches), library_(library), each_(each), most_bytes_(bytes) {
+  for (const std::vector<NodeId>& kernel : s.kernels())
+    in_kernels_.insert(kernel.begin(), kernel.end());
+  for (const std::vector<NodeId>& overlap : s.overlaps())
+    in_overlaps_.insert(overlap.begin(), overlap.end());
+}
+
+BucketedOrder Buckets::Of(const std::vector<int>& order) && {
+  for (int launch : order) {
+    const NodeId reduce = AllReduceOf(launch);
+    const bool communicates = absl::c_any_of(
+        launches_[launch].nodes, [&](NodeId id) { return s_.program().communicates(id); });
+    const bool waits = absl::c_any_of(
+        launches_[launch].after, [&](int before) { return absl::c_linear_search(open_, before); });
+    const bool joins = reduce >= 0 ? open_.empty() || JoinsOpen(reduce) : !communicates;
+    if (waits || !joins || in_overlaps_.contains(launches_[launch].nodes[0])) Close();
+    if (reduce < 0) {
+      result_.order.push_back(launch);
+      continue;
+    }
+    open_.push_back(launch);
+    const TensorType& type = s_.type(reduce);
+    bytes_ += NumElements(type.shape) * static_cast<int64_t>(SizeOf(type.dtype));
+    if (bytes_ >= most_bytes_) Close();
+  }
+  Close();
+  return std::move(result_);
+}
+
+NodeId Buckets::AllReduceOf(int launch) const {
+  const NodeId id = launches_[launch].nodes[0];
+  const bool is_one = Is<AllReduce>(s_.graph(), id) && DoneBy(library_, s_.program(), id) &&
+                      !in_kernels_.contains(id) && !in_overlaps_.contains(id) && !each_[id];
+  return is_one ? id : -1;
+}
+
+bool Buckets::JoinsOpen(NodeId reduce) const {
+  const NodeId first = launches_[open_[0]].nodes[0];
+  return s_.graph().nodes[first].op == s_.graph().nodes[reduce].op &&
+         s_.type(first).dtype == s_.type(reduce).dtype;
+}
+
+void Buckets::Close() {
+  const int first = static_cast<int>(result_.order.size());
+  result_.order.insert(result_.order.end(), open_.begin(), open_.end());
+  if (open_.size() > 1)
+    result_.buckets.emplace_back(first, static_cast<int>(result_.order.size()) - 1);
+  open_.clear();
+  bytes_ = 0;
+}
+
 }  // namespace
+
+bool DoneBy(LibraryDoes library, const TypedGraph& program, NodeId id) {
+  if (!program.communicates(id)) return false;
+  if (!program.is_kernel_work(id)) return true;
+  return library == LibraryDoes::kAll ||
+         (library == LibraryDoes::kOverAllRanks && program.span(id) == Span::kAll);
+}
 
 std::vector<int> OrderOf(const Schedule& s, const Launches& launches, LibraryDoes library,
                          bool concurrent) {
@@ -158,8 +244,14 @@ std::vector<int> OrderOf(const Schedule& s, const Launches& launches, LibraryDoe
   if (s.issued().empty()) order = WithCopiesLate(s, launches, order);
   std::vector<std::vector<NodeId>> chains = s.overlaps();
   absl::c_copy_if(s.buckets(), std::back_inserter(chains),
-                  [&](const auto& bucket) { return DoneBy(library, s.graph(), bucket[0]); });
+                  [&](const auto& bucket) { return DoneBy(library, s.program(), bucket[0]); });
   return chains.empty() ? order : WithChains(launches, chains, order);
+}
+
+BucketedOrder WithBuckets(const Schedule& s, const Launches& launches, LibraryDoes library,
+                          const std::vector<bool>& each, int64_t bytes,
+                          const std::vector<int>& order) {
+  return Buckets(s, launches, library, each, bytes).Of(order);
 }
 
 }  // namespace coconet

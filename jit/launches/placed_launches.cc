@@ -6,9 +6,6 @@
 
 namespace coconet {
 
-bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>(g, id); }
-NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
-
 bool PlacedLaunches::IsScalar(NodeId id) const {
   const Op& op = graph().nodes[id].op;
   if (RoleOf(op) != Role::kConstant && !IsComputation(op)) return false;

@@ -82,12 +82,4 @@ struct PlacedLaunches {
   NodeId CountsBeforeAllToAll(NodeId id) const;
 };
 
-template <class T>
-bool Is(const Graph& g, NodeId id) {
-  return As<T>(g, id) != nullptr;
-}
-bool IsStore(const Graph& g, NodeId id);  // Update or Output
-/// The operand that an Update or Output stores.
-NodeId StoredOperand(const Graph& g, NodeId store);
-
 }  // namespace coconet

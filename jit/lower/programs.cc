@@ -10,12 +10,11 @@ absl::StatusOr<Programs> Programs::Of(const Schedule& schedule, const Config& co
   const int tensors = TensorCount(schedule.graph());
   Programs programs;
   programs.has_lists_ = tensors > 0;
-  programs.kinds_ = tensors > 0 ? KindsOf(schedule.graph()) : TensorKinds{{0}, {0}, {1}};
-  for (int first : programs.kinds_.first) {
+  programs.kinds_ = tensors > 0 ? schedule.kinds() : TensorKinds{{0}, {0}, {1}};
+  for (const Schedule& one : tensors > 0 ? schedule.of_kinds() : std::vector{schedule}) {
     SizedProgram& program = programs.list_.emplace_back();
     ASSIGN_OR_RETURN(program.launches,
-                     CutIntoLaunches(tensors > 0 ? schedule.OfTensor(first) : schedule,
-                                     LeftToLibrary(config.protocol, target.nodes),
+                     CutIntoLaunches(one, LeftToLibrary(config.protocol, target.nodes),
                                      Concurrency{config.concurrent, config.bucket}, tensors,
                                      schedule.program().each()));
     program.table = AssignBuffers(program.launches, target,
