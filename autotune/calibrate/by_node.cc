@@ -4,8 +4,8 @@
 #include <memory>
 #include <numeric>
 
-#include "autotune/calibrate/one_launch.h"
 #include "autotune/calibrate/stopwatch.h"
+#include "autotune/calibrate/timed_program.h"
 #include "autotune/runner/rank_runner.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureCollectivesByNode(Rank& rank, B
   if (rank.mesh().nodes == 1 || rank.mesh().ranks == 1) return measured;
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
   const Target target = TargetOf(rank);
-  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompileLaunches(binaries, {}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompilePrograms(binaries, {}));
   std::vector<SplitReduction> reductions;
   for (int64_t elements : kElements) {
     ASSIGN_OR_RETURN(reductions.emplace_back(), MakeSplitReduction(elements, config, target));

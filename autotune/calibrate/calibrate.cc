@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "autotune/calibrate/by_node.h"
 #include "autotune/calibrate/interference.h"
-#include "autotune/calibrate/one_launch.h"
 #include "autotune/calibrate/probes.h"
 #include "autotune/calibrate/stopwatch.h"
+#include "autotune/calibrate/timed_program.h"
 #include "autotune/runner/rank_runner.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -96,15 +96,15 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
     const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
   const Target target = TargetOf(rank);
-  std::vector<OneLaunch> launches;
+  std::vector<TimedProgram> launches;
   for (const Graph& program : programs) {
-    absl::StatusOr<OneLaunch> launch = MakeOneLaunch(program, config, target);
+    absl::StatusOr<TimedProgram> launch = MakeTimedProgram(program, config, target);
     if (launch.ok()) launches.push_back(*std::move(launch));
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
-                   CompileLaunches(binaries, launches, {.stop = interrupted, .progress = nullptr}));
+                   CompilePrograms(binaries, launches, {.stop = interrupted, .progress = nullptr}));
   std::vector<TimedPlan> plans;
-  for (const OneLaunch& launch : launches)
+  for (const TimedProgram& launch : launches)
     plans.push_back({&launch.lowered.plan, module, RowsOf(launch.program)});
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(plans)));
   std::vector<MeasuredWork> measured;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "autotune/calibrate/by_node.h"
-#include "autotune/calibrate/one_launch.h"
 #include "autotune/calibrate/probes.h"
+#include "autotune/calibrate/timed_program.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "jit/compile/temp_dir.h"
@@ -23,12 +23,12 @@ TEST(Probes, AreOneLaunchEach) {
   ASSERT_TRUE(kernels.ok()) << kernels.status();
   ASSERT_TRUE(products.ok()) << products.status();
   for (const Graph& probe : *kernels) {
-    const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(probe, {}, 1);
+    const absl::StatusOr<TimedProgram> launch = MakeTimedProgram(probe, {}, 1);
     ASSERT_TRUE(launch.ok()) << probe.name << ": " << launch.status();
     EXPECT_EQ(launch->work.kind, Work::Kind::kKernel) << probe.name;
   }
   for (const Graph& probe : *products) {
-    const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(probe, {}, 1);
+    const absl::StatusOr<TimedProgram> launch = MakeTimedProgram(probe, {}, 1);
     ASSERT_TRUE(launch.ok()) << launch.status();
     EXPECT_EQ(launch->work.kind, Work::Kind::kProduct);
   }
@@ -40,7 +40,7 @@ TEST(Probes, OfCollectivesAreOneLaunchEachOnAnyNodes) {
   EXPECT_FALSE(collectives->empty());
   for (const Graph& probe : *collectives) {
     for (const Target& target : {Target(2), Target(2, 2), Target(4, 2)}) {
-      const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(probe, {}, target);
+      const absl::StatusOr<TimedProgram> launch = MakeTimedProgram(probe, {}, target);
       ASSERT_TRUE(launch.ok()) << probe.name << ": " << launch.status();
       EXPECT_EQ(launch->work.kind, Work::Kind::kCollective);
       EXPECT_EQ(launch->work.group, Group::kStage);

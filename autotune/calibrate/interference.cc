@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "autotune/calibrate/one_launch.h"
 #include "autotune/calibrate/probes.h"
 #include "autotune/calibrate/stopwatch.h"
+#include "autotune/calibrate/timed_program.h"
 #include "autotune/runner/rank_runner.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/schedule.h"
@@ -64,7 +64,7 @@ absl::Status MeasureInterference(Rank& rank, Binaries& binaries, Rates& rates) {
   ASSIGN_OR_RETURN(const Graph program, ProbeOfBoth(kElements));
   ASSIGN_OR_RETURN(const Schedule schedule, InitialSchedule(program));
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
-  OneLaunch both;
+  TimedProgram both;
   ASSIGN_OR_RETURN(const Schedule fused, Apply(schedule, [&] {
                      Fuse fuse;
                      for (const Launch& launch : schedule.launches().list) {
@@ -77,7 +77,7 @@ absl::Status MeasureInterference(Rank& rank, Binaries& binaries, Rates& rates) {
                    }()));
   both.program = fused.program();
   ASSIGN_OR_RETURN(both.lowered, Lower(fused, config, TargetOf(rank)));
-  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompileLaunches(binaries, {&both, 1}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompilePrograms(binaries, {&both, 1}));
   const auto time = [&](int kernels, int collectives) -> absl::StatusOr<double> {
     const Plan plan = Repeated(both.lowered.plan, kernels, collectives);
     ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, {{&plan, module}}));

@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/calibrate/calibrate.h"
-#include "autotune/calibrate/one_launch.h"
+#include "autotune/calibrate/timed_program.h"
 #include "autotune/cost/measured_cost_model.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<Fusion>> DrawAll(const Config& config, const Target& 
     absl::StatusOr<Fusion> fusion = half ? DrawFusion(random) : steps.Draw(random);
     RETURN_IF_ERROR(fusion.status());
     if (!seen.insert(Print(Canonicalize(fusion->program).graph)).second) continue;
-    const absl::StatusOr<OneLaunch> launch = MakeOneLaunch(fusion->program, config, target);
+    const absl::StatusOr<TimedProgram> launch = MakeTimedProgram(fusion->program, config, target);
     if (!launch.ok()) continue;  // not all that is drawn fits a kernel
     constexpr double kLeastBytes = 4096;
     const Work& work = launch->work;

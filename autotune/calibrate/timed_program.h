@@ -20,17 +20,16 @@ namespace coconet {
 absl::StatusOr<Config> PlainConfig(Rank& rank);
 
 /// A program that is lowered to one launch.
-struct OneLaunch {
+struct TimedProgram {
   TypedGraph program;  // of the schedule
-  std::vector<NodeId> nodes;
   Work work;
   Lowered lowered;
 };
 
 /// Fuses all that a kernel can compute. FailedPrecondition if the program is then not one launch,
 /// naming what is apart, or why. `program` is bound.
-absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& config,
-                                        const Target& target);
+absl::StatusOr<TimedProgram> MakeTimedProgram(const Graph& program, const Config& config,
+                                              const Target& target);
 
 /// Rows of the smallest table that the program takes rows of by index; a few if there is none.
 int64_t RowsOf(const TypedGraph& program);
@@ -38,8 +37,8 @@ int64_t RowsOf(const TypedGraph& program);
 /// Collective: compiles the kernels of all launches as one source, which the compiler may split
 /// (CompilerOptions::part_kernels), and loads them as one module. Ranks pass equal launches.
 /// Cancelled if `watch` stops it.
-absl::StatusOr<std::shared_ptr<Module>> CompileLaunches(Binaries& binaries,
-                                                        absl::Span<const OneLaunch> launches,
+absl::StatusOr<std::shared_ptr<Module>> CompilePrograms(Binaries& binaries,
+                                                        absl::Span<const TimedProgram> launches,
                                                         const CompileWatch& watch = {});
 
 }  // namespace coconet

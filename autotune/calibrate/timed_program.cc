@@ -1,4 +1,4 @@
-#include "autotune/calibrate/one_launch.h"
+#include "autotune/calibrate/timed_program.h"
 
 #include <algorithm>
 #include <map>
@@ -23,8 +23,8 @@ absl::StatusOr<Config> PlainConfig(Rank& rank) {
   return config;
 }
 
-absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& config,
-                                        const Target& target) {
+absl::StatusOr<TimedProgram> MakeTimedProgram(const Graph& program, const Config& config,
+                                              const Target& target) {
   ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(program));
   Fuse fuse;
   for (const Launch& launch : schedule.launches().list) {
@@ -37,7 +37,7 @@ absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& conf
   if (fuse.nodes.size() > 1) {
     ASSIGN_OR_RETURN(schedule, Apply(schedule, fuse));
   }
-  OneLaunch one;
+  TimedProgram one;
   one.program = schedule.program();
   ASSIGN_OR_RETURN(one.lowered, Lower(schedule, config, target));
   const std::vector<PlacedLaunch>& launches = one.lowered.launches;
@@ -45,8 +45,7 @@ absl::StatusOr<OneLaunch> MakeOneLaunch(const Graph& program, const Config& conf
     return absl::FailedPreconditionError(
         absl::StrCat(NameForMessages(program), ": want one launch, have ", launches.size()));
   }
-  one.nodes = launches[0].nodes;
-  one.work = WorkOf(one.program, one.nodes, target);
+  one.work = WorkOf(one.program, launches[0].nodes, target);
   return one;
 }
 
@@ -67,11 +66,11 @@ int64_t RowsOf(const TypedGraph& program) {
   return std::max<int64_t>(rows.value_or(kFew), 1);
 }
 
-absl::StatusOr<std::shared_ptr<Module>> CompileLaunches(Binaries& binaries,
-                                                        absl::Span<const OneLaunch> launches,
+absl::StatusOr<std::shared_ptr<Module>> CompilePrograms(Binaries& binaries,
+                                                        absl::Span<const TimedProgram> launches,
                                                         const CompileWatch& watch) {
   std::map<absl::string_view, absl::string_view> kernels;  // by symbol: definitions
-  for (const OneLaunch& launch : launches) {
+  for (const TimedProgram& launch : launches) {
     for (const auto& [symbol, definition] : launch.lowered.kernels.kernels())
       kernels.emplace(symbol, definition);
   }
