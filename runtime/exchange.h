@@ -10,9 +10,9 @@
 
 namespace coconet {
 
-/// Control plane: small messages between ranks. Never used by Run. One object per rank, used by that
-/// rank's thread only. Calls marked "collective" must be made by all ranks in the same order; errors
-/// as of the interfaces in runtime/rank.h.
+/// Control plane: small messages between ranks. Never used by Run. One object per rank, used by
+/// that rank's thread only. Calls marked "collective" must be made by all ranks in the same order;
+/// errors as of the interfaces in runtime/rank.h.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -26,8 +26,8 @@ class Exchange {
   /// Collective. OK when every rank's status is OK; else, on all ranks, the status of the first
   /// failing rank, prefixed "rank N: ".
   absl::Status Agree(const absl::Status& mine);
-  /// The first line of a rank's text that differs from rank 0's, and rank 0's; nullopt: the text has
-  /// ended there.
+  /// The first line of a rank's text that differs from rank 0's, and rank 0's; nullopt: the text
+  /// has ended there.
   struct Difference {
     int rank = 0;
     std::optional<std::string> zero, other;

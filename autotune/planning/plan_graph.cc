@@ -42,7 +42,7 @@ absl::StatusOr<PlanGraph> PlanGraph::Of(Schedule schedule, const Target& target,
         schedule.overlaps().size(), "; plan before they are made"));
   PlanGraph graph(std::move(schedule), target, model);
   graph.FindClasses();
-  graph.FindCollectives();
+  graph.FindItems();
   graph.FindAlike();
   return graph;
 }
@@ -56,7 +56,7 @@ void PlanGraph::FindClasses() {
   stamp_.resize(program.size());
 }
 
-void PlanGraph::FindCollectives() {
+void PlanGraph::FindItems() {
   const TypedGraph& program = schedule_.program();
   Numbers buckets;
   before_.resize(size());

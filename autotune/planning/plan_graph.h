@@ -69,7 +69,7 @@ class PlanGraph {
       : schedule_(std::move(schedule)), target_(target), model_(&model) {}
 
   void FindClasses();
-  void FindCollectives();
+  void FindItems();
   void FindAlike();
   /// The canonical text of a group, as numbers.
   const std::vector<int>& KeyOf(const std::vector<NodeId>& nodes) const;
