@@ -1,45 +1,26 @@
 #include "autotune/command/sweep_flags.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <set>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "autotune/command/sizes.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
-#include "coconet/hlo/hlo_devices.h"
-#include "coconet/hlo/hlo_import.h"
-#include "coconet/hlo/text/hlo_parser.h"
-#include "coconet/ir/op_table.h"
-#include "coconet/language/text.h"
-#include "coconet/workloads/model_shapes.h"
-#include "coconet/workloads/training_steps.h"
-#include "coconet/workloads/workloads.h"
-#include "runtime/world.h"
 
 namespace coconet {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kMostRanks = 1024;
-constexpr int64_t kDefaultN = 1 << 20;
-constexpr size_t kShownSizes = 6;
 
 /// Which commands heed a flag.
 enum class HeededBy : uint8_t { kAll, kRuns, kPlans };  // --plan-only: kPlans
@@ -57,8 +38,6 @@ struct FlagRow {
   absl::Status (*set)(const GivenFlag& f);
   absl::string_view want;  // what it takes; empty: no value
 };
-
-std::vector<std::string> KnownFlags();
 
 /// `known`: the words that the flag takes, if it takes words.
 absl::Status Bad(const GivenFlag& f, absl::string_view want,
@@ -153,7 +132,7 @@ absl::Status SetSize(const GivenFlag& f) {
     if (absl::IsNotFound(size.status()))
       return absl::InvalidArgumentError(absl::StrCat("--", f.name, ": ", size.status().message()));
     // Misspelt flags are read as symbols, too.
-    const std::string hint = f.name == "N" ? "" : DidYouMean(f.name, KnownFlags());
+    const std::string hint = f.name == "N" ? "" : DidYouMean(f.name, SweepFlagNames());
     if (hint.empty()) return Bad(f, size.status().message());
     return absl::InvalidArgumentError(
         absl::StrCat("unknown flag --", f.name, hint, "; see --help"));
@@ -192,12 +171,6 @@ constexpr FlagRow kFlags[] = {
     {"nans", kRuns, Word<&SweepFlags::nans>, "possible or none"},
 };
 
-std::vector<std::string> KnownFlags() {
-  std::vector<std::string> names;
-  for (const FlagRow& row : kFlags) names.emplace_back(row.name);
-  return names;
-}
-
 /// Null: it is no flag.
 const FlagRow* FindFlag(absl::string_view name) {
   const auto* row = absl::c_find_if(kFlags, [&](const FlagRow& of) { return of.name == name; });
@@ -226,148 +199,6 @@ absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::st
   flags.is_file = absl::StrContains(name, ".") || absl::StrContains(name, "/");
   flags.program = flags.is_file ? ResolvePath(name, folder) : std::string(name);
   return absl::OkStatus();
-}
-
-/// "39,000 instructions of HLO; opaque: 2 x sort".
-std::string ImportedText(const ImportedHlo& imported) {
-  const auto counts = [](absl::string_view what, const std::map<std::string, int64_t>& found) {
-    const std::string list = absl::StrJoin(found, ", ", [](std::string* out, const auto& of) {
-      absl::StrAppend(out, of.second, " x ", of.first);
-    });
-    return list.empty() ? "" : absl::StrCat("; ", what, ": ", list);
-  };
-  return absl::StrCat(
-      imported.operations, " instructions of HLO", counts("opaque", imported.opaque),
-      counts("in groups of ranks", imported.grouped),
-      imported.elided == 0
-          ? ""
-          : absl::StrCat("; constants whose numbers the text ", "leaves out: ", imported.elided));
-}
-
-/// The program of a module in HLO, for as many ranks as it says, or else as a stage has.
-absl::StatusOr<Graph> ImportModule(std::string text, SweepFlags& flags) {
-  ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
-  if (flags.ranks % flags.stages != 0)
-    return absl::InvalidArgumentError(absl::StrCat("--stages: want stages of equally many of ",
-                                                   flags.ranks, " ranks, have ", flags.stages));
-  int64_t ranks = flags.ranks / flags.stages;
-  ASSIGN_OR_RETURN(const HloDevices devices, DevicesOf(module, ranks));
-  if (devices.ranks == 0 && (flags.plan_only || !UnderMpi())) ranks = kDefaultRanks;
-  ASSIGN_OR_RETURN(ImportedHlo imported,
-                   ImportHlo(module, {.ranks = ranks, .for_planning = flags.plan_only}));
-  flags.imported = ImportedText(imported);
-  if (!imported.is_for_any) flags.ranks = static_cast<int>(imported.partitions * flags.stages);
-  return std::move(imported.program);
-}
-
-/// The names of files in the same folder, as far as they can be read.
-std::vector<std::string> NamesBeside(const std::string& file) {
-  constexpr size_t kMost = 1000;
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(fs::path(file).parent_path(), error), end;
-       !error && at != end && names.size() < kMost; at.increment(error))
-    names.push_back(at->path().filename().string());
-  return names;
-}
-
-/// Files of XLA's and JAX's, of which the parser of HLO says what is wrong.
-bool LooksLikeHlo(absl::string_view file, absl::string_view text) {
-  for (absl::string_view ending : {".hlo", ".hlo.gz", ".txt.gz", ".pb", ".pb.gz", ".mlir"}) {
-    if (absl::EndsWith(file, ending)) return true;
-  }
-  return absl::StartsWith(text, "HloModule") || absl::StartsWith(text, "module ");
-}
-
-absl::StatusOr<Graph> ReadProgram(SweepFlags& flags) {
-  const std::string& file = flags.program;
-  std::ifstream in(file, std::ios::binary);
-  std::error_code error;
-  if (!in || fs::is_directory(file, error))
-    return absl::NotFoundError(
-        absl::StrCat(file, ": cannot be read",
-                     DidYouMean(fs::path(file).filename().string(), NamesBeside(file))));
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  const bool is_hlo = LooksLikeHlo(file, text);
-  absl::StatusOr<Graph> program = is_hlo ? ImportModule(std::move(text), flags) : Parse(text);
-  if (!program.ok()) return WithContext(program.status(), file);
-  return program;
-}
-
-std::set<std::string> SymbolsOf(const Graph& program) {
-  std::set<std::string> symbols;
-  for (const Node& node : program.nodes) {
-    Op op = node.op;
-    if (const Shape* shape = DeclaredShape(op)) {
-      for (const Dim& dim : *shape) {
-        for (const std::string& symbol : SymbolsOf(dim)) symbols.insert(symbol);
-      }
-    }
-    if (const std::string* by = WeightsIn(op); by != nullptr && !by->empty()) symbols.insert(*by);
-  }
-  return symbols;
-}
-
-/// Sets sizes that the flags do not give to those of the preset that they name, or the first.
-absl::Status AddPreset(SweepFlags& flags, const std::vector<SizePreset>& presets) {
-  std::vector<std::string> known;
-  for (const SizePreset& preset : presets) {
-    if (flags.preset.empty() || preset.name == flags.preset) {
-      flags.sizes.insert(preset.sizes.begin(), preset.sizes.end());
-      return absl::OkStatus();
-    }
-    known.push_back(preset.name);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--preset: ", flags.program, " has no preset '",
-                                                 flags.preset, "'", DidYouMean(flags.preset, known),
-                                                 "; it has ", absl::StrJoin(known, ", ")));
-}
-
-/// The same of a workload; none of a file.
-absl::Status AddPreset(SweepFlags& flags) {
-  for (const WorkloadInfo& info : Workloads()) {
-    if (!flags.is_file && info.name == flags.program) return AddPreset(flags, info.presets);
-  }
-  if (flags.preset.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--preset is for workloads: a file has no presets");
-}
-
-/// "3x5": a matrix, whose elements count.
-absl::StatusOr<int64_t> ParseExtents(absl::string_view text) {
-  int64_t elements = 1;
-  for (absl::string_view extent : absl::StrSplit(text, 'x')) {
-    ASSIGN_OR_RETURN(const int64_t size, ParseSize(extent));
-    if (__builtin_mul_overflow(elements, size, &elements))
-      return absl::InvalidArgumentError("fewer elements");
-  }
-  return elements;
-}
-
-/// One tensor a line; '#' starts a comment.
-absl::StatusOr<std::vector<int64_t>> ReadSizes(absl::string_view name, const std::string& folder) {
-  const std::string file = ResolvePath(name, folder);
-  std::ifstream in(file);
-  std::error_code error;
-  if (!in || std::filesystem::is_directory(file, error)) {
-    return absl::NotFoundError(absl::StrCat("'", name, "' is no list of a model (",
-                                            absl::StrJoin(ModelNames(), ", "),
-                                            ") and no file to read"));
-  }
-  std::vector<int64_t> sizes;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    const absl::string_view text =
-        absl::StripAsciiWhitespace(absl::string_view(line).substr(0, line.find('#')));
-    if (text.empty()) continue;
-    const absl::StatusOr<int64_t> size = ParseExtents(text);
-    if (!size.ok())
-      return absl::NotFoundError(absl::StrCat("line ", number, " of ", name, ": want ",
-                                              size.status().message(), ", have '", text, "'"));
-    sizes.push_back(*size);
-  }
-  if (sizes.empty()) return absl::NotFoundError(absl::StrCat("file ", name, " names no size"));
-  return sizes;
 }
 
 }  // namespace
@@ -428,6 +259,12 @@ Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted (what was measur
 )";
 }
 
+std::vector<std::string> SweepFlagNames() {
+  std::vector<std::string> names;
+  for (const FlagRow& row : kFlags) names.emplace_back(row.name);
+  return names;
+}
+
 bool IsSweepFlag(absl::string_view name) { return name != "N" && FindFlag(name) != nullptr; }
 
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
@@ -444,7 +281,7 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
       const bool takes_none = row != nullptr && row->want.empty();
       const bool has_none = equals == absl::string_view::npos;
       if (has_none && !takes_none) {
-        const std::string hint = DidYouMean(name, KnownFlags());
+        const std::string hint = DidYouMean(name, SweepFlagNames());
         return absl::InvalidArgumentError(
             absl::StrCat("want --", name, "=VALUE, have --", name, hint, "; see --help"));
       }
@@ -455,7 +292,7 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
       given.emplace_back(name);
     } else if (absl::StartsWith(arg, "-")) {
       std::vector<std::string> flags_with_dashes;
-      for (const std::string& known : KnownFlags())
+      for (const std::string& known : SweepFlagNames())
         flags_with_dashes.push_back(absl::StrCat("--", known));
       return absl::InvalidArgumentError(
           absl::StrCat("unknown flag ", arg, DidYouMean(arg, flags_with_dashes), "; see --help"));
@@ -473,125 +310,6 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
   if (flags.is_file && absl::c_linear_search(given, "dtype"))
     return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;
-}
-
-/// Null: the flags name no training step.
-const TrainingStepInfo* TrainingStepOf(const SweepFlags& flags) {
-  static const std::vector<TrainingStepInfo> steps = TrainingSteps();
-  const auto at = absl::c_find_if(
-      steps, [&](const TrainingStepInfo& step) { return step.name == flags.program; });
-  return flags.is_file || at == steps.end() ? nullptr : &*at;
-}
-
-absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
-  if (const TrainingStepInfo* step = TrainingStepOf(flags); step != nullptr) {
-    RETURN_IF_ERROR(AddPreset(flags, step->presets));
-    ASSIGN_OR_RETURN(Graph program,
-                     MakeTrainingStep(step->name, flags.sizes, {.dtype = flags.dtype}));
-    flags.built_with = std::exchange(flags.sizes, {});
-    return program;
-  }
-  const absl::StatusOr<Graph> program =
-      flags.is_file ? ReadProgram(flags) : MakeWorkload(flags.program, {.dtype = flags.dtype});
-  if (!flags.is_file && absl::IsNotFound(program.status())) {
-    std::vector<std::string> steps;
-    for (const TrainingStepInfo& step : TrainingSteps()) steps.emplace_back(step.name);
-    return absl::NotFoundError(absl::StrCat(program.status().message(), ", ",
-                                            absl::StrJoin(steps, ", "),
-                                            DidYouMean(flags.program, steps)));
-  }
-  RETURN_IF_ERROR(program.status());
-  const std::set<std::string> symbols = SymbolsOf(*program);
-  for (const auto& [symbol, size] : flags.sizes) {
-    if (symbols.count(symbol) != 0) continue;
-    std::vector<std::string> known = KnownFlags();
-    known.insert(known.end(), symbols.begin(), symbols.end());
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--", symbol, ": no flag, and no symbol of the program", DidYouMean(symbol, known),
-        "; its symbols are ", symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
-  }
-  RETURN_IF_ERROR(AddPreset(flags));
-  if (symbols.count("N") != 0) flags.sizes.emplace("N", kDefaultN);
-  for (const std::string& symbol : symbols) {
-    if (flags.sizes.count(symbol) != 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
-  }
-  return program;
-}
-
-std::string ResolvePath(absl::string_view path, const std::string& folder) {
-  return (fs::path(folder) / std::string(path))
-      .lexically_normal();  // an absolute path stays what it is
-}
-
-std::string UserFolder() {
-  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
-      folder != nullptr && *folder != '\0')
-    return folder;
-  std::error_code error;
-  return fs::current_path(error);
-}
-
-absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
-  const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");
-  size_t digits = 0;
-  while (digits < text.size() &&
-         (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
-    ++digits;
-  const struct {
-    absl::string_view suffix;
-    double factor;
-  } kSuffixes[] = {{"", 1},    {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0},
-                   {"k", 1e3}, {"K", 1e3},     {"M", 1e6},        {"G", 1e9}};
-  for (const auto& [suffix, factor] : kSuffixes) {
-    if (text.substr(digits) != suffix) continue;
-    int64_t whole = 0;
-    if (factor == 1)
-      return absl::SimpleAtoi(text.substr(0, digits), &whole) ? absl::StatusOr<int64_t>(whole)
-                                                              : error;
-    double number = 0;
-    if (!absl::SimpleAtod(text.substr(0, digits), &number)) return error;
-    const double size = number * factor;
-    if (size != std::floor(size) || size > 9e15) return error;
-    return static_cast<int64_t>(size);
-  }
-  return error;
-}
-
-absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& folder) {
-  if (absl::ConsumePrefix(&text, "@")) {
-    if (std::optional<std::vector<int64_t>> model = ModelSizes(text); model.has_value())
-      return BoundSize(*std::move(model));
-    ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ReadSizes(text, folder));
-    return BoundSize(std::move(sizes));
-  }
-  std::vector<int64_t> sizes;
-  int number = 0;
-  for (absl::string_view part : absl::StrSplit(text, ',')) {
-    ++number;
-    const absl::StatusOr<int64_t> size = ParseExtents(part);
-    if (!size.ok()) {
-      const std::string where =
-          absl::StrContains(text, ",") ? absl::StrCat(" as number ", number) : "";
-      return absl::InvalidArgumentError(absl::StrCat(size.status().message(), where));
-    }
-    sizes.push_back(*size);
-  }
-  const bool is_list = absl::StrContains(text, ",") || absl::StrContains(text, "x");
-  return is_list ? BoundSize(std::move(sizes)) : BoundSize(sizes[0]);
-}
-
-std::string SizesText(const Sizes& sizes) {
-  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& named) {
-    const std::vector<int64_t>& list = named.second.sizes;
-    int64_t elements = 0;
-    for (int64_t size : list) elements += size;
-    absl::StrAppend(out, named.first, "=",
-                    list.size() <= kShownSizes
-                        ? Text(named.second)
-                        : absl::StrCat("(", list.size(), " tensors, ", elements, ")"));
-  });
 }
 
 }  // namespace coconet

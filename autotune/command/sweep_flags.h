@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "autotune/session/session.h"
-#include "coconet/ir/graph.h"
 
 namespace coconet {
 
@@ -52,6 +51,8 @@ struct SweepFlags {
 };
 
 std::string SweepHelp();
+/// Without the dashes; "N" is the symbol that most programs have.
+std::vector<std::string> SweepFlagNames();
 /// Whether --NAME is a flag, with any value, rather than the size of a program's symbol.
 bool IsSweepFlag(absl::string_view name);
 
@@ -59,25 +60,5 @@ bool IsSweepFlag(absl::string_view name);
 /// working directory. InvalidArgument with a message of one line.
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
                                            const std::string& folder);
-
-/// Returns the program that the flags name. Sizes of a training step shape it, and become
-/// `built_with`. Checks that `sizes` name its symbols, and sets those
-/// that are not given: those of the preset, or N = 1Mi for a file.
-absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
-
-/// Parses a size, or a list: "1024,3x5,1Mi", "@bert-large" (model_shapes.h), "@file" with one size
-/// per line. NotFound if a list cannot be read.
-absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& folder);
-
-/// "N=1024", "N=3,15", "N=(396 tensors, 335707968)".
-std::string SizesText(const Sizes& sizes);
-
-/// "4096", "16Ki", "1.5Mi", "2k", "1G": powers of 1024 with an i, of 1000 without.
-absl::StatusOr<int64_t> ParseSize(absl::string_view text);
-
-/// Resolves a path of the command line against `folder`. UserFolder is the user's working
-/// directory; under `bazel run`, BUILD_WORKING_DIRECTORY.
-std::string ResolvePath(absl::string_view path, const std::string& folder);
-std::string UserFolder();
 
 }  // namespace coconet

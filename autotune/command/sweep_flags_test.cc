@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/command/sizes.h"
+#include "autotune/command/sweep_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

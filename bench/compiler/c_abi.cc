@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autotune/c/coconet.h"
-#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sizes.h"
 #include "autotune/session/session.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/row.h"

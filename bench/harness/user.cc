@@ -9,7 +9,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sizes.h"
 #include "bench/harness/worker.h"
 #include "coconet/base/status.h"
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sizes.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sizes.h"
 #include "bench/gpu/gpu_product.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/nearest.h"

@@ -20,7 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sizes.h"
 #include "bench/harness/user.h"
 #include "bench/probe/isolated.h"
 #include "bench/probe/probe_lines.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "autotune/command/sweep_flags.h"
+#include "autotune/command/sweep_program.h"
 #include "autotune/session/key.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"

@@ -5,7 +5,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sizes.h"
 #include "bench/harness/user.h"
 #include "bench/suite/suite.h"
 #include "coconet/base/status.h"
