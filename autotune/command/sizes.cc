@@ -78,6 +78,11 @@ std::string UserFolder() {
   return fs::current_path(error);
 }
 
+absl::Status CheckWritable(absl::string_view flag, const std::string& file) {
+  if (file.empty() || std::ofstream(file, std::ios::app)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(flag, ": cannot write ", file));
+}
+
 absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
   const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");
   size_t digits = 0;

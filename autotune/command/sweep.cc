@@ -190,6 +190,7 @@ absl::Status WriteJson(const SweepFlags& flags, const Session& session, const Tu
 
 absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program,
                    ProgressLine& progress, Session& session) {
+  if (session.rank() == 0) RETURN_IF_ERROR(CheckWritable("--json", flags.json));
   absl::StatusOr<TunedProgram> tuned = session.Compile(program, flags.sizes);
   const bool first = session.rank() == 0;
   if (first) progress.Clear();

@@ -257,5 +257,17 @@ TEST(IsSweepFlag, TellsFlagsFromSymbols) {
   EXPECT_FALSE(IsSweepFlag("K"));
 }
 
+TEST(CheckWritable, AsksForFilesThatAreNamed) {
+  EXPECT_TRUE(CheckWritable("--json", "").ok());
+  const std::string file = testing::TempDir() + "/rows.json";
+  std::ofstream(file) << "[]";
+  EXPECT_TRUE(CheckWritable("--json", file).ok());
+  std::string kept;
+  std::ifstream(file) >> kept;
+  EXPECT_EQ(kept, "[]");
+  EXPECT_EQ(CheckWritable("--json", "/nowhere/x.json"),
+            absl::FailedPreconditionError("--json: cannot write /nowhere/x.json"));
+}
+
 }  // namespace
 }  // namespace coconet

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "autotune/command/sizes.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/combined_plan.h"
@@ -76,6 +77,7 @@ absl::Status WriteTrace(const std::string& file, const PlannedIteration& planned
 absl::StatusOr<std::string> PlanText(const SweepFlags& flags, const Graph& program,
                                      const std::function<void(absl::string_view)>& progress,
                                      const std::function<bool()>& interrupted) {
+  RETURN_IF_ERROR(CheckWritable("--trace", flags.trace));
   ASSIGN_OR_RETURN(NominalRates rates, NominalRatesOf(flags.device));
   const int all = flags.ranks > 0 ? flags.ranks : kDefaultRanks;
   if (all % flags.stages != 0)

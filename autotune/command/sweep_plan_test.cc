@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "autotune/command/sweep_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -122,6 +123,17 @@ TEST(PlanText, CountsConstantsWithoutNumbers) {
   EXPECT_THAT(*text, HasSubstr("3 instructions of HLO; constants whose numbers the text leaves "
                                "out: 1\n"));
   std::filesystem::remove(file);
+}
+
+TEST(PlanText, RefusesAFileThatCannotBeWrittenBeforeItPlans) {
+  SweepFlags flags = *ParseSweepFlags({"adam", "--plan-only", "--trace=/nowhere/t.json"}, "/");
+  const Graph program = *LoadSweepProgram(flags);
+  const absl::Status status =
+      PlanText(
+          flags, program, [](absl::string_view line) { ADD_FAILURE() << "planned: " << line; },
+          [] { return false; })
+          .status();
+  EXPECT_EQ(status, absl::FailedPreconditionError("--trace: cannot write /nowhere/t.json"));
 }
 
 TEST(PlanText, RefusesWhatIsNoDeviceOrLink) {

@@ -1,6 +1,7 @@
 #include "bench/harness/user.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -75,12 +76,25 @@ int ExitCode(absl::string_view name, const absl::Status& status) {
 
 Registered::Registered(const Benchmark& benchmark) { TheBenchmark() = benchmark; }
 
+namespace {
+
+/// Refuses flags that could not be heeded once the benchmark has run for minutes.
+absl::Status CheckFlags() {
+  if (const double budget = absl::GetFlag(FLAGS_budget); !(budget >= 0 && std::isfinite(budget)))
+    return absl::InvalidArgumentError(absl::StrCat("--budget: want seconds, have ", budget));
+  RETURN_IF_ERROR(CheckWritable("--json", Resolve(absl::GetFlag(FLAGS_json))));
+  return CheckWritable("--markdown", Resolve(absl::GetFlag(FLAGS_markdown)));
+}
+
+}  // namespace
+
 int Main(int argc, char** argv) {
   const Benchmark& benchmark = TheBenchmark();
   const auto run = [&]() -> absl::Status {
     const auto arguments = absl::MakeSpan(argv + 1, static_cast<size_t>(argc - 1));
     if (IsWorker(arguments)) return Work(arguments);
     RETURN_IF_ERROR(ParseFlags(argc, argv, benchmark.usage));
+    RETURN_IF_ERROR(CheckFlags());
     return benchmark.run();
   };
   return ExitCode(benchmark.name, run());
