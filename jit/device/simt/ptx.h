@@ -295,7 +295,7 @@ CC_DEVICE float ApproximateReciprocal(float x) {
   return Approximate(x, 1.0 / double(WithoutSubnormal(x)));
 }
 CC_DEVICE float ApproximateRsqrt(float x) {
-  return WithoutSubnormal(static_cast<float>(1.0 / sqrt(double(WithoutSubnormal(x)))));
+  return WithoutSubnormal(static_cast<float>(1.0 / CC_LIBRARY(sqrt)(double(WithoutSubnormal(x)))));
 }
 
 }  // namespace coconet
