@@ -120,7 +120,7 @@ absl::StatusOr<std::string> Loads::ViewOfSlices(const PhaseText& phase, PassText
   if (t.layout.owned())
     return Mapped(pass, ViewMapOf(view, t.shape, k_.type(id).shape), t, std::move(base));
   // A part of one element along the sliced dimension is not broadcast along it.
-  if (As<Expand>(k_.g, id) != nullptr)
+  if (As<struct Expand>(k_.g, id) != nullptr)
     return Mapped(pass, StoredMapOf(t, k_.type(id).shape, k_.target.ranks), t, std::move(base));
   const TensorSlicing cut = SlicingOf(t, k_.target.ranks);
   Shape stored = t.shape;
