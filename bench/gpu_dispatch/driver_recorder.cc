@@ -1,12 +1,14 @@
 #include "bench/gpu_dispatch/driver_recorder.h"
 
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
 namespace {
-
-using Kind = DriverCall::Kind;
 
 struct Recording {
   std::vector<DriverCall> calls;
@@ -16,164 +18,103 @@ thread_local Recording* recording = nullptr;  // null: calls are not noted
 
 const DriverApi* inner = nullptr;  // which the recorded driver calls
 
-void Note(const DriverCall& call) {
-  if (recording != nullptr) recording->calls.push_back(call);
+/// Costs next to nothing while nothing is recorded.
+template <class Again>
+void Note(const char* name, Again again) {
+  if (recording != nullptr) recording->calls.push_back({name, std::move(again)});
 }
 void NoteUnknown(const char* name) {
   if (recording != nullptr && recording->unknown.empty()) recording->unknown = name;
 }
 
-/// Passes a call on that no dispatch makes.
-template <auto function, class Signature>
-struct Unknown;
-template <auto function, class... Arguments>
-struct Unknown<function, CUresult (*)(Arguments...)> {
+/// An argument for the next time: itself, or, of a pointer to where a result goes, another place.
+template <class T>
+struct Kept {
+  T value;
+  operator T() { return value; }
+};
+template <class T>
+  requires std::is_pointer_v<T> || std::is_enum_v<T>
+struct Kept<T*> {
+  T result{};
+  explicit Kept(T* /*place*/) {}
+  operator T*() { return &result; }
+};
+
+/// The ways to pass a call of a function on.
+template <auto kFunction>
+struct Passed;
+template <class... Arguments, CUresult (*DriverApi::*kFunction)(Arguments...)>
+struct Passed<kFunction> {
   static inline const char* name = nullptr;
-  static CUresult Call(Arguments... arguments) {
+
+  /// No dispatch makes it.
+  static CUresult Unknown(Arguments... arguments) {
     NoteUnknown(name);
-    return (inner->*function)(arguments...);
+    return (inner->*kFunction)(arguments...);
+  }
+  static CUresult Noted(Arguments... arguments) {
+    Note(name, [... kept = Kept<Arguments>(arguments)](const DriverApi& driver) mutable {
+      return (driver.*kFunction)(kept...);
+    });
+    return (inner->*kFunction)(arguments...);
+  }
+  static CUresult Polled(Arguments... arguments) {
+    const CUresult result = (inner->*kFunction)(arguments...);
+    if (result == CUDA_ERROR_NOT_READY) return result;
+    Note(name, [=](const DriverApi& driver) {
+      CUresult again = CUDA_ERROR_NOT_READY;
+      while (again == CUDA_ERROR_NOT_READY) again = (driver.*kFunction)(arguments...);
+      return again;
+    });
+    return result;
   }
 };
 
-CUresult GetContext(CUcontext* context) {
-  Note({.kind = Kind::kGetContext});
-  return inner->CtxGetCurrent(context);
-}
-CUresult PushContext(CUcontext context) {
-  Note({.kind = Kind::kPushContext, .context = context});
-  return inner->CtxPushCurrent(context);
-}
-CUresult PopContext(CUcontext* context) {
-  Note({.kind = Kind::kPopContext});
-  return inner->CtxPopCurrent(context);
-}
-CUresult IsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  Note({.kind = Kind::kIsCapturing, .stream = stream});
-  return inner->StreamIsCapturing(stream, status);
-}
-CUresult RecordEvent(CUevent event, CUstream stream) {
-  Note({.kind = Kind::kRecord, .stream = stream, .event = event});
-  return inner->EventRecord(event, stream);
-}
-CUresult WaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  if (flags != 0) NoteUnknown("cuStreamWaitEvent with flags");
-  Note({.kind = Kind::kWaitEvent, .stream = stream, .event = event});
-  return inner->StreamWaitEvent(stream, event, flags);
-}
+/// Notes its configuration and its only parameter, which point to what is gone later.
 CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** parameters,
                 void** extra) {
   if (config->numAttrs != 0 || extra != nullptr) NoteUnknown("cuLaunchKernelEx with attributes");
-  Note({.kind = Kind::kLaunch,
-        .config = *config,
-        .function = function,
-        .parameters = parameters == nullptr ? nullptr : parameters[0]});
+  Note("cuLaunchKernelEx",
+       [config = *config, function,
+        parameter = parameters == nullptr ? nullptr : parameters[0]](const DriverApi& driver) {
+         void* parameters[] = {parameter};
+         return driver.LaunchKernelEx(&config, function, parameters, nullptr);
+       });
   return inner->LaunchKernelEx(config, function, parameters, extra);
-}
-CUresult LaunchGraph(CUgraphExec graph, CUstream stream) {
-  Note({.kind = Kind::kLaunchGraph, .stream = stream, .graph = graph});
-  return inner->GraphLaunch(graph, stream);
-}
-CUresult QueryStream(CUstream stream) {
-  const CUresult result = inner->StreamQuery(stream);
-  if (result != CUDA_ERROR_NOT_READY) Note({.kind = Kind::kAwaitStream, .stream = stream});
-  return result;
-}
-CUresult QueryEvent(CUevent event) {
-  const CUresult result = inner->EventQuery(event);
-  if (result != CUDA_ERROR_NOT_READY) Note({.kind = Kind::kAwaitEvent, .event = event});
-  return result;
 }
 
 DriverApi Wrapped(const DriverApi& driver) {
   DriverApi wrapped = driver;
-#define COCONET_WRAP(function)                                                 \
-  {                                                                            \
-    using Wrap = Unknown<&DriverApi::function, decltype(DriverApi::function)>; \
-    Wrap::name = "cu" #function;                                               \
-    if (driver.function != nullptr) wrapped.function = Wrap::Call;             \
-  }
-  COCONET_DRIVER_FUNCTIONS(COCONET_WRAP)
-  COCONET_DRIVER_OPTIONAL(COCONET_WRAP)
-#undef COCONET_WRAP
-  wrapped.CtxGetCurrent = GetContext;
-  wrapped.CtxPushCurrent = PushContext;
-  wrapped.CtxPopCurrent = PopContext;
-  wrapped.StreamIsCapturing = IsCapturing;
-  wrapped.EventRecord = RecordEvent;
-  wrapped.StreamWaitEvent = WaitEvent;
+#define COCONET_PASS(function, way)                    \
+  Passed<&DriverApi::function>::name = "cu" #function; \
+  if (driver.function != nullptr) wrapped.function = Passed<&DriverApi::function>::way;
+#define COCONET_UNKNOWN(function) COCONET_PASS(function, Unknown)
+  COCONET_DRIVER_FUNCTIONS(COCONET_UNKNOWN)
+  COCONET_DRIVER_OPTIONAL(COCONET_UNKNOWN)
+#undef COCONET_UNKNOWN
+  COCONET_PASS(CtxGetCurrent, Noted)
+  COCONET_PASS(CtxPushCurrent, Noted)
+  COCONET_PASS(CtxPopCurrent, Noted)
+  COCONET_PASS(StreamIsCapturing, Noted)
+  COCONET_PASS(EventRecord, Noted)
+  COCONET_PASS(StreamWaitEvent, Noted)
+  COCONET_PASS(GraphLaunch, Noted)
+  COCONET_PASS(StreamQuery, Polled)
+  COCONET_PASS(EventQuery, Polled)
+#undef COCONET_PASS
   wrapped.LaunchKernelEx = Launch;
-  wrapped.GraphLaunch = LaunchGraph;
-  wrapped.StreamQuery = QueryStream;
-  wrapped.EventQuery = QueryEvent;
   return wrapped;
-}
-
-CUresult RepeatOne(const DriverApi& driver, const DriverCall& call) {
-  CUresult result = CUDA_ERROR_NOT_READY;
-  CUcontext context = nullptr;
-  CUstreamCaptureStatus status{};
-  void* parameters[] = {call.parameters};
-  switch (call.kind) {
-    case Kind::kGetContext:
-      return driver.CtxGetCurrent(&context);
-    case Kind::kPushContext:
-      return driver.CtxPushCurrent(call.context);
-    case Kind::kPopContext:
-      return driver.CtxPopCurrent(&context);
-    case Kind::kIsCapturing:
-      return driver.StreamIsCapturing(call.stream, &status);
-    case Kind::kRecord:
-      return driver.EventRecord(call.event, call.stream);
-    case Kind::kWaitEvent:
-      return driver.StreamWaitEvent(call.stream, call.event, 0);
-    case Kind::kLaunch:
-      return driver.LaunchKernelEx(&call.config, call.function, parameters, nullptr);
-    case Kind::kLaunchGraph:
-      return driver.GraphLaunch(call.graph, call.stream);
-    case Kind::kAwaitStream:
-      while (result == CUDA_ERROR_NOT_READY) result = driver.StreamQuery(call.stream);
-      return result;
-    case Kind::kAwaitEvent:
-      while (result == CUDA_ERROR_NOT_READY) result = driver.EventQuery(call.event);
-      return result;
-  }
-  CC_CHECK(false);
 }
 
 }  // namespace
 
-absl::string_view Name(Kind kind) {
-  switch (kind) {
-    case Kind::kGetContext:
-      return "cuCtxGetCurrent";
-    case Kind::kPushContext:
-      return "cuCtxPushCurrent";
-    case Kind::kPopContext:
-      return "cuCtxPopCurrent";
-    case Kind::kIsCapturing:
-      return "cuStreamIsCapturing";
-    case Kind::kRecord:
-      return "cuEventRecord";
-    case Kind::kWaitEvent:
-      return "cuStreamWaitEvent";
-    case Kind::kLaunch:
-      return "cuLaunchKernelEx";
-    case Kind::kLaunchGraph:
-      return "cuGraphLaunch";
-    case Kind::kAwaitStream:
-      return "cuStreamQuery";
-    case Kind::kAwaitEvent:
-      return "cuEventQuery";
-  }
-  CC_CHECK(false);
-}
-
 std::string Words(absl::Span<const DriverCall> calls) {
   std::string words;
   for (size_t i = 0, next = 0; i < calls.size(); i = next) {
-    while (next < calls.size() && calls[next].kind == calls[i].kind) ++next;
+    while (next < calls.size() && std::strcmp(calls[next].name, calls[i].name) == 0) ++next;
     absl::StrAppend(&words, i == 0 ? "" : ", ", next - i == 1 ? "" : absl::StrCat(next - i, " x "),
-                    Name(calls[i].kind));
+                    calls[i].name);
   }
   return words;
 }
@@ -201,8 +142,8 @@ absl::StatusOr<std::vector<DriverCall>> Record(const std::function<absl::Status(
 
 absl::Status Repeat(const DriverApi& driver, absl::Span<const DriverCall> calls) {
   for (const DriverCall& call : calls) {
-    if (const CUresult result = RepeatOne(driver, call); result != CUDA_SUCCESS)
-      return ToStatus(driver, result, Name(call.kind));
+    if (const CUresult result = call.again(driver); result != CUDA_SUCCESS)
+      return ToStatus(driver, result, call.name);
   }
   return absl::OkStatus();
 }

@@ -1,45 +1,24 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/cuda/driver/driver_api.h"
 
 namespace coconet::bench {
 
-/// A call of the driver that a dispatch may make, with its arguments. Polls of one stream or event
-/// are one call.
+/// A call of the driver that a dispatch has made. Polls of one stream or event are one call.
 struct DriverCall {
-  enum class Kind : uint8_t {
-    kGetContext,
-    kPushContext,
-    kPopContext,
-    kIsCapturing,
-    kRecord,
-    kWaitEvent,
-    kLaunch,
-    kLaunchGraph,
-    kAwaitStream,
-    kAwaitEvent,
-  };
-  Kind kind{};
-  CUcontext context = nullptr;
-  CUstream stream = nullptr;
-  CUevent event = nullptr;
-  CUgraphExec graph = nullptr;
-  CUlaunchConfig config = {};
-  CUfunction function = nullptr;
-  void* parameters = nullptr;  // the kernel's only one
+  const char* name;  // "cuStreamQuery"
+  /// Makes it on a driver with the same arguments, but for the places of results; polls until what
+  /// is asked for is done.
+  std::function<CUresult(const DriverApi& driver)> again;
 };
 
-/// "cuStreamQuery"
-absl::string_view Name(DriverCall::Kind kind);
 /// The calls by name, equal neighbours as one: "cuCtxGetCurrent, 2 x cuEventRecord".
 std::string Words(absl::Span<const DriverCall> calls);
 

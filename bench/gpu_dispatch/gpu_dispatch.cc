@@ -1,13 +1,11 @@
 #include "bench/gpu_dispatch/gpu_dispatch.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -35,28 +33,6 @@ absl::StatusOr<Graph> CountingProgram() {
   return program.graph();
 }
 
-/// A stream of the caller's, of the GPU that is current.
-class CallersStream {
- public:
-  static absl::StatusOr<CallersStream> Make(const DriverApi& driver) {
-    CallersStream made(driver);
-    RETURN_IF_CU(driver, StreamCreateWithPriority, &made.stream_, CU_STREAM_NON_BLOCKING, 0);
-    return made;
-  }
-  CallersStream(CallersStream&& other) noexcept
-      : driver_(other.driver_), stream_(std::exchange(other.stream_, nullptr)) {}
-  CallersStream& operator=(CallersStream&&) = delete;
-  ~CallersStream() {
-    if (stream_ != nullptr) driver_.StreamDestroy(stream_);
-  }
-  CUstream get() const { return stream_; }
-
- private:
-  explicit CallersStream(const DriverApi& driver) : driver_(driver) {}
-  const DriverApi& driver_;
-  CUstream stream_ = nullptr;
-};
-
 /// A way to dispatch one step.
 struct Way {
   const char* name;
@@ -77,9 +53,11 @@ class DispatchMeter {
     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(CountingProgram()));
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
     ASSIGN_OR_RETURN(CapturedSteps graph, bound.Capture(1));
-    ASSIGN_OR_RETURN(const CallersStream callers, CallersStream::Make(driver_));
-    void *own = session.stream(), *other = callers.get();
-    streams_ = {static_cast<CUstream>(own), callers.get()};
+    CUstream callers = nullptr;  // of the GPU that is current
+    RETURN_IF_CU(driver_, StreamCreateWithPriority, &callers, CU_STREAM_NON_BLOCKING, 0);
+    const absl::Cleanup destroy = [&] { driver_.StreamDestroy(callers); };
+    void *own = session.stream(), *other = callers;
+    streams_ = {static_cast<CUstream>(own), callers};
     const std::vector<Way> ways = {
         {"Run", [&] { return bound.Run(); }},
         {"Enqueue", [&] { return bound.Enqueue(other); }},

@@ -70,7 +70,8 @@ TEST(GpuDispatch, ACallThatTheFloorCannotMakeIsNamed) {
 }
 
 TEST(GpuDispatch, AFailureOfTheFloorIsNamed) {
-  const std::vector<DriverCall> calls = {{.kind = DriverCall::Kind::kPushContext}};
+  const std::vector<DriverCall> calls = {
+      {"cuCtxPushCurrent", [](const DriverApi& driver) { return driver.CtxPushCurrent(nullptr); }}};
   FailCall(1, CUDA_ERROR_UNKNOWN, "cuCtxPushCurrent");
   EXPECT_THAT(std::string(Repeat(HostDriver(), calls).message()),
               testing::StartsWith("cuCtxPushCurrent: "));
