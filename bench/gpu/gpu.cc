@@ -13,10 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "bench/gpu/gpu_adam.h"
-#include "bench/gpu/gpu_allreduce.h"
-#include "bench/gpu/gpu_copy.h"
-#include "bench/gpu/gpu_overlap.h"
+#include "bench/gpu/ceilings.h"
+#include "bench/gpu/gpu_cases.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
 #include "runtime/world.h"
@@ -42,120 +40,100 @@ std::vector<Column> Columns() {
       "dispatch|time, replay|time, bar, met");
 }
 
-std::vector<Bar> BarsOf(int ranks) {
+/// A row: its bars, and what measures it on a rank.
+struct Case {
+  std::string name;
+  int ranks = 0;
+  std::vector<Bar> bars;
+  std::function<absl::StatusOr<Row>(Rank&)> measure;
+  double torch_us = 0;  // of PyTorch doing the same; 0: it was not measured
+};
+
+Case AllReduceOf(int64_t bytes) {
+  const GpuTerms terms = {.budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
+  return {"all_reduce",
+          absl::GetFlag(FLAGS_host) ? 2 : 8,
+          {{"ours_us", Bar::Side::kAtMost, 8},
+           {"dispatch_us", Bar::Side::kAtMost, 5},
+           {"replay_us", Bar::Side::kAtMost, 1.5}},
+          [=](Rank& rank) { return MeasureGpuAllReduce(rank, bytes, terms); }};
+}
+
+Case Overlap() {
+  const ProductCase product = IsQuick()
+                                  ? ProductCase{.rows = 256, .inner = 64, .columns = 256}
+                                  : ProductCase{.rows = 4096, .inner = 1536, .columns = 12288};
+  const GpuTerms terms = {.budget_s = TuningBudget(12, 2), .seconds = IsQuick() ? 0.2 : 2};
+  return {"mlp",
+          2,
+          {{"over_sequential", Bar::Side::kAtLeast, 1.1}, {"of_product", Bar::Side::kAtLeast, 0.9}},
+          [=](Rank& rank) { return MeasureGpuOverlap(rank, product, terms); }};
+}
+
+Case AdamOn(int ranks, double torch_us) {
+  const int64_t n = IsQuick() ? kQuickElements : kElements;
+  const int64_t copied_bytes = IsQuick() ? kQuickCopied : kCopied;
+  const GpuTerms terms = {.budget_s = TuningBudget(12, 2), .seconds = 3};
   std::vector<Bar> bars = {{"of_copy", Bar::Side::kAtLeast, 0.85},
                            {"over_rs_c_ag", Bar::Side::kAtLeast, 1.15}};
   if (ranks == 2) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 1.6});
   if (ranks == 8) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 3});
-  return bars;
+  if (ranks == 2 && torch_us > 0) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.4});
+  if (ranks == 8 && torch_us > 0) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.25});
+  return {"adam", ranks, bars,
+          [=](Rank& rank) { return MeasureGpuAdam(rank, n, copied_bytes, terms); }, torch_us};
 }
 
-/// PyTorch's times by number of ranks.
-std::map<int, double> TorchTimes() {
-  std::map<int, double> times;
+std::vector<Case> Cases() {
+  std::map<int, double> torch_us;  // by number of ranks
   std::ifstream file(Resolve(absl::GetFlag(FLAGS_torch)));
-  int ranks = 0;
-  for (double us = 0; file >> ranks >> us;) times[ranks] = us;
-  return times;
-}
-
-Backend ChosenBackend() { return absl::GetFlag(FLAGS_host) ? Backend::kHost : Backend::kCuda; }
-
-/// Sets bars, except for small sizes and on the host.
-void SetBars(Row& row, const std::vector<Bar>& bars) {
-  row.SetBars(IsQuick() || absl::GetFlag(FLAGS_host) ? std::vector<Bar>() : bars);
-}
-
-/// Runs `measure` on `ranks` ranks; returns rank 0's row.
-absl::StatusOr<Row> OnRanks(int ranks, const std::function<absl::StatusOr<Row>(Rank&)>& measure) {
-  Row row;
-  RETURN_IF_ERROR(
-      RunWorld({.ranks = ranks, .backend = ChosenBackend()}, [&](Rank& rank) -> absl::Status {
-        ASSIGN_OR_RETURN(Row mine, measure(rank));
-        if (rank.rank() == 0) row = std::move(mine);
-        return absl::OkStatus();
-      }));
-  return row;
-}
-
-absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
-  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements,
-                .budget_s = TuningBudget(12, 2),
-                .copied_bytes = IsQuick() ? kQuickCopied : kCopied,
-                .copy = nullptr};
-  ASSIGN_OR_RETURN(c.copy, absl::GetFlag(FLAGS_host) ? CopiesOnHost() : CopiesOnGpu());
-  ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAdam(rank, c); }));
-  std::vector<Bar> bars = BarsOf(ranks);
-  if (const auto theirs = torch.find(ranks); theirs != torch.end()) {
-    row.Set("torch_us", theirs->second).Set("over_torch", theirs->second / row.Number("ours_us"));
-    if (ranks == 2) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.4});
-    if (ranks == 8) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.25});
+  int of_ranks = 0;
+  for (double us = 0; file >> of_ranks >> us;) torch_us[of_ranks] = us;
+  std::vector<Case> cases;
+  for (int64_t bytes : kSmallBytes) {
+    cases.push_back(AllReduceOf(bytes));
+    if (IsQuick()) break;
   }
-  SetBars(row, bars);
-  return row;
+  cases.push_back(Overlap());
+  for (int ranks : kRanks) {
+    cases.push_back(AdamOn(ranks, torch_us[ranks]));
+    if (absl::GetFlag(FLAGS_host)) break;
+  }
+  return cases;
 }
 
-absl::StatusOr<Row> SmallAllReduce(int ranks, int64_t bytes) {
-  const GpuAllReduceCase c{
-      .bytes = bytes, .budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
-  ASSIGN_OR_RETURN(Row row,
-                   OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAllReduce(rank, c); }));
-  SetBars(row, {{"ours_us", Bar::Side::kAtMost, 8},
-                {"dispatch_us", Bar::Side::kAtMost, 5},
-                {"replay_us", Bar::Side::kAtMost, 1.5}});
-  return row;
+/// Rank 0's row. There are no bars for small sizes and on the host.
+absl::StatusOr<Row> Measure(const Case& c) {
+  const bool host = absl::GetFlag(FLAGS_host);
+  Row row;
+  RETURN_IF_ERROR(RunWorld({.ranks = c.ranks, .backend = host ? Backend::kHost : Backend::kCuda},
+                           [&](Rank& rank) -> absl::Status {
+                             ASSIGN_OR_RETURN(Row mine, c.measure(rank));
+                             if (rank.rank() == 0) row = std::move(mine);
+                             return absl::OkStatus();
+                           }));
+  if (c.torch_us > 0)
+    row.Set("torch_us", c.torch_us).Set("over_torch", c.torch_us / row.Number("ours_us"));
+  return row.SetBars(IsQuick() || host ? std::vector<Bar>() : c.bars);
 }
 
-absl::StatusOr<Row> Overlap(int ranks) {
-  GpuOverlapCase c{.rows = 4096,
-                   .inner = 1536,
-                   .columns = 12288,
-                   .budget_s = TuningBudget(12, 2),
-                   .seconds = IsQuick() ? 0.2 : 2};
-  if (IsQuick()) c.rows = c.columns = 256, c.inner = 64;
-  ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuOverlap(rank, c); }));
-  SetBars(row, {{"over_sequential", Bar::Side::kAtLeast, 1.1},
-                {"of_product", Bar::Side::kAtLeast, 0.9}});
-  return row;
-}
-
-/// The rows so far. A measurement that fails becomes a row with "error". Unavailable where there is
-/// no device to measure.
-class Rows {
- public:
-  absl::Status Add(absl::string_view name, int ranks, absl::StatusOr<Row> row) {
+/// A measurement that fails becomes a row with "error". Unavailable where there is no device.
+absl::Status RunAll() {
+  std::vector<Row> rows;
+  for (const Case& c : Cases()) {
+    absl::StatusOr<Row> row = Measure(c);
     if (absl::IsUnavailable(row.status())) return row.status();
     if (!row.ok()) {
       const std::string error(row.status().message());
-      row = Row().Set("case", std::string(name)).Set("ranks", int64_t{ranks}).Set("error", error);
+      row = Row().Set("case", c.name).Set("ranks", int64_t{c.ranks}).Set("error", error);
     }
     row->Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
     if (!absl::GetFlag(FLAGS_host)) AddGpu(*row);
-    rows_.push_back(*std::move(row));
-    std::fprintf(stderr, "gpu: %s on %d ranks: done\n", std::string(name).c_str(), ranks);
-    return Save(rows_, Columns());  // what follows may be cut off
+    rows.push_back(*std::move(row));
+    std::fprintf(stderr, "gpu: %s on %d ranks: done\n", c.name.c_str(), c.ranks);
+    RETURN_IF_ERROR(Save(rows, Columns()));  // what follows may be cut off
   }
-  const std::vector<Row>& all() const { return rows_; }
-
- private:
-  std::vector<Row> rows_;
-};
-
-absl::Status RunAll() {
-  const std::map<int, double> torch = TorchTimes();
-  const bool host = absl::GetFlag(FLAGS_host);
-  Rows rows;
-  for (int64_t bytes : kSmallBytes) {
-    const int ranks = host ? 2 : 8;
-    RETURN_IF_ERROR(rows.Add("all_reduce", ranks, SmallAllReduce(ranks, bytes)));
-    if (IsQuick()) break;
-  }
-  RETURN_IF_ERROR(rows.Add("mlp", 2, Overlap(2)));
-  for (int ranks : kRanks) {
-    RETURN_IF_ERROR(rows.Add("adam", ranks, Adam(ranks, torch)));
-    if (host) break;
-  }
-  return Show(rows.all(), Columns());
+  return Show(rows, Columns());
 }
 
 const Registered kBenchmark(

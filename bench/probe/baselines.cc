@@ -1,13 +1,12 @@
 #include "bench/probe/baselines.h"
 
-#include <memory>
+#include <optional>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/command/sizes.h"
-#include "bench/gpu/gpu_product.h"
+#include "bench/gpu/ceilings.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
@@ -19,160 +18,136 @@ constexpr int64_t kMostRanks = 1024;
 /// Products of these stay within 64 bits.
 constexpr int64_t kMostExtent = int64_t{1} << 20, kMostBytes = int64_t{1} << 40;
 
-absl::Status NoSchedule(const ProbeLine& line) {
-  if (line.schedule.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("schedule: want none for ", line.program, ", have \"", line.schedule, "\""));
-}
+/// A NAME=VALUE word that a field may have: a size as sweep spells it, or a dtype.
+struct Word {
+  const char* name;
+  int64_t least, most;
+  std::optional<int64_t> otherwise = std::nullopt;  // where it is left out; none: it may not be
+  bool is_dtype = false;
 
-absl::StatusOr<int> RanksOf(const NamedNumbers& sizes) {
-  ASSIGN_OR_RETURN(const int64_t ranks, sizes.Number("ranks", 1, kMostRanks, 1));
-  return static_cast<int>(ranks);
-}
-
-struct CopyLine {
-  int ranks = 1;
-  int64_t bytes = 0;
-};
-
-absl::StatusOr<CopyLine> ParseCopy(const ProbeLine& line) {
-  RETURN_IF_ERROR(NoSchedule(line));
-  if (!line.config.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat("config: want none for copy, have \"", line.config, "\""));
-  ASSIGN_OR_RETURN(const NamedNumbers sizes,
-                   NamedNumbers::Parse("sizes", line.sizes, {"bytes", "ranks"}));
-  CopyLine parsed;
-  ASSIGN_OR_RETURN(parsed.ranks, RanksOf(sizes));
-  ASSIGN_OR_RETURN(parsed.bytes, sizes.Number("bytes", parsed.ranks, kMostBytes, int64_t{1} << 30));
-  return parsed;
-}
-
-absl::StatusOr<int> RanksOfCopy(const ProbeLine& line) {
-  ASSIGN_OR_RETURN(const CopyLine parsed, ParseCopy(line));
-  return parsed.ranks;
-}
-
-absl::StatusOr<ProbeResult> RunCopy(Rank& rank, const ProbeLine& line,
-                                    const ProbeOptions& options) {
-  ASSIGN_OR_RETURN(const CopyLine parsed, ParseCopy(line));
-  ProbeOptions of_copy = options;
-  of_copy.copied_bytes = parsed.bytes;
-  ASSIGN_OR_RETURN(const std::unique_ptr<CopyContender> copy, MakeCopy(rank, of_copy));
-  if (copy == nullptr)
-    return absl::UnimplementedError("copy: simulated GPUs have no speed; use another backend");
-  ProbeResult result;
-  result.bytes = 2 * parsed.bytes;
-  RETURN_IF_ERROR(
-      MeasureStep(rank, [&](int64_t steps) { return copy->Run(steps); }, nullptr, options, result));
-  result.schedule = "copy";
-  return result;
-}
-
-struct ProductLine {
-  ProductCase product;
-  int ranks = 1;
-  int64_t multiprocessors = 0;  // that the product has; 0: all of the rank
-};
-
-absl::StatusOr<ProductLine> ParseProduct(const ProbeLine& line) {
-  RETURN_IF_ERROR(NoSchedule(line));
-  ASSIGN_OR_RETURN(const NamedNumbers sizes,
-                   NamedNumbers::Parse("sizes", line.sizes, {"M", "N", "K", "dtype", "ranks"}));
-  ASSIGN_OR_RETURN(const NamedNumbers config,
-                   NamedNumbers::Parse("config", line.config, {"algorithm", "multiprocessors"}));
-  ProductLine parsed;
-  ASSIGN_OR_RETURN(parsed.ranks, RanksOf(sizes));
-  ASSIGN_OR_RETURN(parsed.product.rows, sizes.Number("M", 1, kMostExtent));
-  ASSIGN_OR_RETURN(parsed.product.inner, sizes.Number("K", 1, kMostExtent));
-  ASSIGN_OR_RETURN(parsed.product.columns, sizes.Number("N", 1, kMostExtent));
-  const std::string dtype = sizes.Text("dtype").empty() ? "bf16" : sizes.Text("dtype");
-  const std::optional<DType> known = ParseDType(dtype);
-  if (known != DType::kF32 && known != DType::kF16 && known != DType::kBF16)
-    return absl::InvalidArgumentError(
-        absl::StrCat("sizes: dtype: want f32, f16 or bf16, have '", dtype, "'"));
-  parsed.product.dtype = *known;
-  ASSIGN_OR_RETURN(const int64_t algorithm,
-                   config.Number("algorithm", 0, kMostGemmCandidates - 1, 0));
-  parsed.product.candidate = static_cast<int>(algorithm);
-  ASSIGN_OR_RETURN(parsed.multiprocessors, config.Number("multiprocessors", 1, kMostRanks, 0));
-  return parsed;
-}
-
-absl::StatusOr<int> RanksOfProduct(const ProbeLine& line) {
-  ASSIGN_OR_RETURN(const ProductLine parsed, ParseProduct(line));
-  return parsed.ranks;
-}
-
-absl::StatusOr<ProbeResult> RunProduct(Rank& rank, const ProbeLine& line,
-                                       const ProbeOptions& options) {
-  ASSIGN_OR_RETURN(ProductLine parsed, ParseProduct(line));
-  const Topology& here = rank.topology();
-  if (parsed.multiprocessors > 0) {
-    const int own = here.own_multiprocessors > 0 ? here.own_multiprocessors
-                                                 : here.multiprocessors / here.ranks_per_gpu;
-    if (parsed.multiprocessors > own) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("config: multiprocessors: want at most the rank's ", own, ", have ",
-                       parsed.multiprocessors));
-    }
-    parsed.product.beside = own - static_cast<int>(parsed.multiprocessors);
+  std::string Want() const {
+    return is_dtype ? "f32, f16 or bf16" : absl::StrCat(least, " to ", most);
   }
-  absl::StatusOr<std::unique_ptr<Product>> product = Product::Make(rank, parsed.product);
+  std::optional<int64_t> Value(const std::string& text) const {
+    if (is_dtype) {
+      const std::optional<DType> dtype = ParseDType(text);
+      const bool fits = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+      return fits ? std::optional(static_cast<int64_t>(*dtype)) : std::nullopt;
+    }
+    const absl::StatusOr<int64_t> size = ParseSize(text);
+    const bool fits = size.ok() && *size >= least && *size <= most;
+    return fits ? std::optional(*size) : std::nullopt;
+  }
+};
+
+/// Adds the numbers of a field's words. Errors name the field, the word, and the nearest known.
+absl::Status Read(absl::string_view field, absl::string_view text, const std::vector<Word>& known,
+                  Numbers& numbers) {
+  const auto words = ParseWords(text);
+  if (!words.ok()) return WithContext(words.status(), field);
+  std::vector<std::string> names;
+  for (const Word& word : known) names.emplace_back(word.name);
+  for (const auto& [name, value] : *words) {
+    if (absl::c_linear_search(names, name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(field, ": want ", absl::StrJoin(names, ", "),
+                                                   ", have '", name, "'", DidYouMean(name, names)));
+  }
+  const std::map<std::string, std::string> given(words->begin(), words->end());
+  for (const Word& word : known) {
+    const auto at = given.find(word.name);
+    const std::string value = at == given.end() ? "" : at->second;
+    const std::optional<int64_t> number = at == given.end() ? word.otherwise : word.Value(value);
+    if (!number.has_value())
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": ", word.name, ": want ", word.Want(), ", have '", value, "'"));
+    numbers[word.name] = *number;
+  }
+  return absl::OkStatus();
+}
+
+/// The numbers of a line that has no schedule, and a config if it knows words of one.
+absl::StatusOr<Numbers> NumbersOf(const ProbeLine& line, const std::vector<Word>& sizes,
+                                  const std::vector<Word>& config) {
+  const auto none = [&](absl::string_view field, absl::string_view text) {
+    if (text.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": want none for ", line.program, ", have \"", text, "\""));
+  };
+  RETURN_IF_ERROR(none("schedule", line.schedule));
+  if (config.empty()) RETURN_IF_ERROR(none("config", line.config));
+  Numbers numbers;
+  RETURN_IF_ERROR(Read("sizes", line.sizes, sizes, numbers));
+  RETURN_IF_ERROR(Read("config", line.config, config, numbers));
+  return numbers;
+}
+
+absl::StatusOr<Numbers> ParseCopy(const ProbeLine& line) {
+  ASSIGN_OR_RETURN(
+      Numbers numbers,
+      NumbersOf(line, {{"bytes", 1, kMostBytes, int64_t{1} << 30}, {"ranks", 1, kMostRanks, 1}},
+                {}));
+  if (numbers["bytes"] >= numbers["ranks"]) return numbers;
+  return absl::InvalidArgumentError(absl::StrCat("sizes: bytes: want ", numbers["ranks"], " to ",
+                                                 kMostBytes, ", have '", numbers["bytes"], "'"));
+}
+
+absl::Status RunCopy(Rank& rank, const Numbers& numbers, const ProbeOptions& options, Row& row) {
+  if (rank.topology().simulated)
+    return absl::UnimplementedError("copy: simulated GPUs have no speed; use another backend");
+  ASSIGN_OR_RETURN(const Contender copy, MakeCopy(rank, numbers.at("bytes")));
+  row.Set("schedule", "copy");
+  return MeasureStep(rank, copy, std::nullopt, options, 2 * numbers.at("bytes"), row);
+}
+
+absl::StatusOr<Numbers> ParseProduct(const ProbeLine& line) {
+  return NumbersOf(line,
+                   {{"M", 1, kMostExtent},
+                    {"N", 1, kMostExtent},
+                    {"K", 1, kMostExtent},
+                    {"dtype", 0, 0, static_cast<int64_t>(DType::kBF16), /*is_dtype=*/true},
+                    {"ranks", 1, kMostRanks, 1}},
+                   {{"algorithm", 0, kMostGemmCandidates - 1, 0},
+                    {"multiprocessors", 1, kMostRanks, 0}});  // left out: all of the rank
+}
+
+absl::StatusOr<ProductCase> ProductOf(const Topology& here, const Numbers& numbers) {
+  ProductCase product{.rows = numbers.at("M"),
+                      .inner = numbers.at("K"),
+                      .columns = numbers.at("N"),
+                      .dtype = static_cast<DType>(numbers.at("dtype")),
+                      .candidate = static_cast<int>(numbers.at("algorithm"))};
+  const auto wanted = static_cast<int>(numbers.at("multiprocessors"));
+  const int own = here.own_multiprocessors > 0 ? here.own_multiprocessors
+                                               : here.multiprocessors / here.ranks_per_gpu;
+  if (wanted > own)
+    return absl::InvalidArgumentError(
+        absl::StrCat("config: multiprocessors: want at most the rank's ", own, ", have ", wanted));
+  if (wanted > 0) product.beside = own - wanted;
+  return product;
+}
+
+absl::Status RunProduct(Rank& rank, const Numbers& numbers, const ProbeOptions& options, Row& row) {
+  ASSIGN_OR_RETURN(const ProductCase c, ProductOf(rank.topology(), numbers));
+  const absl::StatusOr<Contender> product = MakeProduct(rank, c);
   RETURN_IF_ERROR(rank.exchange().Agree(product.status()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<CopyContender> copy, MakeCopy(rank, options));
-  ProbeResult result;
-  const ProductCase& c = parsed.product;
-  const auto size = static_cast<int64_t>(SizeOf(c.dtype));
-  result.bytes = rank.size() * size * (c.rows * c.inner + c.inner * c.columns + c.rows * c.columns);
-  result.flops = 2.0 * rank.size() * static_cast<double>(c.rows) * static_cast<double>(c.inner) *
-                 static_cast<double>(c.columns);
-  RETURN_IF_ERROR(MeasureStep(
-      rank, [&](int64_t steps) { return (*product)->Run(steps); }, copy.get(), options, result));
-  result.schedule = "product";
-  result.protocol = rank.Products();
-  return result;
+  ASSIGN_OR_RETURN(const std::optional<Contender> copy, CopyBeside(rank, options));
+  const int64_t elements = c.rows * c.inner + c.inner * c.columns + c.rows * c.columns;
+  const int64_t bytes = rank.size() * static_cast<int64_t>(SizeOf(c.dtype)) * elements;
+  row.Set("schedule", "product").Set("protocol", rank.Products());
+  RETURN_IF_ERROR(MeasureStep(rank, *product, copy, options, bytes, row));
+  const double flops = 2.0 * rank.size() * static_cast<double>(c.rows) *
+                       static_cast<double>(c.inner) * static_cast<double>(c.columns);
+  row.Set("tflop_s", 1e-6 * flops / row.Number("us"));
+  return absl::OkStatus();
 }
 
 constexpr ProbeBaseline kBaselines[] = {
-    {"copy", "copy | bytes=4Gi ranks=1", RanksOfCopy, RunCopy},
+    {"copy", "copy | bytes=4Gi ranks=1", ParseCopy, RunCopy},
     {"product", "product | M=4096 K=1536 N=12288 dtype=bf16 | | algorithm=0 multiprocessors=56",
-     RanksOfProduct, RunProduct},
+     ParseProduct, RunProduct},
 };
 
 }  // namespace
-
-absl::StatusOr<NamedNumbers> NamedNumbers::Parse(absl::string_view field, absl::string_view text,
-                                                 const std::vector<std::string>& known) {
-  NamedNumbers parsed;
-  parsed.field_ = std::string(field);
-  const absl::StatusOr<std::vector<std::pair<std::string, std::string>>> words = ParseWords(text);
-  if (!words.ok()) return WithContext(words.status(), field);
-  parsed.words_ = *words;
-  for (const auto& [name, value] : parsed.words_) {
-    if (absl::c_linear_search(known, name)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(field, ": want ", absl::StrJoin(known, ", "),
-                                                   ", have '", name, "'", DidYouMean(name, known)));
-  }
-  return parsed;
-}
-
-std::string NamedNumbers::Text(absl::string_view name) const {
-  for (const auto& [word, value] : words_) {
-    if (word == name) return value;
-  }
-  return "";
-}
-
-absl::StatusOr<int64_t> NamedNumbers::Number(absl::string_view name, int64_t least, int64_t most,
-                                             std::optional<int64_t> otherwise) const {
-  const std::string text = Text(name);
-  if (text.empty() && otherwise.has_value()) return *otherwise;
-  const absl::StatusOr<int64_t> number = ParseSize(text);
-  if (number.ok() && *number >= least && *number <= most) return *number;
-  return absl::InvalidArgumentError(
-      absl::StrCat(field_, ": ", name, ": want ", least, " to ", most, ", have '", text, "'"));
-}
 
 const ProbeBaseline* FindBaseline(absl::string_view name) {
   const auto* at =

@@ -1,37 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bench/harness/row.h"
 #include "bench/probe/probe_group.h"
 #include "bench/probe/probe_lines.h"
-#include "bench/probe/probe_result.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {
 
-/// NAME=VALUE words of a line's field.
-class NamedNumbers {
- public:
-  /// `known` names all that may be there. Errors name the field, the word, and the nearest known.
-  static absl::StatusOr<NamedNumbers> Parse(absl::string_view field, absl::string_view text,
-                                            const std::vector<std::string>& known);
-  /// A size as sweep spells it, from `least` to `most`; `otherwise` where it is not there, and
-  /// where there is none InvalidArgument.
-  absl::StatusOr<int64_t> Number(absl::string_view name, int64_t least, int64_t most,
-                                 std::optional<int64_t> otherwise = std::nullopt) const;
-  /// "" where it is not there.
-  std::string Text(absl::string_view name) const;
-
- private:
-  std::string field_;
-  std::vector<std::pair<std::string, std::string>> words_;
-};
+using Numbers = std::map<std::string, int64_t>;
 
 /// What other lines are held against, as a line of its own, which has no schedule:
 ///   copy | bytes=4Gi ranks=1
@@ -39,11 +23,10 @@ class NamedNumbers {
 /// A further one is a row of the table in baselines.cc.
 struct ProbeBaseline {
   absl::string_view name, form;
-  /// The ranks that the line wants. Errors name the field.
-  absl::StatusOr<int> (*ranks)(const ProbeLine& line);
-  /// Collective.
-  absl::StatusOr<ProbeResult> (*run)(Rank& rank, const ProbeLine& line,
-                                     const ProbeOptions& options);
+  /// The numbers of a line by their words' names, "ranks" among them. Errors name the field.
+  absl::StatusOr<Numbers> (*parse)(const ProbeLine& line);
+  /// Collective. Adds to the row of a line that has these numbers.
+  absl::Status (*run)(Rank& rank, const Numbers& numbers, const ProbeOptions& options, Row& row);
 };
 
 /// Null: the name is that of a program.

@@ -31,25 +31,17 @@ std::string NameOf(const std::string& source, absl::string_view arch) {
   return absl::StrCat(DigitsOf(source), ".", arch, ".cubin");
 }
 
-/// The architectures of the folder's files whose names begin with `digits`; "" of all.
-std::vector<std::string> ArchitecturesIn(const std::string& folder, absl::string_view digits) {
-  std::vector<std::string> found;
+/// How many of the folder's files there are whose names begin with `digits`, by architecture.
+std::map<std::string, int> ArchitecturesIn(const std::string& folder, absl::string_view digits) {
+  std::map<std::string, int> counts;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
     const std::vector<std::string> parts = absl::StrSplit(name, '.');
     if (parts.size() == 3 && parts[2] == "cubin" && absl::StartsWith(parts[0], digits))
-      found.push_back(parts[1]);
+      ++counts[parts[1]];
   }
-  return found;
-}
-
-std::string CountsText(const std::vector<std::string>& architectures) {
-  std::map<std::string, int> counts;
-  for (const std::string& arch : architectures) ++counts[arch];
-  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& of) {
-    absl::StrAppend(out, of.second, " for ", of.first);
-  });
+  return counts;
 }
 
 class CarriedCubins final : public Compiler {
@@ -66,15 +58,11 @@ class CarriedCubins final : public Compiler {
     ASSIGN_OR_RETURN(const std::string content, Read(source.text()));
     const std::string name =
         absl::StrCat(Fingerprint(absl::StrCat("carried\n", arch_, "\n", content)), ".cubin");
-    Binary binary;
-    if (const std::optional<std::string> kept = cache_->Find(name); kept.has_value()) {
-      binary.path = *kept;
-    } else {
-      ASSIGN_OR_RETURN(binary.path, cache_->Store(name, content, BinaryCache::Existing::kKeep));
+    std::optional<std::string> path = cache_->Find(name);
+    if (!path.has_value()) {
+      ASSIGN_OR_RETURN(path, cache_->Store(name, content, BinaryCache::Existing::kKeep));
     }
-    binary.from_cache = true;
-    binary.note = cache_->TakeNote();
-    return binary;
+    return Binary{.path = *path, .from_cache = true, .note = cache_->TakeNote()};
   }
 
  private:
@@ -85,14 +73,19 @@ class CarriedCubins final : public Compiler {
   }
 
   absl::Status Missing(const std::string& source) const {
-    const std::vector<std::string> others = ArchitecturesIn(folder_, DigitsOf(source));
+    const std::map<std::string, int> all = ArchitecturesIn(folder_, "");
+    const std::map<std::string, int> others = ArchitecturesIn(folder_, DigitsOf(source));
+    const auto add_name = [](std::string* out, const auto& of) { out->append(of.first); };
+    const auto add_count = [](std::string* out, const auto& of) {
+      absl::StrAppend(out, of.second, " for ", of.first);
+    };
     const std::string has =
-        !others.empty()
-            ? absl::StrCat("; it has these kernels for ", absl::StrJoin(others, ", "))
-            : absl::StrCat("; of other kernels it has ", CountsText(ArchitecturesIn(folder_, "")));
-    const bool none = others.empty() && ArchitecturesIn(folder_, "").empty();
-    return absl::NotFoundError(absl::StrCat("cubins: no ", NameOf(source, arch_), " in ", folder_,
-                                            none ? "; it has no cubins" : has, Again()));
+        all.empty() ? "it has no cubins"
+        : others.empty()
+            ? absl::StrCat("of other kernels it has ", absl::StrJoin(all, ", ", add_count))
+            : absl::StrCat("it has these kernels for ", absl::StrJoin(others, ", ", add_name));
+    return absl::NotFoundError(
+        absl::StrCat("cubins: no ", NameOf(source, arch_), " in ", folder_, "; ", has, Again()));
   }
 
   absl::StatusOr<std::string> Read(const std::string& source) const {
@@ -110,15 +103,14 @@ class CarriedCubins final : public Compiler {
     const std::string content = whole.substr(0, last);
     if (words.size() != 5 || words[3] != Fingerprint(content))
       return absl::DataLossError(error(" is cut off or was changed; copy the file again"));
-    if (words[0] != arch_)
-      return absl::InvalidArgumentError(
-          absl::StrCat(error(" is for "), words[0], ", and this GPU is ", arch_, Again()));
-    if (words[1] != Fingerprint(source))
-      return absl::InvalidArgumentError(
-          absl::StrCat(error(" has the text of other kernels than its name says"), Again()));
-    if (words[2] != HeadersFingerprint(Dialect::kCuda))
-      return absl::InvalidArgumentError(absl::StrCat(
-          error(" was compiled with other device headers than this program's"), Again()));
+    const std::pair<bool, std::string> unfit[] = {
+        {words[0] != arch_, absl::StrCat(" is for ", words[0], ", and this GPU is ", arch_)},
+        {words[1] != Fingerprint(source), " has the text of other kernels than its name says"},
+        {words[2] != HeadersFingerprint(Dialect::kCuda),
+         " was compiled with other device headers than this program's"}};
+    for (const auto& [is_unfit, why] : unfit) {
+      if (is_unfit) return absl::InvalidArgumentError(absl::StrCat(error(why), Again()));
+    }
     return content;
   }
 

@@ -3,6 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
+#include "bench/probe/probe_row.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,90 +15,93 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ProbeResult ResultOf(int line) {
-  ProbeResult result;
-  result.line = line;
-  result.text = "adam | N=4";
-  result.us = 12.5 * line;
-  result.kernels = {{.label = "fuse(C)",
-                     .blocks = 2,
-                     .threads = 64,
-                     .has_footprint = true,
-                     .registers = 32,
-                     .resident_blocks = 4,
-                     .shared_bytes = 128}};
-  result.launches_us = {{"fuse(C)", 3.5}};
-  return result;
+Row ResultOf(const ProbeLine& line) {
+  return RowOf(line, 2)
+      .Set("us", 12.5 * line.number)
+      .Set("registers", "32")
+      .Set("kernels", JsonList({JsonObject().Set("kernel", "fuse(C)").Text()}));
 }
 
-TEST(ProbeResult, ComesBackFromItsBytes) {
-  const absl::StatusOr<ProbeResult> back = DecodeProbeResult(Encode(ResultOf(3)));
+/// Runs `count` lines; returns their rows.
+std::vector<Row> RunLines(int count,
+                          absl::FunctionRef<void(absl::Span<const ProbeLine>, const Listener&)> run,
+                          Isolation isolation = {}) {
+  std::vector<ProbeLine> lines(count);
+  for (int i = 0; i < count; ++i) lines[i].number = i + 1;
+  std::vector<Row> rows;
+  isolation.is_done = [&, is_done = isolation.is_done](const Row& row) {
+    rows.push_back(row);
+    if (is_done) is_done(row);
+  };
+  RunIsolated(lines, run, isolation);
+  EXPECT_EQ(rows.size(), lines.size());
+  return rows;
+}
+
+TEST(ProbeRow, ComesBackFromItsBytes) {
+  const Row row = ResultOf({.number = 3, .text = "adam | N=4"});
+  const absl::StatusOr<Row> back = DecodeRow(Encode(row));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(RowOf(*back).Json().text, RowOf(ResultOf(3)).Json().text);
-  EXPECT_THAT(RowOf(*back).Json().text, HasSubstr("\"registers\": \"32\""));
-  const std::string bytes = Encode(ResultOf(3));
+  EXPECT_EQ(Encode(*back), Encode(row));
+  EXPECT_THAT(back->Json().text, HasSubstr("\"registers\": \"32\""));
+  EXPECT_THAT(back->Json().text, HasSubstr("{\"kernel\": \"fuse(C)\"}"));
+  EXPECT_THAT(back->Json().text, HasSubstr("\"verified\": null, \"us\": 37.5"));
+  const std::string bytes = Encode(row);
   for (size_t length = 0; length < bytes.size(); ++length)
-    EXPECT_FALSE(DecodeProbeResult(bytes.substr(0, length)).ok()) << length;
+    EXPECT_FALSE(DecodeRow(bytes.substr(0, length)).ok()) << length;
 }
 
 TEST(RunIsolated, GoesOnAfterALineThatEndsItsProcess) {
-  int told = 0;
-  const std::vector<ProbeResult> results =
-      RunIsolated({1, 2, 3, 4, 5},
-                  [](const std::vector<int>& left, Teller& teller) {
-                    for (int line : left) {
-                      teller.Begins(line);
-                      if (line == 2) raise(SIGSEGV);
-                      if (line == 4) _exit(7);
-                      teller.IsDone(ResultOf(line));
-                    }
-                  },
-                  {.is_done = [&](const ProbeResult&) { ++told; }});
-  ASSERT_EQ(results.size(), 5u);
-  EXPECT_EQ(told, 5);
-  for (int at : {0, 2, 4}) EXPECT_EQ(results[at].us, 12.5 * (at + 1));
-  EXPECT_THAT(results[1].error, HasSubstr("ended by signal 11"));
-  EXPECT_THAT(results[3].error, HasSubstr("exit code 7"));
+  const std::vector<Row> rows =
+      RunLines(5, [](absl::Span<const ProbeLine> left, const Listener& listener) {
+        for (const ProbeLine& line : left) {
+          listener.begins();
+          if (line.number == 2) raise(SIGSEGV);
+          if (line.number == 4) _exit(7);
+          listener.is_done(ResultOf(line));
+        }
+      });
+  for (int at : {0, 2, 4}) EXPECT_EQ(rows[at].Number("us"), 12.5 * (at + 1));
+  EXPECT_THAT(TextOf(rows[1], "error"), HasSubstr("ended by signal 11"));
+  EXPECT_THAT(TextOf(rows[3], "error"), HasSubstr("exit code 7"));
 }
 
 TEST(RunIsolated, EndsALineThatTakesTooLong) {
-  const std::vector<ProbeResult> results =
-      RunIsolated({1, 2},
-                  [](const std::vector<int>& left, Teller& teller) {
-                    for (int line : left) {
-                      teller.Begins(line);
-                      if (line == 1) sleep(1000);
-                      teller.IsDone(ResultOf(line));
-                    }
-                  },
-                  {.line_seconds = 0.5});
-  EXPECT_THAT(results[0].error, HasSubstr("not done after 0.5 s (--line-seconds)"));
-  EXPECT_EQ(results[1].error, "");
+  const std::vector<Row> rows =
+      RunLines(2,
+               [](absl::Span<const ProbeLine> left, const Listener& listener) {
+                 for (const ProbeLine& line : left) {
+                   listener.begins();
+                   if (line.number == 1) sleep(1000);
+                   listener.is_done(ResultOf(line));
+                 }
+               },
+               {.line_seconds = 0.5});
+  EXPECT_THAT(TextOf(rows[0], "error"), HasSubstr("not done after 0.5 s (--line-seconds)"));
+  EXPECT_EQ(TextOf(rows[1], "error"), "");
 }
 
 TEST(RunIsolated, SaysWhatDidNotRunWhenInterrupted) {
   bool stops = false;
-  const std::vector<ProbeResult> results = RunIsolated(
-      {1, 2},
-      [](const std::vector<int>& left, Teller& teller) {
-        teller.Begins(left[0]);
-        teller.IsDone(ResultOf(left[0]));
+  const std::vector<Row> rows = RunLines(
+      2,
+      [](absl::Span<const ProbeLine> left, const Listener& listener) {
+        listener.begins();
+        listener.is_done(ResultOf(left[0]));
       },
-      {.interrupted = [&] { return stops; }, .is_done = [&](const ProbeResult&) { stops = true; }});
-  EXPECT_EQ(results[0].error, "");
-  EXPECT_EQ(results[1].error, "interrupted before it ran");
+      {.interrupted = [&] { return stops; }, .is_done = [&](const Row&) { stops = true; }});
+  EXPECT_EQ(TextOf(rows[0], "error"), "");
+  EXPECT_EQ(TextOf(rows[1], "error"), "interrupted before it ran");
 }
 
 TEST(RunIsolated, BlamesTheFirstLineOfAProcessThatTellsNothing) {
-  const std::vector<ProbeResult> results =
-      RunIsolated({1, 2},
-                  [](const std::vector<int>& left, Teller& teller) {
-                    if (left[0] == 1) _exit(3);
-                    teller.IsDone(ResultOf(2));
-                  },
-                  {});
-  EXPECT_THAT(results[0].error, HasSubstr("exit code 3"));
-  EXPECT_EQ(results[1].error, "");
+  const std::vector<Row> rows =
+      RunLines(2, [](absl::Span<const ProbeLine> left, const Listener& listener) {
+        if (left[0].number == 1) _exit(3);
+        listener.is_done(ResultOf(left[0]));
+      });
+  EXPECT_THAT(TextOf(rows[0], "error"), HasSubstr("exit code 3"));
+  EXPECT_EQ(TextOf(rows[1], "error"), "");
 }
 
 }  // namespace

@@ -2,18 +2,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "bench/gpu/gpu_copy.h"
+#include "bench/harness/rounds.h"
+#include "bench/harness/row.h"
+#include "bench/probe/isolated.h"
 #include "bench/probe/probe_lines.h"
 #include "bench/probe/probe_program.h"
-#include "bench/probe/probe_result.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {
@@ -25,29 +24,22 @@ struct ProbeOptions {
   std::string cubins;        // a folder of carried cubins; "": kernels are compiled here
   std::string cache_dir;     // of binaries
   uint64_t seed = 1;         // of data
-  std::function<bool()> interrupted;                       // may be empty
-  std::function<void(int line)> begins;                    // on rank 0, before a line runs
-  std::function<void(const ProbeResult& result)> is_done;  // on rank 0, after it
+  std::function<bool()> interrupted;
+  Listener listener;  // on rank 0
 };
 
-/// Collective. A copy for MeasureStep; null where none is wanted or the GPUs are simulated.
-absl::StatusOr<std::unique_ptr<CopyContender>> MakeCopy(Rank& rank, const ProbeOptions& options);
-/// Collective. Times `run` in rounds with the copy, which may be null: times and samples of the
-/// result, and the copy's speed.
-absl::Status MeasureStep(Rank& rank, std::function<absl::Status(int64_t steps)> run,
-                         CopyContender* copy, const ProbeOptions& options, ProbeResult& result);
+/// Collective. A copy for MeasureStep; none if it is not wanted or the GPUs are simulated.
+absl::StatusOr<std::optional<Contender>> CopyBeside(Rank& rank, const ProbeOptions& options);
+/// Collective. Times a step that must move `bytes` on all ranks together (0: not known) in rounds
+/// with the copy, if there is one. Sets what the row says of times and speeds, and of the rank.
+absl::Status MeasureStep(Rank& rank, Contender step, const std::optional<Contender>& copy,
+                         const ProbeOptions& options, int64_t bytes, Row& row);
 
 /// Collective. Runs lines of one program and sizes, whose variants share memory: resolves, compiles
 /// and loads all; then verifies and times one after the other. What is wrong with one line becomes
-/// its result's error. An error of this call means that the world runs nothing more; lines without
-/// a result did not run.
+/// its row's error. An error of this call means that the world runs nothing more; lines without a
+/// row did not run.
 absl::Status ProbeGroup(Rank& rank, const ProbeProgram& program, absl::Span<const ProbeLine> lines,
                         const ProbeOptions& options);
-
-/// The sources that running a line takes, those that verify it at small sizes included. Errors name
-/// the field.
-absl::StatusOr<std::vector<std::string>> SourcesOf(const ProbeLine& line,
-                                                   const ProbeProgram& program,
-                                                   const AssumedWorld& world);
 
 }  // namespace coconet::bench

@@ -136,7 +136,7 @@ TEST(ProbeBaselines, HaveNoNamesOfPrograms) {
 TEST(ProbeBaselines, SayWhatIsWrong) {
   const auto refusal = [](absl::string_view text) {
     const ProbeLine line = OneLine(text);
-    const absl::Status status = FindBaseline(line.program)->ranks(line).status();
+    const absl::Status status = FindBaseline(line.program)->parse(line).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     return std::string(status.message());
   };
@@ -150,7 +150,7 @@ TEST(ProbeBaselines, SayWhatIsWrong) {
   EXPECT_THAT(refusal("product | M=4 K=4 N=4 | | algorithm=99"),
               HasSubstr("config: algorithm: want 0 to 15"));
   for (const ProbeBaseline* baseline : {FindBaseline("copy"), FindBaseline("product")})
-    EXPECT_TRUE(baseline->ranks(OneLine(baseline->form)).ok()) << baseline->form;
+    EXPECT_TRUE(baseline->parse(OneLine(baseline->form)).ok()) << baseline->form;
 }
 
 }  // namespace

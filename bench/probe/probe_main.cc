@@ -8,10 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -21,13 +22,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "autotune/command/sizes.h"
+#include "autotune/runner/compile_pool.h"
+#include "autotune/runner/variant_plans.h"
+#include "autotune/search/choice.h"
+#include "autotune/search/small_sizes.h"
 #include "bench/harness/user.h"
+#include "bench/probe/baselines.h"
+#include "bench/probe/carried_cubins.h"
 #include "bench/probe/isolated.h"
+#include "bench/probe/probe_group.h"
 #include "bench/probe/probe_lines.h"
-#include "bench/probe/probe_result.h"
-#include "bench/probe/probe_run.h"
+#include "bench/probe/probe_program.h"
+#include "bench/probe/probe_row.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
+#include "jit/compile/binary_cache.h"
+#include "jit/compile/compiler.h"
 #include "runtime/world.h"
 
 ABSL_FLAG(std::string, backend, "host",
@@ -68,6 +78,8 @@ std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
 
 bool Interrupted() { return interrupted; }
+
+void Say(const std::string& line) { std::fprintf(stderr, "gpu_probe: %s\n", line.c_str()); }
 
 struct File {
   std::string folder;
@@ -120,31 +132,87 @@ absl::StatusOr<ProbeOptions> OptionsFor(Backend backend) {
   return options;
 }
 
-absl::Status Compile(const File& file) {
-  const std::string cubins = Resolve(absl::GetFlag(FLAGS_cubins));
-  if (cubins.empty())
-    return absl::InvalidArgumentError("--compile-for: want --cubins=FOLDER to write to");
-  if (absl::GetFlag(FLAGS_gpus) < 1) return absl::InvalidArgumentError("--gpus: want 1 or more");
-  ASSIGN_OR_RETURN(const int failed,
-                   CompileLines(file.lines, file.folder,
-                                {absl::GetFlag(FLAGS_compile_for), absl::GetFlag(FLAGS_gpus)},
-                                cubins, Interrupted, [](absl::string_view text) {
-                                  std::fprintf(stderr, "gpu_probe: %s\n",
-                                               std::string(text).c_str());
-                                }));
-  if (failed == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(failed, " of ", file.lines.size(), " lines failed"));
+/// Runs a line of a baseline in a world of its own.
+absl::Status RunBaseline(const ProbeBaseline& baseline, const ProbeLine& line, Backend backend,
+                         const ProbeOptions& options) {
+  ASSIGN_OR_RETURN(const Numbers numbers, baseline.parse(line));
+  const auto ranks = static_cast<int>(numbers.at("ranks"));
+  return RunWorld({.ranks = ranks, .backend = backend}, [&](Rank& rank) -> absl::Status {
+    const bool first = rank.rank() == 0;
+    if (first) options.listener.begins();
+    Row row = RowOf(line, rank.size());
+    RETURN_IF_ERROR(rank.exchange().Agree(baseline.run(rank, numbers, options, row)));
+    if (first) options.listener.is_done(row);
+    return absl::OkStatus();
+  });
 }
 
-/// The results so far, with files that are up to date whatever ends the process.
-class Results {
+absl::Status RunProgram(absl::Span<const ProbeLine> lines, const std::string& folder,
+                        Backend backend, const ProbeOptions& options) {
+  ASSIGN_OR_RETURN(const ProbeProgram program, LoadProbeProgram(lines[0], folder));
+  return RunWorld({.ranks = program.ranks,
+                   .stages = program.stages,
+                   .nodes = program.nodes,
+                   .backend = backend},
+                  [&](Rank& rank) { return ProbeGroup(rank, program, lines, options); });
+}
+
+/// Runs lines that share a world. Whether the process can go on.
+bool RunGroup(absl::Span<const ProbeLine> lines, const std::string& folder, Backend backend,
+              ProbeOptions options) {
+  // On rank 0's thread; read when the world has ended.
+  size_t done = 0;
+  bool has_begun = false;
+  options.listener = {.begins =
+                          [&, begins = options.listener.begins] {
+                            has_begun = true;
+                            if (begins) begins();
+                          },
+                      .is_done =
+                          [&, is_done = options.listener.is_done](const Row& row) {
+                            ++done;
+                            has_begun = false;
+                            is_done(row);
+                          }};
+  const ProbeBaseline* baseline = FindBaseline(lines[0].program);
+  const absl::Status status = !lines[0].error.ok() ? lines[0].error
+                              : baseline != nullptr
+                                  ? RunBaseline(*baseline, lines[0], backend, options)
+                                  : RunProgram(lines, folder, backend, options);
+  if (status.ok()) return true;
+  // The line that had begun is to blame, or all of them are.
+  for (const size_t end = has_begun ? done + 1 : lines.size(); done < end;)
+    options.listener.is_done(Failed(lines[done], status));
+  return done == lines.size();
+}
+
+bool ShareAWorld(const ProbeLine& a, const ProbeLine& b) {
+  return a.error.ok() && b.error.ok() && a.program == b.program && a.sizes == b.sizes &&
+         FindBaseline(a.program) == nullptr;
+}
+
+/// Runs lines in this process, those of one program and sizes that follow one another in one world.
+/// The listener gets a row for each, but for those after an error that ends the process's GPU or
+/// world; then that of the line that had begun is its error, and the call returns.
+void RunLines(absl::Span<const ProbeLine> lines, const std::string& folder, Backend backend,
+              const ProbeOptions& options) {
+  for (size_t begin = 0, end = 0; begin < lines.size(); begin = end) {
+    end = begin + 1;
+    while (end < lines.size() && ShareAWorld(lines[begin], lines[end])) ++end;
+    if (interrupted) return;
+    if (!RunGroup(lines.subspan(begin, end - begin), folder, backend, options)) return;
+  }
+}
+
+/// The rows so far, in files that are up to date whatever ends the process.
+class Rows {
  public:
-  void Add(const ProbeResult& result) {
-    rows_.push_back(RowOf(result));
-    const std::string line = absl::StrReplaceAll(Summary(result), {{"\n", "; "}});
-    std::fprintf(stderr, "gpu_probe: %s\n", line.c_str());
+  void Add(const Row& row) {
+    rows_.push_back(row);
+    Say(absl::StrReplaceAll(Summary(row), {{"\n", "; "}}));
     if (saved_.ok()) saved_ = Save(rows_, ProbeColumns());
   }
+  size_t size() const { return rows_.size(); }
   absl::Status Finish() {
     RETURN_IF_ERROR(saved_);
     return Show(rows_, ProbeColumns());
@@ -158,67 +226,124 @@ class Results {
 absl::Status Run(const File& file) {
   ASSIGN_OR_RETURN(const Backend backend, ChosenBackend());
   ASSIGN_OR_RETURN(ProbeOptions options, OptionsFor(backend));
-  Results results;
-  if (UnderMpi() || !absl::GetFlag(FLAGS_isolate)) {
-    std::set<int> done;
-    options.is_done = [&](const ProbeResult& result) {
-      done.insert(result.line);
-      results.Add(result);
-    };
-    RunLines(file.lines, file.folder, backend, options);
-    if (done.empty()) return absl::OkStatus();  // another process has rank 0
-    for (const ProbeLine& line : file.lines) {
-      if (done.count(line.number) != 0) continue;
-      ProbeResult left;
-      left.line = line.number;
-      left.text = line.text;
-      left.error = "not run, since the process runs nothing more after the error before";
-      results.Add(left);
-    }
-    return results.Finish();
+  Rows rows;
+  const auto add = [&](const Row& row) { rows.Add(row); };
+  const auto run = [&](absl::Span<const ProbeLine> lines, const Listener& listener) {
+    options.listener = listener;
+    RunLines(lines, file.folder, backend, options);
+  };
+  if (!UnderMpi() && absl::GetFlag(FLAGS_isolate)) {
+    RunIsolated(file.lines, run,
+                {.line_seconds = absl::GetFlag(FLAGS_line_seconds),
+                 .interrupted = Interrupted,
+                 .is_done = add});
+    return rows.Finish();
   }
-  std::vector<int> numbers;
-  for (const ProbeLine& line : file.lines) numbers.push_back(line.number);
-  RunIsolated(numbers,
-              [&](const std::vector<int>& left, Teller& teller) {
-                std::vector<ProbeLine> lines;
-                for (const ProbeLine& line : file.lines) {
-                  if (std::find(left.begin(), left.end(), line.number) != left.end())
-                    lines.push_back(line);
-                }
-                options.begins = [&](int line) { teller.Begins(line); };
-                options.is_done = [&](const ProbeResult& result) { teller.IsDone(result); };
-                RunLines(lines, file.folder, backend, options);
-              },
-              {.line_seconds = absl::GetFlag(FLAGS_line_seconds),
-               .interrupted = Interrupted,
-               .is_done = [&](const ProbeResult& result) { results.Add(result); }});
-  return results.Finish();
+  run(file.lines, {.begins = nullptr, .is_done = add});
+  if (rows.size() == 0) return absl::OkStatus();  // another process has rank 0
+  const absl::Status why =
+      absl::UnknownError("not run, since the process runs nothing more after the error before");
+  while (rows.size() < file.lines.size()) rows.Add(Failed(file.lines[rows.size()], why));
+  return rows.Finish();
+}
+
+/// The sources that running a line takes, those that verify it at small sizes included; none
+/// of a baseline. Errors name the field.
+absl::StatusOr<std::set<std::string>> SourcesOf(const ProbeLine& line, const std::string& folder,
+                                                const AssumedGpus& gpus) {
+  RETURN_IF_ERROR(line.error);
+  if (FindBaseline(line.program) != nullptr) return std::set<std::string>();
+  ASSIGN_OR_RETURN(const ProbeProgram program, LoadProbeProgram(line, folder));
+  ASSIGN_OR_RETURN(const AssumedWorld world, WorldOn(gpus, program));
+  ASSIGN_OR_RETURN(const Variant variant, Chooser(program.program, world.space).One(line.choice()));
+  const bool shrinks = !(Shrink(program.program) == program.program);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<const VariantPlans> plans,
+      PlansOf(variant, world.target,
+              shrinks ? CheckedSizes(world.target.ranks) : std::vector<CheckedSize>()));
+  std::set<std::string> sources = {plans->full->kernels.text()};
+  for (const VariantPlans::Small& small : plans->small)
+    sources.insert(small.lowered.kernels.text());
+  sources.erase("");
+  return sources;
+}
+
+/// Compiles on all cores, and carries the binaries into `cubins`. The statuses by source.
+absl::StatusOr<std::map<std::string, absl::Status>> CompileInto(
+    const std::string& cubins, const std::string& arch, const std::set<std::string>& sources) {
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Compiler> compiler,
+      MakeCompilerFor(arch, /*simulated=*/false, {.cache_dir = GetEnv().cache_dir, .stop = stop}));
+  const std::vector<KernelSource> texts(sources.begin(), sources.end());
+  CompilePool pool(*compiler, texts, OwnCores(), stop.get());
+  int told = 0;
+  while (!pool.Idle()) {
+    const int done = pool.Wait();
+    if (interrupted) pool.Stop();
+    if (done > told)
+      Say(absl::StrCat("compiled ", told = done, " of ", texts.size(), " sources for ", arch));
+  }
+  std::map<std::string, absl::Status> statuses;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const absl::StatusOr<std::string>& path = pool.binaries()[i];
+    absl::Status& status = statuses[texts[i].text()];
+    status = path.status();
+    if (!status.ok()) continue;
+    const std::optional<std::string> binary = BinaryCache::ReadAt(*path);
+    status = binary.has_value()
+                 ? CarryCubin(cubins, arch, texts[i].text(), *binary, compiler->identity())
+                 : absl::DataLossError(absl::StrCat(*path, " is gone or damaged"));
+  }
+  return statuses;
+}
+
+/// Compiles what running the lines takes, for GPUs that need not be here.
+absl::Status Compile(const File& file) {
+  const AssumedGpus gpus = {absl::GetFlag(FLAGS_compile_for), absl::GetFlag(FLAGS_gpus)};
+  const std::string cubins = Resolve(absl::GetFlag(FLAGS_cubins));
+  if (cubins.empty())
+    return absl::InvalidArgumentError("--compile-for: want --cubins=FOLDER to write to");
+  if (gpus.gpus < 1) return absl::InvalidArgumentError("--gpus: want 1 or more");
+  std::vector<absl::StatusOr<std::set<std::string>>> taken;  // by line
+  std::set<std::string> sources;
+  for (const ProbeLine& line : file.lines) {
+    taken.push_back(SourcesOf(line, file.folder, gpus));
+    if (taken.back().ok()) sources.insert(taken.back()->begin(), taken.back()->end());
+  }
+  ASSIGN_OR_RETURN(auto compiled, CompileInto(cubins, gpus.arch, sources));
+  int failed = 0;
+  for (size_t i = 0; i < taken.size(); ++i) {
+    absl::Status status = taken[i].status();
+    for (const std::string& source : taken[i].value_or(std::set<std::string>()))
+      status.Update(compiled[source]);
+    failed += status.ok() ? 0 : 1;
+    Say(absl::StrCat("line ", file.lines[i].number, ": ",
+                     !status.ok() ? absl::StrCat("FAILED: ", status.message())
+                     : FindBaseline(file.lines[i].program) != nullptr ? "no kernels"
+                                                                      : "compiled"));
+  }
+  if (failed == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(failed, " of ", file.lines.size(), " lines failed"));
 }
 
 /// Flags may have dashes between their words, "--no-verify".
-std::vector<std::string> WithUnderscores(int argc, char** argv) {
-  std::vector<std::string> arguments;
-  for (int i = 0; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (i > 0 && absl::StartsWith(argument, "--")) {
-      const size_t equals = argument.find('=');
-      std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
-      for (char& c : name) c = c == '-' ? '_' : c;
-      if (name == "no_verify" || name == "no_isolate") name.erase(2, 1);
-      argument =
-          absl::StrCat("--", name, equals == std::string::npos ? "" : argument.substr(equals));
-    }
-    arguments.push_back(std::move(argument));
-  }
-  return arguments;
+std::string WithUnderscores(std::string argument) {
+  if (!absl::StartsWith(argument, "--")) return argument;
+  std::replace(argument.begin() + 2, std::find(argument.begin(), argument.end(), '='), '-', '_');
+  if (absl::StartsWith(argument, "--no_verify") || absl::StartsWith(argument, "--no_isolate"))
+    argument.erase(4, 1);
+  return argument;
 }
 
 int MainOf(int argc, char** argv) {
   absl::SetProgramUsageMessage(kUsage);
-  std::vector<std::string> arguments = WithUnderscores(argc, argv);
+  std::vector<std::string> arguments(argv, argv + argc);
   std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  for (std::string& argument : arguments) {
+    argument = WithUnderscores(argument);
+    pointers.push_back(argument.data());
+  }
   const std::vector<char*> rest =
       absl::ParseCommandLine(static_cast<int>(pointers.size()), pointers.data());
   struct sigaction action = {};

@@ -1,13 +1,15 @@
 #include "bench/probe/probe_program.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_program.h"
@@ -21,23 +23,17 @@
 namespace coconet::bench {
 namespace {
 
-constexpr int kDefaultRanks = 2;  // as sweep has it
-
-const std::set<std::string>& Settings() {
-  static const auto& settings =
-      *new std::set<std::string>{"ranks", "stages", "nodes", "dtype", "preset", "order"};
-  return settings;
-}
+/// Flags of sweep that are sizes.
+constexpr absl::string_view kSettings[] = {"ranks", "stages", "nodes", "dtype", "preset", "order"};
 
 absl::StatusOr<std::vector<std::string>> ArgumentsOf(const ProbeLine& line) {
   std::vector<std::string> arguments = {line.program};
   ASSIGN_OR_RETURN(const auto words, ParseWords(line.sizes));
   for (const auto& [name, value] : words) {
-    if (Settings().count(name) == 0 && IsSweepFlag(name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", name,
-                       "' is no size, but a flag of sweep; want sizes of the program's symbols, "
-                       "ranks, stages, nodes, dtype, preset, order"));
+    if (!absl::c_linear_search(kSettings, name) && IsSweepFlag(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", name, "' is no size, but a flag of sweep; want sizes of the program's symbols, ",
+          absl::StrJoin(kSettings, ", ")));
     }
     arguments.push_back(absl::StrCat("--", name, "=", value));
   }
@@ -81,14 +77,24 @@ absl::StatusOr<ProbeProgram> LoadProbeProgram(const ProbeLine& line, const std::
   return made;
 }
 
+absl::StatusOr<ConfigSpace> SpaceOfWorld(Rank& rank, SumOrder sum_order) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   rank.exchange().AllGather(Encode(rank.topology())));
+  std::vector<Topology> topologies;
+  for (const std::string& theirs : all) {
+    ASSIGN_OR_RETURN(topologies.emplace_back(), DecodeTopology(theirs));
+  }
+  return SpaceOf(topologies, rank.mesh(), sum_order);
+}
+
 absl::StatusOr<AssumedWorld> WorldOn(const AssumedGpus& assumed, const ProbeProgram& program) {
   constexpr int kNewest = 148, kHopper = 132, kAmpere = 108;  // B200, H100 and H200, A100
   int number = 0;
   absl::string_view digits = assumed.arch;
-  if (!absl::ConsumePrefix(&digits, "sm_"))
-    return absl::InvalidArgumentError(absl::StrCat("want sm_90a or the like, have ", assumed.arch));
-  while (!digits.empty() && (digits.back() < '0' || digits.back() > '9')) digits.remove_suffix(1);
-  if (!absl::SimpleAtoi(digits, &number))
+  const bool has_prefix = absl::ConsumePrefix(&digits, "sm_");
+  while (!digits.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(digits.back())))
+    digits.remove_suffix(1);
+  if (!has_prefix || !absl::SimpleAtoi(digits, &number))
     return absl::InvalidArgumentError(absl::StrCat("want sm_90a or the like, have ", assumed.arch));
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf({.stages = program.stages, .nodes = program.nodes},
                                            std::vector<int>(program.ranks, 0)));

@@ -8,6 +8,7 @@
 #include "coconet/ir/graph.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
+#include "runtime/rank.h"
 
 namespace coconet::bench {
 
@@ -22,6 +23,9 @@ struct ProbeProgram {
 /// symbols, and ranks, stages, nodes, dtype, preset and order. Files are relative to `folder`.
 /// Errors name the field.
 absl::StatusOr<ProbeProgram> LoadProbeProgram(const ProbeLine& line, const std::string& folder);
+
+/// Collective. What configs may say on the ranks of this world.
+absl::StatusOr<ConfigSpace> SpaceOfWorld(Rank& rank, SumOrder sum_order);
 
 /// The GPUs of one machine that a program is compiled for where there are none.
 struct AssumedGpus {
