@@ -26,6 +26,13 @@ namespace {
 constexpr int kRanks = 2;
 constexpr double kDeadlineSeconds = 30;
 
+/// NCCL sees processes of one GPU as ranks of different machines.
+void SetNcclHost(int rank) {
+  setenv("NCCL_HOSTID", absl::StrCat("coconet-check-", rank).c_str(), 1);
+  setenv("NCCL_IB_DISABLE", "1", 1);
+  setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+}
+
 /// Runs `body` as a rank that joins the others out of band.
 absl::Status Join(const CudaLibraries& libraries, Gatherer& gatherer, const RankBody& body) {
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, OutOfBandTransport::Over(gatherer.way()));
@@ -36,6 +43,14 @@ absl::Status Join(const CudaLibraries& libraries, Gatherer& gatherer, const Rank
   const absl::Status status = body(world->rank());
   if (!status.ok()) world->Leave(status);
   return status;
+}
+
+/// The statuses of processes, each a rank that runs `body`.
+std::vector<std::string> OnProcesses(const CudaLibraries& libraries, const RankBody& body) {
+  return GatherOnProcesses(kRanks, [&](Gatherer& gatherer, int rank) {
+    SetNcclHost(rank);
+    return Join(libraries, gatherer, body);
+  });
 }
 
 /// The statuses of all processes, of which each must be OK.
@@ -96,13 +111,6 @@ absl::Status ShareByFiles(const DriverApi& driver, Rank& rank) {
   return rank.exchange().Agree(status);
 }
 
-/// NCCL sees processes of one GPU as ranks of different machines.
-void SetNcclHost(int rank) {
-  setenv("NCCL_HOSTID", absl::StrCat("coconet-check-", rank).c_str(), 1);
-  setenv("NCCL_IB_DISABLE", "1", 1);
-  setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-}
-
 /// A rank whose peer leaves in the midst of a collective hears of it before its deadline.
 absl::Status LeaveOneAlone(Rank& rank) {
   ASSIGN_OR_RETURN(const BoundVariant bound, BindAdam(rank, {"AR; fuse(C)", "library"}, 0));
@@ -117,23 +125,15 @@ absl::Status LeaveOneAlone(Rank& rank) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckIpc(const OneGpu& gpu) {
-  CudaLibraries libraries = gpu.libraries;
-  libraries.open_libraries = nullptr;
-  RETURN_IF_ERROR(AllOk(GatherOnProcesses(kRanks, [&](Gatherer& gatherer, int /*rank*/) {
-    return Join(libraries, gatherer, [](Rank& rank) {
-      return VerifyAdam(rank, {"fuse(RS, C, AG); slice m v", "generated vec=4"});
-    });
+  RETURN_IF_ERROR(AllOk(OnProcesses(gpu.libraries, [](Rank& rank) {
+    return VerifyAdam(rank, {"fuse(RS, C, AG); slice m v", "generated vec=4"});
   })));
   return std::string("2 processes, Adam in one kernel verified against the interpreter");
 }
 
 absl::StatusOr<std::string> CheckFileHandles(const OneGpu& gpu) {
-  CudaLibraries libraries = gpu.libraries;
-  libraries.open_libraries = nullptr;
-  RETURN_IF_ERROR(AllOk(GatherOnProcesses(kRanks, [&](Gatherer& gatherer, int /*rank*/) {
-    return Join(libraries, gatherer,
-                [&](Rank& rank) { return ShareByFiles(libraries.driver, rank); });
-  })));
+  RETURN_IF_ERROR(AllOk(OnProcesses(
+      gpu.libraries, [&](Rank& rank) { return ShareByFiles(gpu.libraries.driver, rank); })));
   return std::string("2 processes wrote and read each other's memory");
 }
 
@@ -146,20 +146,14 @@ absl::StatusOr<std::string> CheckNcclOfTwo(const OneGpu& gpu) {
   libraries.open_libraries = [nccl = *gpu.nccl](const StreamLibraryTerms& terms) {
     return OpenNcclLibrariesOver(nccl, terms);
   };
-  const std::vector<std::string> statuses =
-      GatherOnProcesses(kRanks, [&](Gatherer& gatherer, int number) {
-        SetNcclHost(number);
-        return Join(libraries, gatherer, [](Rank& rank) -> absl::Status {
-          if (!absl::StartsWith(rank.topology().library, "nccl "))
-            return absl::InternalError(absl::StrCat("not by NCCL: ", rank.topology().note));
-          RETURN_IF_ERROR(VerifyAdam(rank, {"AR; fuse(C)", "library"}));
-          return LeaveOneAlone(rank);
-        });
-      });
-  std::vector<std::string> others = statuses;
-  if (!absl::StrContains(others.back(), "leaves on purpose")) RETURN_IF_ERROR(AllOk(others));
-  others.pop_back();
-  RETURN_IF_ERROR(AllOk(others));
+  std::vector<std::string> statuses = OnProcesses(libraries, [](Rank& rank) -> absl::Status {
+    if (!absl::StartsWith(rank.topology().library, "nccl "))
+      return absl::InternalError(absl::StrCat("not by NCCL: ", rank.topology().note));
+    RETURN_IF_ERROR(VerifyAdam(rank, {"AR; fuse(C)", "library"}));
+    return LeaveOneAlone(rank);
+  });
+  if (absl::StrContains(statuses.back(), "leaves on purpose")) statuses.pop_back();
+  RETURN_IF_ERROR(AllOk(statuses));
   return absl::StrCat("nccl ", (*gpu.nccl)->version,
                       ": an AllReduce verified; a rank that is left alone hears of it");
 }
