@@ -112,6 +112,17 @@ Binaries::Binaries(Rank& rank, Options options) : rank_(rank), options_(std::mov
 Binaries::~Binaries() = default;
 
 absl::StatusOr<std::unique_ptr<Binaries>> Binaries::Open(Rank& rank, Options options) {
+  if (options.compiler == nullptr) {
+    const Topology& here = rank.topology();
+    options.target = BinaryTarget(here.arch, here.driver);
+    const CompilerOptions of_compiler{.cache_dir = options.cache_dir,
+                                      .optimize = options.optimize,
+                                      .stop = options.stop,
+                                      .driver = here.driver};
+    options.compiler = [&here, of_compiler] {
+      return MakeCompilerFor(here.arch, here.simulated, of_compiler);
+    };
+  }
   std::unique_ptr<Binaries> binaries(new Binaries(rank, std::move(options)));
   RETURN_IF_ERROR(binaries->Meet());
   RETURN_IF_ERROR(binaries->MakeCompilers());

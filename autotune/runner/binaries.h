@@ -38,14 +38,15 @@ struct CompileReport;
 class Binaries {
  public:
   struct Options {
-    std::string target;     // BinaryTarget of this rank
-    std::string cache_dir;  // of this rank's copies of binaries, as CompilerOptions has it
-    /// Called on compiling ranks.
-    std::function<absl::StatusOr<std::shared_ptr<Compiler>>()> compiler;
+    std::string target = "";  // BinaryTarget of this rank; not read without `compiler`
+    std::string cache_dir;    // of this rank's copies of binaries, as CompilerOptions has it
+    /// Called on compiling ranks; null: MakeCompilerFor the rank, which optimises so.
+    std::function<absl::StatusOr<std::shared_ptr<Compiler>>()> compiler = nullptr;
+    Optimize optimize = Optimize::kFull;
     /// CompilerOptions::stop of that compiler; null: a compile that runs is not ended.
     std::shared_ptr<std::atomic<bool>> stop = nullptr;
     /// Called on rank 0 with warnings of any rank's binary cache.
-    std::function<void(absl::string_view)> warn;
+    std::function<void(absl::string_view)> warn = nullptr;
   };
   /// Collective. Fails on all ranks if a compiling rank cannot make its compiler.
   static absl::StatusOr<std::unique_ptr<Binaries>> Open(Rank& rank, Options options);

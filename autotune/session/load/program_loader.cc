@@ -131,21 +131,13 @@ class Loader {
 
   /// Collective.
   absl::StatusOr<std::unique_ptr<Binaries>> OpenBinaries() const {
-    const Topology& here = loading_.rank().topology();
-    const auto stop = std::make_shared<std::atomic<bool>>(false);
-    const CompilerOptions options{.cache_dir = GetEnv().cache_dir,
-                                  .optimize = loading_.state->options.optimize,
-                                  .stop = stop,
-                                  .driver = here.driver};
-    return Binaries::Open(
-        loading_.rank(),
-        {.target = BinaryTarget(here.arch, here.driver),
-         .cache_dir = options.cache_dir,
-         .compiler = [options,
-                      &here] { return MakeCompilerFor(here.arch, here.simulated, options); },
-         .stop = stop,
-         .warn = [state = loading_.state.get()](
-                     absl::string_view text) { state->Warn(std::string(text)); }});
+    return Binaries::Open(loading_.rank(),
+                          {.cache_dir = GetEnv().cache_dir,
+                           .optimize = loading_.state->options.optimize,
+                           .stop = std::make_shared<std::atomic<bool>>(false),
+                           .warn = [state = loading_.state.get()](absl::string_view text) {
+                             state->Warn(std::string(text));
+                           }});
   }
 
   /// Collective, once per session. Opens the caches and gathers topologies.
