@@ -37,14 +37,14 @@ absl::StatusOr<Sample> SampleHere(Rank& rank, const Contender& contender, int64_
   RETURN_IF_ERROR(contender.run(1));
   const double before = PreemptionsSoFar();
   RETURN_IF_ERROR(Meet(rank));
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = SecondsNow();
   RETURN_IF_ERROR(contender.run(steps));
-  const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
+  const double us = 1e6 * (SecondsNow() - start_s);
   const double preemptions = PreemptionsSoFar() - before;
   // A rank that is done leaves a shared core to the other rank, instead of going on
   // to untimed work.
   RETURN_IF_ERROR(rank.exchange().Barrier());
-  return Sample{.us = spent.count(), .preemptions = preemptions};
+  return Sample{.us = us, .preemptions = preemptions};
 }
 
 struct Pace {
@@ -79,6 +79,10 @@ absl::StatusOr<std::vector<double>> MaxOverRanks(Rank& rank, std::vector<double>
 }
 
 }  // namespace
+
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank,
                                                       absl::Span<const Contender> contenders,

@@ -13,6 +13,9 @@
 
 namespace coconet::bench {
 
+/// Seconds on a monotonic clock.
+double SecondsNow();
+
 /// A computation to time, on every rank.
 struct Contender {
   std::string name;

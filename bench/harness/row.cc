@@ -59,6 +59,7 @@ std::string TextInFormat(absl::string_view format, const Row& row, absl::string_
   if (format == "time") return TimeText(number);
   if (format == "s") return TimeText(1e6 * number);
   if (format == "ratio") return RatioOf(row, field);
+  if (format == "percent") return IsNumber(row.Get(field)) ? Formatted("100*%.1f%%", number) : "";
   if (format == "count") return CountText(static_cast<int64_t>(number));
   if (format == "met") return MetOf(row);
   if (format == "yes") return row.Get(field) == Value(true) ? "yes" : "NO";

@@ -61,11 +61,11 @@ struct Column {
   std::function<std::string(const Row& row)> cell;
 };
 /// Columns as a text: "TITLE|FORMAT|FIELD, ...". Formats: "text" (also of numbers), "time", "s" (a
-/// time in seconds), "ratio", "count" ("16Mi"), "result" (the row's error if it has one, else
-/// text), "met", "yes" ("yes" or "NO" of a truth), "*" (the column of `computed` with this title),
-/// or one of StrFormat's for a number, "%.0f s"; after "100*" for a hundred times that. FIELD is
-/// left out if it is the title with `_` for blanks, with "_us" behind it if the format is "time";
-/// FORMAT too if it is "text", or "met" of "met".
+/// time in seconds), "ratio", "percent" (of a share; "" without), "count" ("16Mi"), "result" (the
+/// row's error if it has one, else text), "met", "yes" ("yes" or "NO" of a truth), "*" (the column
+/// of `computed` with this title), or one of StrFormat's for a number, "%.0f s"; after "100*" for a
+/// hundred times that. FIELD is left out if it is the title with `_` for blanks, with "_us" behind
+/// it if the format is "time"; FORMAT too if it is "text", or "met" of "met".
 std::vector<Column> ColumnsOf(absl::string_view text, absl::Span<const Column> computed = {});
 std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns);
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns);

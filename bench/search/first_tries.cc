@@ -3,30 +3,24 @@
 // is half an H200 for each of two ranks.
 
 #include <algorithm>
-#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "autotune/prior/schedule_prior.h"
 #include "autotune/search/kept_variants.h"
-#include "autotune/search/variants.h"
 #include "autotune/store/phases.h"
-#include "bench/harness/machine.h"
 #include "bench/harness/user.h"
+#include "bench/search/subjects.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/describe.h"
-#include "coconet/schedule/schedule.h"
-#include "coconet/workloads/workloads.h"
-#include "jit/config/config.h"
-#include "jit/lower/lower.h"
 
-ABSL_FLAG(std::string, case, "", "workloads, comma-separated; default: all of one stage");
+ABSL_FLAG(std::vector<std::string>, case, {},
+          "workloads, comma-separated; default: all of one stage");
 ABSL_FLAG(int64_t, n, int64_t{1} << 28, "elements of an optimizer's vector");
 ABSL_FLAG(int, batch, 8,
           "variants that are lowered before the first is tried, besides the baseline");
@@ -34,8 +28,6 @@ ABSL_FLAG(int, batch, 8,
 namespace coconet::bench {
 namespace {
 
-constexpr ConfigSpace kHalfAnH200 = {
-    .ranks = 2, .multiprocessors = 66, .gemm_candidates = 3, .library = false, .bulk = true};
 constexpr double kLargeLaunch = 64e6, kWantedInFlight = 64 << 10;
 
 std::vector<Column> Columns() {
@@ -48,26 +40,13 @@ std::vector<Column> Columns() {
         }}});
 }
 
-absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name, {.dtype = DType::kBF16}));
-  Sizes sizes = workload.presets[0].sizes;
-  if (workload.optimizer) sizes = {{"N", absl::GetFlag(FLAGS_n)}};
-  if (workload.name == "decode") sizes.insert_or_assign("H", 4096);
-  ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, sizes));
-  RETURN_IF_ERROR(CheckRuns(bound, kHalfAnH200.ranks));
-  ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
-  return schedule.graph();
-}
-
 /// The variant of each schedule that is expected to be its fastest: which is tried first.
 std::vector<int> FirstOfSchedules(const VariantSet& set) {
+  const std::vector<int> schedules = SchedulesOf(set);
   std::vector<int> first;
-  for (int v = 0; v < static_cast<int>(set.variants.size()); ++v) {
-    const bool same = v > 0 && SameSchedule(set.variants[v - 1], set.variants[v]);
-    if (!same)
-      first.push_back(v);
-    else if (set.variants[v].prior_us < set.variants[first.back()].prior_us)
-      first.back() = v;
+  for (int v = 0; v < static_cast<int>(schedules.size()); ++v) {
+    if (static_cast<int>(first.size()) == schedules[v]) first.push_back(v);
+    if (set.variants[v].prior_us < set.variants[first.back()].prior_us) first.back() = v;
   }
   return first;
 }
@@ -99,24 +78,29 @@ void AddInFlight(const VariantSet& set, const std::vector<int>& first, Row& row)
   row.Set("limit", limit);
 }
 
-absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
-  ASSIGN_OR_RETURN(const Graph program, ProgramOf(workload));
+absl::StatusOr<std::vector<Row>> Measure(WorkloadInfo workload) {
+  if (workload.name == "decode") workload.presets[0].sizes.insert_or_assign("H", 4096);
+  ASSIGN_OR_RETURN(const Graph program,
+                   ProgramOf(workload, DType::kBF16, absl::GetFlag(FLAGS_n), kHalfAnH200.ranks));
   Phases phases;
   VariantSet set;
-  size_t variants = 0;
-  int64_t schedules = 0;
+  Row row;
   std::vector<int> first;
   {
     const Phases::Part part(&phases, Phase::kEnumerate);
     ASSIGN_OR_RETURN(set,
                      EnumerateVariants(program, kHalfAnH200, nullptr, nullptr, false, {}, &phases));
     ExpectTimes(kHalfAnH200, set);
-    variants = set.variants.size();
+    const auto variants = static_cast<int64_t>(set.variants.size());
     std::vector<int> none;
     const std::vector<int> kept = KeptVariants(kHalfAnH200, set, {&set.baseline, 1});
+    const int64_t most = MostOfSchedule(set, kept);
     set = OnlyKept(std::move(set), kept, none);
     first = FirstOfSchedules(set);
-    schedules = static_cast<int64_t>(first.size());
+    row.Set("schedules", static_cast<int64_t>(first.size()))
+        .Set("variants", variants)
+        .Set("kept", static_cast<int64_t>(kept.size()))
+        .Set("configs_of_schedule", most);
   }
   std::vector<int> tried = first;
   absl::c_sort(tried,
@@ -127,45 +111,22 @@ absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
     const Phases::Part part(&phases, Phase::kLower);
     for (int v : tried) RETURN_IF_ERROR(LowerVariant(set.variants[v], kHalfAnH200.ranks).status());
   }
-  int64_t most = 0, count = 0;
-  for (size_t v = 0; v < set.variants.size(); ++v) {
-    const bool same = v > 0 && SameSchedule(set.variants[v - 1], set.variants[v]);
-    count = same ? count + 1 : 1;
-    most = std::max(most, count);
-  }
   const PhaseSeconds seconds = phases.Seconds();
-  const auto of = [&](Phase phase) { return seconds[static_cast<size_t>(phase)]; };
-  Row row;
-  row.Set("schedules", schedules)
-      .Set("variants", static_cast<int64_t>(variants))
-      .Set("kept", static_cast<int64_t>(set.variants.size()))
-      .Set("configs_of_schedule", most)
-      .Set("derive_s", of(Phase::kDerive))
-      .Set("enumerate_s", of(Phase::kEnumerate))
-      .Set("lower_s", of(Phase::kLower))
-      .Set("before_first_s", of(Phase::kDerive) + of(Phase::kEnumerate) + of(Phase::kLower));
+  double before_first_s = 0;
+  for (const Phase phase : {Phase::kDerive, Phase::kEnumerate, Phase::kLower}) {
+    before_first_s += seconds[static_cast<size_t>(phase)];
+    row.Set(absl::StrCat(Name(phase), "_s"), seconds[static_cast<size_t>(phase)]);
+  }
+  row.Set("before_first_s", before_first_s);
   AddInFlight(set, first, row);
-  const Bar bars[] = {{"before_first_s", Bar::Side::kAtMost, 3},
-                      {"configs_of_schedule", Bar::Side::kAtMost, 8}};
-  row.SetBars(bars);
-  row.Set("bars_met", MetOf(row));
-  return row;
+  row.SetBars(
+      {{"before_first_s", Bar::Side::kAtMost, 3}, {"configs_of_schedule", Bar::Side::kAtMost, 8}});
+  return {{row.Set("bars_met", MetOf(row))}};
 }
 
 absl::Status RunAll() {
-  const std::vector<std::string> names =
-      absl::StrSplit(absl::GetFlag(FLAGS_case), ',', absl::SkipEmpty());
-  std::vector<Row> rows;
-  for (const WorkloadInfo& workload : Workloads()) {
-    if (names.empty() ? workload.name == "pipeline" : !absl::c_linear_search(names, workload.name))
-      continue;
-    absl::StatusOr<Row> row = Measure(workload);
-    Row& added = rows.emplace_back(row.ok() ? *std::move(row) : Row());
-    added.Set("case", std::string(workload.name)).Set("load", LoadAverage());
-    AddMachine(added);
-    if (!row.ok()) added.Set("error", std::string(row.status().message()));
-  }
-  if (rows.empty()) return absl::InvalidArgumentError("--case: no such workload");
+  ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                   RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(rows, Columns());
 }
 

@@ -2,30 +2,27 @@
 // compared with the best of all of the fastest schedules, and of others at random.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "autotune/measure/statistics.h"
 #include "autotune/search/kept_variants.h"
-#include "autotune/search/variants.h"
-#include "autotune/session/key.h"
-#include "bench/harness/machine.h"
 #include "bench/harness/user.h"
-#include "bench/search/screening.h"
+#include "bench/search/subjects.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
-#include "coconet/schedule/schedule.h"
-#include "coconet/workloads/workloads.h"
 #include "runtime/world.h"
 
-ABSL_FLAG(std::string, case, "", "workloads, comma-separated; default: all of one stage");
+ABSL_FLAG(std::vector<std::string>, case, {},
+          "workloads, comma-separated; default: all of one stage");
 ABSL_FLAG(int, ranks, 2, "ranks, threads of this process");
 ABSL_FLAG(int, most, 48,
           "of the variants that are kept, how many are timed: those expected to be fastest");
@@ -38,6 +35,14 @@ namespace coconet::bench {
 namespace {
 
 constexpr double kNear = 1.03;
+constexpr double kSampleUs = 1000;  // length of a sample
+constexpr int kMostSteps = 1 << 16;
+constexpr size_t kBatch = 16;  // variants compiled together
+constexpr int kFirstRounds = 3, kTurns = 9, kLastRounds = 31;
+constexpr int kSchedules = 3;     // of which all variants are timed
+constexpr size_t kFinalists = 5;  // of the part, and of all
+/// What is slower than the best by this factor in one round takes no part in further ones.
+constexpr double kHopeless = 1.5;
 
 std::vector<Column> Columns() {
   return ColumnsOf(
@@ -45,25 +50,161 @@ std::vector<Column> Columns() {
       "best|time, kept / best|ratio|ratio, best config, met|result|bars_met");
 }
 
-absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload, int ranks) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name));
-  Sizes sizes = workload.presets[0].sizes;
-  if (workload.optimizer) sizes = {{"N", absl::GetFlag(FLAGS_n)}};
-  ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, sizes));
-  RETURN_IF_ERROR(CheckRuns(bound, ranks));
-  ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
-  return schedule.graph();
+/// How a chosen part of a program's variants compares with many more.
+struct Screened {
+  std::vector<double> us;  // by variant: the median of its first rounds; 0: it was not timed
+  int best = -1;           // of all that were timed
+  int best_of_part = -1;
+  double ratio = 0;  // of the time of `best_of_part` over that of `best`, in rounds of these two
+  int timed = 0;
+};
+
+/// Times variants on the ranks. Its answers are the same on all ranks, as the runner's are.
+class Screening {
+ public:
+  Screening(VariantRunner& runner, size_t variants)
+      : runner_(runner), samples_(variants), steps_(variants) {}
+
+  /// Compiles and loads the variants and times them in rounds.
+  absl::Status Enter(absl::Span<const int> variants) {
+    std::vector<int> entered;
+    for (size_t begin = 0; begin < variants.size(); begin += kBatch) {
+      const absl::Span<const int> batch = variants.subspan(begin, kBatch);
+      ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures,
+                       runner_.Compile(batch, [] { return false; }));
+      for (size_t i = 0; i < batch.size(); ++i) {
+        if (failures[i].has_value()) continue;
+        ASSIGN_OR_RETURN(const bool runs, FirstSteps(batch[i]));
+        if (runs) entered.push_back(batch[i]);
+      }
+    }
+    for (int round = 0; round < kFirstRounds; ++round) {
+      for (int v : entered) {
+        if (round > 0 && Us(v) >= kHopeless * Us(Best(entered))) continue;
+        ASSIGN_OR_RETURN(samples_[v].emplace_back(), StepUs(v));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// The medians of rounds of these variants alone, in turns.
+  absl::StatusOr<std::vector<double>> Again(absl::Span<const int> variants) {
+    std::vector<std::vector<double>> samples(variants.size());
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (size_t i = 0; i < variants.size(); ++i) {
+        ASSIGN_OR_RETURN(samples[i].emplace_back(), StepUs(variants[i]));
+      }
+    }
+    std::vector<double> medians;
+    for (const std::vector<double>& one : samples) medians.push_back(Median(one));
+    return medians;
+  }
+
+  /// The median, over rounds, of the time of `a` over that of `b`.
+  absl::StatusOr<double> Ratio(int a, int b) {
+    std::vector<double> ratios;
+    for (int round = 0; a != b && round < kLastRounds; ++round) {
+      const bool swapped = round % 2 == 1;
+      ASSIGN_OR_RETURN(const double first, StepUs(swapped ? b : a));
+      ASSIGN_OR_RETURN(const double second, StepUs(swapped ? a : b));
+      ratios.push_back(swapped ? second / first : first / second);
+    }
+    return ratios.empty() ? 1 : Median(ratios);
+  }
+
+  bool Timed(int v) const { return !samples_[v].empty(); }
+  double Us(int v) const { return Median(samples_[v]); }
+  int Best(absl::Span<const int> variants) const {
+    int best = -1;
+    for (int v : variants) {
+      if (Timed(v) && (best < 0 || Us(v) < Us(best))) best = v;
+    }
+    return best;
+  }
+
+ private:
+  absl::StatusOr<bool> FirstSteps(int v) {
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, runner_.Load(v));
+    if (failure.has_value()) return false;
+    for (int attempt = 0; attempt < 2; ++attempt) {  // the first step is cold
+      ASSIGN_OR_RETURN(const VariantRunner::Sample sample, runner_.Time(v, attempt, 1 + attempt));
+      if (sample.failure.has_value()) return false;
+      steps_[v] = static_cast<int>(
+          std::clamp(std::ceil(kSampleUs / std::max(sample.us, 1e-3)), 1.0, double{kMostSteps}));
+    }
+    return true;
+  }
+  absl::StatusOr<double> StepUs(int v) {
+    ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
+                     runner_.Time(v, steps_[v] > 10 ? steps_[v] / 10 : 0, steps_[v]));
+    if (sample.failure.has_value()) return absl::InternalError(sample.failure->reason);
+    return sample.us;
+  }
+
+  VariantRunner& runner_;
+  std::vector<std::vector<double>> samples_;
+  std::vector<int> steps_;  // of a sample
+};
+
+/// What is timed beside the part.
+std::vector<int> Others(const Screening& screening, const VariantSet& set,
+                        absl::Span<const int> part, int others) {
+  const std::vector<int> schedules = SchedulesOf(set);
+  std::vector<int> order;
+  absl::c_copy_if(part, std::back_inserter(order), [&](int v) { return screening.Timed(v); });
+  absl::c_stable_sort(order, [&](int a, int b) { return screening.Us(a) < screening.Us(b); });
+  std::set<int> fastest;
+  for (int v : order) {
+    if (fastest.size() < kSchedules) fastest.insert(schedules[v]);
+  }
+  std::vector<int> all, rest;
+  for (int v = 0; v < static_cast<int>(schedules.size()); ++v) {
+    if (!absl::c_linear_search(part, v)) (fastest.contains(schedules[v]) ? all : rest).push_back(v);
+  }
+  std::mt19937_64 random(others);
+  absl::c_shuffle(rest, random);
+  rest.resize(std::min(rest.size(), static_cast<size_t>(others)));
+  absl::c_copy(rest, std::back_inserter(all));
+  return all;
 }
 
-/// The most variants of a schedule among these.
-int64_t MostOfSchedule(const VariantSet& set, const std::vector<int>& kept) {
-  int64_t most = 0, count = 0;
-  for (size_t i = 0; i < kept.size(); ++i) {
-    const bool same = i > 0 && SameSchedule(set.variants[kept[i - 1]], set.variants[kept[i]]);
-    count = same ? count + 1 : 1;
-    most = std::max(most, count);
+/// Collective. Times the variants of `part`; then all of the schedules that were fastest, and
+/// `others` more that a seed draws; then the fastest of the part and of all again, in turns; and at
+/// last the best of each in rounds that decided nothing before, so that noise in the choice of the
+/// best does not count as speed.
+absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantSet& set,
+                                absl::Span<const int> part, int others) {
+  ASSIGN_OR_RETURN(const Run run, MakeRunner(rank, program, set, 1));
+  Screening screening(*run.runner, set.variants.size());
+  RETURN_IF_ERROR(screening.Enter(part));
+  RETURN_IF_ERROR(screening.Enter(Others(screening, set, part, others)));
+  Screened screened;
+  std::vector<int> timed;
+  for (int v = 0; v < static_cast<int>(set.variants.size()); ++v) {
+    screened.us.push_back(screening.Timed(v) ? screening.Us(v) : 0);
+    if (screening.Timed(v)) timed.push_back(v);
   }
-  return most;
+  screened.timed = static_cast<int>(timed.size());
+  absl::c_stable_sort(timed, [&](int a, int b) { return screened.us[a] < screened.us[b]; });
+  std::vector<int> finalists;
+  size_t of_part = 0;
+  for (size_t i = 0; i < timed.size(); ++i) {
+    const bool is_of_part = absl::c_linear_search(part, timed[i]);
+    if (i < kFinalists || (is_of_part && of_part < kFinalists)) finalists.push_back(timed[i]);
+    of_part += is_of_part ? 1 : 0;
+  }
+  if (of_part == 0) return absl::InternalError("none of the variants that are kept runs");
+  ASSIGN_OR_RETURN(const std::vector<double> again, screening.Again(finalists));
+  double best_us = 0, part_us = 0;
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    if (screened.best < 0 || again[i] < best_us) screened.best = finalists[i], best_us = again[i];
+    if (!absl::c_linear_search(part, finalists[i])) continue;
+    if (screened.best_of_part < 0 || again[i] < part_us)
+      screened.best_of_part = finalists[i], part_us = again[i];
+  }
+  screened.us[screened.best] = best_us;
+  ASSIGN_OR_RETURN(screened.ratio, screening.Ratio(screened.best_of_part, screened.best));
+  return screened;
 }
 
 std::string WordsOf(const VariantSet& set, int variant) {
@@ -99,13 +240,13 @@ std::vector<int> Fastest(const VariantSet& set, std::vector<int> kept, int most)
   return kept;
 }
 
-absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
+absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
   const int ranks = absl::GetFlag(FLAGS_ranks);
-  ASSIGN_OR_RETURN(const Graph program, ProgramOf(workload, ranks));
+  ASSIGN_OR_RETURN(const Graph program,
+                   ProgramOf(workload, DType::kF32, absl::GetFlag(FLAGS_n), ranks));
   Row row;
   RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-    const std::vector<Topology> topologies(ranks, rank.topology());
-    const ConfigSpace space = SpaceOf(topologies, rank.mesh(), SumOrder::kAny);
+    const ConfigSpace space = SpaceHere(rank);
     ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, space));
     ExpectTimes(space, set);
     const std::vector<int> kept = KeptVariants(space, set, {&set.baseline, 1});
@@ -116,36 +257,20 @@ absl::StatusOr<Row> Measure(const WorkloadInfo& workload) {
     if (rank.rank() == 0) row = RowOf(screened, set, kept);
     return absl::OkStatus();
   }));
-  return row;
+  return {{row}};
 }
 
 absl::Status RunAll() {
-  const std::vector<std::string> names =
-      absl::StrSplit(absl::GetFlag(FLAGS_case), ',', absl::SkipEmpty());
-  std::vector<Row> rows;
-  int64_t near = 0, measured = 0;
-  for (const WorkloadInfo& workload : Workloads()) {
-    if (names.empty() ? workload.name == "pipeline" : !absl::c_linear_search(names, workload.name))
-      continue;
-    absl::FPrintF(stderr, "%s\n", workload.name);
-    absl::StatusOr<Row> row = Measure(workload);
-    Row& added = rows.emplace_back(row.ok() ? *std::move(row) : Row());
-    added.Set("case", std::string(workload.name)).Set("load", LoadAverage());
-    AddMachine(added);
-    if (!row.ok()) {
-      added.Set("error", std::string(row.status().message()));
-      continue;
-    }
-    near += static_cast<int64_t>(added.Number("near"));
-    ++measured;
+  ASSIGN_OR_RETURN(std::vector<Row> rows, RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
+  double near = 0;
+  int64_t measured = 0;
+  for (const Row& row : rows) {
+    near += row.Number("near");
+    measured += TextOf(row, "error").empty() ? 1 : 0;
   }
-  if (rows.empty()) return absl::InvalidArgumentError("--case: no such workload");
   Row& all = rows.emplace_back();
-  all.Set("case", "all")
-      .Set("near_share", static_cast<double>(near) / std::max<double>(measured, 1));
-  const Bar bars[] = {{"near_share", Bar::Side::kAtLeast, 0.95}};
-  all.SetBars(bars);
-  all.Set("bars_met", MetOf(all));
+  all.Set("case", "all").Set("near_share", near / std::max<double>(measured, 1));
+  all.SetBars({{"near_share", Bar::Side::kAtLeast, 0.95}}).Set("bars_met", MetOf(all));
   return Show(rows, Columns());
 }
 

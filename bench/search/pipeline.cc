@@ -2,7 +2,6 @@
 // the tuner runs as it does there, on a clock that compiles, checks and samples move on.
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,21 +10,18 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "autotune/search/forecast.h"
 #include "autotune/search/kept_variants.h"
 #include "autotune/search/tuner.h"
-#include "autotune/search/variants.h"
 #include "bench/harness/machine.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
+#include "bench/harness/workload.h"
+#include "bench/search/subjects.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/training_steps.h"
-#include "coconet/workloads/workloads.h"
-#include "jit/lower/lower.h"
 
 // Measured offline with NVRTC, and on hosts.
 ABSL_FLAG(double, kernel_s, 0.35, "seconds of one core to compile a kernel");
@@ -40,16 +36,6 @@ ABSL_FLAG(bool, keep, true, "leave out variants by their expected times");
 namespace coconet::bench {
 namespace {
 
-constexpr ConfigSpace kHalfAnH200 = {
-    .ranks = 2, .multiprocessors = 66, .gemm_candidates = 3, .library = false, .bulk = true};
-
-class Solo final : public Exchange {
- public:
-  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override {
-    return std::vector<std::string>{std::string(mine)};
-  }
-};
-
 /// Takes the time that a GPU would, on its own clock. Lowering is real, and takes what it takes.
 class ModelRunner final : public VariantRunner {
  public:
@@ -57,8 +43,8 @@ class ModelRunner final : public VariantRunner {
 
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
       absl::Span<const int> variants, const std::function<bool()>& /*stop*/) override {
-    const double ready_s = std::max(now_s_, Begin(variants));
-    now_s_ = ready_s;
+    const double ready_s = Begin(variants);
+    now_s_ = std::max(now_s_, ready_s);
     return std::vector<std::optional<Failure>>(variants.size());
   }
   bool compiles_ahead() const override { return absl::GetFlag(FLAGS_ahead); }
@@ -89,9 +75,9 @@ class ModelRunner final : public VariantRunner {
  private:
   /// When their kernels are compiled, those that were begun before included.
   double Begin(absl::Span<const int> variants) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin_s = SecondsNow();
     double ready_s = 0;
-    std::vector<std::string> kernels;
+    std::set<std::string> kernels;  // that no compiler has begun
     for (int v : variants) {
       const absl::StatusOr<Lowered> lowered = LowerVariant(set_.variants[v], kHalfAnH200.ranks);
       if (!lowered.ok()) continue;
@@ -101,17 +87,15 @@ class ModelRunner final : public VariantRunner {
         if (const auto known = ready_.find(kernel); known != ready_.end())
           ready_s = std::max(ready_s, known->second);
         else
-          kernels.push_back(kernel);
+          kernels.insert(kernel);
       }
     }
-    now_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::sort(kernels.begin(), kernels.end());
-    kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
+    now_s_ += SecondsNow() - begin_s;
     busy_until_s_ = std::max(busy_until_s_, now_s_);
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      if (k % absl::GetFlag(FLAGS_cores) == 0) busy_until_s_ += absl::GetFlag(FLAGS_kernel_s);
-      ready_[kernels[k]] = busy_until_s_;
-      ready_s = busy_until_s_;
+    int begun = 0;
+    for (const std::string& kernel : kernels) {
+      if (begun++ % absl::GetFlag(FLAGS_cores) == 0) busy_until_s_ += absl::GetFlag(FLAGS_kernel_s);
+      ready_s = ready_[kernel] = busy_until_s_;
     }
     return ready_s;
   }
@@ -124,8 +108,9 @@ class ModelRunner final : public VariantRunner {
 };
 
 absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
-  const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, kHalfAnH200));
+  ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
+  const double begin_s = SecondsNow();
+  ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(plain.graph(), kHalfAnH200));
   ExpectTimes(kHalfAnH200, set);
   const size_t all = set.variants.size();
   std::vector<int> none;
@@ -134,11 +119,11 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
     set = OnlyKept(std::move(set), kept, none);
   }
   std::vector<Entrant> entrants;
-  std::vector<std::vector<int>> features = FeaturesOf(set.variants);
+  const std::vector<std::vector<int>> features = FeaturesOf(set.variants);
   for (size_t v = 0; v < set.variants.size(); ++v)
     entrants.push_back({Describe(set.variants[v]), features[v], set.variants[v].prior_us});
-  const std::chrono::duration<double> prepared = std::chrono::steady_clock::now() - begin;
-  ModelRunner runner(set, prepared.count());
+  const double prepared_s = SecondsNow() - begin_s;
+  ModelRunner runner(set, prepared_s);
   Solo solo;
   TunerOptions options;
   options.seconds = [&] { return runner.now_s(); };
@@ -150,12 +135,11 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
   row.Set("case", name)
       .Set("all", static_cast<int64_t>(all))
       .Set("variants", static_cast<int64_t>(set.variants.size()))
-      .Set("prepared_s", prepared.count())
+      .Set("prepared_s", prepared_s)
       .Set("tried", static_cast<int64_t>(tuned.record.search.tried))
       .Set("seconds", runner.now_s())
       .Set("complete", int64_t{tuned.record.complete});
-  const Bar bars[] = {{"tried", Bar::Side::kAtLeast, name == "adam" ? 100.0 : 30.0}};
-  row.SetBars(bars);
+  row.SetBars({{"tried", Bar::Side::kAtLeast, name == "adam" ? 100.0 : 30.0}});
   row.Set("bars_met", tuned.record.complete ? "complete" : MetOf(row));
   AddMachine(row);
   return row;
@@ -168,14 +152,12 @@ std::vector<Column> Columns() {
 }
 
 absl::Status RunAll() {
-  ASSIGN_OR_RETURN(const Graph adam, MakeWorkload("adam", {.dtype = DType::kBF16}));
-  ASSIGN_OR_RETURN(const Graph bound, BindSizes(adam, {{"N", int64_t{1} << 28}}));
-  ASSIGN_OR_RETURN(const Schedule schedule, InitialSchedule(bound));
-  std::vector<Row> rows;
-  ASSIGN_OR_RETURN(rows.emplace_back(), Measure("adam", schedule.graph()));
+  ASSIGN_OR_RETURN(const Graph adam,
+                   BoundWorkload("adam", DType::kBF16, {{"N", int64_t{1} << 28}}));
   ASSIGN_OR_RETURN(const Graph step, GptStep({.layers = 1}));
-  ASSIGN_OR_RETURN(const Schedule of_step, InitialSchedule(step));
-  ASSIGN_OR_RETURN(rows.emplace_back(), Measure("gpt_step", of_step.graph()));
+  std::vector<Row> rows;
+  ASSIGN_OR_RETURN(rows.emplace_back(), Measure("adam", adam));
+  ASSIGN_OR_RETURN(rows.emplace_back(), Measure("gpt_step", step));
   return Show(rows, Columns());
 }
 

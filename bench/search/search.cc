@@ -2,29 +2,28 @@
 // measure.
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "autotune/measure/statistics.h"
-#include "autotune/session/key.h"
-#include "bench/harness/machine.h"
+#include "autotune/search/kept_variants.h"
+#include "autotune/search/tuner.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
-#include "bench/search/recording.h"
+#include "bench/search/subjects.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
-#include "coconet/schedule/schedule.h"
-#include "coconet/workloads/workloads.h"
 #include "runtime/world.h"
 
-ABSL_FLAG(std::string, case, "", "workloads, comma-separated; default: all");
+ABSL_FLAG(std::vector<std::string>, case, {}, "workloads, comma-separated; default: all");
 ABSL_FLAG(int, ranks, 2, "ranks, threads of this process");
 ABSL_FLAG(int, replays, 20, "replays of the recorded rounds");
 ABSL_FLAG(int, live, 0, "searches on the ranks, beside the replays");
@@ -36,6 +35,24 @@ namespace {
 
 constexpr double kNear = 1.03;
 
+/// A program's variants, all timed to the end in the same rounds, in which all ran one after the
+/// other.
+struct Recording {
+  std::vector<Entrant> entrants;
+  int baseline = 0;
+  /// By variant, as many for each; empty: the variant failed.
+  std::vector<std::vector<VariantRunner::Sample>> rounds = {};
+  std::vector<double> level_us = {};  // by variant: its median, as if all rounds had been alike
+  double measuring_s = 0;             // of all samples
+};
+
+/// What a search picked and what its samples took.
+struct Pick {
+  int variant = -1;
+  double measuring_s = 0;
+  int tried = 0;
+};
+
 std::vector<Column> Columns() {
   return ColumnsOf(
       "case, search, variants|%.0f, tried|%.0f, best|time, within 3 %|*, worst|%.3f, "
@@ -43,6 +60,153 @@ std::vector<Column> Columns() {
       {{"within 3 %", [](const Row& row) {
           return absl::StrFormat("%.0f of %.0f", row.Number("near"), row.Number("picks"));
         }}});
+}
+
+/// Another runner, whose samples it keeps.
+class Recorder final : public VariantRunner {
+ public:
+  Recorder(VariantRunner& inner, size_t variants) : inner_(inner), samples_(variants) {}
+
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
+      absl::Span<const int> variants, const std::function<bool()>& stop) override {
+    return inner_.Compile(variants, stop);
+  }
+  absl::StatusOr<std::optional<Failure>> Load(int v) override { return inner_.Load(v); }
+  absl::StatusOr<std::optional<Failure>> Verify(int v) override { return inner_.Verify(v); }
+  Facts FactsOf(int v) const override { return inner_.FactsOf(v); }
+  Trust TrustIn(int v) const override { return inner_.TrustIn(v); }
+  absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
+    absl::StatusOr<Sample> sample = inner_.Time(v, warm_up, steps);
+    if (sample.ok()) {
+      seconds_ += 1e-6 * sample->us * (warm_up + steps);
+      if (!sample->failure.has_value()) samples_[v].push_back(*sample);
+    }
+    return sample;
+  }
+  absl::StatusOr<double> LoadByOthers() override { return inner_.LoadByOthers(); }
+  void Unload(int v) override { inner_.Unload(v); }
+
+  const std::vector<std::vector<Sample>>& samples() const { return samples_; }
+  double seconds() const { return seconds_; }
+
+ private:
+  VariantRunner& inner_;
+  std::vector<std::vector<Sample>> samples_;
+  double seconds_ = 0;
+};
+
+class Replayer final : public VariantRunner {
+ public:
+  Replayer(const Recording& recording, uint64_t seed) : recording_(recording), seed_(seed) {}
+
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
+      absl::Span<const int> variants, const std::function<bool()>& /*stop*/) override {
+    std::vector<std::optional<Failure>> failures;
+    for (int v : variants) {
+      failures.push_back(recording_.rounds[v].empty()
+                             ? std::optional(Failure{Verdict::kCompileError, "as recorded"})
+                             : std::nullopt);
+    }
+    return failures;
+  }
+  absl::StatusOr<std::optional<Failure>> Load(int /*v*/) override { return std::nullopt; }
+  absl::StatusOr<std::optional<Failure>> Verify(int /*v*/) override { return std::nullopt; }
+  Facts FactsOf(int /*v*/) const override { return {}; }
+  Trust TrustIn(int /*v*/) const override { return {}; }
+  absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
+    const std::vector<Sample>& samples = recording_.rounds[v];
+    const uint64_t pair = calls_++ / 2;
+    const Sample& sample = samples[std::mt19937_64(seed_ * 1000003 + pair)() % samples.size()];
+    seconds_ += 1e-6 * sample.us * (warm_up + steps);
+    return sample;
+  }
+  absl::StatusOr<double> LoadByOthers() override { return 0.0; }
+  void Unload(int /*v*/) override {}
+  double seconds() const { return seconds_; }
+
+ private:
+  const Recording& recording_;
+  const uint64_t seed_;
+  uint64_t calls_ = 0;
+  double seconds_ = 0;
+};
+
+/// The variants of a bound program on the ranks of a world, at most `most`, which a seed draws.
+absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& space, int most) {
+  ASSIGN_OR_RETURN(VariantSet set, EnumerateVariants(program, space));
+  ExpectTimes(space, set);
+  const int count = static_cast<int>(set.variants.size());
+  std::vector<int> chosen;
+  for (int v = 0; v < count; ++v) {
+    if (v != set.baseline) chosen.push_back(v);
+  }
+  std::mt19937_64 random(most);
+  absl::c_shuffle(chosen, random);
+  chosen.resize(std::min(chosen.size(), static_cast<size_t>(std::max(most - 1, 0))));
+  chosen.push_back(set.baseline);
+  absl::c_sort(chosen);
+  std::vector<int> none;
+  return OnlyKept(std::move(set), chosen, none);
+}
+
+/// What a search on the ranks knows in the end.
+struct Searched {
+  Pick pick;
+  std::vector<Entrant> entrants;
+  std::vector<VariantResult> results;                       // by variant
+  std::vector<std::vector<VariantRunner::Sample>> samples;  // by variant
+};
+
+/// Collective. Searches on the real ranks, without a tuning cache. The kernels may be compiled.
+absl::StatusOr<Searched> Search(Rank& rank, const Graph& program, const VariantSet& set,
+                                SearchKind kind, uint64_t seed, double budget_s) {
+  ASSIGN_OR_RETURN(const Run run, MakeRunner(rank, program, set, seed));
+  Recorder recorder(*run.runner, set.variants.size());
+  TunerOptions options{.budget_s = budget_s, .start_s = SecondsNow(), .seed = seed, .search = kind};
+  if (rank.rank() == 0) options.seconds = SecondsNow;
+  std::vector<Entrant> entrants = run.runner->Entrants();
+  ASSIGN_OR_RETURN(Tuned tuned, Tune(entrants, set.baseline, recorder, rank.exchange(), options));
+  return Searched{{tuned.best, recorder.seconds(), tuned.record.search.tried},
+                  std::move(entrants),
+                  std::move(tuned.variants),
+                  recorder.samples()};
+}
+
+/// Collective. Searches exhaustively. On rank 0, `recording` is filled.
+absl::Status Record(Rank& rank, const Graph& program, const VariantSet& set, double budget_s,
+                    Recording& recording) {
+  ASSIGN_OR_RETURN(Searched all, Search(rank, program, set, SearchKind::kExhaustive, 1, budget_s));
+  if (rank.rank() != 0) return absl::OkStatus();
+  recording = {.entrants = std::move(all.entrants),
+               .baseline = set.baseline,
+               .measuring_s = all.pick.measuring_s};
+  constexpr int64_t kLeastRounds = 20;
+  for (size_t v = 0; v < all.results.size(); ++v) {
+    std::vector<VariantRunner::Sample>& samples = recording.rounds.emplace_back(all.samples[v]);
+    recording.level_us.push_back(all.results[v].timing.median_us);
+    if (FailsForGood(all.results[v].verdict)) {
+      samples.clear();
+    } else if (std::ssize(samples) < kLeastRounds) {
+      return absl::DeadlineExceededError(
+          "the exhaustive search has too few rounds; give it more time by --budget, or fewer "
+          "variants by --most");
+    } else {
+      // The last samples are of the same rounds, in which all took part.
+      samples.erase(samples.begin(), samples.end() - kLeastRounds);
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Searches with recorded samples: two successive ones are of one round, which the seed draws.
+absl::StatusOr<Pick> Replay(const Recording& recording, SearchKind kind, uint64_t seed) {
+  Replayer replayer(recording, seed);
+  Solo solo;
+  TunerOptions options{.budget_s = 1e9, .seed = seed, .search = kind};
+  options.seconds = [&replayer] { return replayer.seconds(); };
+  ASSIGN_OR_RETURN(const Tuned tuned,
+                   Tune(recording.entrants, recording.baseline, replayer, solo, options));
+  return Pick{tuned.best, replayer.seconds(), tuned.record.search.tried};
 }
 
 Row RowOf(const Recording& recording, const std::vector<Pick>& picks) {
@@ -72,100 +236,46 @@ Row RowOf(const Recording& recording, const std::vector<Pick>& picks) {
       .Set("share", Median(shares))
       .Set("share_most", *std::max_element(shares.begin(), shares.end()))
       .Set("exhaustive_s", recording.measuring_s);
-  const Bar bars[] = {{"near_share", Bar::Side::kAtLeast, 0.95},
-                      {"share", Bar::Side::kAtMost, 0.25}};
-  row.SetBars(bars);
-  row.Set("bars_met", MetOf(row));
-  return row;
+  row.SetBars({{"near_share", Bar::Side::kAtLeast, 0.95}, {"share", Bar::Side::kAtMost, 0.25}});
+  return row.Set("bars_met", MetOf(row));
 }
 
-absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload, int ranks) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name));
-  Sizes sizes = workload.presets[0].sizes;
-  if (workload.optimizer) sizes = {{"N", absl::GetFlag(FLAGS_n)}};
-  ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, sizes));
-  RETURN_IF_ERROR(CheckRuns(bound, ranks));
-  ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
-  return schedule.graph();
-}
-
-absl::Status Measure(const WorkloadInfo& workload, std::vector<Row>& rows) {
+absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
   const int ranks = absl::GetFlag(FLAGS_ranks);
   const double budget_s = TuningBudget(570, 60);
   const int most = IsQuick() ? 12 : absl::GetFlag(FLAGS_most);
-  ASSIGN_OR_RETURN(const Graph program, ProgramOf(workload, ranks));
+  ASSIGN_OR_RETURN(const Graph program,
+                   ProgramOf(workload, DType::kF32, absl::GetFlag(FLAGS_n), ranks));
   Recording recording;
   std::vector<Pick> live;
   RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-    const std::vector<Topology> topologies(ranks, rank.topology());
-    ASSIGN_OR_RETURN(const VariantSet set,
-                     VariantsOf(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny), most));
+    ASSIGN_OR_RETURN(const VariantSet set, VariantsOf(program, SpaceHere(rank), most));
     RETURN_IF_ERROR(Record(rank, program, set, budget_s, recording));
     for (int i = 0; i < absl::GetFlag(FLAGS_live); ++i) {
-      ASSIGN_OR_RETURN(const Pick pick,
-                       SearchLive(rank, program, set, SearchKind::kAuto, 100 + i, budget_s));
-      if (rank.rank() == 0) live.push_back(pick);
+      ASSIGN_OR_RETURN(const Searched searched,
+                       Search(rank, program, set, SearchKind::kAuto, 100 + i, budget_s));
+      if (rank.rank() == 0) live.push_back(searched.pick);
     }
     return absl::OkStatus();
   }));
-  const auto add = [&](absl::string_view search, const std::vector<Pick>& picks) {
-    Row row = RowOf(recording, picks);
-    row.Set("case", std::string(workload.name))
-        .Set("ranks", static_cast<int64_t>(ranks))
-        .Set("search", std::string(search))
-        .Set("load", LoadAverage());
-    AddMachine(row);
-    rows.push_back(std::move(row));
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& search, const std::vector<Pick>& picks) {
+    rows.push_back(RowOf(recording, picks).Set("ranks", int64_t{ranks}).Set("search", search));
   };
   for (SearchKind kind : {SearchKind::kAuto, SearchKind::kRacing, SearchKind::kEvolution}) {
     std::vector<Pick> picks;
     for (int replay = 0; replay < absl::GetFlag(FLAGS_replays); ++replay) {
-      ASSIGN_OR_RETURN(const Pick pick, Replay(recording, kind, replay + 1));
-      picks.push_back(pick);
+      ASSIGN_OR_RETURN(picks.emplace_back(), Replay(recording, kind, replay + 1));
     }
     add(absl::StrCat(Name(kind), ", replayed"), picks);
   }
   if (!live.empty()) add("auto, live", live);
-  return absl::OkStatus();
-}
-
-/// The workloads that --case names; all but those of several stages where it names none.
-absl::StatusOr<std::vector<WorkloadInfo>> Wanted() {
-  std::vector<WorkloadInfo> known;
-  for (const WorkloadInfo& workload : Workloads()) {
-    if (workload.name != "pipeline") known.push_back(workload);
-  }
-  const std::vector<std::string> names =
-      absl::StrSplit(absl::GetFlag(FLAGS_case), ',', absl::SkipEmpty());
-  if (names.empty()) return known;
-  std::vector<WorkloadInfo> wanted;
-  for (const std::string& name : names) {
-    const auto at = absl::c_find_if(known, [&](const WorkloadInfo& w) { return w.name == name; });
-    if (at == known.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--case: no workload \"", name, "\"; there are ",
-                       absl::StrJoin(known, ", ", [](std::string* out, const WorkloadInfo& w) {
-                         absl::StrAppend(out, w.name);
-                       })));
-    }
-    wanted.push_back(*at);
-  }
-  return wanted;
+  return rows;
 }
 
 absl::Status RunAll() {
-  const absl::Time begin = absl::Now();
-  ASSIGN_OR_RETURN(const std::vector<WorkloadInfo> workloads, Wanted());
-  std::vector<Row> rows;
-  for (const WorkloadInfo& workload : workloads) {
-    absl::FPrintF(stderr, "[%4.0f s] %s\n", absl::ToDoubleSeconds(absl::Now() - begin),
-                  workload.name);
-    if (absl::Status status = Measure(workload, rows); !status.ok()) {
-      Row row;
-      row.Set("case", std::string(workload.name)).Set("error", std::string(status.message()));
-      rows.push_back(std::move(row));
-    }
-  }
+  ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                   RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(rows, Columns());
 }
 
