@@ -7,7 +7,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "autotune/c/coconet.h"
 #include "autotune/command/sizes.h"
 #include "autotune/session/session.h"
@@ -69,32 +68,27 @@ absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n
   Session session(rank, options);
   ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(Parse(kCount), {{"N", n}}));
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
-  InC in_c;
-  RETURN_IF_ERROR(in_c.Open(cache, n));
-  const std::vector<Contender> contenders = {{"BoundProgram::Run",
-                                              [&](int64_t steps) {
-                                                for (int64_t i = 0; i < steps; ++i)
-                                                  RETURN_IF_ERROR(bound.Run());
-                                                return absl::OkStatus();
-                                              }},
-                                             {"coconet_run", [&](int64_t steps) {
-                                                for (int64_t i = 0; i < steps; ++i) {
-                                                  if (const int code = coconet_run(in_c.binding());
-                                                      code != COCONET_OK)
-                                                    return StatusOf(code);
-                                                }
-                                                return absl::OkStatus();
-                                              }}};
+  InC c;
+  RETURN_IF_ERROR(c.Open(cache, n));
+  const auto in_cpp = [&](int64_t steps) -> absl::Status {
+    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(bound.Run());
+    return absl::OkStatus();
+  };
+  const auto in_c = [&](int64_t steps) -> absl::Status {
+    for (int64_t i = 0; i < steps; ++i) {
+      if (const int code = coconet_run(c.binding()); code != COCONET_OK) return StatusOf(code);
+    }
+    return absl::OkStatus();
+  };
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
-                   MeasureInRounds(rank, contenders,
+                   MeasureInRounds(rank, {{{"BoundProgram::Run", in_cpp}, {"coconet_run", in_c}}},
                                    {.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)}));
   const double cpp_us = measured[0].timing.median_us, c_us = measured[1].timing.median_us;
   Row row;
-  row.Set("case", std::string("c_abi")).Set("ranks", int64_t{1}).Set("n", n);
-  row.Set("dtype", std::string("f32")).Set("ours_us", c_us).Set("baseline_us", cpp_us);
-  row.Set("ratio", cpp_us / c_us).Set("over_ns", 1e3 * (c_us - cpp_us));
-  const Bar bar{.field = "over_ns", .side = Bar::Side::kAtMost, .value = kMostNs};
-  return row.SetBars({&bar, 1});
+  row.Set("case", "c_abi").Set("ranks", 1).Set("n", n).Set("dtype", "f32");
+  row.Set("ours_us", c_us).Set("baseline_us", cpp_us).Set("ratio", cpp_us / c_us);
+  row.Set("over_ns", 1e3 * (c_us - cpp_us));
+  return row.SetBars({{"over_ns", Bar::Side::kAtMost, kMostNs}});
 }
 
 std::vector<Column> Columns() {

@@ -1,7 +1,6 @@
 // Prints how fast generated kernels load and store, beside plain streams of the same bytes.
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,15 +10,16 @@
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "autotune/measure/statistics.h"
 #include "bench/baselines/array.h"
 #include "bench/baselines/kernels.h"
-#include "bench/compiler/kernel_cases.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
 #include "bench/harness/user.h"
+#include "coconet/base/dtype.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
@@ -28,6 +28,7 @@
 #include "jit/compile/compiler.h"
 #include "jit/compile/temp_dir.h"
 #include "jit/lower/lower.h"
+#include "runtime/node/cpu.h"
 #include "runtime/rank.h"
 #include "runtime/world.h"
 
@@ -38,22 +39,85 @@ ABSL_FLAG(double, seconds, 1, "for each row");
 namespace coconet::bench {
 namespace {
 
-/// A case's most fused schedule for some ranks and rows, by packs of a vector of f32: one plan with
-/// plain stores and one with streaming stores, with their binaries.
-struct CompiledKernels {
-  struct Form {
-    std::string stores;  // "plain", "streaming"
-    Lowered lowered = {};
-    std::string binary = {};
-  };
-  std::vector<Form> forms;
-  double lower_s = 0;  // of one form
+constexpr int64_t kCached = 256, kLarge = 16384;  // rows of 4 KiB
+constexpr int64_t kTable = 4096;                  // rows that indices may name
+
+/// A generated kernel to measure, and the plain streams that move as many bytes. In texts C stands
+/// for `length`, and T for the dtype.
+struct KernelCase {
+  std::string name;                               // of a family, as --case has it: "bias"
+  std::string form;                               // which of the family: "T[N, C] + T[C]"
+  std::string statements;                         // of a .coco program; N is the number of rows
+  int64_t length = 0;                             // of a row
+  int loads = 1, stores = 1;                      // streams of the plain loop (PlainStream)
+  std::vector<int64_t> rows = {kCached, kLarge};  // sizes to measure
+  std::vector<int> ranks = {1, 2};
+  int64_t on_rank = length;  // elements of a row that a rank has
+  DType dtype = DType::kF32;
+
+  std::string In(absl::string_view text) const {
+    return absl::StrReplaceAll(text, {{"C", absl::StrCat(length)}, {"T", Name(dtype)}});
+  }
+  /// Of one stream, per row.
+  int64_t row_bytes() const { return on_rank * static_cast<int64_t>(SizeOf(dtype)); }
 };
 
-/// As the tuner has it on hosts.
-Config ConfigOf(int vector_bytes) {
-  return {.protocol = Protocol::kGenerated, .vec = vector_bytes / 4, .chunk = 4096};
+/// The largest tensor has 1 MiB (a cache holds it) or 64 MiB (none does); `quick`: small ones only.
+std::vector<KernelCase> KernelCases(bool quick) {
+  const std::string x = "input x : T[N, C] local\n";
+  const std::string bias = x + "input b : T[C] replicated\noutput y = x + b\n";
+  const std::string column = x + "input s : T[N, 1] replicated\noutput y = x * s\n";
+  const std::string sliced = "input x : T[N, C] sliced(1)\noutput y = x * 0.5 + 1\n";
+  const std::string gather =
+      "input t : T[4096, C] local\ninput i : i32[N] local\noutput y = gather(t, i, 0)\n";
+  // Adam's step with the bias corrections that each block computes, without communication.
+  const std::string adam =
+      "input g : T[N, C] local\n"
+      "state p : T[N, C] local\n"
+      "state m : T[N, C] local\n"
+      "state v : T[N, C] local\n"
+      "input lr : f32[] replicated\n"
+      "input step : f64[] replicated\n"
+      "c1 = cast(f32, 1 / (1 - pow(const(0.9, f64), step)))\n"
+      "c2 = cast(f32, 1 / (1 - pow(const(0.999, f64), step)))\n"
+      "m1 = update(m, 0.9 * m + 0.1 * g)\n"
+      "v1 = update(v, 0.999 * v + 0.001 * (g * g))\n"
+      "update(p, p - lr * c1 * m1 / (sqrt(v1 * c2) + 1e-08))\n";
+  std::vector<KernelCase> cases = {
+      {"bias", "T[N, C] + T[C]", bias, 1024},
+      {"odd", "T[N, C] + T[C]", bias, 1023},
+      {"column", "T[N, C] * T[N, 1]", column, 1024},
+      {"column", "T[N, C] * T[N, 1]", column, 1023},
+      {"odd", "T[N, C] alone", x + "output y = x * 0.5 + 1\n", 1023},
+      {"odd", "T[N, C] sliced(1)", sliced, 1023, 1, 1, {kCached, kLarge}, {2}, 512},
+  };
+  for (const std::string call : {"softmax(x)", "rms_norm(x, 1e-06)"}) {
+    for (const int64_t length : {1024, 1023})
+      cases.push_back({"rowfold", call + " of T[N, C]", x + "output y = " + call + "\n", length});
+  }
+  for (const int64_t length : {1024, 1023}) {
+    cases.push_back(
+        {"strided", "sum(x, 0) of T[N, C]", x + "output y = sum(x, 0)\n", length, 1, 0});
+  }
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t length : {64, 128}) {
+      KernelCase& c = cases.emplace_back(
+          KernelCase{"gather", "rows of T[4096, C]", gather, length, 1, 1, {kTable, 16 * kTable}});
+      c.dtype = dtype;
+    }
+  }
+  cases.push_back({"scalars", "Adam over T[N, C]", adam, 1024, 4, 3, {2, 64, kLarge}});
+  for (KernelCase& c : cases) c.rows.resize(quick ? 1 : c.rows.size());
+  return cases;
 }
+
+/// A case's most fused schedule for some ranks and rows, by packs of a vector of f32.
+struct Form {
+  std::string stores = {};  // "plain", "streaming"
+  Lowered lowered = {};
+  double lower_s = 0;
+  std::string binary = {};
+};
 
 /// The schedule with the fewest steps, the first of these.
 absl::StatusOr<Schedule> MostFused(const Graph& program, const Config& config, int ranks) {
@@ -79,21 +143,20 @@ struct OnRank {
 };
 
 /// Numbers from 0.5 to 1, so that nothing overflows or becomes denormal; indices at random.
-void Fill(const Buffer& buffer, int64_t table, void* data) {
+void Fill(const Buffer& buffer, void* data) {
   uint64_t random = 88172645463325252;
   for (int64_t i = 0; i < buffer.elements; ++i) {
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
     const bool is_index = buffer.dtype == DType::kI32;
-    const double value = is_index ? static_cast<double>(random % static_cast<uint64_t>(table))
+    const double value = is_index ? static_cast<double>(random % kTable)
                                   : 0.5 + static_cast<double>(random >> 41) * 0x1p-24;
     StoreElement(buffer.dtype, data, i, buffer.elements == 1 ? 1 : value);
   }
 }
 
-absl::StatusOr<OnRank> BindForm(Rank& rank, const KernelCase& c,
-                                const CompiledKernels::Form& form) {
+absl::StatusOr<OnRank> BindForm(Rank& rank, const Form& form) {
   OnRank bound;
   ASSIGN_OR_RETURN(bound.module, rank.Load(form.binary));
   std::vector<Memory*> buffers;
@@ -105,7 +168,7 @@ absl::StatusOr<OnRank> BindForm(Rank& rank, const KernelCase& c,
     const int64_t bytes = buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
     ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(bytes, buffer.symmetric));
     buffers.push_back(bound.memory.back().get());
-    Fill(buffer, c.table, buffers.back()->own());
+    Fill(buffer, buffers.back()->own());
   }
   ASSIGN_OR_RETURN(bound.plan,
                    rank.Bind(form.lowered.plan, *bound.module, buffers, GetEnv().timeout_s));
@@ -123,23 +186,17 @@ absl::StatusOr<Streams> MakeStreams(const KernelCase& c, int64_t rows) {
   Streams s;
   s.streams.loads = c.loads;
   s.streams.stores = c.stores;
-  constexpr int64_t kVectors = 32;  // elements that a turn of the loop takes
-  s.elements = (rows * c.row_bytes / static_cast<int64_t>(sizeof(float)) + kVectors - 1) /
-               kVectors * kVectors;
-  const int64_t bytes = s.elements * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kBytes = 32 * sizeof(float);  // of a stream that a turn of the loop takes
+  const int64_t bytes = (rows * c.row_bytes() + kBytes - 1) / kBytes * kBytes;
+  s.elements = bytes / static_cast<int64_t>(sizeof(float));
   // As a step updates its states, the last streams that are loaded are stored, too.
   const bool in_place = c.stores > 1;
-  for (int k = 0; k < c.loads; ++k) {
-    ASSIGN_OR_RETURN(Array array, Array::Allocate(bytes));
-    s.streams.from[k] = array.as<float>();
-    if (in_place && k > 0) s.streams.to[k - 1] = array.as<float>();
-    s.arrays.push_back(std::move(array));
+  const int count = in_place ? c.loads : c.loads + c.stores;
+  for (int k = 0; k < count; ++k) {
+    ASSIGN_OR_RETURN(s.arrays.emplace_back(), Array::Allocate(bytes));
   }
-  if (!in_place && c.stores == 1) {
-    ASSIGN_OR_RETURN(Array array, Array::Allocate(bytes));
-    s.streams.to[0] = array.as<float>();
-    s.arrays.push_back(std::move(array));
-  }
+  for (int k = 0; k < c.loads; ++k) s.streams.from[k] = s.arrays[k].as<float>();
+  for (int k = 0; k < c.stores; ++k) s.streams.to[k] = s.arrays[count - c.stores + k].as<float>();
   return s;
 }
 
@@ -159,33 +216,28 @@ Contender RunsStreams(const std::string& name, Kernels::Streams loop, const Stre
           }};
 }
 
-/// The fastest of contenders [begin, end).
-const Measured& FastestOf(const std::vector<Measured>& all, size_t begin, size_t end) {
-  return *std::min_element(
-      all.begin() + static_cast<ptrdiff_t>(begin), all.begin() + static_cast<ptrdiff_t>(end),
-      [](const Measured& a, const Measured& b) { return a.timing.median_us < b.timing.median_us; });
-}
-
-absl::StatusOr<CompiledKernels> CompileCase(const KernelCase& c, int64_t rows, int ranks,
-                                            int vector_bytes, Compiler& compiler) {
-  ASSIGN_OR_RETURN(const Graph symbolic, Parse(c.program));
+/// With plain and, if it stores, with streaming stores.
+absl::StatusOr<std::vector<Form>> CompileCase(const KernelCase& c, int64_t rows, int ranks,
+                                              Compiler& compiler) {
+  ASSIGN_OR_RETURN(const Graph symbolic,
+                   Parse(absl::StrCat("coconet 1\nprogram ", c.name, "\n", c.In(c.statements))));
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", rows}}));
-  Config config = ConfigOf(vector_bytes);
+  // As the tuner has it on hosts.
+  Config config{.protocol = Protocol::kGenerated, .vec = ThisCpu().vector_bytes / 4, .chunk = 4096};
   ASSIGN_OR_RETURN(const Schedule schedule, MostFused(program, config, ranks));
-  CompiledKernels kernels;
+  std::vector<Form> forms;
   for (const Streaming streaming : {Streaming::kNone, Streaming::kAll}) {
     if (streaming == Streaming::kAll && c.stores == 0) continue;
     config.streaming = streaming;
-    const auto begin = std::chrono::steady_clock::now();
-    CompiledKernels::Form form{.stores = streaming == Streaming::kNone ? "plain" : "streaming"};
+    Form& form = forms.emplace_back();
+    form.stores = streaming == Streaming::kNone ? "plain" : "streaming";
+    const double begin_s = SecondsNow();
     ASSIGN_OR_RETURN(form.lowered, Lower(schedule, config, ranks));
-    kernels.lower_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    form.lower_s = SecondsNow() - begin_s;
     ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(form.lowered.kernels));
     form.binary = binary.path;
-    kernels.forms.push_back(std::move(form));
   }
-  return kernels;
+  return forms;
 }
 
 /// Collective: every rank runs the kernel on memory of its own, in the same rounds as plain streams
@@ -193,39 +245,37 @@ absl::StatusOr<CompiledKernels> CompileCase(const KernelCase& c, int64_t rows, i
 /// besides the common ones: "form", "rows", "gb_s" and "limit_gb_s" of all ranks together,
 /// "spread" and "limit_spread", "ours_stores" and "limit_stores".
 absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
-                                  const CompiledKernels& kernels, const RoundTerms& terms) {
+                                  const std::vector<Form>& forms, const RoundTerms& terms) {
   std::vector<OnRank> ours;
-  for (const CompiledKernels::Form& form : kernels.forms) {
-    ASSIGN_OR_RETURN(ours.emplace_back(), BindForm(rank, c, form));
+  std::vector<Contender> contenders;
+  for (const Form& form : forms) {
+    ASSIGN_OR_RETURN(ours.emplace_back(), BindForm(rank, form));
+    contenders.push_back(RunsPlan(form.stores, *ours.back().plan));
   }
   ASSIGN_OR_RETURN(const Streams streams, MakeStreams(c, rows));
-  std::vector<Contender> contenders;
-  for (size_t i = 0; i < ours.size(); ++i)
-    contenders.push_back(RunsPlan(kernels.forms[i].stores, *ours[i].plan));
   contenders.push_back(RunsStreams("plain", BestKernels().stream_plain, streams));
   if (c.stores > 0)
     contenders.push_back(RunsStreams("streaming", BestKernels().stream_streaming, streams));
   ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
-  const Measured &best = FastestOf(measured, 0, ours.size()),
-                 &limit = FastestOf(measured, ours.size(), measured.size());
-
-  const int64_t bytes = rank.size() * rows * c.row_bytes * (c.loads + c.stores);
-  const auto gb_s = [&](const Measured& m) {
-    return static_cast<double>(bytes) / m.timing.median_us * 1e-3;
+  const auto limits = measured.begin() + static_cast<ptrdiff_t>(forms.size());
+  const auto faster = [](const Measured& a, const Measured& b) {
+    return a.timing.median_us < b.timing.median_us;
   };
+  const Measured &best = *std::min_element(measured.begin(), limits, faster),
+                 &limit = *std::min_element(limits, measured.end(), faster);
+  const int64_t bytes = rank.size() * rows * c.row_bytes() * (c.loads + c.stores);
+  const double us = best.timing.median_us, limit_us = limit.timing.median_us;
   Row row;
-  row.Set("case", c.name).Set("form", c.form).Set("ranks", int64_t{rank.size()});
+  row.Set("case", c.name).Set("form", c.In(c.form)).Set("ranks", rank.size());
   row.Set("rows", rows).Set("dtype", std::string(Name(c.dtype))).Set("bytes", bytes);
-  row.Set("ours_us", best.timing.median_us)
-      .Set("ours_low_us", best.timing.low_us)
-      .Set("ours_high_us", best.timing.high_us)
-      .Set("spread", Noise(best.timing));
-  row.Set("limit_us", limit.timing.median_us).Set("limit_spread", Noise(limit.timing));
-  row.Set("gb_s", gb_s(best)).Set("limit_gb_s", gb_s(limit));
-  row.Set("of_limit", limit.timing.median_us / best.timing.median_us);
+  SetTime(row, "ours", best.timing);
+  row.Set("spread", Noise(best.timing));
+  row.Set("limit_us", limit_us).Set("limit_spread", Noise(limit.timing));
+  row.Set("gb_s", 1e-3 * static_cast<double>(bytes) / us);
+  row.Set("limit_gb_s", 1e-3 * static_cast<double>(bytes) / limit_us);
+  row.Set("of_limit", limit_us / us);
   row.Set("ours_stores", best.name).Set("limit_stores", limit.name);
-  row.Set("preempted", int64_t{best.preempted}).Set("lower_s", kernels.lower_s);
-  return row;
+  return row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
 }
 
 std::vector<Column> Columns() {
@@ -234,24 +284,13 @@ std::vector<Column> Columns() {
       "GB/s|%.1f|gb_s, stream GB/s|%.1f|limit_gb_s, of stream|ratio|of_limit");
 }
 
-absl::StatusOr<int> VectorBytes() {
-  int bytes = 0;
-  RETURN_IF_ERROR(RunWorld({.ranks = 1}, [&](Rank& rank) {
-    bytes = rank.topology().vector_bytes;
-    return absl::OkStatus();
-  }));
-  return bytes;
-}
-
-absl::StatusOr<Row> MeasureOn(int ranks, const KernelCase& c, int64_t rows, int vector_bytes,
-                              Compiler& compiler) {
-  ASSIGN_OR_RETURN(const CompiledKernels kernels,
-                   CompileCase(c, rows, ranks, vector_bytes, compiler));
+absl::StatusOr<Row> MeasureOn(int ranks, const KernelCase& c, int64_t rows, Compiler& compiler) {
+  ASSIGN_OR_RETURN(const std::vector<Form> forms, CompileCase(c, rows, ranks, compiler));
   const RoundTerms terms{.seconds = IsQuick() ? 0.05 : absl::GetFlag(FLAGS_seconds)};
   const double load = LoadAverage();
   Row row;
   RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(Row mine, MeasureKernel(rank, c, rows, kernels, terms));
+    ASSIGN_OR_RETURN(Row mine, MeasureKernel(rank, c, rows, forms, terms));
     if (rank.rank() == 0) row = std::move(mine);
     return absl::OkStatus();
   }));
@@ -269,18 +308,16 @@ absl::Status RunAll() {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
                    MakeHostCompiler({.cache_dir = folder->path()}));
-  ASSIGN_OR_RETURN(const int vector_bytes, VectorBytes());
   std::vector<Row> rows;
   for (const KernelCase& c : cases) {
     if (!wanted.empty() && !absl::c_linear_search(wanted, c.name)) continue;
     for (const int64_t size : c.rows) {
       for (const int ranks : c.ranks) {
-        absl::StatusOr<Row> row = MeasureOn(ranks, c, size, vector_bytes, *compiler);
+        absl::StatusOr<Row> row = MeasureOn(ranks, c, size, *compiler);
         if (!row.ok()) {
-          Row failed;
-          failed.Set("case", c.name).Set("form", c.form).Set("ranks", int64_t{ranks});
-          failed.Set("rows", size).Set("error", std::string(row.status().message()));
-          row = std::move(failed);
+          rows.emplace_back().Set("case", c.name).Set("form", c.In(c.form)).Set("ranks", ranks);
+          rows.back().Set("rows", size).Set("error", std::string(row.status().message()));
+          continue;
         }
         rows.push_back(*std::move(row));
       }

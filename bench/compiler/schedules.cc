@@ -2,9 +2,7 @@
 // large programs take until they are lowered; or what twelve layers that are alike take beside two.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,19 +10,15 @@
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "bench/compiler/derivation.h"
 #include "bench/harness/machine.h"
-#include "bench/harness/row.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/graph.h"
+#include "coconet/language/language.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
-#include "coconet/schedule/schedule.h"
 #include "coconet/workloads/training_steps.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/temp_dir.h"
@@ -40,69 +34,44 @@ ABSL_FLAG(
 namespace coconet::bench {
 namespace {
 
-constexpr int kRanks = 4;
 constexpr int64_t kElements = 1 << 20;
 
-/// The seconds that some work takes: the fastest of several times.
-class Fastest {
- public:
-  template <class Work>
-  void Add(const Work& work) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point begin = Clock::now();
-    work();
-    seconds_ = std::min(seconds_, std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-  double seconds() const { return seconds_; }
-
- private:
-  double seconds_ = std::numeric_limits<double>::infinity();
-};
-
-/// One vector through so many elementwise operations, each of which takes the one before it.
-Graph ChainProgram(int64_t operations) {
-  Graph g{"chain", {}};
-  const NodeId x = g.Add(Input{"x", {DType::kF32, {kElements}, Layout::Replicated()}});
-  NodeId value = x;
-  for (int64_t i = 0; i < operations; ++i)
-    value = g.Add(Pointwise{i % 2 == 0 ? Pw::kMul : Pw::kAdd}, {value, x});
-  g.Add(Output{"y"}, {value});
-  return g;
+/// What `work` returns. The field `stage` becomes the seconds of the fastest call so far.
+template <class Work>
+auto Timed(Row& row, absl::string_view stage, const Work& work) {
+  const double begin_s = SecondsNow();
+  auto result = work();
+  const double seconds = SecondsNow() - begin_s, before = row.Number(stage);
+  row.Set(stage, before == 0 ? seconds : std::min(before, seconds));
+  return result;
 }
 
-/// A vector added up so many times, from left to right.
-Graph SumProgram(int64_t terms) {
-  Graph g{"sum", {}};
-  const NodeId x = g.Add(Input{"x", {DType::kF32, {kElements}, Layout::Replicated()}});
-  NodeId total = x;
-  for (int64_t term = 1; term < terms; ++term) total = g.Add(Pointwise{Pw::kAdd}, {total, x});
-  g.Add(Output{"y"}, {total});
-  return g;
+/// One vector through so many elementwise operations, each of which takes the one before it: `even`
+/// and `odd` in turns.
+absl::StatusOr<Graph> ChainProgram(absl::string_view name, int64_t operations, Pw even, Pw odd) {
+  Program p(name);
+  const Tensor x = p.Input("x", DType::kF32, {kElements}, Layout::Replicated());
+  Tensor value = x;
+  for (int64_t i = 0; i < operations; ++i) value = Elementwise(i % 2 == 0 ? even : odd, {value, x});
+  p.Output("y", value);
+  return p.graph();
 }
 
 /// p -= g * min(1, 1 / norm) over so many tensors, with the norm of all gradients together.
-Graph ClipProgram(int64_t tensors) {
-  Graph g{"clip", {}};
-  const auto add = [&](Pw fn, std::vector<NodeId> inputs) {
-    return g.Add(Pointwise{fn}, std::move(inputs));
-  };
-  const NodeId one = g.Add(Const{1, DType::kF32}, {});
-  std::vector<NodeId> gradients, weights;
-  NodeId total = -1;
+absl::StatusOr<Graph> ClipProgram(int64_t tensors) {
+  Program p("clip");
+  std::vector<Tensor> gradients, weights;
+  Tensor total = 0;
   for (int64_t t = 0; t < tensors; ++t) {
-    const TensorType type{DType::kF32, {64 + t % 4}, Layout::Local()};
-    gradients.push_back(g.Add(Input{absl::StrCat("g", t), type}));
-    weights.push_back(g.Add(State{absl::StrCat("p", t), type}));
-    const NodeId squares = g.Add(Fold{.kind = FoldKind::kSum, .dims = {0}},
-                                 {add(Pw::kMul, {gradients.back(), gradients.back()})});
-    total = total < 0 ? squares : add(Pw::kAdd, {total, squares});
+    const Shape shape = {64 + t % 4};
+    gradients.push_back(p.Input(absl::StrCat("g", t), DType::kF32, shape, Layout::Local()));
+    weights.push_back(p.State(absl::StrCat("p", t), DType::kF32, shape, Layout::Local()));
+    const Tensor squares = Sum(gradients.back() * gradients.back(), {0});
+    total = t == 0 ? squares : total + squares;
   }
-  const NodeId scale = add(Pw::kMin, {one, add(Pw::kRsqrt, {total})});
-  for (int64_t t = 0; t < tensors; ++t) {
-    const NodeId step = add(Pw::kMul, {gradients[t], scale});
-    g.Add(Update{}, {weights[t], add(Pw::kSub, {weights[t], step})});
-  }
-  return g;
+  const Tensor scale = Min(p.Constant(1, DType::kF32), Rsqrt(total));
+  for (int64_t t = 0; t < tensors; ++t) Update(weights[t], weights[t] - gradients[t] * scale);
+  return p.graph();
 }
 
 /// Derives the schedules of a program, analyses it (InitialSchedule, Describe, Configs), and lowers
@@ -111,43 +80,30 @@ Graph ClipProgram(int64_t tensors) {
 /// (the plain schedule), "lower_fused_s" (the last one, usually the most fused), "characters" (of
 /// that one's kernels), their sum "all_s", and "rounds". Errors are those of deriving and lowering.
 absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, int rounds) {
-  Fastest derive, analyse, lower, lower_fused;
-  size_t schedules = 0, characters = 0;
-  for (int round = 0; round < rounds; ++round) {
-    absl::StatusOr<std::vector<Schedule>> derived;
-    derive.Add([&] { derived = Derive(program); });
-    if (!derived.ok()) return derived.status();
-    schedules = derived->size();
-    absl::StatusOr<Schedule> plain;
-    std::vector<Config> configs;
-    std::string words;
-    analyse.Add([&] {
-      plain = InitialSchedule(program);
-      if (!plain.ok()) return;
-      words = Describe(*plain);
-      configs = Configs(*plain, {.ranks = kRanks});
-    });
-    if (!plain.ok()) return plain.status();
-    absl::StatusOr<Lowered> lowered;
-    lower.Add([&] { lowered = Lower(*plain, configs[0], kRanks); });
-    if (!lowered.ok()) return lowered.status();
-    const Schedule& fused = derived->back();
-    lower_fused.Add([&] { lowered = Lower(fused, Configs(fused, {.ranks = kRanks})[0], kRanks); });
-    if (!lowered.ok()) return lowered.status();
-    characters = lowered->kernels.text().size();
-  }
+  constexpr ConfigSpace kSpace = {.ranks = 4};
   Row row;
-  row.Set("case", std::string(name))
-      .Set("operations", static_cast<int64_t>(program.size()))
-      .Set("schedules", static_cast<int64_t>(schedules));
-  row.Set("derive_s", derive.seconds())
-      .Set("analyse_s", analyse.seconds())
-      .Set("lower_s", lower.seconds())
-      .Set("lower_fused_s", lower_fused.seconds())
-      .Set("characters", static_cast<int64_t>(characters));
-  row.Set("all_s", derive.seconds() + analyse.seconds() + lower.seconds());
-  row.Set("rounds", static_cast<int64_t>(rounds));
-  return row;
+  row.Set("case", std::string(name)).Set("operations", int64_t{program.size()});
+  for (int round = 0; round < rounds; ++round) {
+    ASSIGN_OR_RETURN(const std::vector<Schedule> derived,
+                     Timed(row, "derive_s", [&] { return Derive(program); }));
+    std::vector<Config> configs;
+    const auto analyse = [&]() -> absl::StatusOr<Schedule> {
+      ASSIGN_OR_RETURN(Schedule plain, InitialSchedule(program));
+      const std::string words = Describe(plain);
+      configs = Configs(plain, kSpace);
+      return plain;
+    };
+    ASSIGN_OR_RETURN(const Schedule plain, Timed(row, "analyse_s", analyse));
+    const auto lower = [&] { return Lower(plain, configs[0], kSpace.ranks); };
+    RETURN_IF_ERROR(Timed(row, "lower_s", lower).status());
+    const Schedule& last = derived.back();
+    const auto lower_last = [&] { return Lower(last, Configs(last, kSpace)[0], kSpace.ranks); };
+    ASSIGN_OR_RETURN(const Lowered fused, Timed(row, "lower_fused_s", lower_last));
+    row.Set("schedules", static_cast<int64_t>(derived.size()))
+        .Set("characters", static_cast<int64_t>(fused.kernels.text().size()));
+  }
+  row.Set("all_s", row.Number("derive_s") + row.Number("analyse_s") + row.Number("lower_s"));
+  return row.Set("rounds", rounds);
 }
 
 /// Lowers the most fused schedule of a training step of GPT-2 of so many layers for two ranks, and
@@ -165,21 +121,17 @@ absl::StatusOr<Row> MeasureLayers(int64_t layers) {
   const Schedule& fused = schedules.back();
   const std::vector<Config> configs = Configs(fused, {.ranks = kRanks});
   ASSIGN_OR_RETURN(const Lowered lowered, Lower(fused, configs[0], kRanks));
-  double fastest_s = std::numeric_limits<double>::infinity();
+  Row row;
+  row.Set("case", "gpt_step").Set("layers", layers).Set("operations", int64_t{step.size()});
+  row.Set("kernels", static_cast<int64_t>(lowered.kernels.kernels().size()));
   for (int round = 0; round < kRounds; ++round) {
     ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Compiler> compiler,
         MakeCompilerFor(/*arch=*/"", /*simulated=*/false, {.cache_dir = folder->path()}));
-    const absl::Time begin = absl::Now();
-    RETURN_IF_ERROR(compiler->Compile(lowered.kernels).status());
-    fastest_s = std::min(fastest_s, absl::ToDoubleSeconds(absl::Now() - begin));
+    const auto compile = [&] { return compiler->Compile(lowered.kernels); };
+    RETURN_IF_ERROR(Timed(row, "compile_s", compile).status());
   }
-  Row row;
-  row.Set("case", std::string("gpt_step")).Set("layers", layers);
-  row.Set("operations", static_cast<int64_t>(step.size()));
-  row.Set("kernels", static_cast<int64_t>(lowered.kernels.kernels().size()));
-  row.Set("compile_s", fastest_s);
   return row;
 }
 
@@ -201,20 +153,21 @@ std::vector<Column> LargeColumns() {
 absl::Status RunLarge() {
   struct Case {
     absl::string_view name;
-    Graph program;
+    absl::StatusOr<Graph> program;
     double most_s;
   };
   const int64_t part = IsQuick() ? 10 : 1;
-  const Case cases[] = {{"chain of 1,000", ChainProgram(1000 / part), 0.5},
-                        {"chain of 10,000", ChainProgram(10000 / part), 5},
-                        {"sum of 100,000 terms", SumProgram(100000 / part), 5},
-                        {"clip over 500 tensors", ClipProgram(500 / part), 5}};
+  const Case cases[] = {
+      {"chain of 1,000", ChainProgram("chain", 1000 / part, Pw::kMul, Pw::kAdd), 0.5},
+      {"chain of 10,000", ChainProgram("chain", 10000 / part, Pw::kMul, Pw::kAdd), 5},
+      {"sum of 100,000 terms", ChainProgram("sum", 100000 / part - 1, Pw::kAdd, Pw::kAdd), 5},
+      {"clip over 500 tensors", ClipProgram(500 / part), 5}};
+  const int rounds = IsQuick() ? 1 : std::clamp(absl::GetFlag(FLAGS_rounds), 1, 3);
   std::vector<Row> rows;
   for (const Case& c : cases) {
-    const int rounds = IsQuick() ? 1 : std::max(1, std::min(absl::GetFlag(FLAGS_rounds), 3));
-    ASSIGN_OR_RETURN(Row row, MeasureLarge(c.name, c.program, rounds));
-    const Bar bars[] = {{"all_s", Bar::Side::kAtMost, c.most_s}};
-    rows.push_back(std::move(row.SetBars(bars)));
+    RETURN_IF_ERROR(c.program.status());
+    ASSIGN_OR_RETURN(rows.emplace_back(), MeasureLarge(c.name, *c.program, rounds));
+    rows.back().SetBars({{"all_s", Bar::Side::kAtMost, c.most_s}});
   }
   return Show(rows, LargeColumns());
 }
@@ -239,16 +192,13 @@ absl::Status RunLayers() {
 }
 
 absl::Status RunWorkloads() {
+  const int rounds = IsQuick() ? 1 : std::max(1, absl::GetFlag(FLAGS_rounds));
   std::vector<Row> rows;
   for (const WorkloadInfo& workload : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       for (const bool by_node : {false, true}) {
-        ASSIGN_OR_RETURN(
-            Row row,
-            MeasureDerivation(workload, dtype,
-                              IsQuick() ? 1 : std::max(1, absl::GetFlag(FLAGS_rounds)), by_node));
-        const Bar bars[] = {{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}};
-        rows.push_back(std::move(row.SetBars(bars)));
+        ASSIGN_OR_RETURN(rows.emplace_back(), MeasureDerivation(workload, dtype, rounds, by_node));
+        rows.back().SetBars({{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}});
       }
     }
   }

@@ -1,16 +1,16 @@
 // How many operations of simulated threads a core performs per second: bazel run //bench:simt
 
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
 #include "jit/compile/compiler.h"
+#include "jit/compile/temp_dir.h"
 #include "runtime/simt/testing/simt_lab.h"
 
 namespace coconet::bench {
@@ -26,9 +26,10 @@ CC_KERNEL(words) {
   for (Index i = first; i < p.n; i += stride) p.a[i] = p.a[i] * 3 + 1;
 }
 CC_KERNEL(vectors) {
-  ForEach<4>(grid, 0, p.n, true, [&](auto lanes, Index i) {
+  ForEach<4, 1>(grid, 0, p.n, true, [&](auto lanes, Index i) {
     constexpr int V = decltype(lanes)::kCount;
-    Store<kCached>(p.a + i, Load<V>(p.a + i) + Splat<V>(1u));
+    const auto loaded = Load<V>(p.a + i);
+    return [=, &p] { Store<kCached>(p.a + i, loaded + Splat<V>(1u)); };
   });
 }
 CC_KERNEL(barriers) {
@@ -53,28 +54,25 @@ constexpr Case kCases[] = {
     {"barriers", "barriers of 256 threads", 1, 256},
     {"totals", "totals of a block: shuffles, barriers and shared memory", 1, 256}};
 
-absl::StatusOr<std::string> Image(const std::string& folder) {
+absl::StatusOr<std::string> Image() {
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
-                   MakeSimtCompiler({.cache_dir = folder}));
+                   MakeSimtCompiler({.cache_dir = folder->path()}));
   ASSIGN_OR_RETURN(const Binary binary, compiler->Compile(kKernels));
   std::ifstream file(binary.path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 absl::Status Measure() {
-  const std::string folder =
-      absl::StrCat(std::filesystem::temp_directory_path().string(), "/coconet-bench-simt");
-  ASSIGN_OR_RETURN(const std::string image, Image(folder));
-  std::filesystem::remove_all(folder);
+  ASSIGN_OR_RETURN(const std::string image, Image());
   for (const Case& c : kCases) {
     SimtLab lab(image, {}, /*n=*/1 << 20);
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin_s = SecondsNow();
     const std::string found = lab.Run(c.kernel, c.blocks, c.threads);
     if (!found.empty()) return absl::InternalError(found);
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::printf("%6.1f M thread-operations per second  %s\n",
-                static_cast<double>(lab.machine().operations()) / seconds / 1e6, c.what);
+                1e-6 * static_cast<double>(lab.machine().operations()) / (SecondsNow() - begin_s),
+                c.what);
   }
   return absl::OkStatus();
 }
