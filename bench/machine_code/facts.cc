@@ -1,6 +1,7 @@
 #include "bench/machine_code/facts.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -8,9 +9,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "coconet/base/dtype.h"
 
 namespace coconet::bench {
 namespace {
@@ -21,11 +21,10 @@ constexpr absl::string_view kKernelFile = "kernel.cc";
 int ConstantIn(absl::string_view text, absl::string_view name) {
   const std::string begin = absl::StrCat("constexpr int ", name, " = ");
   const size_t at = text.find(begin);
-  if (at == absl::string_view::npos) return 0;
-  absl::string_view digits = text.substr(at + begin.size());
-  digits = digits.substr(0, digits.find_first_not_of("0123456789"));
   int number = 0;
-  return absl::SimpleAtoi(digits, &number) ? number : 0;
+  if (at != absl::string_view::npos)
+    std::from_chars(text.data() + at + begin.size(), text.data() + text.size(), number);
+  return number;
 }
 
 bool IsPackLine(absl::string_view line) {
@@ -73,13 +72,8 @@ struct Pointed {
   int bytes = 0, ranks = 1;
 };
 int BytesOf(absl::string_view type) {
-  constexpr std::pair<absl::string_view, int> kTypes[] = {
-      {"boolean", 1}, {"i8", 1},  {"u8", 1},  {"f16", 2}, {"bf16", 2}, {"i16", 2}, {"u16", 2},
-      {"f32", 4},     {"i32", 4}, {"u32", 4}, {"f64", 8}, {"i64", 8},  {"u64", 8}};
-  for (const auto& [name, bytes] : kTypes) {
-    if (name == type) return bytes;
-  }
-  return 0;
+  const std::optional<DType> dtype = type == "boolean" ? DType::kBool : ParseDType(type);
+  return dtype.has_value() ? static_cast<int>(SizeOf(*dtype)) : 0;
 }
 /// The type that "own2" or "b1" points to, from its declaration, "bf16* b1[kRanks];", in the
 /// kernel's text.
@@ -146,16 +140,6 @@ int ElementsOf(const MachineFunction& function, const std::vector<int>& path,
   return pack * std::max(packs, 1);
 }
 
-void AddNarrow(const Instruction& i, const SourceTexts& texts, std::vector<PlacedAccess>& narrow) {
-  PlacedAccess access{i.opcode, PlaceOf(i, texts), 1};
-  for (PlacedAccess& known : narrow) {
-    if (known.opcode != access.opcode || known.where != access.where) continue;
-    ++known.count;
-    return;
-  }
-  narrow.push_back(std::move(access));
-}
-
 /// `kind` of the loop is the least of its accesses: one with packs goes over packs.
 void Count(const Instruction& i, const SourceTexts& texts, LoopFacts& facts) {
   ++facts.instructions;
@@ -173,32 +157,19 @@ void Count(const Instruction& i, const SourceTexts& texts, LoopFacts& facts) {
     facts.kind = std::min(facts.kind, kind);
     facts.source = std::string(texts.At(KernelLine(i, texts, /*whole=*/true)));
   }
-  if (access.bytes > 0 && access.bytes < kNarrowBytes) AddNarrow(i, texts, facts.narrow);
-}
-
-void NoteBulkCopy(const Instruction& i, LoopFacts& facts) {
-  if (i.name() != "UBLKCP") return;
-  facts.copies_in_bulk = true;
-  facts.loads_in_bulk = facts.loads_in_bulk || AccessOf(i).loads;
+  if (IsNarrow(access)) ++facts.narrow[{i.opcode, PlaceOf(i, texts)}];
 }
 
 }  // namespace
 
 absl::string_view Name(LoopKind kind) {
-  switch (kind) {
-    case LoopKind::kPacks:
-      return "packs";
-    case LoopKind::kSingle:
-      return "single";
-    case LoopKind::kOther:
-      return "other";
-  }
-  return "";
+  constexpr absl::string_view kNames[] = {"packs", "single", "other"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 int LoopFacts::CountNarrow() const {
   int count = 0;
-  for (const PlacedAccess& access : narrow) count += access.count;
+  for (const auto& [access, times] : narrow) count += times;
   return count;
 }
 
@@ -212,11 +183,13 @@ std::vector<LoopFacts> FactsOf(const MachineFunction& function, const SourceText
     facts.has_inner = flow.loops[k].has_inner;
     facts.address = function.instructions[flow.blocks[flow.loops[k].head].begin].address;
     for (int block : flow.loops[k].blocks) {
-      for (int i = flow.blocks[block].begin; i < flow.blocks[block].end; ++i)
-        NoteBulkCopy(function.instructions[i], facts);
-      if (flow.blocks[block].loop != loop) continue;
-      for (int i = flow.blocks[block].begin; i < flow.blocks[block].end; ++i)
-        Count(function.instructions[i], texts, facts);
+      for (int at = flow.blocks[block].begin; at < flow.blocks[block].end; ++at) {
+        const Instruction& i = function.instructions[at];
+        const bool copies = i.name() == "UBLKCP";
+        facts.copies_in_bulk = facts.copies_in_bulk || copies;
+        facts.loads_in_bulk = facts.loads_in_bulk || (copies && AccessOf(i).loads);
+        if (flow.blocks[block].loop == loop) Count(i, texts, facts);
+      }
     }
     if (facts.accesses.empty() && facts.local == 0 && facts.drains == 0) continue;
     const std::vector<int> path = MainPath(function, flow, loop);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -18,12 +19,9 @@ enum class LoopKind {
 };
 absl::string_view Name(LoopKind kind);
 
-/// Accesses of one opcode from one place of the source.
-struct PlacedAccess {
-  std::string opcode;
-  std::string where;  // "LoadLanesAnywhere < Load < LoadBroadcast: const auto v1 = ..."
-  int count = 0;
-};
+/// Accesses by their opcode and the place in the source that they come from, "LoadLanesAnywhere <
+/// Load < LoadBroadcast: const auto v1 = ...".
+using PlacedAccesses = std::map<std::pair<std::string, std::string>, int>;
 
 /// What runs in a turn of a loop, without loops inside it.
 struct LoopFacts {
@@ -41,7 +39,7 @@ struct LoopFacts {
   bool copies_in_bulk = false;               // it, or a loop in it
   bool loads_in_bulk = false;                // so, from global to shared memory
   InFlight in_flight;
-  std::vector<PlacedAccess> narrow;  // accesses to global memory under kNarrowBytes
+  PlacedAccesses narrow;  // accesses to global memory under kNarrowBytes
 
   int CountNarrow() const;
 };

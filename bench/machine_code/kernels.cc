@@ -4,6 +4,7 @@
 #include <atomic>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "bench/harness/workload.h"
 #include "bench/machine_code/listing.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/derivation/derive.h"
@@ -122,7 +124,6 @@ absl::Status AddSchedule(const Schedule& schedule, const KernelOrigin& of, bool 
       origin.schedule = Describe(schedule);
       origin.label = kernel->label;
       origin.config = ShortText(config);
-      origin.vec = config.vec;
       origin.threads = kernel->threads;
       origin.bulk = config.bulk;
       all.origins.push_back(std::move(origin));
@@ -131,45 +132,33 @@ absl::Status AddSchedule(const Schedule& schedule, const KernelOrigin& of, bool 
   return absl::OkStatus();
 }
 
-/// The definition of a kernel in the listing of its unit, with what the listing calls its lines.
-class Unit {
- public:
-  explicit Unit(const std::string& text) {
-    for (const DeviceHeader& header : DeviceHeaders(Dialect::kCuda))
-      texts_.Add(header.name, header.text);
-    texts_.Add("kernel.cc", text);
-  }
-  absl::Status Read(const std::string& cubin, const KernelSet& kernels,
-                    std::map<std::string, KernelFacts>& facts) const {
-    ASSIGN_OR_RETURN(const std::string listing, DisassembleWithLines(cubin));
-    ASSIGN_OR_RETURN(const std::vector<MachineFunction> functions, ReadListing(listing));
-    ASSIGN_OR_RETURN(std::vector<KernelResources> resources, ResourcesOf(cubin));
-    for (KernelResources& kernel : resources) {
-      const auto function = absl::c_find_if(
-          functions, [&](const MachineFunction& f) { return f.name == kernel.kernel; });
-      const auto text = kernels.kernels().find(kernel.kernel);
-      if (function == functions.end() || text == kernels.kernels().end())
-        return absl::InternalError(
-            absl::StrCat("machine code: want the listing of ", kernel.kernel, ", found none"));
-      const std::string symbol = kernel.kernel;
-      facts[symbol] = {std::move(kernel), FactsOf(*function, texts_, text->second)};
-    }
-    return absl::OkStatus();
-  }
+using BySymbol = std::map<std::string, CountedKernel>;
 
- private:
-  SourceTexts texts_;
-};
-
-absl::StatusOr<std::map<std::string, KernelFacts>> ReadUnit(Compiler& compiler,
-                                                            const KernelSet& kernels,
-                                                            const KernelSource& unit) {
+/// Compiles kernels of the set together and reads their machine code; without origins.
+absl::StatusOr<BySymbol> ReadUnit(Compiler& compiler, const KernelSet& kernels,
+                                  const KernelSource& unit) {
   ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(unit));
   std::ifstream file(binary.path, std::ios::binary);
   const std::string cubin(std::istreambuf_iterator<char>(file), {});
-  std::map<std::string, KernelFacts> facts;
-  RETURN_IF_ERROR(Unit(unit.text()).Read(cubin, kernels, facts));
-  return facts;
+  SourceTexts texts;
+  for (const DeviceHeader& header : DeviceHeaders(Dialect::kCuda))
+    texts.Add(header.name, header.text);
+  texts.Add("kernel.cc", unit.text());
+  ASSIGN_OR_RETURN(const std::string listing, DisassembleWithLines(cubin));
+  ASSIGN_OR_RETURN(const std::vector<MachineFunction> functions, ReadListing(listing));
+  ASSIGN_OR_RETURN(const std::vector<KernelResources> resources, ResourcesOf(cubin));
+  BySymbol counted;
+  for (const KernelResources& kernel : resources) {
+    const auto function = absl::c_find_if(
+        functions, [&](const MachineFunction& f) { return f.name == kernel.kernel; });
+    const auto text = kernels.kernels().find(kernel.kernel);
+    if (function == functions.end() || text == kernels.kernels().end())
+      return absl::InternalError(
+          absl::StrCat("machine code: want the listing of ", kernel.kernel, ", found none"));
+    counted[kernel.kernel] = {.resources = kernel,
+                              .loops = FactsOf(*function, texts, text->second)};
+  }
+  return counted;
 }
 
 }  // namespace
@@ -184,9 +173,8 @@ absl::StatusOr<CollectedKernels> CollectKernels(const Selection& selection) {
     if (!wants(selection.workloads, info.name)) continue;
     for (DType dtype : kTypes) {
       if (!wants(selection.dtypes, dtype)) continue;
-      ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(info.name, {.dtype = dtype}));
       const Sizes sizes = info.optimizer ? Sizes{{"N", kElements}} : info.presets[0].sizes;
-      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      ASSIGN_OR_RETURN(const Graph program, BoundWorkload(info.name, dtype, sizes));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
       for (const Schedule& s : Chosen(info, schedules, selection.every)) {
         for (int ranks : kRanks) {
@@ -201,30 +189,39 @@ absl::StatusOr<CollectedKernels> CollectKernels(const Selection& selection) {
   return all;
 }
 
-absl::StatusOr<std::map<std::string, KernelFacts>> ReadMachineCode(const KernelSet& kernels,
-                                                                   absl::string_view architecture,
-                                                                   const std::string& cache_dir) {
+absl::StatusOr<std::vector<CountedKernel>> ReadMachineCode(const CollectedKernels& kernels,
+                                                           absl::string_view architecture,
+                                                           const std::string& cache_dir) {
   ASSIGN_OR_RETURN(const NvrtcApi* nvrtc, OpenNvrtc());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Compiler> compiler,
       MakeNvrtcCompilerOver(*nvrtc, architecture, {.cache_dir = cache_dir}, Lines::kKept));
-  const std::vector<KernelSource> units = kernels.Units(kKernelsOfUnit);
-  std::vector<absl::StatusOr<std::map<std::string, KernelFacts>>> read(units.size());
+  const std::vector<KernelSource> units = kernels.set.Units(kKernelsOfUnit);
+  std::vector<absl::StatusOr<BySymbol>> read(units.size());
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
   for (size_t i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
     threads.emplace_back([&] {
       for (size_t unit = next++; unit < units.size(); unit = next++)
-        read[unit] = ReadUnit(*compiler, kernels, units[unit]);
+        read[unit] = ReadUnit(*compiler, kernels.set, units[unit]);
     });
   }
   for (std::thread& thread : threads) thread.join();
-  std::map<std::string, KernelFacts> facts;
-  for (absl::StatusOr<std::map<std::string, KernelFacts>>& of_unit : read) {
+  BySymbol by_symbol;
+  for (absl::StatusOr<BySymbol>& of_unit : read) {
     RETURN_IF_ERROR(of_unit.status());
-    facts.merge(*of_unit);
+    by_symbol.merge(*of_unit);
   }
-  return facts;
+  if (by_symbol.size() != kernels.set.size())
+    return absl::InternalError(absl::StrCat("machine code: want ", kernels.set.size(),
+                                            " kernels, found ", by_symbol.size()));
+  std::vector<CountedKernel> counted;
+  for (const KernelOrigin& origin : kernels.origins) {
+    CountedKernel& kernel = counted.emplace_back(by_symbol.at(origin.symbol));
+    kernel.origin = origin;
+    kernel.architecture = std::string(architecture);
+  }
+  return counted;
 }
 
 }  // namespace coconet::bench

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ struct KernelOrigin {
   std::string schedule;  // Describe
   std::string label;     // of the kernel in it: "fuse(RS, C)"
   std::string config;    // what decides about the text
-  int vec = 0, threads = 0;
+  int threads = 0;
   bool bulk = false;
 };
 
@@ -43,16 +42,18 @@ struct CollectedKernels {
 };
 absl::StatusOr<CollectedKernels> CollectKernels(const Selection& selection);
 
-/// A kernel's machine code for an architecture.
-struct KernelFacts {
+/// A kernel of a variant and its machine code for one architecture.
+struct CountedKernel {
+  KernelOrigin origin;
+  std::string architecture;
   KernelResources resources;
   std::vector<LoopFacts> loops;
 };
 
-/// Compiles the kernels for `architecture`, on all cores, and reads their machine code; by symbol.
-/// Unavailable, saying what to do, where there is no NVRTC or no nvdisasm.
-absl::StatusOr<std::map<std::string, KernelFacts>> ReadMachineCode(const KernelSet& kernels,
-                                                                   absl::string_view architecture,
-                                                                   const std::string& cache_dir);
+/// Compiles the kernels for `architecture`, on all cores, and reads their machine code; of each
+/// origin, in their order. Unavailable, saying what to do, where there is no NVRTC or no nvdisasm.
+absl::StatusOr<std::vector<CountedKernel>> ReadMachineCode(const CollectedKernels& kernels,
+                                                           absl::string_view architecture,
+                                                           const std::string& cache_dir);
 
 }  // namespace coconet::bench

@@ -37,8 +37,8 @@ absl::StatusOr<SourceLine> ReadSource(absl::string_view words) {
   return source;
 }
 
-/// Reads guard, opcode and operands of "@!P0 BRA `(.L_x_3) ;"; `label` is a branch's target, or "".
-Instruction ReadInstruction(absl::string_view words, std::string& label) {
+/// Reads guard, opcode, operands and label of "@!P0 BRA `(.L_x_3) ;".
+Instruction ReadInstruction(absl::string_view words) {
   Instruction read;
   if (absl::ConsumePrefix(&words, "@")) read.guard = std::string(Until(words, " "));
   words = absl::StripAsciiWhitespace(words);
@@ -49,7 +49,7 @@ Instruction ReadInstruction(absl::string_view words, std::string& label) {
   absl::string_view operands = read.operands;
   if (read.name() == "BRA" && operands.find("`(") != absl::string_view::npos) {
     Until(operands, "`(");
-    label = std::string(Until(operands, ")"));
+    read.label = std::string(Until(operands, ")"));
   }
   return read;
 }
@@ -102,44 +102,38 @@ class Reader {
   absl::Status Code(absl::string_view address, absl::string_view words) {
     words = absl::StripAsciiWhitespace(words);
     if (words.empty() || words[0] == '.') return absl::OkStatus();  // padding, data
-    std::string label;
-    Instruction read = ReadInstruction(words, label);
+    Instruction read = ReadInstruction(words);
     if (read.opcode.empty() || !absl::SimpleHexAtoi(address, &read.address))
       return absl::InvalidArgumentError(absl::StrCat(
           "listing: want an instruction like /*0010*/ EXIT ;, found /*", address, "*/ ", words));
     read.source = source_;
-    std::vector<Instruction>& all = functions_.back().instructions;
-    if (!label.empty()) branches_.push_back({{functions_.size() - 1, all.size()}, label});
-    all.push_back(std::move(read));
+    functions_.back().instructions.push_back(std::move(read));
     return absl::OkStatus();
   }
 
+  /// Finds where the branches of the section's functions go to.
   absl::Status EndSection() {
-    for (const auto& [from, label] : branches_) {
-      const auto to = labels_.find(label);
-      if (to == labels_.end())
-        return absl::InvalidArgumentError(absl::StrCat("listing: ", functions_[from.function].name,
-                                                       " branches to ", label,
-                                                       ", want such a label"));
-      if (to->second.function != from.function) continue;
-      MachineFunction& function = functions_[from.function];
-      if (to->second.instruction >= function.instructions.size())
-        return absl::InvalidArgumentError(absl::StrCat("listing: ", function.name, " branches to ",
-                                                       label, ", want an instruction behind it"));
-      function.instructions[from.instruction].target = static_cast<int>(to->second.instruction);
+    for (; ended_ < functions_.size(); ++ended_) {
+      MachineFunction& function = functions_[ended_];
+      for (Instruction& branch : function.instructions) {
+        if (branch.label.empty()) continue;
+        const auto to = labels_.find(branch.label);
+        const bool is_here = to != labels_.end() && to->second.function == ended_;
+        const bool is_known = is_here && to->second.instruction < function.instructions.size();
+        if (to == labels_.end() || (is_here && !is_known))
+          return absl::InvalidArgumentError(
+              absl::StrCat("listing: ", function.name, " branches to ", branch.label,
+                           is_here ? ", want an instruction behind it" : ", want such a label"));
+        if (is_known) branch.target = static_cast<int>(to->second.instruction);
+      }
     }
-    branches_.clear();
     labels_.clear();
     return absl::OkStatus();
   }
 
-  struct Branch {
-    Place from;
-    std::string label;
-  };
   std::vector<MachineFunction> functions_;
+  size_t ended_ = 0;                     // of these functions, whose sections were read
   std::map<std::string, Place> labels_;  // of this section
-  std::vector<Branch> branches_;
   std::vector<SourceLine> source_;
   bool in_code_ = false, in_source_ = false;
 };
@@ -152,10 +146,8 @@ absl::string_view Instruction::name() const {
 }
 
 bool Instruction::Has(absl::string_view modifier) const {
-  for (absl::string_view one : absl::StrSplit(opcode, '.')) {
-    if (one == modifier) return true;
-  }
-  return false;
+  const std::vector<absl::string_view> words = absl::StrSplit(opcode, '.');
+  return absl::c_linear_search(words, modifier);
 }
 
 absl::StatusOr<std::vector<MachineFunction>> ReadListing(absl::string_view text) {

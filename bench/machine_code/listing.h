@@ -23,7 +23,8 @@ struct Instruction {
   std::string guard;     // the predicate under which it runs, "P0" or "!UP1"; "": always
   std::string opcode;    // with its modifiers, "LDG.E.U16"
   std::string operands;  // "R0, desc[UR14][R4.64]"
-  int target = -1;       // of a branch: the index of the instruction it goes to; -1: none known
+  std::string label;     // of a branch: where it goes to, ".L_x_3"
+  int target = -1;       // the index of the instruction there; -1: none known
   /// The source, innermost first: each line was inlined at the next one.
   std::vector<SourceLine> source;
 

@@ -58,34 +58,18 @@ std::vector<std::vector<int>> Before(const std::vector<BasicBlock>& blocks) {
   return before;
 }
 
-/// By block: the blocks that all ways from the first block to it go through; none for an
-/// unreachable block.
-std::vector<std::vector<bool>> Dominators(const std::vector<BasicBlock>& blocks) {
-  const size_t n = blocks.size();
-  const std::vector<std::vector<int>> before = Before(blocks);
-  std::vector<std::vector<bool>> dominators(n);
-  dominators[0] = std::vector<bool>(n);
-  dominators[0][0] = true;
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t b = 1; b < n; ++b) {
-      std::vector<bool> all;
-      for (int from : before[b]) {
-        if (dominators[from].empty()) continue;
-        if (all.empty()) {
-          all = dominators[from];
-          continue;
-        }
-        for (size_t k = 0; k < n; ++k) all[k] = all[k] && dominators[from][k];
-      }
-      if (all.empty()) continue;
-      all[b] = true;
-      if (all == dominators[b]) continue;
-      dominators[b] = std::move(all);
-      changed = true;
-    }
+/// By block: whether a way from the first block goes to it and avoids `without`.
+std::vector<bool> ReachedWithout(const std::vector<BasicBlock>& blocks, int without) {
+  std::vector<bool> reached(blocks.size());
+  std::vector<int> pending = {0};
+  while (!pending.empty()) {
+    const int block = pending.back();
+    pending.pop_back();
+    if (block == without || reached[block]) continue;
+    reached[block] = true;
+    pending.insert(pending.end(), blocks[block].next.begin(), blocks[block].next.end());
   }
-  return dominators;
+  return reached;
 }
 
 /// `head` and what reaches `from` without it.
@@ -146,16 +130,16 @@ FlowGraph FlowOf(const MachineFunction& function) {
   if (function.instructions.empty()) return flow;
   flow.blocks = BlocksOf(function.instructions);
   const std::vector<std::vector<int>> before = Before(flow.blocks);
-  const std::vector<std::vector<bool>> dominators = Dominators(flow.blocks);
-  std::map<int, std::set<int>> bodies;  // by head
-  for (size_t b = 0; b < flow.blocks.size(); ++b) {
-    for (int head : flow.blocks[b].next) {
-      if (!dominators[b].empty() && dominators[b][head])
-        AddBody(before, head, static_cast<int>(b), bodies[head]);
+  const std::vector<bool> reached = ReachedWithout(flow.blocks, -1);
+  for (int head = 0; head < static_cast<int>(flow.blocks.size()); ++head) {
+    const std::vector<bool> around = ReachedWithout(flow.blocks, head);
+    std::set<int> body;
+    for (int from : before[head]) {
+      // All ways to `from` go through `head`.
+      if (reached[from] && !around[from]) AddBody(before, head, from, body);
     }
+    if (!body.empty()) flow.loops.push_back({.head = head, .blocks = {body.begin(), body.end()}});
   }
-  for (const auto& [head, body] : bodies)
-    flow.loops.push_back({.head = head, .blocks = {body.begin(), body.end()}});
   absl::c_stable_sort(flow.loops, [](const MachineLoop& a, const MachineLoop& b) {
     return a.blocks.size() > b.blocks.size();
   });
@@ -194,6 +178,10 @@ Access AccessOf(const Instruction& i) {
   return {};
 }
 
+bool IsNarrow(const Access& access) {
+  return access.space == Space::kGlobal && access.bytes > 0 && access.bytes < kNarrowBytes;
+}
+
 bool IsDrain(const Instruction& i) {
   return i.name() == "DEPBAR" && absl::EndsWith(i.operands, " 0x0");
 }
@@ -211,42 +199,31 @@ class Ways {
 
   /// The best way from the head back to it; empty if there is none.
   std::vector<int> Best() {
-    Follow(flow_.loops[loop_].head);
-    std::vector<int> path;
-    const auto head = best_.find(flow_.loops[loop_].head);
-    if (head == best_.end() || !head->second.has_value()) return path;
-    for (int stop = head->first;;) {
-      if (IsOwn(stop)) {
-        for (int i = flow_.blocks[stop].begin; i < flow_.blocks[stop].end; ++i) path.push_back(i);
-      }
-      const int next = best_.at(stop)->next;
-      if (next < 0) return path;
-      stop = next;
-    }
+    const std::optional<Way>& best = Follow(flow_.loops[loop_].head);
+    return best.has_value() ? best->path : std::vector<int>();
   }
 
  private:
   struct Way {
-    int narrow = 0, instructions = 0, next = -1;
+    int narrow = 0;         // accesses
+    std::vector<int> path;  // its instructions
     bool BeatenBy(const Way& other) const {
-      return other.narrow != narrow ? other.narrow < narrow : other.instructions > instructions;
+      return other.narrow != narrow ? other.narrow < narrow : other.path.size() > path.size();
     }
   };
 
   bool IsOwn(int block) const { return flow_.blocks[block].loop == loop_; }
   bool IsInside(int block) const { return absl::c_binary_search(flow_.loops[loop_].blocks, block); }
-  /// An own block, or the head of the outermost inner loop.
-  int StopOf(int block) const {
+  /// The outermost inner loop that a block is in which is not an own one.
+  const MachineLoop& InnerOf(int block) const {
     int inner = flow_.blocks[block].loop;
-    if (inner == loop_) return block;
     while (flow_.loops[inner].outer != loop_) inner = flow_.loops[inner].outer;
-    return flow_.loops[inner].head;
+    return flow_.loops[inner];
   }
+  /// An own block, or the head of the inner loop.
+  int StopOf(int block) const { return IsOwn(block) ? block : InnerOf(block).head; }
   std::vector<int> BlocksAt(int stop) const {
-    if (IsOwn(stop)) return {stop};
-    int inner = flow_.blocks[stop].loop;
-    while (flow_.loops[inner].outer != loop_) inner = flow_.loops[inner].outer;
-    return flow_.loops[inner].blocks;
+    return IsOwn(stop) ? std::vector<int>{stop} : InnerOf(stop).blocks;
   }
 
   /// The best way from `stop` to the end of the turn.
@@ -254,15 +231,11 @@ class Ways {
     if (const auto found = best_.find(stop); found != best_.end()) return found->second;
     best_[stop] = std::nullopt;  // also for ways that come back here
     Way own;
-    if (IsOwn(stop)) {
-      for (int i = flow_.blocks[stop].begin; i < flow_.blocks[stop].end; ++i) {
-        const Instruction& instruction = function_.instructions[i];
-        const Access access = AccessOf(instruction);
-        if (Calls(instruction) && !may_call_) return best_[stop];
-        if (access.space == Space::kGlobal && access.bytes > 0 && access.bytes < kNarrowBytes)
-          ++own.narrow;
-        ++own.instructions;
-      }
+    for (int i = flow_.blocks[stop].begin; IsOwn(stop) && i < flow_.blocks[stop].end; ++i) {
+      const Access access = AccessOf(function_.instructions[i]);
+      if (Calls(function_.instructions[i]) && !may_call_) return best_[stop];
+      own.narrow += IsNarrow(access);
+      own.path.push_back(i);
     }
     std::optional<Way> best;
     for (int block : BlocksAt(stop)) {
@@ -274,13 +247,12 @@ class Ways {
           const std::optional<Way>& rest = Follow(StopOf(next));
           if (!rest.has_value()) continue;
           way.narrow += rest->narrow;
-          way.instructions += rest->instructions;
-          way.next = StopOf(next);
+          way.path.insert(way.path.end(), rest->path.begin(), rest->path.end());
         }
-        if (!best.has_value() || best->BeatenBy(way)) best = way;
+        if (!best.has_value() || best->BeatenBy(way)) best = std::move(way);
       }
     }
-    return best_[stop] = best;
+    return best_[stop] = std::move(best);
   }
 
   const MachineFunction& function_;

@@ -39,6 +39,8 @@ struct Access {
   int bytes = 0;  // a thread; 0: not in the instruction (bulk copies)
 };
 Access AccessOf(const Instruction& instruction);
+/// Whether it accesses global memory by narrow parts.
+bool IsNarrow(const Access& access);
 
 /// Whether it waits until all bulk copies are done (cp.async.bulk.wait_group 0).
 bool IsDrain(const Instruction& instruction);

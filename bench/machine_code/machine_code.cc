@@ -54,14 +54,16 @@ absl::Status Run() {
   std::vector<CountedKernel> kernels;
   for (const std::string& architecture : absl::GetFlag(FLAGS_arch)) {
     std::cerr << architecture << ": " << collected.set.size() << " kernels" << std::endl;
-    ASSIGN_OR_RETURN(const auto facts, ReadMachineCode(collected.set, architecture, cache));
-    for (const KernelOrigin& origin : collected.origins)
-      kernels.push_back({origin, architecture, facts.at(origin.symbol)});
+    ASSIGN_OR_RETURN(const std::vector<CountedKernel> counted,
+                     ReadMachineCode(collected, architecture, cache));
+    kernels.insert(kernels.end(), counted.begin(), counted.end());
   }
-  const std::vector<CountBar> bars = BarsOf(kernels);
-  std::cout << BarsText(bars) << "\n" << NarrowText(kernels);
-  if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << KernelsText(kernels);
-  return Save(RowsOf(bars, kernels), {});
+  std::vector<Row> rows = BarsOf(kernels);
+  const std::vector<Row> of_kernels = RowsOf(kernels);
+  std::cout << BarsText(rows) << "\n" << NarrowText(kernels);
+  if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << KernelsText(of_kernels);
+  rows.insert(rows.end(), of_kernels.begin(), of_kernels.end());
+  return Save(rows, {});
 }
 
 const Registered kBenchmark(

@@ -108,9 +108,8 @@ TEST(Loops, OverPacksAndSingleElementsAreToldApart) {
     EXPECT_THAT(loops[1].accesses, ElementsAre(Pair("LDG.E.U16", 1), Pair("STG.E", 1)));
     EXPECT_EQ(loops[0].in_flight.loads, 4);
     EXPECT_EQ(loops[0].in_flight.bytes, 8);
-    ASSERT_EQ(loops[0].narrow.size(), 1u);
-    EXPECT_EQ(loops[0].narrow[0].count, 8);
-    EXPECT_EQ(loops[0].narrow[0].where, "LoadLanes: LoadLanes<V>(x, p.b0 + i);");
+    EXPECT_THAT(loops[0].narrow,
+                ElementsAre(Pair(Pair("LDG.E.U16", "LoadLanes: LoadLanes<V>(x, p.b0 + i);"), 8)));
   }
 }
 
@@ -156,25 +155,21 @@ TEST(Accesses, HaveTheWidthOfTheirModifiers) {
 void Check(const Selection& selection, absl::string_view architecture) {
   const absl::StatusOr<CollectedKernels> collected = CollectKernels(selection);
   ASSERT_TRUE(collected.ok()) << collected.status();
-  const auto facts = ReadMachineCode(collected->set, architecture,
-                                     absl::StrCat(testing::TempDir(), "/machine_code"));
-  if (absl::IsUnavailable(facts.status())) GTEST_SKIP() << facts.status().message();
-  ASSERT_TRUE(facts.ok()) << facts.status();
-  EXPECT_EQ(facts->size(), collected->set.size());
-  std::vector<CountedKernel> kernels;
-  for (const KernelOrigin& origin : collected->origins)
-    kernels.push_back({origin, std::string(architecture), facts->at(origin.symbol)});
-  ASSERT_FALSE(kernels.empty());
-  for (const CountedKernel& k : kernels) {
+  const absl::StatusOr<std::vector<CountedKernel>> kernels =
+      ReadMachineCode(*collected, architecture, absl::StrCat(testing::TempDir(), "/machine_code"));
+  if (absl::IsUnavailable(kernels.status())) GTEST_SKIP() << kernels.status().message();
+  ASSERT_TRUE(kernels.ok()) << kernels.status();
+  ASSERT_FALSE(kernels->empty());
+  for (const CountedKernel& k : *kernels) {
     // Without them the lines of source have been misread.
     const bool goes_over_packs =
         absl::StrContains(collected->set.kernels().at(k.origin.symbol), "ForEach<kV, ");
-    EXPECT_TRUE(!goes_over_packs || MainLoop(k.facts) != nullptr)
+    EXPECT_TRUE(!goes_over_packs || MainLoop(k) != nullptr)
         << k.origin.workload << " " << k.origin.schedule << " " << k.origin.label << " "
         << k.origin.config << " " << architecture;
   }
-  for (const CountBar& bar : BarsOf(kernels))
-    EXPECT_TRUE(bar.met || !bar.asserted) << bar.what << ": " << bar.wanted << ", " << bar.found;
+  for (const Row& bar : BarsOf(*kernels))
+    EXPECT_TRUE(bar.Get("met") == Value(true)) << bar.Json().text;
 }
 
 // On an architecture that is drawn anew each time.
