@@ -2,7 +2,6 @@
 // DisCo's backtracking the default search ends, on one simulator with fixed rates.
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <string>
 #include <vector>
@@ -19,12 +18,15 @@
 #include "autotune/planning/planned_schedules.h"
 #include "autotune/simulation/timeline.h"
 #include "bench/harness/machine.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/training_steps.h"
 
-ABSL_FLAG(std::string, layers, "12,48", "of the models, comma-separated");
-ABSL_FLAG(std::string, c, "0.5,1,2", "communication over computation, comma-separated");
+ABSL_FLAG(std::vector<std::string>, layers, std::vector<std::string>({"12", "48"}),
+          "of the models");
+ABSL_FLAG(std::vector<std::string>, c, std::vector<std::string>({"0.5", "1", "2"}),
+          "communication over computation");
 ABSL_FLAG(int64_t, width, 256, "of the models");
 ABSL_FLAG(double, seconds, 10, "of a search, on one core");
 ABSL_FLAG(int, seeds, 5, "longer searches, to be compared with; 0: none");
@@ -36,10 +38,6 @@ ABSL_FLAG(bool, verbose, false, "print the progress of the default search");
 
 namespace coconet::bench {
 namespace {
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 GptModel ModelOf(int64_t layers) {
   if (IsQuick())
@@ -73,10 +71,6 @@ NominalRates RatesFor(const PlanGraph& graph, const NominalRates& rates, double 
   return scaled;
 }
 
-double SearchUs(const PlanGraph& graph, PlanStrategy strategy, double seconds, uint64_t seed) {
-  return SearchPlans(graph, strategy, {.seconds = seconds, .seed = seed}).progress.us;
-}
-
 /// What the best plan is like.
 absl::Status Describe(const FoundPlans& found, Row& row) {
   const IterationPlan& plan = found.plans[0].plan;
@@ -92,9 +86,9 @@ absl::Status Describe(const FoundPlans& found, Row& row) {
   row.Set("full_overlap_us", std::max(computation, plan.work() - computation));
   row.Set("exposed_us", ExposedCommunication(tasks, timeline));
   row.Set("peak_bytes", PeakBytes(tasks, timeline));
-  const double begin = Now();
+  const double begin = SecondsNow();
   const PlannedSchedule planned = PlannedScheduleOf(plan, us);
-  row.Set("convert_s", Now() - begin).Set("refused", int64_t{planned.refused_fusions});
+  row.Set("convert_s", SecondsNow() - begin).Set("refused", int64_t{planned.refused_fusions});
   if (const std::string file = Resolve(absl::GetFlag(FLAGS_trace)); !file.empty())
     return WriteFile(file, ChromeTrace(tasks, timeline).text);
   return absl::OkStatus();
@@ -115,11 +109,14 @@ absl::Status Compare(const PlanGraph& graph, Row& row) {
   const FoundPlans found = SearchPlans(graph, PlanStrategy::kDirected, options);
   RETURN_IF_ERROR(Describe(found, row));
   const double us = found.progress.us;
-  const double backtracking = SearchUs(graph, PlanStrategy::kBacktracking, seconds, seed);
+  const auto found_us = [&](PlanStrategy strategy, double limit_s, uint64_t of_seed) {
+    return SearchPlans(graph, strategy, {.seconds = limit_s, .seed = of_seed}).progress.us;
+  };
+  const double backtracking = found_us(PlanStrategy::kBacktracking, seconds, seed);
   row.Set("backtracking_us", backtracking).Set("over_backtracking", us / backtracking);
   double best = std::numeric_limits<double>::infinity();
   for (int i = 1; i <= absl::GetFlag(FLAGS_seeds); ++i)
-    best = std::min(best, SearchUs(graph, PlanStrategy::kDirected, long_s, seed + i));
+    best = std::min(best, found_us(PlanStrategy::kDirected, long_s, seed + i));
   row.Set("seconds", seconds).Set("seeds", int64_t{absl::GetFlag(FLAGS_seeds)});
   if (absl::GetFlag(FLAGS_seeds) > 0)
     row.Set("long_s", long_s).Set("long_us", best).Set("over_long", us / best);
@@ -130,15 +127,15 @@ absl::Status PlanStep(int64_t layers, double c, Row& row) {
   ASSIGN_OR_RETURN(const Graph program, GptStep(ModelOf(layers)));
   const Target target(2, 2);
   const NominalRates usual{.computation_beside = absl::GetFlag(FLAGS_beside)};
-  const double begin = Now();
+  const double begin = SecondsNow();
   ASSIGN_OR_RETURN(const Schedule schedule, InitialSchedule(program));
-  row.Set("schedule_s", Now() - begin);
+  row.Set("schedule_s", SecondsNow() - begin);
   const NominalCostModel first_rates(usual);
   ASSIGN_OR_RETURN(const PlanGraph first, PlanGraph::Of(schedule, target, first_rates));
   const NominalCostModel rates(RatesFor(first, usual, c));
-  const double built = Now();
+  const double built = SecondsNow();
   ASSIGN_OR_RETURN(const PlanGraph graph, PlanGraph::Of(schedule, target, rates));
-  row.Set("build_s", Now() - built);
+  row.Set("build_s", SecondsNow() - built);
   row.Set("operations", int64_t{schedule.graph().size()}).Set("launches", int64_t{graph.size()});
   return Compare(graph, row);
 }
@@ -150,8 +147,8 @@ absl::Status RunAll() {
                            {"build_s", Bar::Side::kAtMost, 2},
                            {"refused", Bar::Side::kAtMost, 0}};
   if (absl::GetFlag(FLAGS_seeds) > 0) bars.push_back({"over_long", Bar::Side::kAtMost, 1.03});
-  for (absl::string_view layers_text : absl::StrSplit(absl::GetFlag(FLAGS_layers), ',')) {
-    for (absl::string_view c_text : absl::StrSplit(absl::GetFlag(FLAGS_c), ',')) {
+  for (const std::string& layers_text : absl::GetFlag(FLAGS_layers)) {
+    for (const std::string& c_text : absl::GetFlag(FLAGS_c)) {
       int64_t layers = 0;
       double c = 0;
       if (!absl::SimpleAtoi(layers_text, &layers) || !absl::SimpleAtod(c_text, &c) || c <= 0)
