@@ -91,12 +91,6 @@ absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n
   return row.SetBars({{"over_ns", Bar::Side::kAtMost, kMostNs}});
 }
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "N|count|n, coconet_run|time|ours_us, BoundProgram::Run|time|baseline_us, "
-      "over|%.1f ns|over_ns, bar");
-}
-
 absl::Status RunAll() {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   std::vector<Row> rows;
@@ -107,7 +101,9 @@ absl::Status RunAll() {
     }
     return absl::OkStatus();
   }));
-  return Show(rows, Columns());
+  return Show(rows,
+              ColumnsOf("N|count|n, coconet_run|time|ours_us, BoundProgram::Run|time|baseline_us, "
+                        "over|%.1f ns|over_ns, bar"));
 }
 
 const Registered kBenchmark(

@@ -278,12 +278,6 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   return row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
 }
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, kernel|result|form, rows|count, ranks, ours|time, +-|100*%.0f%%|spread, "
-      "GB/s|%.1f|gb_s, stream GB/s|%.1f|limit_gb_s, of stream|ratio|of_limit");
-}
-
 absl::StatusOr<Row> MeasureOn(int ranks, const KernelCase& c, int64_t rows, Compiler& compiler) {
   ASSIGN_OR_RETURN(const std::vector<Form> forms, CompileCase(c, rows, ranks, compiler));
   const RoundTerms terms{.seconds = IsQuick() ? 0.05 : absl::GetFlag(FLAGS_seconds)};
@@ -323,7 +317,10 @@ absl::Status RunAll() {
       }
     }
   }
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf("case, kernel|result|form, rows|count, ranks, ours|time, +-|100*%.0f%%|spread, "
+                "GB/s|%.1f|gb_s, stream GB/s|%.1f|limit_gb_s, of stream|ratio|of_limit"));
 }
 
 const Registered kBenchmark(

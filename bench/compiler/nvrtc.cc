@@ -148,12 +148,6 @@ absl::StatusOr<Row> Measure(const std::string& name, absl::string_view arch,
   return row;
 }
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "kernel|text|case, arch, threads|%.0f, time|time|ours_us, +-|100*%.1f%%|spread, "
-      "one thread|time|baseline_us, of limit|ratio, bar, met|yes");
-}
-
 absl::Status RunAll() {
   std::vector<Row> rows;
   const int rounds = IsQuick() ? 1 : std::max(1, absl::GetFlag(FLAGS_rounds));
@@ -174,7 +168,10 @@ absl::Status RunAll() {
                      Measure(absl::StrCat(kernels.size(), " variants"), "sm_90a", kernels, threads,
                              std::max(3, rounds / 2)));
   }
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf("kernel|text|case, arch, threads|%.0f, time|time|ours_us, +-|100*%.1f%%|spread, "
+                "one thread|time|baseline_us, of limit|ratio, bar, met|yes"));
 }
 
 const Registered kBenchmark(

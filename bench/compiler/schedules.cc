@@ -137,19 +137,6 @@ absl::StatusOr<Row> MeasureLayers(int64_t layers) {
 
 constexpr double kMostMicroseconds = 1e6;
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "workload|text|case, dtype, nodes, schedules|%.0f, graphs|%.0f, time|time|ours_us, "
-      "+-|100*%.1f%%|spread, within 1 s|yes|met");
-}
-
-std::vector<Column> LargeColumns() {
-  return ColumnsOf(
-      "program|text|case, operations|%.0f, schedules|%.0f, derive|%.3f s|derive_s, "
-      "analyse|%.3f s|analyse_s, lower|%.3f s|lower_s, lower fused|%.3f s|lower_fused_s, "
-      "characters|%.0f, all|%.3f s|all_s, met");
-}
-
 absl::Status RunLarge() {
   struct Case {
     absl::string_view name;
@@ -169,7 +156,11 @@ absl::Status RunLarge() {
     ASSIGN_OR_RETURN(rows.emplace_back(), MeasureLarge(c.name, *c.program, rounds));
     rows.back().SetBars({{"all_s", Bar::Side::kAtMost, c.most_s}});
   }
-  return Show(rows, LargeColumns());
+  return Show(
+      rows,
+      ColumnsOf("program|text|case, operations|%.0f, schedules|%.0f, derive|%.3f s|derive_s, "
+                "analyse|%.3f s|analyse_s, lower|%.3f s|lower_s, lower fused|%.3f s|lower_fused_s, "
+                "characters|%.0f, all|%.3f s|all_s, met"));
 }
 
 /// Twelve layers that are alike beside two: what they share is compiled once.
@@ -202,7 +193,10 @@ absl::Status RunWorkloads() {
       }
     }
   }
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf("workload|text|case, dtype, nodes, schedules|%.0f, graphs|%.0f, time|time|ours_us, "
+                "+-|100*%.1f%%|spread, within 1 s|yes|met"));
 }
 
 absl::Status Run() {

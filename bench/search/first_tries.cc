@@ -30,16 +30,6 @@ namespace {
 
 constexpr double kLargeLaunch = 64e6, kWantedInFlight = 64 << 10;
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, schedules|%.0f, variants|%.0f, kept|%.0f, a schedule|%.0f|configs_of_schedule, "
-      "derive s|%.2f, enumerate s|%.2f, lower s|%.2f, first s|%.2f|before_first_s, "
-      "large launches|%.0f, short of 64 KiB|%.0f|short, least KiB|*, limit, met|result|bars_met",
-      {{"least KiB", [](const Row& row) {
-          return absl::StrFormat("%.0f", row.Number("least_in_flight") / 1024);
-        }}});
-}
-
 /// The variant of each schedule that is expected to be its fastest: which is tried first.
 std::vector<int> FirstOfSchedules(const VariantSet& set) {
   const std::vector<int> schedules = SchedulesOf(set);
@@ -127,7 +117,16 @@ absl::StatusOr<std::vector<Row>> Measure(WorkloadInfo workload) {
 absl::Status RunAll() {
   ASSIGN_OR_RETURN(const std::vector<Row> rows,
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf(
+          "case, schedules|%.0f, variants|%.0f, kept|%.0f, a schedule|%.0f|configs_of_schedule, "
+          "derive s|%.2f, enumerate s|%.2f, lower s|%.2f, first s|%.2f|before_first_s, "
+          "large launches|%.0f, short of 64 KiB|%.0f|short, least KiB|*, limit, "
+          "met|result|bars_met",
+          {{"least KiB", [](const Row& row) {
+              return absl::StrFormat("%.0f", row.Number("least_in_flight") / 1024);
+            }}}));
 }
 
 const Registered kBenchmark(

@@ -44,12 +44,6 @@ constexpr size_t kFinalists = 5;  // of the part, and of all
 /// What is slower than the best by this factor in one round takes no part in further ones.
 constexpr double kHopeless = 1.5;
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, timed|%.0f|variants, kept|%.0f, a schedule|%.0f|kept_of_schedule, of all|%.0f|all, "
-      "best|time, kept / best|ratio|ratio, best config, met|result|bars_met");
-}
-
 /// How a chosen part of a program's variants compares with many more.
 struct Screened {
   std::vector<double> us;  // by variant: the median of its first rounds; 0: it was not timed
@@ -271,7 +265,10 @@ absl::Status RunAll() {
   Row& all = rows.emplace_back();
   all.Set("case", "all").Set("near_share", near / std::max<double>(measured, 1));
   all.SetBars({{"near_share", Bar::Side::kAtLeast, 0.95}}).Set("bars_met", MetOf(all));
-  return Show(rows, Columns());
+  return Show(rows,
+              ColumnsOf("case, timed|%.0f|variants, kept|%.0f, a schedule|%.0f|kept_of_schedule, "
+                        "of all|%.0f|all, "
+                        "best|time, kept / best|ratio|ratio, best config, met|result|bars_met"));
 }
 
 const Registered kBenchmark(

@@ -145,12 +145,6 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
   return row;
 }
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, variants|%.0f|all, kept|%.0f|variants, before|%.2f s|prepared_s, tried|%.0f, "
-      "in|%.1f s|seconds, met|result|bars_met");
-}
-
 absl::Status RunAll() {
   ASSIGN_OR_RETURN(const Graph adam,
                    BoundWorkload("adam", DType::kBF16, {{"N", int64_t{1} << 28}}));
@@ -158,7 +152,11 @@ absl::Status RunAll() {
   std::vector<Row> rows;
   ASSIGN_OR_RETURN(rows.emplace_back(), Measure("adam", adam));
   ASSIGN_OR_RETURN(rows.emplace_back(), Measure("gpt_step", step));
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf(
+          "case, variants|%.0f|all, kept|%.0f|variants, before|%.2f s|prepared_s, tried|%.0f, "
+          "in|%.1f s|seconds, met|result|bars_met"));
 }
 
 const Registered kBenchmark(

@@ -53,15 +53,6 @@ struct Pick {
   int tried = 0;
 };
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, search, variants|%.0f, tried|%.0f, best|time, within 3 %|*, worst|%.3f, "
-      "measuring|100*%.0f%%|share, exhaustive|%.1f s|exhaustive_s, met|result|bars_met",
-      {{"within 3 %", [](const Row& row) {
-          return absl::StrFormat("%.0f of %.0f", row.Number("near"), row.Number("picks"));
-        }}});
-}
-
 /// Another runner, whose samples it keeps.
 class Recorder final : public VariantRunner {
  public:
@@ -276,7 +267,13 @@ absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
 absl::Status RunAll() {
   ASSIGN_OR_RETURN(const std::vector<Row> rows,
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf("case, search, variants|%.0f, tried|%.0f, best|time, within 3 %|*, worst|%.3f, "
+                "measuring|100*%.0f%%|share, exhaustive|%.1f s|exhaustive_s, met|result|bars_met",
+                {{"within 3 %", [](const Row& row) {
+                    return absl::StrFormat("%.0f of %.0f", row.Number("near"), row.Number("picks"));
+                  }}}));
 }
 
 const Registered kBenchmark(
