@@ -15,11 +15,11 @@
 #include "autotune/session/session.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/tuned_contender.h"
+#include "bench/harness/workload.h"
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/workloads/workloads.h"
 #include "runtime/cuda/driver/driver_api.h"
 
 namespace coconet::bench {
@@ -27,11 +27,6 @@ namespace {
 
 constexpr DType kDType = DType::kBF16;  // of gradients, weights and products; states are f32
 constexpr int kDispatchRounds = 21, kStepsAGraph = 100, kTraces = 9, kCandidates = 4;
-
-absl::StatusOr<Graph> Workload(absl::string_view name, const Sizes& sizes) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = kDType}));
-  return BindSizes(symbolic, sizes);
-}
 
 SessionOptions OptionsOf(const GpuTerms& terms) {
   SessionOptions options;
@@ -171,7 +166,7 @@ absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, int64_t n, int64_t copied_bytes,
       {"rs_c_ag", [](const Schedule& s, const Config&) {
          return absl::StartsWith(Describe(s), "RS; fuse(C); AG p");
        }}};
-  ASSIGN_OR_RETURN(const Graph program, Workload("adam", {{"N", n}}));
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("adam", kDType, {{"N", n}}));
   std::vector<Contender> contenders;
   ASSIGN_OR_RETURN(contenders.emplace_back(), MakeCopy(rank, copied_bytes));
   ASSIGN_OR_RETURN(const auto tuned, Tune(rank, program, terms, sides, contenders));
@@ -222,10 +217,9 @@ absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const ProductCase& product,
   const std::vector<Side> sides = {
       {"ours", [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }},
       {"sequential", [](const Schedule& s, const Config&) { return s.overlaps().empty(); }}};
-  ASSIGN_OR_RETURN(const Graph program, Workload("mlp", {{"B", 1},
-                                                         {"S", product.rows},
-                                                         {"K", product.inner * rank.size()},
-                                                         {"H", product.columns}}));
+  const Sizes sizes = {
+      {"B", 1}, {"S", product.rows}, {"K", product.inner * rank.size()}, {"H", product.columns}};
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("mlp", kDType, sizes));
   std::vector<Contender> contenders;
   ASSIGN_OR_RETURN(const auto tuned, Tune(rank, program, terms, sides, contenders));
   const bool gpu = rank.topology().multiprocessors > 0;

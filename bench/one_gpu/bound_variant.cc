@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autotune/measure/arena.h"
+#include "autotune/runner/binaries.h"
 #include "autotune/runner/rank_runner.h"
 #include "autotune/search/choice.h"
 #include "autotune/session/key.h"
@@ -10,7 +11,6 @@
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/workloads.h"
-#include "jit/compile/compiler.h"
 
 namespace coconet::bench {
 namespace {
@@ -29,17 +29,14 @@ absl::StatusOr<Variant> VariantNamed(Rank& rank, const Choice& choice) {
   return Chooser(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny)).One(choice);
 }
 
-/// The kernels of a source. Each rank compiles, or finds what another has put into the cache.
 absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const KernelSource& source) {
-  const Topology& here = rank.topology();
-  const absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompilerFor(
-      here.arch, here.simulated, {.cache_dir = GetEnv().cache_dir, .driver = here.driver});
-  const absl::StatusOr<Binary> binary =
-      compiler.ok() ? (*compiler)->Compile(source) : absl::StatusOr<Binary>(compiler.status());
-  RETURN_IF_ERROR(rank.exchange().Agree(binary.status()));
-  absl::StatusOr<std::unique_ptr<Module>> module = rank.Load(binary->path);
-  RETURN_IF_ERROR(rank.exchange().Agree(module.status()));
-  return module;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
+                   Binaries::Open(rank, {.cache_dir = GetEnv().cache_dir}));
+  ASSIGN_OR_RETURN(const auto paths, binaries->Compile({source}, {}));
+  RETURN_IF_ERROR(paths[0].status());
+  ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries->Load(*paths[0], source));
+  RETURN_IF_ERROR(loaded.status);
+  return std::move(loaded.module);
 }
 
 }  // namespace

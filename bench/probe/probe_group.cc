@@ -211,23 +211,19 @@ class Group {
 
   absl::Status OpenBinaries() {
     const Topology& here = rank_.topology();
-    if (!options_.cubins.empty() && here.arch.empty()) {
-      return absl::InvalidArgumentError(
-          "--cubins: only GPUs run cubins; leave it out, or say --backend=cuda");
+    Binaries::Options options{.cache_dir = options_.cache_dir,
+                              .stop = std::make_shared<std::atomic<bool>>(false)};
+    if (!options_.cubins.empty()) {
+      if (here.arch.empty())
+        return absl::InvalidArgumentError(
+            "--cubins: only GPUs run cubins; leave it out, or say --backend=cuda");
+      options.target = BinaryTarget(here.arch, here.driver);
+      options.compiler = [this, &here]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
+        ASSIGN_OR_RETURN(std::shared_ptr<BinaryCache> cache, BinaryCache::Open(options_.cache_dir));
+        return MakeCarriedCubins(options_.cubins, here.arch, std::move(cache));
+      };
     }
-    const auto stop = std::make_shared<std::atomic<bool>>(false);
-    const CompilerOptions compiler{
-        .cache_dir = options_.cache_dir, .stop = stop, .driver = here.driver};
-    const auto make = [this, compiler, &here]() -> absl::StatusOr<std::shared_ptr<Compiler>> {
-      if (options_.cubins.empty()) return MakeCompilerFor(here.arch, here.simulated, compiler);
-      ASSIGN_OR_RETURN(std::shared_ptr<BinaryCache> cache, BinaryCache::Open(compiler.cache_dir));
-      return MakeCarriedCubins(options_.cubins, here.arch, std::move(cache));
-    };
-    ASSIGN_OR_RETURN(binaries_,
-                     Binaries::Open(rank_, {.target = BinaryTarget(here.arch, here.driver),
-                                            .cache_dir = options_.cache_dir,
-                                            .compiler = make,
-                                            .stop = stop}));
+    ASSIGN_OR_RETURN(binaries_, Binaries::Open(rank_, std::move(options)));
     return absl::OkStatus();
   }
 
