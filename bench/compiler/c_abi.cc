@@ -80,7 +80,7 @@ absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n
     }
     return absl::OkStatus();
   };
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    MeasureInRounds(rank, {{{"BoundProgram::Run", in_cpp}, {"coconet_run", in_c}}},
                                    {.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)}));
   const double cpp_us = measured[0].timing.median_us, c_us = measured[1].timing.median_us;

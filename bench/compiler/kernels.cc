@@ -256,13 +256,13 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   contenders.push_back(RunsStreams("plain", BestKernels().stream_plain, streams));
   if (c.stores > 0)
     contenders.push_back(RunsStreams("streaming", BestKernels().stream_streaming, streams));
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
   const auto limits = measured.begin() + static_cast<ptrdiff_t>(forms.size());
-  const auto faster = [](const Measured& a, const Measured& b) {
+  const auto faster = [](const Finding& a, const Finding& b) {
     return a.timing.median_us < b.timing.median_us;
   };
-  const Measured &best = *std::min_element(measured.begin(), limits, faster),
-                 &limit = *std::min_element(limits, measured.end(), faster);
+  const Finding &best = *std::min_element(measured.begin(), limits, faster),
+                &limit = *std::min_element(limits, measured.end(), faster);
   const int64_t bytes = rank.size() * rows * c.row_bytes() * (c.loads + c.stores);
   const double us = best.timing.median_us, limit_us = limit.timing.median_us;
   Row row;
@@ -274,7 +274,7 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   row.Set("gb_s", 1e-3 * static_cast<double>(bytes) / us);
   row.Set("limit_gb_s", 1e-3 * static_cast<double>(bytes) / limit_us);
   row.Set("of_limit", limit_us / us);
-  row.Set("ours_stores", best.name).Set("limit_stores", limit.name);
+  row.Set("ours_stores", best.side).Set("limit_stores", limit.side);
   return row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
 }
 

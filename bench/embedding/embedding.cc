@@ -84,10 +84,8 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
     RETURN_IF_ERROR(other->CheckAlike(rank, *baseline));
     contenders.push_back({"other_order", [&](int64_t steps) { return other->Run(steps); }});
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(std::vector<Finding> findings,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
-  std::vector<Finding> findings;
-  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   for (const auto& [side, contender] : {std::pair("ours", &*ours), {"pooling", &*pooling}}) {
     findings.push_back(
         {.side = "variant", .name = side, .detail = Words(contender->record().best)});

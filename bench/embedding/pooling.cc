@@ -84,10 +84,8 @@ absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingC
     }));
     contenders.push_back({"fbgemm", [&](int64_t steps) { return (*fbgemm)->Run(steps); }});
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(std::vector<Finding> findings,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
-  std::vector<Finding> findings;
-  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   findings.push_back({.side = "variant", .detail = Words(ours->record().best)});
   findings.push_back({.side = "sets", .detail = absl::StrCat(sets.size())});
   findings.push_back(

@@ -130,12 +130,9 @@ absl::StatusOr<double> ProductTime(Rank& rank, TunedContender& overlapped) {
 }
 
 /// The time of the fastest algorithm of the product.
-double Fastest(const std::vector<Measured>& measured, absl::string_view name) {
-  double us = 0;
-  for (const Measured& m : measured) {
-    if (m.name == name && (us == 0 || m.timing.median_us < us)) us = m.timing.median_us;
-  }
-  return us;
+double Fastest(const std::vector<Finding>& measured, absl::string_view side) {
+  const Finding* const fastest = FastestOf(measured, side);
+  return fastest == nullptr ? 0 : fastest->timing.median_us;
 }
 
 /// Appends the product by each of the library's algorithms, on all multiprocessors and, as
@@ -170,11 +167,11 @@ absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, int64_t n, int64_t copied_bytes,
   std::vector<Contender> contenders;
   ASSIGN_OR_RETURN(contenders.emplace_back(), MakeCopy(rank, copied_bytes));
   ASSIGN_OR_RETURN(const auto tuned, Tune(rank, program, terms, sides, contenders));
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    MeasureInRounds(rank, contenders, {.seconds = terms.seconds}));
   if (rank.rank() != 0) return Row();
   Row row = RowOf(rank, "adam", n, kDType);
-  for (const Measured& m : measured) SetTime(row, m.name, m.timing);
+  for (const Finding& m : measured) SetTime(row, m.side, m.timing);
   SetVariants(row, sides, tuned);
   const double ours_us = row.Number("ours_us"), copy_us = row.Number("copy_us");
   const int64_t necessary_bytes = tuned[0]->program().record().necessary_bytes;
@@ -200,7 +197,7 @@ absl::StatusOr<Row> MeasureGpuAllReduce(Rank& rank, int64_t bytes, const GpuTerm
     return absl::OkStatus();
   };
   ASSIGN_OR_RETURN(
-      const std::vector<Measured> measured,
+      const std::vector<Finding> measured,
       MeasureInRounds(rank, std::vector<Contender>{{"ours", run}}, {.seconds = terms.seconds}));
   Timing a_step = measured[0].timing;
   for (double* us : {&a_step.median_us, &a_step.low_us, &a_step.high_us}) *us /= kStepsAGraph;
@@ -225,7 +222,7 @@ absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const ProductCase& product,
   const bool gpu = rank.topology().multiprocessors > 0;
   const int beside = gpu ? tuned[0]->program().record().best.config.beside : 0;
   RETURN_IF_ERROR(AddProducts(rank, product, beside, gpu ? kCandidates : 1, contenders));
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    MeasureInRounds(rank, contenders, {.seconds = terms.seconds}));
   ASSIGN_OR_RETURN(const double beside_us, ProductTime(rank, *tuned[0]));
   if (rank.rank() != 0) return Row();

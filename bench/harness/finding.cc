@@ -6,49 +6,35 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "coconet/base/status.h"
+#include "bench/harness/worker.h"
 
 namespace coconet::bench {
 namespace {
 
-std::string OneLine(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}});
-}
-
-std::string Line(const Finding& f) {
-  const Timing& t = f.timing;
-  return absl::StrCat(OneLine(f.side), "\t", OneLine(f.of), "\t", OneLine(f.name), "\t",
-                      t.median_us, "\t", t.low_us, "\t", t.high_us, "\t", t.samples, "\t", f.steps,
-                      "\t", f.preempted, "\t", OneLine(f.detail), "\n");
+std::string Line(const Finding& finding) {
+  std::vector<std::string> words;
+  Finding::VisitFields(finding, [&](absl::string_view, const auto& field) {
+    words.push_back(absl::StrReplaceAll(WordOf(field), {{"\t", " "}, {"\n", " "}}));
+  });
+  return absl::StrJoin(words, "\t");
 }
 
 std::optional<Finding> ParseLine(absl::string_view line) {
-  const std::vector<std::string> part = absl::StrSplit(line, '\t');
-  Finding f;
-  Timing& t = f.timing;
-  if (part.size() != 10 || !absl::SimpleAtod(part[3], &t.median_us) ||
-      !absl::SimpleAtod(part[4], &t.low_us) || !absl::SimpleAtod(part[5], &t.high_us) ||
-      !absl::SimpleAtoi(part[6], &t.samples) || !absl::SimpleAtoi(part[7], &f.steps) ||
-      !absl::SimpleAtoi(part[8], &f.preempted)) {
-    return std::nullopt;
-  }
-  f.side = part[0];
-  f.of = part[1];
-  f.name = part[2];
-  f.detail = part[9];
-  return f;
+  const std::vector<absl::string_view> words = absl::StrSplit(line, '\t');
+  Finding finding;
+  size_t at = 0;
+  bool is_read = true;
+  Finding::VisitFields(finding, [&](absl::string_view, auto& field) {
+    is_read = is_read && at < words.size() && FromWord(words[at++], field);
+  });
+  if (!is_read || at != words.size()) return std::nullopt;
+  return finding;
 }
 
 }  // namespace
-
-Finding FindingOf(const Measured& measured) {
-  return {.side = measured.name,
-          .timing = measured.timing,
-          .steps = measured.steps,
-          .preempted = measured.preempted};
-}
 
 const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view side) {
   const Finding* fastest = nullptr;
@@ -80,7 +66,7 @@ double NumberOf(absl::Span<const Finding> findings, absl::string_view fact) {
 
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings) {
   std::ofstream out(file);
-  for (const Finding& finding : findings) out << Line(finding);
+  for (const Finding& finding : findings) out << Line(finding) << "\n";
   out.flush();
   return out ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("write ", file, ": cannot"));
 }

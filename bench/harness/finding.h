@@ -9,7 +9,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/store/record.h"
-#include "bench/harness/rounds.h"
 
 namespace coconet::bench {
 
@@ -23,10 +22,21 @@ struct Finding {
   int preempted = 0;      // samples in which a rank was preempted
   std::string detail = {};
   bool operator==(const Finding&) const = default;
-};
 
-/// The finding of a contender that is a side of its own.
-Finding FindingOf(const Measured& measured);
+  /// Its fields are words of a line (bench/harness/worker.h).
+  static void VisitFields(auto& f, auto visit) {
+    visit("side", f.side);
+    visit("of", f.of);
+    visit("name", f.name);
+    visit("median_us", f.timing.median_us);
+    visit("low_us", f.timing.low_us);
+    visit("high_us", f.timing.high_us);
+    visit("samples", f.timing.samples);
+    visit("steps", f.steps);
+    visit("preempted", f.preempted);
+    visit("detail", f.detail);
+  }
+};
 
 /// The fastest finding of a side; null if it took no part.
 const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view side);

@@ -1,6 +1,5 @@
 #include "bench/harness/machine.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include "bench/baselines/mpi.h"
 #include "coconet/base/env.h"
 #include "jit/compile/process.h"
+#include "runtime/node/cpu.h"
 
 namespace coconet::bench {
 namespace {
@@ -34,11 +34,6 @@ std::string CpuModel() {
     }
   }
   return "";
-}
-
-int Cores() {
-  cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
 }
 
 /// The kernel's version without suffixes of its builder.
@@ -65,7 +60,7 @@ std::string Revision() {
 
 void AddMachine(Row& row) {
   row.Set("cpu", CpuModel())
-      .Set("cores", Cores())
+      .Set("cores", static_cast<int64_t>(AllowedCores().size()))
       .Set("l3", FirstLine("/sys/devices/system/cpu/cpu0/cache/index3/size"))
       .Set("kernel", Kernel())
       .Set("huge_pages",

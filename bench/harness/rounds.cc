@@ -10,7 +10,6 @@
 
 #include "absl/strings/string_view.h"
 #include "autotune/measure/statistics.h"
-#include "coconet/base/status.h"
 
 namespace coconet::bench {
 namespace {
@@ -84,9 +83,9 @@ double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank,
-                                                      absl::Span<const Contender> contenders,
-                                                      const RoundTerms& terms) {
+absl::StatusOr<std::vector<Finding>> MeasureInRounds(Rank& rank,
+                                                     absl::Span<const Contender> contenders,
+                                                     const RoundTerms& terms) {
   std::vector<Pace> paces;
   double round_us = 0;
   for (const Contender& contender : contenders) {
@@ -111,14 +110,17 @@ absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank,
   ASSIGN_OR_RETURN(times, MaxOverRanks(rank, std::move(times)));
   ASSIGN_OR_RETURN(preemptions, MaxOverRanks(rank, std::move(preemptions)));
 
-  std::vector<Measured> measured;
+  std::vector<Finding> measured;
   for (size_t c = 0; c < contenders.size(); ++c) {
     absl::Span<double> samples(&times[c * rounds], rounds);
     for (double& sample : samples) sample /= static_cast<double>(paces[c].steps);
     const auto first = preemptions.begin() + static_cast<int64_t>(c) * rounds;
     const auto preempted = std::count_if(first, first + rounds, [](double n) { return n > 0; });
-    measured.push_back(
-        {contenders[c].name, Summarize(samples), paces[c].steps, static_cast<int>(preempted)});
+    measured.push_back({.side = contenders[c].name,
+                        .name = contenders[c].form,
+                        .timing = Summarize(samples),
+                        .steps = paces[c].steps,
+                        .preempted = static_cast<int>(preempted)});
   }
   return measured;
 }

@@ -21,10 +21,10 @@ Contender SlowOn(int slow, Rank& rank, int us) {
 TEST(MeasureInRounds, TakesTheSlowestRanksTime) {
   const absl::Status status = RunWorld({.ranks = 2}, [](Rank& rank) -> absl::Status {
     const Contender contenders[] = {SlowOn(0, rank, 2000), SlowOn(1, rank, 2000)};
-    const absl::StatusOr<std::vector<Measured>> measured =
+    const absl::StatusOr<std::vector<Finding>> measured =
         MeasureInRounds(rank, contenders, {.seconds = 0, .min_rounds = 3});
     if (!measured.ok()) return measured.status();
-    for (const Measured& m : *measured) {
+    for (const Finding& m : *measured) {
       EXPECT_GE(m.timing.low_us, 2000) << "rank " << rank.rank();
       EXPECT_EQ(m.timing.samples, 3);
       EXPECT_EQ(m.steps, 1);
@@ -44,12 +44,12 @@ TEST(MeasureInRounds, MakesShortStepsASampleTogether) {
                               return absl::OkStatus();
                             }};
     // A hundred steps, so that no pause of a loaded machine fills a sample.
-    const absl::StatusOr<std::vector<Measured>> free =
+    const absl::StatusOr<std::vector<Finding>> free =
         MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .min_sample_us = 1e5});
     if (!free.ok()) return free.status();
     EXPECT_GT(free->front().steps, 1);
     calls = steps = 0;
-    const absl::StatusOr<std::vector<Measured>> fixed =
+    const absl::StatusOr<std::vector<Finding>> fixed =
         MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .steps = 30});
     if (!fixed.ok()) return fixed.status();
     EXPECT_EQ(fixed->front().steps, 30);

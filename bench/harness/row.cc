@@ -4,25 +4,21 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "coconet/base/status.h"
 #include "coconet/base/table.h"
 
 namespace coconet::bench {
 namespace {
 
 bool Meets(const Bar& bar, double value) {
-  switch (bar.side) {
-    case Bar::Side::kAtLeast:
-      return value >= bar.value;
-    case Bar::Side::kAtMost:
-      return value <= bar.value;
-  }
-  return false;
+  return bar.side == Bar::Side::kAtLeast ? value >= bar.value : value <= bar.value;
 }
 
 bool IsNumber(const Value& value) {
@@ -58,8 +54,8 @@ std::string TextInFormat(absl::string_view format, const Row& row, absl::string_
   if (format == "result") return TextOrError(row, field);
   if (format == "time") return TimeText(number);
   if (format == "s") return TimeText(1e6 * number);
-  if (format == "ratio") return RatioOf(row, field);
   if (format == "percent") return IsNumber(row.Get(field)) ? Formatted("100*%.1f%%", number) : "";
+  if (format == "ratio") return number == 0 ? "" : absl::StrFormat("%.2f", number);
   if (format == "count") return CountText(static_cast<int64_t>(number));
   if (format == "met") return MetOf(row);
   if (format == "yes") return row.Get(field) == Value(true) ? "yes" : "NO";
@@ -98,6 +94,17 @@ std::vector<Column> ColumnsOf(absl::string_view text, absl::Span<const Column> c
         {title, [format, field](const Row& row) { return TextInFormat(format, row, field); }});
   }
   return columns;
+}
+
+std::vector<Bar> BarsOf(absl::string_view text) {
+  std::vector<Bar> bars;
+  for (absl::string_view bar : absl::StrSplit(text, ", ", absl::SkipEmpty())) {
+    const std::vector<std::string> words = absl::StrSplit(bar, ' ');
+    CC_CHECK(words.size() == 3);
+    bars.push_back({words[0], words[1] == ">=" ? Bar::Side::kAtLeast : Bar::Side::kAtMost});
+    CC_CHECK(absl::SimpleAtod(words[2], &bars.back().value));
+  }
+  return bars;
 }
 
 double Row::Number(absl::string_view name) const {
@@ -139,10 +146,7 @@ absl::Status WriteFile(const std::string& file, absl::string_view text) {
 }
 
 std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns) {
-  const auto writer = [](absl::Span<const TableColumn> titles, absl::Span<const TableCells> lines) {
-    return TextTable(titles, lines);
-  };
-  return Written(writer, rows, columns);
+  return Written([](auto titles, auto lines) { return TextTable(titles, lines); }, rows, columns);
 }
 
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns) {
@@ -152,11 +156,6 @@ std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> c
 std::string TextOf(const Row& row, absl::string_view field) {
   const std::string* text = std::get_if<std::string>(&row.Get(field));
   return text == nullptr ? "" : *text;
-}
-
-std::string RatioOf(const Row& row, absl::string_view field) {
-  const double ratio = row.Number(field);
-  return ratio == 0 ? "" : absl::StrFormat("%.2f", ratio);
 }
 
 std::string MetOf(const Row& row) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +24,8 @@ struct Bar {
   Side side{};
   double value = 0;
 };
+/// "ratio >= 2.5, ours_us <= 0.3".
+std::vector<Bar> BarsOf(absl::string_view text);
 
 /// One row of a benchmark's result. All benchmarks share the fields "case", "ranks", "n", "dtype",
 /// "ours_us", "baseline_us", "ratio" (baseline over ours), "limit_us" and "of_limit" (limit over
@@ -71,8 +74,7 @@ std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns);
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns);
 
 // Texts of fields.
-std::string TextOf(const Row& row, absl::string_view field);   // "" unless the field holds text
-std::string RatioOf(const Row& row, absl::string_view field);  // "1.25"; "" for 0
+std::string TextOf(const Row& row, absl::string_view field);  // "" unless the field holds text
 std::string MetOf(const Row& row);  // "yes", "no: " and the missed fields; "" without bars
 /// The row's error if it has one, else the field.
 std::string TextOrError(const Row& row, absl::string_view field);

@@ -20,12 +20,19 @@ ABSL_FLAG(bool, quick, false, "small sizes, few rounds: does it work? (the times
 ABSL_FLAG(double, budget, 0, "seconds of tuning one program; default: as the benchmark has it");
 
 namespace coconet::bench {
-
 namespace {
 
 Benchmark& TheBenchmark() {
   static Benchmark benchmark;
   return benchmark;
+}
+
+/// Refuses flags that could not be heeded once the benchmark has run for minutes.
+absl::Status CheckFlags() {
+  if (const double budget = absl::GetFlag(FLAGS_budget); !(budget >= 0 && std::isfinite(budget)))
+    return absl::InvalidArgumentError(absl::StrCat("--budget: want seconds, have ", budget));
+  RETURN_IF_ERROR(CheckWritable("--json", Resolve(absl::GetFlag(FLAGS_json))));
+  return CheckWritable("--markdown", Resolve(absl::GetFlag(FLAGS_markdown)));
 }
 
 }  // namespace
@@ -37,14 +44,6 @@ double TuningBudget(double usual, double quick) {
   return IsQuick() ? std::min(budget, quick) : budget;
 }
 
-absl::Status ParseFlags(int argc, char** argv, absl::string_view usage) {
-  absl::SetProgramUsageMessage(usage);
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  if (rest.size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat("unknown argument ", rest[1], " (see --help)"));
-  return absl::OkStatus();
-}
-
 std::string Resolve(const std::string& path) {
   return path.empty() ? "" : ResolvePath(path, UserFolder());
 }
@@ -52,9 +51,8 @@ std::string Resolve(const std::string& path) {
 absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns) {
   if (const std::string json = Resolve(absl::GetFlag(FLAGS_json)); !json.empty())
     RETURN_IF_ERROR(WriteFile(json, Json(rows)));
-  if (const std::string markdown = Resolve(absl::GetFlag(FLAGS_markdown)); !markdown.empty()) {
+  if (const std::string markdown = Resolve(absl::GetFlag(FLAGS_markdown)); !markdown.empty())
     RETURN_IF_ERROR(WriteFile(markdown, MarkdownTable(rows, columns)));
-  }
   return absl::OkStatus();
 }
 
@@ -76,24 +74,17 @@ int ExitCode(absl::string_view name, const absl::Status& status) {
 
 Registered::Registered(const Benchmark& benchmark) { TheBenchmark() = benchmark; }
 
-namespace {
-
-/// Refuses flags that could not be heeded once the benchmark has run for minutes.
-absl::Status CheckFlags() {
-  if (const double budget = absl::GetFlag(FLAGS_budget); !(budget >= 0 && std::isfinite(budget)))
-    return absl::InvalidArgumentError(absl::StrCat("--budget: want seconds, have ", budget));
-  RETURN_IF_ERROR(CheckWritable("--json", Resolve(absl::GetFlag(FLAGS_json))));
-  return CheckWritable("--markdown", Resolve(absl::GetFlag(FLAGS_markdown)));
-}
-
-}  // namespace
-
 int Main(int argc, char** argv) {
   const Benchmark& benchmark = TheBenchmark();
   const auto run = [&]() -> absl::Status {
     const auto arguments = absl::MakeSpan(argv + 1, static_cast<size_t>(argc - 1));
     if (IsWorker(arguments)) return Work(arguments);
-    RETURN_IF_ERROR(ParseFlags(argc, argv, benchmark.usage));
+    absl::SetProgramUsageMessage(benchmark.usage);
+    const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+    if (rest.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown argument ", rest[1], " (see --help)"));
+    }
     RETURN_IF_ERROR(CheckFlags());
     return benchmark.run();
   };

@@ -16,9 +16,6 @@ bool IsQuick();
 /// Seconds for tuning one program: --budget, else `usual`; with --quick at most `quick`.
 double TuningBudget(double usual, double quick);
 
-/// Parses flags. InvalidArgument for an unknown one.
-absl::Status ParseFlags(int argc, char** argv, absl::string_view usage);
-
 /// A path relative to the user's working directory as an absolute path; "" stays "".
 std::string Resolve(const std::string& path);
 

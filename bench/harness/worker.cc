@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -15,8 +14,8 @@ namespace {
 
 constexpr absl::string_view kWorker = "--worker=", kOut = "--out";
 
-std::map<std::string, WorkerMain, std::less<>>& Workers() {
-  static auto& workers = *new std::map<std::string, WorkerMain, std::less<>>;
+std::map<std::string, std::function<WorkerTask()>, std::less<>>& Workers() {
+  static auto& workers = *new std::map<std::string, std::function<WorkerTask()>, std::less<>>;
   return workers;
 }
 
@@ -38,11 +37,6 @@ bool FromWord(absl::string_view word, std::string& value) {
   value = std::string(word);
   return true;
 }
-bool FromWord(absl::string_view word, bool& value) { return absl::SimpleAtob(word, &value); }
-bool FromWord(absl::string_view word, int& value) { return absl::SimpleAtoi(word, &value); }
-bool FromWord(absl::string_view word, int64_t& value) { return absl::SimpleAtoi(word, &value); }
-bool FromWord(absl::string_view word, uint64_t& value) { return absl::SimpleAtoi(word, &value); }
-bool FromWord(absl::string_view word, double& value) { return absl::SimpleAtod(word, &value); }
 bool FromWord(absl::string_view word, DType& value) {
   const std::optional<DType> dtype = ParseDType(word);
   if (dtype.has_value()) value = *dtype;
@@ -64,8 +58,8 @@ bool FromWord(absl::string_view word, std::vector<int64_t>& value) {
   return true;
 }
 
-void RegisterWorker(absl::string_view name, WorkerMain main) {
-  Workers().emplace(name, std::move(main));
+void RegisterWorker(absl::string_view name, std::function<WorkerTask()> make) {
+  Workers().emplace(name, std::move(make));
 }
 
 bool IsWorker(absl::Span<char* const> arguments) {
@@ -74,28 +68,19 @@ bool IsWorker(absl::Span<char* const> arguments) {
 
 absl::Status Work(absl::Span<char* const> arguments) {
   const auto worker = Workers().find(absl::StripPrefix(arguments[0], kWorker));
-  return worker == Workers().end() ? Unknown(arguments[0]) : worker->second(arguments.subspan(1));
-}
-
-absl::StatusOr<std::string> ReadWords(
-    absl::Span<char* const> arguments,
-    const std::function<bool(absl::string_view field, absl::string_view word)>& set) {
+  if (worker == Workers().end()) return Unknown(arguments[0]);
+  const WorkerTask task = worker->second();
   std::string out;
-  for (const char* argument : arguments) {
+  for (const char* argument : arguments.subspan(1)) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(argument, absl::MaxSplits('=', 1));
     if (parts.first == kOut)
       out = std::string(parts.second);
-    else if (!set(parts.first, parts.second))
+    else if (!task.set(parts.first, parts.second))
       return Unknown(argument);
   }
-  return out;
-}
-
-absl::Status WorkOn(const WorldOptions& world, const std::string& out,
-                    const std::function<absl::StatusOr<std::vector<Finding>>(Rank&)>& measure) {
-  return RunWorld(world, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, measure(rank));
+  return RunWorld(task.world(), [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<Finding> found, task.measure(rank));
     return rank.rank() == 0 ? WriteFindings(out, found) : absl::OkStatus();
   });
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -36,36 +38,38 @@ std::string WordOf(const T& value) {
     return absl::StrCat(value);
 }
 bool FromWord(absl::string_view word, std::string& value);
-bool FromWord(absl::string_view word, bool& value);
-bool FromWord(absl::string_view word, int& value);
-bool FromWord(absl::string_view word, int64_t& value);
-bool FromWord(absl::string_view word, uint64_t& value);
-bool FromWord(absl::string_view word, double& value);
 bool FromWord(absl::string_view word, DType& value);
 bool FromWord(absl::string_view word, Sizes& value);
 bool FromWord(absl::string_view word, std::vector<int64_t>& value);
 template <class T>
-  requires std::is_enum_v<T>
 bool FromWord(absl::string_view word, T& value) {
-  int number = 0;
-  if (!FromWord(word, number)) return false;
-  value = static_cast<T>(number);
-  return true;
+  if constexpr (std::is_enum_v<T>) {
+    int number = 0;
+    if (!FromWord(word, number)) return false;
+    value = static_cast<T>(number);
+    return true;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return absl::SimpleAtob(word, &value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return absl::SimpleAtod(word, &value);
+  } else {
+    return absl::SimpleAtoi(word, &value);
+  }
 }
 
-/// The task of a worker: its arguments, and its exit status once it wrote its findings.
-using WorkerMain = std::function<absl::Status(absl::Span<char* const> arguments)>;
-void RegisterWorker(absl::string_view name, WorkerMain main);
 bool IsWorker(absl::Span<char* const> arguments);
-/// What the arguments name. InvalidArgument for arguments that no worker has.
+/// What the arguments name: rank 0 of a worker writes its findings. InvalidArgument for arguments
+/// that no worker has.
 absl::Status Work(absl::Span<char* const> arguments);
-/// Reads the words by `set` (false for a wrong one). Returns the file for what is found.
-absl::StatusOr<std::string> ReadWords(
-    absl::Span<char* const> arguments,
-    const std::function<bool(absl::string_view field, absl::string_view word)>& set);
-/// Runs `measure` on all ranks of a world; rank 0 writes its findings.
-absl::Status WorkOn(const WorldOptions& world, const std::string& out,
-                    const std::function<absl::StatusOr<std::vector<Finding>>(Rank&)>& measure);
+
+/// A case of a worker.
+struct WorkerTask {
+  std::function<bool(absl::string_view field, absl::string_view word)> set;  // false: a wrong one
+  std::function<WorldOptions()> world;
+  std::function<absl::StatusOr<std::vector<Finding>>(Rank&)> measure;  // collective
+};
+/// `make` returns a case with the defaults of all fields.
+void RegisterWorker(absl::string_view name, std::function<WorkerTask()> make);
 
 /// A kind of worker, at namespace scope. `Case` has a static function VisitFields(c, visit) that
 /// calls `visit(name, field)` for each field of a case, constant or not.
@@ -77,18 +81,18 @@ class Worker {
       absl::string_view name, absl::StatusOr<std::vector<Finding>> (*measure)(Rank&, const Case&),
       WorldOptions (*world)(const Case&) = [](const Case&) { return WorldOptions{.ranks = 0}; })
       : name_(name) {
-    RegisterWorker(name, [measure, world](absl::Span<char* const> arguments) -> absl::Status {
-      Case c;
-      const absl::StatusOr<std::string> out =
-          ReadWords(arguments, [&](absl::string_view wanted, absl::string_view word) {
-            bool is_read = false;
-            Case::VisitFields(c, [&](absl::string_view field, auto& value) {
-              if (field == wanted) is_read = FromWord(word, value);
-            });
-            return is_read;
-          });
-      if (!out.ok()) return out.status();
-      return WorkOn(world(c), *out, [&](Rank& rank) { return measure(rank, c); });
+    RegisterWorker(name, [measure, world] {
+      const auto c = std::make_shared<Case>();
+      const auto set = [c](absl::string_view wanted, absl::string_view word) {
+        bool is_read = false;
+        Case::VisitFields(*c, [&](absl::string_view field, auto& value) {
+          if (field == wanted) is_read = FromWord(word, value);
+        });
+        return is_read;
+      };
+      return WorkerTask{.set = set,
+                        .world = [c, world] { return world(*c); },
+                        .measure = [c, measure](Rank& rank) { return measure(rank, *c); }};
     });
   }
   /// For RunWorker.

@@ -126,7 +126,7 @@ absl::Status MeasureOurs(Rank& rank, const JaxStep& step, double budget_s, Row& 
   RETURN_IF_ERROR(training->Train());
   const std::vector<Contender> contenders = {
       {"ours", [&](int64_t steps) { return training->Run(steps); }}};
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    MeasureInRounds(rank, contenders, {.seconds = IsQuick() ? 0.3 : 10}));
   if (rank.rank() != 0) return absl::OkStatus();
   const TuningRecord& record = training->tuned().record();

@@ -42,14 +42,14 @@ absl::Status MeasureStep(Rank& rank, const GptModel& s, double budget_s, Row& ro
          for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(products.Run());
          return absl::OkStatus();
        }}};
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    MeasureInRounds(rank, contenders, {.seconds = IsQuick() ? 0.3 : 10}));
   if (rank.rank() != 0) return absl::OkStatus();
   const TuningRecord& record = ours->program().record();
   row.Set("operations", int64_t{program.size()}).Set("products", int64_t{products.count()});
   row.Set("gflop", products.flops() / 1e9).Set("variants", int64_t{record.variants});
   row.Set("tried", int64_t{record.search.tried}).Set("variant", Words(record.best));
-  for (const Measured& m : measured) SetTime(row, m.name, m.timing);
+  for (const Finding& m : measured) SetTime(row, m.side, m.timing);
   row.Set("over_products", row.Number("ours_us") / row.Number("products_us"));
   return absl::OkStatus();
 }

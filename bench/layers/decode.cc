@@ -267,10 +267,8 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
                             return absl::OkStatus();
                           }});
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(std::vector<Finding> findings,
                    MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 1e4}));
-  std::vector<Finding> findings;
-  for (const Measured& m : measured) findings.push_back(FindingOf(m));
   findings.push_back({.side = "variant", .detail = Words(ours.first().program().record().best)});
   findings.push_back({.side = "copies", .detail = absl::StrCat(copies)});
   findings.push_back({.side = "form",

@@ -144,12 +144,12 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                              Repeat("plain", [&] { return plain->Run(a, c); }),
                                              Repeat("packed", [&] { return packed->Run(a, c); }),
                                              Repeat("packing", pack_and_run)};
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
   Row row;
   row.Set("case", "gemm").Set("ranks", int64_t{rank.size()}).Set("dtype", std::string(Name(dtype)));
   row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
   row.Set("onednn_dtype", std::string(Name(plain->multiplies())));
-  for (const Measured& m : measured) row.Set(m.name, size.flops() / m.timing.median_us * 1e-3);
+  for (const Finding& m : measured) row.Set(m.side, size.flops() / m.timing.median_us * 1e-3);
   if (plain->multiplies() != dtype)
     row.Set("over_widened", measured[1].timing.median_us / measured[0].timing.median_us);
   return row;
@@ -175,7 +175,7 @@ absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const Ge
   std::vector<Contender> contenders;
   for (size_t i = 0; i < cuts.size(); ++i)
     contenders.push_back(Repeat(kWays[cuts[i].way], [&, i] { return bound[i].plan->Run(); }));
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
   double whole_us = measured[0].timing.median_us;
   for (size_t i = 0; i < cuts.size(); ++i) {
     if (cuts[i].pieces == 1) whole_us = std::min(whole_us, measured[i].timing.median_us);

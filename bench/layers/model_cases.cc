@@ -31,7 +31,7 @@ namespace {
 /// The contenders, by side.
 struct Field {
   std::vector<std::pair<std::string, std::unique_ptr<TunedContender>>> ours;
-  std::vector<std::pair<std::string, Contender>> contenders;  // by side; the name is the form
+  std::vector<Contender> contenders;
   std::vector<Finding> facts;
 };
 
@@ -54,8 +54,7 @@ absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, co
   field.facts.push_back({.side = "variant", .name = side, .detail = Words(best)});
   field.facts.push_back(
       {.side = "threads", .name = side, .detail = absl::StrCat(best.config.blocks)});
-  field.contenders.push_back(
-      {side, {"", [it = made.get()](int64_t steps) { return it->Run(steps); }}});
+  field.contenders.push_back(ContenderOf(side, *made));
   field.ours.push_back({side, std::move(made)});
   return absl::OkStatus();
 }
@@ -97,18 +96,10 @@ absl::Status CheckOurs(const Rank& rank, const ModelCase& c, const Field& field,
 }
 
 absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const ModelCase& c, Field& field) {
-  std::vector<Contender> contenders;
-  for (const auto& [side, contender] : field.contenders) contenders.push_back(contender);
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
-                   MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
+                   MeasureInRounds(rank, field.contenders, {.seconds = c.seconds}));
   std::vector<Finding> findings = std::move(field.facts);
-  for (size_t i = 0; i < measured.size(); ++i) {
-    findings.push_back({.side = field.contenders[i].first,
-                        .name = measured[i].name,
-                        .timing = measured[i].timing,
-                        .steps = measured[i].steps,
-                        .preempted = measured[i].preempted});
-  }
+  findings.insert(findings.end(), measured.begin(), measured.end());
   return findings;
 }
 
@@ -147,22 +138,22 @@ absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
       const std::string name = it->Form();
       RETURN_IF_ERROR(it->Run(1));
       alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
-      field.contenders.push_back({absl::StrCat("baseline", suffix),
-                                  {name, [it](int64_t steps) { return it->Run(steps); }}});
+      field.contenders.push_back(ContenderOf(absl::StrCat("baseline", suffix), *it, name));
       field.contenders.push_back({absl::StrCat("product", suffix),
-                                  {name, [it](int64_t steps) { return it->RunProduct(steps); }}});
+                                  [it](int64_t steps) { return it->RunProduct(steps); }, name});
     }
   }
   RETURN_IF_ERROR(rank.exchange().Agree(alike));
   const int64_t bytes = RestBytes(size, rank.size()) / 2;
   ASSIGN_OR_RETURN(const Array from, Array::Allocate(bytes));
   ASSIGN_OR_RETURN(const Array to, Array::Allocate(bytes));
-  field.contenders.push_back({"rest", {"memcpy", [&](int64_t steps) {
-                                         for (int64_t i = 0; i < steps; ++i)
-                                           std::memcpy(to.as<char>(), from.as<char>(),
-                                                       static_cast<size_t>(bytes));
-                                         return absl::OkStatus();
-                                       }}});
+  field.contenders.push_back(EachStep(
+      "rest",
+      [&] {
+        std::memcpy(to.as<char>(), from.as<char>(), static_cast<size_t>(bytes));
+        return absl::OkStatus();
+      },
+      "memcpy"));
   return Measure(rank, c, field);
 }
 
@@ -231,10 +222,10 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   RETURN_IF_ERROR(AddOurs(rank, c, "sequential", program, IsSequential, field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
   RETURN_IF_ERROR(AddParts(rank, c, field));
-  for (const auto& [side, contender] : field.contenders) {
+  for (const Contender& contender : field.contenders) {
     ASSIGN_OR_RETURN(const double cores, CoresOf(contender));
     field.facts.push_back(
-        {.side = "cores", .name = side, .detail = absl::StrFormat("%.2f", cores)});
+        {.side = "cores", .name = contender.name, .detail = absl::StrFormat("%.2f", cores)});
   }
   return Measure(rank, c, field);
 }

@@ -17,10 +17,9 @@ void NodeContenders::AddTuned(absl::string_view side, Run run, const TuningRecor
 
 absl::StatusOr<std::vector<Finding>> NodeContenders::Measure(Rank& rank, int64_t bytes,
                                                              double seconds) const {
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+  ASSIGN_OR_RETURN(std::vector<Finding> findings,
                    MeasureInRounds(rank, contenders_, {.seconds = seconds}));
-  std::vector<Finding> findings = variants_;
-  for (const Measured& m : measured) findings.push_back(FindingOf(m));
+  findings.insert(findings.end(), variants_.begin(), variants_.end());
   const auto sending =
       absl::c_find_if(contenders_, [](const Contender& c) { return c.name == "sending"; });
   ASSIGN_OR_RETURN(const double processor_us, ProcessorTime(rank, *sending, /*steps=*/5));

@@ -12,35 +12,50 @@
 
 namespace coconet::bench {
 
-/// A step of a data-parallel optimizer as a careful user writes it today with MPI; one object per
-/// process.
-class Baseline {
- public:
-  virtual ~Baseline() = default;
-
-  /// Sets gradients and weights to those of FillGradient and FillWeights, moments to zero.
-  virtual void Begin(int rank) = 0;
-  virtual absl::Status Run(int64_t steps) = 0;
-  /// The weights of each tensor.
-  virtual std::vector<const void*> weights() const = 0;
-};
+struct BaselineForm;
+struct BaselineMemory;
 
 /// Gradients and weights of each tensor, f32, that another object owns. After Begin gradients are
 /// only read.
 struct StepTensors {
-  std::vector<float*> gradients, weights;
+  std::vector<void*> gradients, weights;
 };
 
-struct NamedBaseline {
-  std::string form;  // in words
-  std::unique_ptr<Baseline> baseline;
+/// A step of a data-parallel optimizer as a careful user writes it today with MPI; one object per
+/// process. Over one tensor: MPI_Allreduce of the gradient in place, then one vectorised loop over
+/// the whole tensor. Because the reduction is in place, the gradient grows from step to step after
+/// Begin until it overflows. That costs no time; denormals would, but there are none. Over many
+/// tensors: copies the gradients into one flat array, sums it in place, and, tensor by tensor,
+/// updates flat moments and scattered weights in vectorised loops that read the flat array, so that
+/// nothing is copied back.
+class Baseline {
+ public:
+  Baseline(const BaselineForm& form, std::shared_ptr<const BaselineMemory> memory, int ranks);
+
+  std::string form() const;  // in words
+  /// Sets gradients and weights to those of FillGradient and FillWeights, moments to zero.
+  void Begin(int rank);
+  absl::Status Run(int64_t steps);
+  /// The weights of each tensor.
+  const std::vector<void*>& weights() const;
+
+ private:
+  absl::Status Step();
+  void UpdateLamb(size_t tensor);
+
+  const BaselineForm& form_;
+  const std::shared_ptr<const BaselineMemory> memory_;
+  const int ranks_;
+  int64_t step_ = 0;
 };
 
 /// The baselines of a cell, one per form, the fastest of which counts; only the one called `form`,
 /// unless that is empty. Over a list of tensors all forms use the same memory, with gradients and
 /// weights from `shared`, unless that is null. Empty for a cell without a baseline; InvalidArgument
 /// when there is no such form.
-absl::StatusOr<std::vector<NamedBaseline>> MakeBaselines(const Cell& cell, absl::string_view form,
-                                                         int ranks, const StepTensors* shared);
+absl::StatusOr<std::vector<std::unique_ptr<Baseline>>> MakeBaselines(const Cell& cell,
+                                                                     absl::string_view form,
+                                                                     int ranks,
+                                                                     const StepTensors* shared);
 
 }  // namespace coconet::bench

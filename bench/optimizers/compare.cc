@@ -1,7 +1,6 @@
 #include "bench/optimizers/compare.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,20 +21,9 @@ namespace {
 struct Field {
   std::unique_ptr<Session> session, flat_session;
   std::unique_ptr<TunedStep> ours, flat;
-  std::vector<NamedBaseline> baselines;
-  std::unique_ptr<MemoryLimit> limit;
+  std::vector<std::unique_ptr<Baseline>> baselines;
+  std::vector<Contender> limit;
 };
-
-/// The tensors of ours that the baseline uses; nullopt where it has its own.
-std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
-  if (cell.list.empty() || ours == nullptr) return std::nullopt;
-  StepTensors shared;
-  for (const DeviceBuffer& gradient : ours->gradients())
-    shared.gradients.push_back(static_cast<float*>(gradient.data()));
-  for (const DeviceBuffer& weights : ours->weights())
-    shared.weights.push_back(static_cast<float*>(weights.data()));
-  return shared;
-}
 
 /// Adds ours over one flat tensor, with the schedule that is best for the list; only its numbers
 /// are tuned.
@@ -61,19 +49,19 @@ absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell
     ASSIGN_OR_RETURN(field.ours, TunedStep::Make(*field.session, cell));
   }
   if (sides.baseline) {
-    const std::optional<StepTensors> shared = SharedBy(cell, field.ours.get());
-    ASSIGN_OR_RETURN(field.baselines, MakeBaselines(cell, sides.form, rank.size(),
-                                                    shared.has_value() ? &*shared : nullptr));
+    const bool shares = field.ours != nullptr && !cell.list.empty();
+    const StepTensors shared = shares ? field.ours->tensors() : StepTensors();
+    ASSIGN_OR_RETURN(field.baselines,
+                     MakeBaselines(cell, sides.form, rank.size(), shares ? &shared : nullptr));
   }
   if (sides.limit && cell.n >= kLimitFrom) {
-    ASSIGN_OR_RETURN(field.limit, MemoryLimit::Make(cell, rank.size()));
+    ASSIGN_OR_RETURN(field.limit, MemoryLimit(cell, rank.size()));
   }
   return field;
 }
 
 /// Weights to compare: all of a small tensor, a sample of a large one.
-std::vector<std::vector<double>> SamplesOf(const Cell& cell,
-                                           absl::Span<const void* const> weights) {
+std::vector<std::vector<double>> SamplesOf(const Cell& cell, const std::vector<void*>& weights) {
   constexpr int64_t kMost = int64_t{1} << 16;
   const std::vector<int64_t> sizes = TensorSizes(cell);
   std::vector<std::vector<double>> samples(sizes.size());
@@ -104,53 +92,32 @@ absl::Status CheckWeights(const Cell& cell, absl::string_view form,
 /// may share memory.
 absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
   std::vector<std::vector<double>> ours;
-  if (field.flat != nullptr) {
-    RETURN_IF_ERROR(field.flat->Begin(rank.rank()));
-  }
+  if (field.flat != nullptr) RETURN_IF_ERROR(field.flat->Begin(rank.rank()));
   if (field.ours != nullptr) {
     RETURN_IF_ERROR(field.ours->Begin(rank.rank()));
     RETURN_IF_ERROR(field.ours->Run(1));
-    std::vector<const void*> weights;
-    for (const DeviceBuffer& buffer : field.ours->weights()) weights.push_back(buffer.data());
-    ours = SamplesOf(cell, weights);
+    ours = SamplesOf(cell, field.ours->tensors().weights);
     // The baseline writes to our memory, where peers may still be storing.
     RETURN_IF_ERROR(rank.exchange().Barrier());
   }
   absl::Status alike;
-  for (const auto& [form, baseline] : field.baselines) {
+  for (const auto& baseline : field.baselines) {
     baseline->Begin(rank.rank());
     RETURN_IF_ERROR(baseline->Run(1));
-    if (field.ours != nullptr)
-      alike.Update(CheckWeights(cell, form, ours, SamplesOf(cell, baseline->weights())));
+    if (field.ours == nullptr) continue;
+    alike.Update(CheckWeights(cell, baseline->form(), ours, SamplesOf(cell, baseline->weights())));
   }
   return rank.exchange().Agree(alike);
 }
 
-std::vector<std::pair<absl::string_view, Contender>> Contenders(const Field& field) {
-  std::vector<std::pair<absl::string_view, Contender>> all;
-  if (field.ours != nullptr) {
-    all.push_back({"ours", {"", [&ours = *field.ours](int64_t steps) { return ours.Run(steps); }}});
-  }
-  if (field.flat != nullptr) {
-    all.push_back({"flat", {"", [&flat = *field.flat](int64_t steps) { return flat.Run(steps); }}});
-  }
-  for (const auto& [form, baseline] : field.baselines) {
-    all.push_back({"baseline", {form, [&it = *baseline](int64_t steps) { return it.Run(steps); }}});
-  }
-  if (field.limit != nullptr) {
-    for (Contender& contender : field.limit->contenders())
-      all.push_back({"limit", std::move(contender)});
-  }
+std::vector<Contender> Contenders(const Field& field) {
+  std::vector<Contender> all;
+  if (field.ours != nullptr) all.push_back(ContenderOf("ours", *field.ours));
+  if (field.flat != nullptr) all.push_back(ContenderOf("flat", *field.flat));
+  for (const auto& baseline : field.baselines)
+    all.push_back(ContenderOf("baseline", *baseline, baseline->form()));
+  all.insert(all.end(), field.limit.begin(), field.limit.end());
   return all;
-}
-
-std::vector<Finding> Facts(const Cell& cell, const TunedProgram& program) {
-  const VariantResult& best = program.record().best;
-  const auto fact = [&](absl::string_view name, std::string detail) {
-    return Finding{.side = std::string(name), .of = Text(cell), .detail = std::move(detail)};
-  };
-  return {fact("variant", Words(best)), fact("threads", absl::StrCat(best.config.blocks)),
-          fact("tuned", program.from_cache() ? "from the cache" : "here")};
 }
 
 }  // namespace
@@ -160,29 +127,18 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
                                              const RoundTerms& terms) {
   ASSIGN_OR_RETURN(const Field field, Line(rank, options, cell, sides));
   RETURN_IF_ERROR(CheckAlike(rank, cell, field));
-  std::vector<absl::string_view> side;
-  std::vector<Contender> contenders;
-  for (auto& [name, contender] : Contenders(field)) {
-    side.push_back(name);
-    contenders.push_back(std::move(contender));
-  }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
-  std::vector<Finding> findings;
-  for (size_t i = 0; i < measured.size(); ++i) {
-    findings.push_back({.side = std::string(side[i]),
-                        .of = Text(cell),
-                        .name = measured[i].name,
-                        .timing = measured[i].timing,
-                        .steps = measured[i].steps,
-                        .preempted = measured[i].preempted});
-  }
+  ASSIGN_OR_RETURN(std::vector<Finding> findings, MeasureInRounds(rank, Contenders(field), terms));
   if (field.ours != nullptr) {
-    for (Finding& fact : Facts(cell, field.ours->program())) findings.push_back(std::move(fact));
+    const TunedProgram& program = field.ours->program();
+    const VariantResult& best = program.record().best;
+    findings.push_back({.side = "variant", .detail = Words(best)});
+    findings.push_back({.side = "threads", .detail = absl::StrCat(best.config.blocks)});
+    findings.push_back(
+        {.side = "tuned", .detail = program.from_cache() ? "from the cache" : "here"});
   }
   if (field.flat != nullptr) {
-    findings.push_back({.side = "flat variant",
-                        .of = Text(cell),
-                        .detail = Words(field.flat->program().record().best)});
+    findings.push_back(
+        {.side = "flat variant", .detail = Words(field.flat->program().record().best)});
   }
   return findings;
 }

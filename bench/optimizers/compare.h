@@ -33,4 +33,10 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
                                              const Cell& cell, const Sides& sides,
                                              const RoundTerms& terms);
 
+/// In a world of 1: the overhead of a call of Run. Two findings of ours: "BoundPlan::Run" of a
+/// kernel that does nothing, and "BoundProgram::Run" of a program over one element, with facts
+/// "allocations" and "locks" per thousand calls.
+absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOptions& options,
+                                                     const RoundTerms& terms);
+
 }  // namespace coconet::bench

@@ -1,11 +1,13 @@
-#include "bench/optimizers/dispatch.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "bench/optimizers/calls.h"
-#include "bench/optimizers/cell.h"
+#include "bench/optimizers/compare.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
@@ -13,6 +15,13 @@
 
 namespace coconet::bench {
 namespace {
+
+// Calls of all threads of this process so far, which the definitions below count.
+std::atomic<int64_t> allocations = 0;  // malloc and its kin, operator new included
+std::atomic<int64_t> locks =
+    0;  // pthread_mutex_lock, std::mutex included; SQLite takes one per call
+
+void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
 
 void Nothing(const void* /*params*/, int /*block*/, int /*blocks*/) {}
 
@@ -31,31 +40,6 @@ absl::StatusOr<Graph> SmallestProgram() {
   return program.graph();
 }
 
-template <class Bound>
-Contender Repeat(const std::string& name, Bound& bound) {
-  return {name, [&bound](int64_t steps) {
-            for (int64_t i = 0; i < steps; ++i) {
-              RETURN_IF_ERROR(bound.Run());
-            }
-            return absl::OkStatus();
-          }};
-}
-
-absl::StatusOr<std::vector<Finding>> CountCalls(const Contender& contender, const Cell& cell) {
-  RETURN_IF_ERROR(contender.run(1));
-  const Calls before = CallsSoFar();
-  RETURN_IF_ERROR(contender.run(1000));
-  const Calls after = CallsSoFar();
-  const auto fact = [&](absl::string_view what, int64_t count) {
-    return Finding{.side = std::string(what),
-                   .of = Text(cell),
-                   .name = contender.name,
-                   .detail = absl::StrCat(count)};
-  };
-  return std::vector<Finding>{fact("allocations", after.allocations - before.allocations),
-                              fact("locks", after.locks - before.locks)};
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOptions& options,
@@ -71,22 +55,63 @@ absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOp
   ASSIGN_OR_RETURN(const TunedProgram smallest, session.Compile(SmallestProgram()));
   ASSIGN_OR_RETURN(BoundProgram program, smallest.Bind({}));
 
-  const std::vector<Contender> contenders = {Repeat("BoundPlan::Run", *plan),
-                                             Repeat("BoundProgram::Run", program)};
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
-  const Cell cell = {.dtype = DType::kF32, .n = 1};
-  std::vector<Finding> findings;
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    findings.push_back({.side = "ours",
-                        .of = Text(cell),
-                        .name = contenders[i].name,
-                        .timing = measured[i].timing,
-                        .steps = measured[i].steps,
-                        .preempted = measured[i].preempted});
-    ASSIGN_OR_RETURN(const std::vector<Finding> calls, CountCalls(contenders[i], cell));
-    findings.insert(findings.end(), calls.begin(), calls.end());
+  const std::vector<Contender> contenders = {
+      EachStep(
+          "ours", [&] { return plan->Run(); }, "BoundPlan::Run"),
+      EachStep("ours", [&] { return program.Run(); }, "BoundProgram::Run")};
+  ASSIGN_OR_RETURN(std::vector<Finding> findings, MeasureInRounds(rank, contenders, terms));
+  for (const Contender& contender : contenders) {
+    RETURN_IF_ERROR(contender.run(1));
+    const int64_t allocations_before = allocations, locks_before = locks;
+    RETURN_IF_ERROR(contender.run(1000));
+    const int64_t allocated = allocations - allocations_before, locked = locks - locks_before;
+    findings.push_back(
+        {.side = "allocations", .name = contender.form, .detail = absl::StrCat(allocated)});
+    findings.push_back({.side = "locks", .name = contender.form, .detail = absl::StrCat(locked)});
   }
   return findings;
 }
 
 }  // namespace coconet::bench
+
+// Definitions in the executable take precedence over those of the shared C library. With sanitizers
+// theirs must.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern "C" {
+
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* old, size_t size);
+void* __libc_memalign(size_t align, size_t size);
+
+void* malloc(size_t size) {
+  coconet::bench::Count(coconet::bench::allocations);
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  coconet::bench::Count(coconet::bench::allocations);
+  return __libc_calloc(count, size);
+}
+void* realloc(void* old, size_t size) {
+  coconet::bench::Count(coconet::bench::allocations);
+  return __libc_realloc(old, size);
+}
+void* aligned_alloc(size_t align, size_t size) {
+  coconet::bench::Count(coconet::bench::allocations);
+  return __libc_memalign(align, size);
+}
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  using Lock = int (*)(pthread_mutex_t*);
+  static std::atomic<Lock> next = nullptr;  // without an initialisation guard, which could lock
+  Lock lock = next.load(std::memory_order_relaxed);
+  if (lock == nullptr) {
+    lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+    next.store(lock, std::memory_order_relaxed);
+  }
+  coconet::bench::Count(coconet::bench::locks);
+  return lock(mutex);
+}
+
+}  // extern "C"
+#endif

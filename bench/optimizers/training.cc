@@ -6,7 +6,6 @@
 #include <vector>
 
 namespace coconet::bench {
-
 namespace {
 
 /// data[i] = values[i mod values.size()].
@@ -45,6 +44,10 @@ void FillWeights(DType dtype, void* weights, int64_t n) {
   std::vector<double> values(57);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 0.75 + static_cast<double>(i) / 114;
   Repeat(dtype, weights, n, values);
+}
+
+void Widen(DType dtype, const void* from, int64_t n, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(LoadElement(dtype, from, i).real());
 }
 
 double LargestDifference(DType dtype, absl::Span<const double> a, absl::Span<const double> b) {

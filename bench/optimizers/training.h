@@ -21,6 +21,8 @@ AdamStep AdamStepNumber(int64_t t, int ranks, double learning_rate);
 void FillGradient(DType dtype, void* gradient, int64_t n, int rank);
 /// Fills in weights of about 1.
 void FillWeights(DType dtype, void* weights, int64_t n);
+/// Converts elements to f32.
+void Widen(DType dtype, const void* from, int64_t n, float* to);
 
 /// The largest difference between elements of two arrays of equal length, in units of
 /// the type's roundoff.

@@ -16,32 +16,27 @@ absl::StatusOr<TunedProgram> TunedStep::Compile(Session& session, const Cell& ce
 absl::StatusOr<std::unique_ptr<TunedStep>> TunedStep::Make(Session& session, const Cell& cell) {
   ASSIGN_OR_RETURN(TunedProgram program, Compile(session, cell));
   std::unique_ptr<TunedStep> made(new TunedStep(cell, std::move(program)));
-  RETURN_IF_ERROR(made->Allocate(session));
-  RETURN_IF_ERROR(made->Bind());
+  std::vector<Binding> bindings;
+  for (const int64_t size : TensorSizes(cell)) {
+    const size_t t = made->weights_.size();
+    ASSIGN_OR_RETURN(made->gradients_.emplace_back(), session.Allocate(cell.dtype, size));
+    ASSIGN_OR_RETURN(made->weights_.emplace_back(), session.Allocate(cell.dtype, size));
+    bindings.emplace_back(made->NameOf("g", t), made->gradients_[t]);
+    bindings.emplace_back(made->NameOf("p", t), made->weights_[t]);
+  }
+  ASSIGN_OR_RETURN(BoundProgram bound, made->program_.Bind(bindings));
+  made->bound_ = std::make_unique<BoundProgram>(std::move(bound));
+  ASSIGN_OR_RETURN(const ScalarRef lr, made->bound_->Scalar("lr"));
+  ASSIGN_OR_RETURN(made->number_, made->bound_->Scalar("step"));
+  RETURN_IF_ERROR(made->bound_->Set(lr, kLearningRate));
   return made;
 }
 
-absl::Status TunedStep::Allocate(Session& session) {
-  for (const int64_t size : TensorSizes(cell_)) {
-    for (std::vector<DeviceBuffer>* buffers : {&gradients_, &weights_}) {
-      ASSIGN_OR_RETURN(buffers->emplace_back(), session.Allocate(cell_.dtype, size));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TunedStep::Bind() {
-  std::vector<Binding> bindings;
-  for (size_t t = 0; t < gradients_.size(); ++t) {
-    bindings.emplace_back(NameOf("g", t), gradients_[t]);
-    bindings.emplace_back(NameOf("p", t), weights_[t]);
-  }
-  ASSIGN_OR_RETURN(BoundProgram bound, program_.Bind(bindings));
-  bound_ = std::make_unique<BoundProgram>(std::move(bound));
-  ASSIGN_OR_RETURN(const ScalarRef lr, bound_->Scalar("lr"));
-  ASSIGN_OR_RETURN(number_, bound_->Scalar("step"));
-  bound_->Set(lr, kLearningRate);
-  return absl::OkStatus();
+StepTensors TunedStep::tensors() const {
+  StepTensors all;
+  for (const DeviceBuffer& gradient : gradients_) all.gradients.push_back(gradient.data());
+  for (const DeviceBuffer& weights : weights_) all.weights.push_back(weights.data());
+  return all;
 }
 
 std::string TunedStep::NameOf(absl::string_view tensor, size_t number) const {
@@ -50,7 +45,7 @@ std::string TunedStep::NameOf(absl::string_view tensor, size_t number) const {
 
 absl::Status TunedStep::Run(int64_t steps) {
   for (int64_t i = 0; i < steps; ++i) {
-    bound_->Set(number_, static_cast<double>(++step_));
+    RETURN_IF_ERROR(bound_->Set(number_, static_cast<double>(++step_)));
     RETURN_IF_ERROR(bound_->Run());
   }
   return absl::OkStatus();
@@ -64,8 +59,7 @@ absl::Status TunedStep::Begin(int rank) {
     FillWeights(cell_.dtype, weights, n);
     if (cell_.dtype == DType::kF32) continue;
     std::vector<float> master(n);
-    for (int64_t i = 0; i < n; ++i)
-      master[i] = static_cast<float>(LoadElement(cell_.dtype, weights, i).real());
+    Widen(cell_.dtype, weights, n, master.data());
     RETURN_IF_ERROR(bound_->Write(NameOf("w", t), master.data(), n));
   }
   return absl::OkStatus();

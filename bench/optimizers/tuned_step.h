@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autotune/session/session.h"
+#include "bench/optimizers/baseline.h"
 #include "bench/optimizers/cell.h"
 
 namespace coconet::bench {
@@ -24,9 +25,7 @@ class TunedStep {
   /// Like a training loop: sets the step number before each step.
   absl::Status Run(int64_t steps);
 
-  /// By tensor.
-  const std::vector<DeviceBuffer>& gradients() const { return gradients_; }
-  const std::vector<DeviceBuffer>& weights() const { return weights_; }
+  StepTensors tensors() const;
   /// Collective. Sets gradients, weights and the weights' master copies to those of FillGradient
   /// and FillWeights. The moments stay.
   absl::Status Begin(int rank);
@@ -35,8 +34,6 @@ class TunedStep {
 
  private:
   TunedStep(const Cell& cell, TunedProgram program) : cell_(cell), program_(std::move(program)) {}
-  absl::Status Allocate(Session& session);
-  absl::Status Bind();
   /// "p"; "p.3" for a list.
   std::string NameOf(absl::string_view tensor, size_t number) const;
 

@@ -362,7 +362,7 @@ absl::Status MeasureStep(Rank& rank, Contender step, const std::optional<Contend
   if (copy.has_value()) contenders.push_back(*copy);
   RoundTerms terms{.seconds = options.seconds};
   if (rank.topology().simulated) terms = {.seconds = 0, .min_rounds = 1, .steps = 1};
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
   const Timing& timing = measured[0].timing;
   row.Set("device", rank.topology().device)
       .Set("note", rank.topology().note)

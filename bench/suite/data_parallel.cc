@@ -8,7 +8,6 @@
 #include "autotune/command/sizes.h"
 #include "bench/harness/user.h"
 #include "bench/suite/suite.h"
-#include "coconet/base/status.h"
 
 ABSL_FLAG(std::vector<std::string>, N, {}, "adam at these sizes: 1Ki,16Mi");
 ABSL_FLAG(std::string, before, "",
@@ -18,27 +17,26 @@ ABSL_FLAG(std::string, before, "",
 namespace coconet::bench {
 namespace {
 
-absl::Status OptionsFromFlags(SuiteOptions& options) {
-  options.before = Resolve(absl::GetFlag(FLAGS_before));
+absl::Status RunDataParallel() {
+  SuiteProgram program = {.topic = Topic::kDataParallel,
+                          .budget_s = 20,
+                          .before = Resolve(absl::GetFlag(FLAGS_before))};
   for (const std::string& text : absl::GetFlag(FLAGS_N)) {
     const absl::StatusOr<int64_t> size = ParseSize(text);
     if (!size.ok() || *size == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("--N: want a size such as 4096 or 16Mi, have \"", text, "\""));
     }
-    options.sizes.push_back(*size);
+    program.sizes.push_back(*size);
   }
-  return absl::OkStatus();
+  return RunSuite(program);
 }
 
 const Registered kBenchmark(
     {.name = "data_parallel",
      .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel "
               "[--json=FILE] [--quick] [--case=adam,dispatch]",
-     .run = [] {
-       return RunSuite(
-           {.topic = Topic::kDataParallel, .budget_s = 20, .options = OptionsFromFlags});
-     }});
+     .run = RunDataParallel});
 
 }  // namespace
 }  // namespace coconet::bench

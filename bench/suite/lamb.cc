@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "bench/harness/user.h"
 #include "bench/suite/suite.h"
-#include "coconet/base/status.h"
 
 ABSL_FLAG(std::vector<std::string>, list, {},
           "over these tensors: @bert-large,@gpt2/64 (of each tensor a 64th)");
@@ -16,22 +15,20 @@ ABSL_FLAG(std::vector<std::string>, list, {},
 namespace coconet::bench {
 namespace {
 
-absl::Status ListsFromFlags(SuiteOptions& options) {
-  for (const std::string& list : absl::GetFlag(FLAGS_list)) {
+absl::Status RunLamb() {
+  const std::vector<std::string> lists = absl::GetFlag(FLAGS_list);
+  for (const std::string& list : lists) {
     const absl::Status known = ListCell("lamb", DType::kF32, list).status();
     if (!known.ok()) return absl::InvalidArgumentError(absl::StrCat("--list: ", known.message()));
-    options.lists.push_back(list);
   }
-  return absl::OkStatus();
+  return RunSuite({.topic = Topic::kLists, .budget_s = 240, .lists = lists});
 }
 
 const Registered kBenchmark(
     {.name = "lamb",
      .usage = "measures LAMB over the tensors of models; see bench/README.md\n\n  lamb "
               "[--json=FILE] [--quick] [--case=lamb,lamb_flat]",
-     .run = [] {
-       return RunSuite({.topic = Topic::kLists, .budget_s = 240, .options = ListsFromFlags});
-     }});
+     .run = RunLamb});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -1,24 +1,92 @@
 #include "bench/suite/suite.h"
 
 #include <algorithm>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/store/tuning_cache.h"
-#include "bench/harness/launch.h"
 #include "bench/harness/machine.h"
+#include "bench/harness/user.h"
 #include "bench/optimizers/memory_limit.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "jit/compile/temp_dir.h"
+
+ABSL_FLAG(std::vector<std::string>, case, {}, "only these cases, comma-separated");
+ABSL_FLAG(std::string, cache, "",
+          "folder of tuned programs and compiled kernels to use; default: a new one");
 
 namespace coconet::bench {
 namespace {
 
-constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
+constexpr int64_t kKi = 1024, kMi = 1024 * kKi, kAny = std::numeric_limits<int64_t>::max();
 constexpr double kSweepBudget = 60;  // seconds; the default of the sweep command
 using Task = WorkerOptions::Task;
+
+/// The bars of cases: of the first row that fits. All are for f32.
+constexpr struct {
+  absl::string_view name, list;
+  int ranks;            // 0: any number
+  int64_t least, most;  // elements
+  absl::string_view bars;
+} kBars[] = {
+    {"lamb", "@bert-large", 2, 0, kAny, "ratio >= 2.2, vs_default >= 3"},
+    {"lamb_flat", "@bert-large", 2, 0, kAny, "vs_flat >= 0.95"},
+    {"adam", "", 0, 64 * kMi, 64 * kMi, "of_limit >= 0.88"},
+    {"adam", "", 2, 16 * kMi, 16 * kMi, "ratio >= 2.5, vs_default >= 3.7, of_limit >= 0.88"},
+    {"adam", "", 4, 16 * kMi, 16 * kMi, "ratio >= 4.2, vs_default >= 6, of_limit >= 0.88"},
+    {"adam", "", 0, kKi, kKi, "ratio >= 2"},
+    {"adam", "", 2, 0, 16 * kKi, "ratio >= 2"},
+    {"adam", "", 2, 64 * kKi, 64 * kKi, "ratio >= 1.4"},
+    {"dispatch", "", 0, 0, kAny, "ours_us <= 0.3, allocations <= 0, locks <= 0"},
+    {"steps", "", 2, 0, kAny, "ours_us <= 1"},
+    {"warm_start", "", 0, 0, kAny, "ours_us <= 20e3, compiler_runs <= 0"},
+    {"warm_start_lived_in", "", 0, 0, kAny, "ours_us <= 20e3, compiler_runs <= 0"},
+    {"first_sweep", "", 0, 16 * kMi, 16 * kMi, "ours_us <= 60e6"},
+};
+
+std::vector<Bar> BarsFor(const Row& row) {
+  const auto ranks = static_cast<int>(row.Number("ranks"));
+  const auto n = static_cast<int64_t>(row.Number("n"));
+  for (const auto& of : kBars) {
+    if (of.name == TextOf(row, "case") && of.list == TextOf(row, "list") &&
+        TextOf(row, "dtype") == "f32" && (of.ranks == 0 || of.ranks == ranks) && of.least <= n &&
+        n <= of.most)
+      return BarsOf(of.bars);
+  }
+  return {};
+}
+
+std::vector<Column> Columns(Topic topic) {
+  const Column computed[] = {
+      {"case",
+       [](const Row& row) {
+         return absl::StrCat(TextOf(row, "case"), TextOf(row, "call").empty() ? "" : " ",
+                             TextOf(row, "call"));
+       }},
+      {"N",
+       [](const Row& row) {
+         const std::string list = TextOf(row, "list");
+         return list.empty() ? CountText(static_cast<int64_t>(row.Number("n"))) : list;
+       }},
+      {"+-", [](const Row& row) {
+         const double ours = row.Number("ours_us"),
+                      width = row.Number("ours_high_us") - row.Number("ours_low_us");
+         return ours == 0 ? "" : absl::StrFormat("%.0f %%", 50 * width / ours);
+       }}};
+  return ColumnsOf(absl::StrCat("case|*, ranks, N|*, dtype, ours|time, +-|*, baseline|time, "
+                                "ratio|ratio, vs default|ratio, ",
+                                topic == Topic::kLists ? "flat|time, vs flat|ratio, " : "",
+                                "limit|time, of limit|ratio, bar, met, variant|result"),
+                   computed);
+}
 
 }  // namespace
 
@@ -35,6 +103,13 @@ constexpr Suite::CaseRow Suite::kCases[] = {
     {Topic::kLists, "adam_flat", &Suite::AdamAgainstFlat},
 };
 
+Suite::Suite(const SuiteProgram& program, std::string scratch)
+    : program_(program),
+      scratch_(std::move(scratch)),
+      cache_dir_(Resolve(absl::GetFlag(FLAGS_cache))),
+      quick_(IsQuick()),
+      budget_s_(TuningBudget(program.budget_s, /*quick=*/2)) {}
+
 std::vector<std::string> Suite::Cases(Topic topic) {
   std::vector<std::string> names;
   for (const CaseRow& row : kCases) {
@@ -43,25 +118,40 @@ std::vector<std::string> Suite::Cases(Topic topic) {
   return names;
 }
 
-absl::Status Suite::Run() {
+absl::Status Suite::Run(const std::vector<std::string>& cases) {
   for (const CaseRow& row : kCases) {
-    if (row.topic != options_.topic) continue;
-    if (!options_.cases.empty() && !absl::c_linear_search(options_.cases, row.name)) continue;
+    if (row.topic != program_.topic) continue;
+    if (!cases.empty() && !absl::c_linear_search(cases, row.name)) continue;
     RETURN_IF_ERROR((this->*row.run)());
   }
   return absl::OkStatus();
 }
 
+absl::Status RunSuite(const SuiteProgram& program) {
+  const std::vector<std::string> known = Suite::Cases(program.topic),
+                                 cases = absl::GetFlag(FLAGS_case);
+  for (const std::string& name : cases) {
+    if (!absl::c_linear_search(known, name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--case: no case \"", name, "\"; there are ", absl::StrJoin(known, ", ")));
+    }
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  Suite suite(program, scratch->path());
+  absl::Status status = suite.Run(cases);
+  // What was measured before an interruption is kept.
+  status.Update(Show(suite.rows(), Columns(program.topic)));
+  return status;
+}
+
 absl::Status Suite::FirstSweep() {
-  const Cell cell = {DType::kF32, options_.quick ? 64 * kKi : 16 * kMi};
+  const Cell cell = {DType::kF32, quick_ ? 64 * kKi : 16 * kMi};
   constexpr int kRanks = 2;
   Row row = NewRow("first_sweep", kRanks, "threads", cell);
-  const absl::StatusOr<std::vector<Finding>> found =
-      Worker({.task = Task::kTune,
-              .threads = kRanks,
-              .cells = {cell},
-              .budget_s = options_.quick ? options_.budget_s : kSweepBudget},
-             0);
+  const Found found = Worker({.task = Task::kTune,
+                              .threads = kRanks,
+                              .cells = {cell},
+                              .budget_s = quick_ ? budget_s_ : kSweepBudget});
   if (!found.ok()) return Fail(std::move(row), found.status());
   SetTime(row, "ours", FastestOf(*found, "ours")->timing);
   row.Set("variants", CountOf(*found, "variants"))
@@ -74,12 +164,11 @@ absl::Status Suite::FirstSweep() {
 absl::Status Suite::Dispatch() {
   const Cell cell = {DType::kF32, 1};
   const Row any = NewRow("dispatch", 1, "threads", cell);
-  const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kDispatch,
-                                                             .threads = 1,
-                                                             .cells = {cell},
-                                                             .seconds = Seconds(2),
-                                                             .budget_s = options_.budget_s},
-                                                            0);
+  const Found found = Worker({.task = Task::kDispatch,
+                              .threads = 1,
+                              .cells = {cell},
+                              .seconds = Seconds(2),
+                              .budget_s = budget_s_});
   if (!found.ok()) return Fail(any, found.status());
   for (const Finding& f : *found) {
     if (f.side != "ours") continue;
@@ -96,22 +185,9 @@ absl::Status Suite::Dispatch() {
 absl::Status Suite::Steps() {
   const Cell cell = {DType::kF32, 64};
   for (const int ranks : {2, 4}) {
-    Row row = NewRow("steps", ranks, "threads", cell);
-    const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
-                                                               .threads = ranks,
-                                                               .cells = {cell},
-                                                               .sides = {.ours = true},
-                                                               .seconds = Seconds(1),
-                                                               .steps = 1000,
-                                                               .budget_s = options_.budget_s},
-                                                              0);
-    if (!found.ok()) {
-      RETURN_IF_ERROR(Fail(std::move(row), found.status()));
-      continue;
-    }
-    SetOurs(row, *FastestOf(*found, "ours"));
-    SetVariant(row, *found);
-    Add(std::move(row));
+    RETURN_IF_ERROR(
+        Measure("steps", cell,
+                {.threads = ranks, .sides = {.ours = true}, .seconds = Seconds(1), .steps = 1000}));
   }
   return absl::OkStatus();
 }
@@ -152,18 +228,17 @@ absl::Status Suite::WarmStart(absl::string_view name, int others) {
     std::vector<double> times = {};
     int64_t compiler_runs = 0;
   };
-  std::vector<Side> sides = {{"ours", "", absl::StrCat(options_.scratch, "/", name)}};
-  if (!options_.before.empty())
-    sides.push_back(
-        {"before", options_.before, absl::StrCat(options_.scratch, "/", name, "_before")});
-  const int starts = options_.quick ? 3 : 25;
+  std::vector<Side> sides = {{"ours", "", absl::StrCat(scratch_, "/", name)}};
+  if (!program_.before.empty())
+    sides.push_back({"before", program_.before, absl::StrCat(scratch_, "/", name, "_before")});
+  const int starts = quick_ ? 3 : 25;
   for (int start = -1; start < starts; ++start) {
     for (Side& side : sides) {
-      const absl::StatusOr<std::vector<Finding>> found =
+      const Found found =
           RunWorker({.program = side.program,
-                     .arguments = Arguments(worker),
+                     .arguments = kSuiteWorker.Arguments(worker),
                      .environment = {absl::StrCat("COCONET_CACHE_DIR=", side.cache_dir)},
-                     .scratch = options_.scratch});
+                     .scratch = scratch_});
       if (!found.ok()) return Fail(std::move(row), found.status());
       if (start < 0) {  // the first fills the cache
         RETURN_IF_ERROR(AddPrograms(absl::StrCat(side.cache_dir, "/tuning.db"), others));
@@ -174,8 +249,7 @@ absl::Status Suite::WarmStart(absl::string_view name, int others) {
     }
   }
   for (const Side& side : sides) SetTime(row, side.name, Summarize(side.times));
-  if (sides.size() == 2)
-    row.Set("ratio", Summarize(sides[0].times).median_us / Summarize(sides[1].times).median_us);
+  if (sides.size() == 2) row.Set("ratio", row.Number("ours_us") / row.Number("before_us"));
   row.Set("rounds", starts)
       .Set("programs", others + 1)
       .Set("compiler_runs", sides[0].compiler_runs);
@@ -185,65 +259,47 @@ absl::Status Suite::WarmStart(absl::string_view name, int others) {
 
 absl::Status Suite::AdamInThreads() {
   const std::vector<int64_t> sizes =
-      options_.quick ? std::vector<int64_t>{kKi} : std::vector<int64_t>{kKi, 16 * kMi};
+      quick_ ? std::vector<int64_t>{kKi} : std::vector<int64_t>{kKi, 16 * kMi};
   for (const int ranks : {2, 4}) {
     for (const Cell& cell : Sized(DType::kF32, sizes)) {
-      Row row = NewRow("adam_threads", ranks, "threads", cell);
-      const absl::StatusOr<std::vector<Finding>> found =
-          Worker({.task = Task::kCompare,
-                  .threads = ranks,
-                  .cells = {cell},
-                  .sides = {.ours = true, .limit = true},
-                  .seconds = Seconds(2),
-                  .budget_s = options_.budget_s},
-                 0);
-      if (!found.ok()) {
-        RETURN_IF_ERROR(Fail(std::move(row), found.status()));
-        continue;
-      }
-      SetOurs(row, *FastestOf(*found, "ours"));
-      SetLimit(row, *found, cell);
-      SetVariant(row, *found);
-      Add(std::move(row));
+      RETURN_IF_ERROR(Measure(
+          "adam_threads", cell,
+          {.threads = ranks, .sides = {.ours = true, .limit = true}, .seconds = Seconds(2)}));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Finding>> Suite::Worker(const WorkerOptions& options, int processes,
-                                                   const std::vector<MpiParameter>& parameters) {
-  const std::string fresh = absl::StrCat(options_.scratch, "/cache");
-  const bool use_fresh = options_.cache_dir.empty() ||
-                         (options.task == Task::kTune && options_.topic == Topic::kDataParallel);
+Suite::Found Suite::Worker(const WorkerOptions& options,
+                           const std::vector<MpiParameter>& parameters) {
+  const std::string fresh = absl::StrCat(scratch_, "/cache");
+  const bool use_fresh =
+      cache_dir_.empty() || (options.task == Task::kTune && program_.topic == Topic::kDataParallel);
   return RunWorker(
-      {.processes = processes,
+      {.processes = options.processes,
        .parameters = parameters,
-       .arguments = Arguments(options),
-       .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : options_.cache_dir)},
-       .scratch = options_.scratch,
-       .time_limit_s = 600 + 3 * options_.budget_s});
+       .arguments = kSuiteWorker.Arguments(options),
+       .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : cache_dir_)},
+       .scratch = scratch_,
+       .time_limit_s = 600 + 3 * budget_s_});
 }
 
-std::vector<Cell> Suite::Sized(DType dtype, std::vector<int64_t> sizes) const {
+std::vector<Cell> Suite::Sized(DType dtype, const std::vector<int64_t>& sizes) const {
   std::vector<Cell> cells;
-  for (const int64_t n : options_.sizes.empty() ? sizes : options_.sizes)
+  for (const int64_t n : program_.sizes.empty() ? sizes : program_.sizes)
     cells.push_back({dtype, n});
   return cells;
 }
 
-absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload,
-                                                const std::vector<std::string>& lists) const {
-  std::vector<Cell> cells;
-  for (const std::string& list : options_.lists.empty() ? lists : options_.lists) {
-    ASSIGN_OR_RETURN(cells.emplace_back(), ListCell(workload, DType::kF32, list));
-  }
-  return cells;
+void Suite::Say(absl::string_view line) const {
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
+  absl::FPrintF(stderr, "[%4.0f s] %s\n", since.count(), line);
 }
 
 Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind,
                   const Cell& cell) const {
-  options_.progress(absl::StrCat(name, ": ", ranks, " ", kind, ", ", Name(cell.dtype), " ",
-                                 cell.list.empty() ? CountText(cell.n) : cell.list));
+  Say(absl::StrCat(name, ": ", ranks, " ", kind, ", ", Name(cell.dtype), " ",
+                   cell.list.empty() ? CountText(cell.n) : cell.list));
   Row row;
   row.Set("case", std::string(name))
       .Set("ranks", ranks)
@@ -256,19 +312,39 @@ Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind,
   return row.Set("ranks_are", std::string(kind)).Set("load_before", LoadAverage());
 }
 
+absl::Status Suite::Measure(absl::string_view name, const Cell& cell, WorkerOptions options) {
+  const int ranks = options.threads + options.processes;
+  Row row = NewRow(name, ranks, options.threads > 0 ? "threads" : "processes", cell);
+  if (options.tuned) {
+    if (const absl::Status ready = Tune(ranks, cell); !ready.ok()) return Fail(row, ready);
+  }
+  options.cells = {cell};
+  options.budget_s = budget_s_;
+  const Found found = Worker(options);
+  if (!found.ok()) return Fail(std::move(row), found.status());
+  const Finding& ours = *FastestOf(*found, "ours");
+  SetOurs(row, ours);
+  if (const Finding* const flat = FastestOf(*found, "flat"); flat != nullptr) {
+    SetTime(row, "flat", flat->timing);
+    row.Set("vs_flat", flat->timing.median_us / ours.timing.median_us)
+        .Set("flat_variant", FactOf(*found, "flat variant"));
+  }
+  SetLimit(row, *found, cell);
+  SetVariant(row, *found);
+  Add(std::move(row));
+  return absl::OkStatus();
+}
+
 absl::Status Suite::Fail(Row row, const absl::Status& why) {
   if (absl::IsCancelled(why)) return why;
-  options_.progress(absl::StrCat("failed: ", why.message()));
+  Say(absl::StrCat("failed: ", why.message()));
   row.Set("error", std::string(why.message()));
   Add(std::move(row));
   return absl::OkStatus();
 }
 
 void Suite::Add(Row row) {
-  const Cell cell = {*ParseDType(std::get<std::string>(row.Get("dtype"))),
-                     std::get<int64_t>(row.Get("n")), "", std::get<std::string>(row.Get("list"))};
-  row.SetBars(
-      BarsFor(std::get<std::string>(row.Get("case")), static_cast<int>(row.Number("ranks")), cell));
+  row.SetBars(BarsFor(row));
   AddMachine(row);
   rows_.push_back(std::move(row));
 }

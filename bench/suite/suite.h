@@ -1,10 +1,11 @@
 #pragma once
 
-#include <functional>
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
@@ -21,27 +22,27 @@ enum class Topic : uint8_t {
   kLists,         // over the tensors of a model
 };
 
-struct SuiteOptions {
+/// A program that measures one topic.
+struct SuiteProgram {
   Topic topic{};
-  bool quick = false;
-  std::vector<std::string> cases;  // names of Suite::Cases(topic); empty: all
-  std::vector<int64_t> sizes;      // of adam; empty: those of the case
-  std::vector<std::string> lists;  // of kLists, "@bert-large/64"; empty: those of the case
-  std::string cache_dir;  // of tuned programs and compiled kernels; "": a new one in `scratch`
-  std::string scratch;    // an empty folder
-  double budget_s = 20;   // of tuning one program
-  std::string before;     // path of another commit's program, to be run beside; "": none
-  std::function<void(absl::string_view)> progress;
+  double budget_s = 0;                  // of tuning one program; --budget overrides it
+  std::vector<int64_t> sizes = {};      // of adam; empty: those of the case
+  std::vector<std::string> lists = {};  // of kLists, "@bert-large/64"; empty: those of the case
+  std::string before = {};  // path of another commit's program, to be run beside; "": none
 };
+/// Runs the cases that the flags name and shows their rows, also after an interruption.
+absl::Status RunSuite(const SuiteProgram& program);
 
 /// Measures a topic. A measurement that fails becomes a row with "error".
 class Suite {
  public:
-  explicit Suite(SuiteOptions options) : options_(std::move(options)) {}
+  /// `scratch`: an empty folder.
+  Suite(const SuiteProgram& program, std::string scratch);
 
   static std::vector<std::string> Cases(Topic topic);
-  /// Cancelled when the user interrupts; rows() then has the rows so far.
-  absl::Status Run();
+  /// Runs `cases`; if there are none, all. Cancelled when the user interrupts; rows() then has the
+  /// rows so far.
+  absl::Status Run(const std::vector<std::string>& cases);
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
@@ -56,6 +57,7 @@ class Suite {
     std::string form;  // the fastest form of the baseline
     double us = 0;
   };
+  using Found = absl::StatusOr<std::vector<Finding>>;
 
   absl::Status FirstSweep();
   absl::Status Dispatch();
@@ -69,29 +71,40 @@ class Suite {
   absl::Status LambAgainstFlat();
   absl::Status AdamAgainstFlat();
   absl::Status AgainstFlat(absl::string_view name, absl::string_view workload,
-                           std::vector<std::string> lists);
+                           const std::vector<std::string>& models);
+  absl::Status AgainstMpi(absl::string_view name, int ranks, const std::vector<Cell>& cells);
 
   /// By cell: quick trials of the baseline under every MPI setting, the defaults first; settings
   /// that fail are left out.
   absl::StatusOr<std::vector<std::vector<Trial>>> Screen(int ranks, absl::Span<const Cell> cells);
-  /// Tunes the cells that the cache does not know: before memory is needed for more, and so that no
+  /// Tunes the cell unless the cache knows it: before memory is needed for more, and so that no
   /// later launch resumes a search that the budget ended.
-  absl::Status Tune(int ranks, std::vector<Cell> cells);
+  absl::Status Tune(int ranks, const Cell& cell);
   absl::Status Final(absl::string_view name, int ranks, const Cell& cell,
                      std::vector<Trial> trials);
 
-  absl::StatusOr<std::vector<Finding>> Worker(const WorkerOptions& options, int processes,
-                                              const std::vector<MpiParameter>& parameters = {});
-  std::vector<Cell> Sized(DType dtype, std::vector<int64_t> sizes) const;
+  /// Runs a worker with `options.processes` or `options.threads` ranks.
+  Found Worker(const WorkerOptions& options, const std::vector<MpiParameter>& parameters = {});
+  std::vector<Cell> Sized(DType dtype, const std::vector<int64_t>& sizes) const;
+  /// Over the lists that the user wants, else over `models`; in a quick run each has a few elements
+  /// per tensor.
   absl::StatusOr<std::vector<Cell>> Listed(absl::string_view workload,
-                                           const std::vector<std::string>& lists) const;
-  double Seconds(double full) const { return options_.quick ? full / 10 : full; }
+                                           const std::vector<std::string>& models) const;
+  double Seconds(double full) const { return quick_ ? full / 10 : full; }
+  void Say(absl::string_view line) const;  // on stderr
   Row NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const;
+  /// Adds the row of one launch that compares ours with flat and the limit, by ranks that are
+  /// threads or processes; before it, if `options.tuned`, tunes.
+  absl::Status Measure(absl::string_view name, const Cell& cell, WorkerOptions options);
   /// Returns the error if the user interrupted; else OK, and the error becomes a row's.
   absl::Status Fail(Row row, const absl::Status& why);
   void Add(Row row);
 
-  SuiteOptions options_;
+  const SuiteProgram program_;
+  const std::string scratch_, cache_dir_;  // of tuned programs and compiled kernels
+  const bool quick_;
+  const double budget_s_;  // of tuning one program
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<Row> rows_;
 };
 
@@ -103,17 +116,5 @@ void SetVariant(Row& row, absl::Span<const Finding> findings);
 /// Sets "limit_us", "of_limit", "limit_kernel" (the fastest) and "gb_s" of ours, if the limit took
 /// part. Requires SetOurs.
 void SetLimit(Row& row, absl::Span<const Finding> findings, const Cell& cell);
-
-/// A program that measures one topic.
-struct SuiteProgram {
-  Topic topic{};
-  double budget_s = 0;                               // of tuning one program; --budget overrides it
-  absl::Status (*options)(SuiteOptions&) = nullptr;  // from the program's own flags
-};
-/// Runs the cases that the flags name and shows their rows, also after an interruption.
-absl::Status RunSuite(const SuiteProgram& program);
-
-/// The bars of a case.
-std::vector<Bar> BarsFor(absl::string_view name, int ranks, const Cell& cell);
 
 }  // namespace coconet::bench

@@ -1,14 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "bench/harness/finding.h"
+#include "bench/harness/worker.h"
 #include "bench/optimizers/cell.h"
 #include "bench/optimizers/compare.h"
 
@@ -24,7 +20,8 @@ struct WorkerOptions {
     kTune,  // the time of tuning the cells; and facts "variants", "compiler runs"
   };
   Task task{};
-  int threads = 0;  // ranks; 0: processes under mpirun
+  int processes = 0;  // ranks under mpirun; which the worker learns from it
+  int threads = 0;    // ranks, if they are threads
   std::vector<Cell> cells = {};
   Sides sides = {};
   double seconds = 1;  // of the rounds of one cell
@@ -51,7 +48,6 @@ struct WorkerOptions {
   }
 };
 
-/// For RunWorker.
-std::vector<std::string> Arguments(const WorkerOptions& options);
+extern const Worker<WorkerOptions> kSuiteWorker;
 
 }  // namespace coconet::bench

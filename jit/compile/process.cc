@@ -88,8 +88,9 @@ absl::StatusOr<pid_t> Spawn(const ProcessCommand& command, const Descriptor& inp
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int group = command.foreground ? 0 : POSIX_SPAWN_SETPGROUP;
+  posix_spawnattr_setflags(
+      &attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
 
   std::vector<std::string> argv = command.argv, environment = Environment(command.environment);
   pid_t pid = 0;
@@ -128,7 +129,8 @@ std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point dead
   return output;
 }
 
-/// Waits for the child until the deadline or ProcessCommand::stop, then kills its process group.
+/// Waits for the child until the deadline or ProcessCommand::stop, then kills its process group,
+/// or only the child in the foreground.
 Finished Reap(pid_t pid, Clock::time_point deadline, const ProcessCommand& command) {
   using How = Finished::How;
   bool killed = false;
@@ -144,7 +146,7 @@ Finished Reap(pid_t pid, Clock::time_point deadline, const ProcessCommand& comma
     if (done == pid) return {How::kExited, WEXITSTATUS(status), {}};
     if (Clock::now() >= deadline || IsStopped(command)) {
       if (IsStopped(command)) why = How::kStopped;
-      kill(-pid, SIGKILL);
+      kill(command.foreground ? pid : -pid, SIGKILL);
       killed = true;
     } else {
       std::this_thread::sleep_for(nap);

@@ -17,6 +17,8 @@ struct ProcessCommand {
   double time_limit_s = 120;
   size_t output_limit = 64 << 10;           // bytes of output to keep
   const std::atomic<bool>* stop = nullptr;  // the program is killed once it is true; null: never
+  bool foreground =
+      false;  // stays in this process's group, so that Ctrl-C of its terminal reaches it
 };
 
 struct Finished {
@@ -34,8 +36,9 @@ struct Finished {
 };
 
 /// Runs a program to its end, without a shell. Safe in a process with threads, MPI and SIGCHLD
-/// handlers of its own. The program inherits no file descriptor of this process, and gets a process
-/// group of its own and default signal handling. Unavailable when it cannot be started.
+/// handlers of its own. The program inherits no file descriptor of this process, and gets default
+/// signal handling and, unless it is in the foreground, a process group of its own. Unavailable
+/// when it cannot be started.
 absl::StatusOr<Finished> RunProcess(const ProcessCommand& command);
 
 }  // namespace coconet

@@ -84,6 +84,17 @@ TEST(RunProcess, KillsTheWholeGroupAtTheTimeLimit) {
   EXPECT_PRED1(has_ended, state());
 }
 
+TEST(RunProcess, KeepsAProgramInTheForegroundInItsGroup) {
+  ProcessCommand command;
+  command.argv = {"/bin/sh", "-c", "read -r _ _ _ _ group _ < /proc/$$/stat; echo $group"};
+  for (const bool foreground : {true, false}) {
+    command.foreground = foreground;
+    const absl::StatusOr<Finished> finished = RunProcess(command);
+    ASSERT_TRUE(finished.ok()) << finished.status();
+    EXPECT_EQ(finished->output == absl::StrCat(getpgrp(), "\n"), foreground) << finished->output;
+  }
+}
+
 TEST(RunProcess, DoesNotWaitForAProcessThatTheProgramLeftBehind) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(Shell("sleep 8 & exit 5").code, 5);

@@ -1,6 +1,4 @@
-// Ours against MPI; all ranks are MPI processes.
-#include <sched.h>
-
+// Ours against MPI, and over the scattered tensors of a model; all ranks are MPI processes.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -10,20 +8,16 @@
 #include "absl/strings/str_join.h"
 #include "bench/suite/suite.h"
 #include "coconet/base/status.h"
+#include "runtime/node/cpu.h"
 
 namespace coconet::bench {
 namespace {
 
 constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
+constexpr int kListRanks = 2;
 // Larger cells take the setting of this size, because they are bound by memory, too; trying all
 // settings would take minutes.
 constexpr int64_t kScreenedUpTo = 16 * kMi;
-using Task = WorkerOptions::Task;
-
-int Cores() {
-  cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
 
 /// The cell that MPI settings are tried with: itself, or a smaller one.
 absl::StatusOr<Cell> StandIn(const Cell& cell) {
@@ -41,37 +35,83 @@ double SecondsFor(const Cell& cell) {
 /// The form of the baseline to run: the fastest one under this setting. Over a list, whose stand-in
 /// fits the caches better, the fastest one under the defaults.
 std::string FormFor(const Cell& cell, const std::string& screened, const Row& row) {
-  if (cell.list.empty()) return screened;
-  const std::string* known = std::get_if<std::string>(&row.Get("default_form"));
-  return known == nullptr ? "" : *known;  // "": all
+  return cell.list.empty() ? screened : TextOf(row, "default_form");  // "": all
 }
 
 }  // namespace
 
 absl::Status Suite::AdamInProcesses() {
-  struct Group {
-    int ranks;
-    DType dtype;
-    std::vector<int64_t> sizes;
+  const auto measure = [&](int ranks, DType dtype, const std::vector<int64_t>& sizes) {
+    return AgainstMpi("adam", ranks, Sized(dtype, sizes));
   };
-  const std::vector<Group> groups =
-      options_.quick ? std::vector<Group>{{2, DType::kF32, {kKi, 64 * kKi}},
-                                          {2, DType::kF16, {64 * kKi}},
-                                          {4, DType::kF32, {kKi}}}
-                     : std::vector<Group>{
-                           {2,
-                            DType::kF32,
-                            {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 16 * kMi, 64 * kMi}},
-                           {2, DType::kF16, {16 * kMi}},
-                           {4, DType::kF32, {kKi, 16 * kMi, 64 * kMi}}};
-  for (const Group& group : groups) {
-    const std::vector<Cell> cells = Sized(group.dtype, group.sizes);
-    const absl::StatusOr<std::vector<std::vector<Trial>>> trials = Screen(group.ranks, cells);
-    for (size_t i = 0; i < cells.size(); ++i) {
-      RETURN_IF_ERROR(
-          trials.ok() ? Final("adam", group.ranks, cells[i], (*trials)[i])
-                      : Fail(NewRow("adam", group.ranks, "processes", cells[i]), trials.status()));
-    }
+  if (quick_) {
+    RETURN_IF_ERROR(measure(2, DType::kF32, {kKi, 64 * kKi}));
+    RETURN_IF_ERROR(measure(2, DType::kF16, {64 * kKi}));
+    return measure(4, DType::kF32, {kKi});
+  }
+  RETURN_IF_ERROR(measure(2, DType::kF32,
+                          {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 16 * kMi, 64 * kMi}));
+  RETURN_IF_ERROR(measure(2, DType::kF16, {16 * kMi}));
+  return measure(4, DType::kF32, {kKi, 16 * kMi, 64 * kMi});
+}
+
+absl::Status Suite::LambOverLists() {
+  ASSIGN_OR_RETURN(const std::vector<Cell> cells, Listed("lamb", {"bert-large", "gpt2"}));
+  return AgainstMpi("lamb", kListRanks, cells);
+}
+
+absl::Status Suite::LambAgainstFlat() {
+  return AgainstFlat("lamb_flat", "lamb", {"bert-large", "gpt2"});
+}
+absl::Status Suite::AdamAgainstFlat() { return AgainstFlat("adam_flat", "adam", {"bert-large"}); }
+
+absl::Status Suite::AgainstFlat(absl::string_view name, absl::string_view workload,
+                                const std::vector<std::string>& models) {
+  ASSIGN_OR_RETURN(const std::vector<Cell> cells, Listed(workload, models));
+  for (const Cell& cell : cells) {
+    RETURN_IF_ERROR(Measure(name, cell,
+                            {.processes = kListRanks,
+                             .sides = {.ours = true, .flat = true, .limit = true},
+                             .seconds = Seconds(SecondsFor(cell)),
+                             .tuned = true}));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload,
+                                                const std::vector<std::string>& models) const {
+  std::vector<std::string> lists = program_.lists;
+  for (size_t i = 0; program_.lists.empty() && i < models.size(); ++i)
+    lists.push_back(absl::StrCat("@", models[i], quick_ ? "/4096" : ""));
+  std::vector<Cell> cells;
+  for (const std::string& list : lists) {
+    ASSIGN_OR_RETURN(cells.emplace_back(), ListCell(workload, DType::kF32, list));
+  }
+  return cells;
+}
+
+absl::Status Suite::Tune(int ranks, const Cell& cell) {
+  const auto tune = [&](double budget_s, bool tuned) {
+    return Worker({.task = WorkerOptions::Task::kTune,
+                   .processes = ranks,
+                   .cells = {cell},
+                   .budget_s = budget_s,
+                   .tuned = tuned})
+        .status();
+  };
+  const absl::Status known = tune(WorkerOptions().budget_s, true);
+  if (known.ok() || absl::IsCancelled(known)) return known;
+  Say(absl::StrCat("tuning ", Text(cell)));
+  return tune(budget_s_, false);
+}
+
+absl::Status Suite::AgainstMpi(absl::string_view name, int ranks, const std::vector<Cell>& cells) {
+  const absl::StatusOr<std::vector<std::vector<Trial>>> trials = Screen(ranks, cells);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    absl::Status ready = trials.status();
+    if (ready.ok() && !cells[i].list.empty()) ready = Tune(ranks, cells[i]);
+    RETURN_IF_ERROR(ready.ok() ? Final(name, ranks, cells[i], (*trials)[i])
+                               : Fail(NewRow(name, ranks, "processes", cells[i]), ready));
   }
   return absl::OkStatus();
 }
@@ -85,15 +125,16 @@ absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
   std::vector<Cell> once = stand_ins;
   once.erase(std::unique(once.begin(), once.end()), once.end());
 
+  const bool crowded = ranks > static_cast<int>(AllowedCores().size());
   std::vector<std::vector<Trial>> trials(cells.size());
-  for (const MpiSetting& setting : MpiSettings(/*crowded=*/ranks > Cores(), options_.quick)) {
-    options_.progress(absl::StrCat("MPI settings, ", ranks, " processes: ", setting.name));
-    const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
-                                                               .cells = once,
-                                                               .sides = {.baseline = true},
-                                                               .seconds = Seconds(0.3),
-                                                               .min_rounds = 3},
-                                                              ranks, setting.parameters);
+  for (const MpiSetting& setting : MpiSettings(crowded, quick_)) {
+    Say(absl::StrCat("MPI settings, ", ranks, " processes: ", setting.name));
+    const Found found = Worker({.processes = ranks,
+                                .cells = once,
+                                .sides = {.baseline = true},
+                                .seconds = Seconds(0.3),
+                                .min_rounds = 3},
+                               setting.parameters);
     const bool is_default = setting.parameters.empty();
     if (!found.ok() && (absl::IsCancelled(found.status()) || is_default)) return found.status();
     for (size_t i = 0; found.ok() && i < cells.size(); ++i) {
@@ -122,14 +163,14 @@ absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
   for (const Trial& trial : trials) {
     const std::string form = FormFor(cell, trial.form, row);
     // Ours takes part in each launch, so that every ratio compares times of the same rounds.
-    const absl::StatusOr<std::vector<Finding>> found =
-        Worker({.task = Task::kCompare,
+    const Found found =
+        Worker({.processes = ranks,
                 .cells = {cell},
                 .sides = {.ours = true, .baseline = true, .form = form, .limit = true},
                 .seconds = Seconds(SecondsFor(cell)),
-                .budget_s = options_.budget_s,
+                .budget_s = budget_s_,
                 .tuned = !cell.list.empty()},  // by Tune
-               ranks, trial.setting.parameters);
+               trial.setting.parameters);
     if (!found.ok()) return Fail(std::move(row), found.status());
     const Finding &ours = *FastestOf(*found, "ours"), &baseline = *FastestOf(*found, "baseline");
     const double ratio = baseline.timing.median_us / ours.timing.median_us;
