@@ -1,7 +1,5 @@
 #include "bench/baselines/kernels.h"
 
-#include "bench/baselines/instruction_sets.h"
-
 namespace coconet::bench {
 
 const Kernels& BestKernels() {

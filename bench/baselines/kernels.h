@@ -128,6 +128,8 @@ struct Kernels {
   Streams stream_plain, stream_streaming;
 };
 
+/// One per instruction set (kernels_of_set.cc); all plain unless built for x86-64.
+extern const Kernels kernels_x86_64_v4, kernels_x86_64_v3, kernels_plain;
 /// The table of the widest instruction set that this machine has.
 const Kernels& BestKernels();
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "bench/baselines/instruction_sets.h"
 #include "coconet/base/dtype.h"
 #include "gtest/gtest.h"
 

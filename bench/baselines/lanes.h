@@ -55,6 +55,16 @@ inline void StoreStreaming(void* to, Halves value) {
 #endif
 }
 
+inline void StoreStreaming(void* to, float value) { Store(to, value); }
+
+template <bool kStream, class T>
+inline void StoreBy(void* to, T value) {
+  if constexpr (kStream)
+    StoreStreaming(to, value);
+  else
+    Store(to, value);
+}
+
 inline void StreamingFence() {
 #if defined(__SSE2__)
   __builtin_ia32_sfence();
@@ -90,6 +100,25 @@ inline Halves Narrow(Lanes x) {
 #else
   return __builtin_convertvector(x, Halves);
 #endif
+}
+
+/// A T of elements, of which f16 are widened.
+template <class T>
+inline T LoadWide(const float* from) {
+  return Load<T>(from);
+}
+template <class T>
+inline T LoadWide(const uint16_t* from) {
+  return Widen(Load<decltype(Narrow(T()))>(from));
+}
+
+/// Calls loop<T>(i) for each T of n elements that begins at i: vectors, then the floats of the
+/// tail.
+template <class Loop>
+inline void ForLanes(int64_t n, Loop loop) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) loop.template operator()<Lanes>(i);
+  for (; i < n; ++i) loop.template operator()<float>(i);
 }
 
 }  // namespace

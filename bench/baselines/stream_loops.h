@@ -19,12 +19,7 @@ float StreamOf(const PlainStream& streams, int64_t n) {
     for (int half = 0; half < 2; ++half) {
       Lanes sum = Load<Lanes>(s.from[0] + i + half * kLanes);
       for (int k = 1; k < kLoads; ++k) sum += Load<Lanes>(s.from[k] + i + half * kLanes);
-      for (int k = 0; k < kStores; ++k) {
-        if constexpr (kStream)
-          StoreStreaming(s.to[k] + i + half * kLanes, sum);
-        else
-          Store(s.to[k] + i + half * kLanes, sum);
-      }
+      for (int k = 0; k < kStores; ++k) StoreBy<kStream>(s.to[k] + i + half * kLanes, sum);
       if constexpr (kStores == 0) total[half] += sum;
     }
   }
