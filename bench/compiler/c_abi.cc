@@ -70,18 +70,16 @@ absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
   InC c;
   RETURN_IF_ERROR(c.Open(cache, n));
-  const auto in_cpp = [&](int64_t steps) -> absl::Status {
-    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(bound.Run());
-    return absl::OkStatus();
+  const auto run_in_c = [&] {
+    const int code = coconet_run(c.binding());
+    return code == COCONET_OK ? absl::OkStatus() : StatusOf(code);
   };
-  const auto in_c = [&](int64_t steps) -> absl::Status {
-    for (int64_t i = 0; i < steps; ++i) {
-      if (const int code = coconet_run(c.binding()); code != COCONET_OK) return StatusOf(code);
-    }
-    return absl::OkStatus();
+  const Contender contenders[] = {
+      EachStep("BoundProgram::Run", [&] { return bound.Run(); }),
+      EachStep("coconet_run", run_in_c),
   };
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                   MeasureInRounds(rank, {{{"BoundProgram::Run", in_cpp}, {"coconet_run", in_c}}},
+                   MeasureInRounds(rank, contenders,
                                    {.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)}));
   const double cpp_us = measured[0].timing.median_us, c_us = measured[1].timing.median_us;
   Row row;

@@ -200,22 +200,6 @@ absl::StatusOr<Streams> MakeStreams(const KernelCase& c, int64_t rows) {
   return s;
 }
 
-Contender RunsPlan(const std::string& name, BoundPlan& plan) {
-  return {name, [&plan](int64_t steps) -> absl::Status {
-            for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(plan.Run());
-            return absl::OkStatus();
-          }};
-}
-
-Contender RunsStreams(const std::string& name, Kernels::Streams loop, const Streams& s) {
-  return {name, [&s, loop](int64_t steps) -> absl::Status {
-            for (int64_t i = 0; i < steps; ++i) {
-              [[maybe_unused]] const volatile float total = loop(s.streams, s.elements);
-            }
-            return absl::OkStatus();
-          }};
-}
-
 /// With plain and, if it stores, with streaming stores.
 absl::StatusOr<std::vector<Form>> CompileCase(const KernelCase& c, int64_t rows, int ranks,
                                               Compiler& compiler) {
@@ -250,19 +234,21 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   std::vector<Contender> contenders;
   for (const Form& form : forms) {
     ASSIGN_OR_RETURN(ours.emplace_back(), BindForm(rank, form));
-    contenders.push_back(RunsPlan(form.stores, *ours.back().plan));
+    const auto run = [plan = ours.back().plan.get()] { return plan->Run(); };
+    contenders.push_back(EachStep("ours", run, form.stores));
   }
   ASSIGN_OR_RETURN(const Streams streams, MakeStreams(c, rows));
-  contenders.push_back(RunsStreams("plain", BestKernels().stream_plain, streams));
-  if (c.stores > 0)
-    contenders.push_back(RunsStreams("streaming", BestKernels().stream_streaming, streams));
-  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
-  const auto limits = measured.begin() + static_cast<ptrdiff_t>(forms.size());
-  const auto faster = [](const Finding& a, const Finding& b) {
-    return a.timing.median_us < b.timing.median_us;
+  const auto add_limit = [&](Kernels::Streams loop, const char* stores) {
+    const auto run = [&streams, loop] {
+      [[maybe_unused]] const volatile float total = loop(streams.streams, streams.elements);
+      return absl::OkStatus();
+    };
+    contenders.push_back(EachStep("limit", run, stores));
   };
-  const Finding &best = *std::min_element(measured.begin(), limits, faster),
-                &limit = *std::min_element(limits, measured.end(), faster);
+  add_limit(BestKernels().stream_plain, "plain");
+  if (c.stores > 0) add_limit(BestKernels().stream_streaming, "streaming");
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
+  const Finding &best = *FastestOf(measured, "ours"), &limit = *FastestOf(measured, "limit");
   const int64_t bytes = rank.size() * rows * c.row_bytes() * (c.loads + c.stores);
   const double us = best.timing.median_us, limit_us = limit.timing.median_us;
   Row row;
@@ -274,7 +260,7 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   row.Set("gb_s", 1e-3 * static_cast<double>(bytes) / us);
   row.Set("limit_gb_s", 1e-3 * static_cast<double>(bytes) / limit_us);
   row.Set("of_limit", limit_us / us);
-  row.Set("ours_stores", best.side).Set("limit_stores", limit.side);
+  row.Set("ours_stores", best.name).Set("limit_stores", limit.name);
   return row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
 }
 
