@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <memory>
 
 #include "absl/status/statusor.h"
+#include "runtime/node/memory.h"
 
 namespace coconet::bench {
 
@@ -13,23 +14,14 @@ class Array {
  public:
   /// ResourceExhausted when memory is short.
   static absl::StatusOr<Array> Allocate(int64_t bytes);
-  Array() = default;
-  Array(Array&& other) noexcept { *this = std::move(other); }
-  Array& operator=(Array&& other) noexcept {
-    std::swap(base_, other.base_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Array();
 
   template <class T>
   T* as() const {
-    return static_cast<T*>(base_);
+    return static_cast<T*>(region_ == nullptr ? nullptr : region_->base());
   }
 
  private:
-  void* base_ = nullptr;
-  int64_t bytes_ = 0;
+  std::shared_ptr<Region> region_;
 };
 
 }  // namespace coconet::bench

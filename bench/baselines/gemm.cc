@@ -18,25 +18,10 @@ using Tag = dnnl::memory::format_tag;
 using Tensor = dnnl::memory::desc;
 
 absl::StatusOr<dnnl::memory::data_type> TypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return dnnl::memory::data_type::f32;
-    case DType::kF16:
-      return dnnl::memory::data_type::f16;
-    case DType::kBF16:
-      return dnnl::memory::data_type::bf16;
-    case DType::kF64:
-    case DType::kI8:
-    case DType::kI16:
-    case DType::kI32:
-    case DType::kI64:
-    case DType::kU8:
-    case DType::kU16:
-    case DType::kU32:
-    case DType::kU64:
-    case DType::kBool:
-      break;
-  }
+  using Type = dnnl::memory::data_type;
+  if (dtype == DType::kF32) return Type::f32;
+  if (dtype == DType::kF16) return Type::f16;
+  if (dtype == DType::kBF16) return Type::bf16;
   return absl::InvalidArgumentError(
       absl::StrCat("OneDnnGemm: want f32, f16 or bf16, have ", Name(dtype)));
 }

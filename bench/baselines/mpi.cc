@@ -13,12 +13,9 @@
 namespace coconet::bench {
 namespace {
 
-void AddHalf(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
-  BestKernels().add_half(static_cast<const uint16_t*>(in), static_cast<uint16_t*>(inout), *count);
-}
-
-void AddBf16(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
-  BestKernels().add_bf16(static_cast<const uint16_t*>(in), static_cast<uint16_t*>(inout), *count);
+template <auto kAdd>
+void Add(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
+  (BestKernels().*kAdd)(static_cast<const uint16_t*>(in), static_cast<uint16_t*>(inout), *count);
 }
 
 MPI_Op MakeSum(MPI_User_function* add) {
@@ -26,36 +23,6 @@ MPI_Op MakeSum(MPI_User_function* add) {
   MPI_Op_create(add, /*commute=*/1, &made);
   return made;
 }
-
-absl::Status AllReduceInPlace(void* data, int64_t elements, MPI_Datatype type, MPI_Op op) {
-  if (elements > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("MPI_Allreduce: want at most ",
-                                                   std::numeric_limits<int>::max(),
-                                                   " elements, have ", elements));
-  }
-  const int code =
-      MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(elements), type, op, MPI_COMM_WORLD);
-  return code == MPI_SUCCESS ? absl::OkStatus()
-                             : absl::InternalError(absl::StrCat("MPI_Allreduce: error ", code));
-}
-
-}  // namespace
-
-absl::Status MpiAllReduce(float* data, int64_t elements) {
-  return AllReduceInPlace(data, elements, MPI_FLOAT, MPI_SUM);
-}
-
-absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements) {
-  static const MPI_Op sum = MakeSum(&AddHalf);
-  return AllReduceInPlace(data, elements, MPI_UINT16_T, sum);
-}
-
-absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements) {
-  static const MPI_Op sum = MakeSum(&AddBf16);
-  return AllReduceInPlace(data, elements, MPI_UINT16_T, sum);
-}
-
-namespace {
 
 /// Counts and the offsets that follow from them, as MPI takes them.
 struct Blocks {
@@ -75,6 +42,22 @@ absl::StatusOr<Blocks> BlocksOf(absl::Span<const int64_t> counts) {
 }
 
 }  // namespace
+
+absl::Status MpiAllReduce(DType dtype, void* data, int64_t elements) {
+  static const MPI_Op of_halves = MakeSum(&Add<&Kernels::add_half>),
+                      of_bf16 = MakeSum(&Add<&Kernels::add_bf16>);
+  if (elements > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("MPI_Allreduce: want at most ",
+                                                   std::numeric_limits<int>::max(),
+                                                   " elements, have ", elements));
+  }
+  const bool is_f32 = dtype == DType::kF32;
+  const MPI_Op sum = is_f32 ? MPI_SUM : dtype == DType::kF16 ? of_halves : of_bf16;
+  const int code = MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(elements),
+                                 is_f32 ? MPI_FLOAT : MPI_UINT16_T, sum, MPI_COMM_WORLD);
+  return code == MPI_SUCCESS ? absl::OkStatus()
+                             : absl::InternalError(absl::StrCat("MPI_Allreduce: error ", code));
+}
 
 absl::Status MpiAllToAll(const float* data, absl::Span<const int64_t> sent, float* arriving,
                          absl::Span<const int64_t> received) {

@@ -5,19 +5,17 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "coconet/base/dtype.h"
 
 namespace coconet::bench {
 
 /// Plain MPI, as a program without Coconet calls it. For processes that an MPI launcher started,
 /// after MPI_Init.
 
-/// Sums over all processes in place. InvalidArgument if MPI's counts cannot hold `elements`.
-absl::Status MpiAllReduce(float* data, int64_t elements);
-/// The same for f16, which MPI lacks: by a vectorised operator of ours that rounds each sum once.
-absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements);
-
-/// The same for bf16.
-absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements);
+/// Sums over all processes in place: f32, and f16 and bf16, which MPI lacks, by vectorised
+/// operators of ours that round each sum once. InvalidArgument if MPI's counts cannot hold
+/// `elements`.
+absl::Status MpiAllReduce(DType dtype, void* data, int64_t elements);
 
 /// Sends `sent[r]` elements to each process r, those for 0 first, and receives `received[r]` of it.
 /// InvalidArgument if MPI's counts cannot hold an offset.

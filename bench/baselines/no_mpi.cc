@@ -7,9 +7,9 @@ absl::Status Absent() { return absl::UnavailableError("this build has no MPI; ru
 
 }  // namespace
 
-absl::Status MpiAllReduce(float* /*data*/, int64_t /*elements*/) { return Absent(); }
-absl::Status MpiAllReduceHalf(uint16_t* /*data*/, int64_t /*elements*/) { return Absent(); }
-absl::Status MpiAllReduceBf16(uint16_t* /*data*/, int64_t /*elements*/) { return Absent(); }
+absl::Status MpiAllReduce(DType /*dtype*/, void* /*data*/, int64_t /*elements*/) {
+  return Absent();
+}
 absl::Status MpiAllToAll(const float* /*data*/, absl::Span<const int64_t> /*sent*/,
                          float* /*arriving*/, absl::Span<const int64_t> /*received*/) {
   return Absent();

@@ -145,8 +145,7 @@ class Baseline {
     for (int64_t i = 0; i < steps; ++i) {
       RETURN_IF_ERROR(products_[turn_++ % products_.size()]->Run(x_.as<void>(), z_.as<void>()));
       const int64_t elements = c_.tokens * c_.hidden;
-      RETURN_IF_ERROR(sums_in_f32_ ? MpiAllReduce(z_.as<float>(), elements)
-                                   : MpiAllReduceBf16(z_.as<uint16_t>(), elements));
+      RETURN_IF_ERROR(MpiAllReduce(sums_in_f32_ ? DType::kF32 : c_.dtype, z_.as<void>(), elements));
       norm(loop);
     }
     return absl::OkStatus();
@@ -257,7 +256,8 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
   contenders.push_back({"reduce", [&](int64_t steps) { return reduced->Run(steps); }});
   contenders.push_back({"mpi_reduce", [&](int64_t steps) -> absl::Status {
                           for (int64_t i = 0; i < steps; ++i)
-                            RETURN_IF_ERROR(MpiAllReduce(data.as<float>(), c.tokens * c.hidden));
+                            RETURN_IF_ERROR(
+                                MpiAllReduce(DType::kF32, data.as<void>(), c.tokens * c.hidden));
                           return absl::OkStatus();
                         }});
   if (peer != nullptr) {

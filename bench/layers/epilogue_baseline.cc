@@ -73,8 +73,7 @@ absl::StatusOr<std::unique_ptr<EpilogueBaseline>> EpilogueBaseline::Make(
 }
 
 absl::Status EpilogueBaseline::AllReduce() {
-  if (SumType(form_, size_.dtype) == DType::kF32) return MpiAllReduce(z_.as<float>(), elements());
-  return MpiAllReduceBf16(z_.as<uint16_t>(), elements());
+  return MpiAllReduce(SumType(form_, size_.dtype), z_.as<void>(), elements());
 }
 
 absl::Status EpilogueBaseline::RunProduct(int64_t steps) {

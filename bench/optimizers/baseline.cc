@@ -138,13 +138,13 @@ absl::Status Baseline::Step() {
   auto* const halves = static_cast<uint16_t*>(memory.tensors.gradients[0]);
   auto* const half_weights = static_cast<uint16_t*>(weights()[0]);
   if (form_.sum == Sum::kHalf) {
-    RETURN_IF_ERROR(MpiAllReduceHalf(halves, memory.end));
+    RETURN_IF_ERROR(MpiAllReduce(DType::kF16, halves, memory.end));
     kernels.adam_half(step, halves, half_weights, master, m, v, memory.end);
     return absl::OkStatus();
   }
   if (form_.sum == Sum::kWidened) {
     kernels.widen(halves, memory.sum.as<float>(), memory.end);
-    RETURN_IF_ERROR(MpiAllReduce(memory.sum.as<float>(), memory.end));
+    RETURN_IF_ERROR(MpiAllReduce(DType::kF32, memory.sum.as<void>(), memory.end));
     kernels.adam_mixed(step, memory.sum.as<float>(), half_weights, master, m, v, memory.end);
     return absl::OkStatus();
   }
@@ -159,7 +159,7 @@ absl::Status Baseline::Step() {
         std::memcpy(sum + memory.offsets[t], gradient, memory.sizes[t] * sizeof(float));
     }
   }
-  RETURN_IF_ERROR(MpiAllReduce(sum, memory.end));
+  RETURN_IF_ERROR(MpiAllReduce(DType::kF32, sum, memory.end));
   const Kernels::Adam adam = form_.streaming ? kernels.adam_streaming : kernels.adam;
   for (size_t t = 0; t < memory.sizes.size(); ++t) {
     const int64_t at = memory.offsets[t];
