@@ -116,7 +116,7 @@ std::shared_ptr<const Schedule::Analysis> Schedule::Analysed(
 
 Schedule::Schedule(TypedGraph program, Kernels kernels) {
   auto levels = std::make_shared<const std::vector<int>>(Levels(program));
-  parts_ = std::make_shared<const Parts>(
+  *this = Schedule(
       Parts{.analysis = Analysed(std::move(program), std::move(kernels), std::move(levels))});
 }
 

@@ -1,5 +1,6 @@
 #include "coconet/schedule/schedule.h"
 
+#include "absl/strings/str_cat.h"
 #include "coconet/language/text.h"
 #include "coconet/testing/transformed.h"
 #include "gtest/gtest.h"
@@ -164,6 +165,16 @@ output y = p + m
   EXPECT_EQ(ExecutionOrder(ScheduleOf(program)), (Order{{7}, {9}, {8}, {10}, {3}, {4}, {5}}));
   EXPECT_EQ(ExecutionOrder(ScheduleOf(program, "fuse(%4 %5 %7 %8)")),
             (Order{{9}, {10}, {3}, {4, 5, 7, 8}}));
+}
+
+TEST(Schedule, HasKindsOfTensorsBeforeAnyTransformation) {
+  const absl::StatusOr<Graph> program = Parse(absl::StrCat("coconet 1\n", kSgd));
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::StatusOr<Graph> bound = BindSizes(*program, {{"N", {64, 8, 64}}});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  const absl::StatusOr<Schedule> plain = InitialSchedule(*bound);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->of_kinds().size(), 2u);
 }
 
 }  // namespace
