@@ -1,5 +1,8 @@
 #include "bench/embedding/embedding.h"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -7,14 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/store/record.h"
 #include "autotune/store/tuning_cache.h"
+#include "bench/baselines/mpi_settings.h"
 #include "bench/embedding/embedding_baseline.h"
-#include "bench/embedding/embedding_contender.h"
-#include "bench/harness/rounds.h"
+#include "bench/harness/contenders.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/launch.h"
+#include "bench/harness/user.h"
 #include "bench/harness/worker.h"
+#include "bench/harness/workload.h"
+#include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
-#include "coconet/workloads/workloads.h"
 #include "jit/compile/temp_dir.h"
 #include "jit/config/config.h"
 #include "runtime/node/cpu.h"
@@ -22,6 +30,89 @@
 
 namespace coconet::bench {
 namespace {
+
+/// Internal, in words, where a side's sums differ from the baseline's by more than roundings.
+absl::Status CheckSums(const EmbeddingCase& c, const EmbeddingBaseline& theirs,
+                       absl::string_view side,
+                       const std::function<float(int table, int64_t sample, int64_t column)>& at) {
+  for (int t = 0; t < static_cast<int>(c.lookups.size()); ++t) {
+    // Numbers are below 1, and sums of n of them are off by less than n^2 / 2 roundings.
+    const double lookups = static_cast<double>(c.lookups[t]);
+    const double most = lookups * lookups * 0x1p-24 + 1e-6;
+    for (int64_t b = theirs.samples().begin; b < theirs.samples().end; ++b) {
+      for (int64_t j = 0; j < c.columns; ++j) {
+        const double have = at(t, b, j), want = theirs.At(t, b, j);
+        if (std::abs(have - want) <= most) continue;
+        return absl::InternalError(absl::StrCat("table ", t, ", sample ", b, ", column ", j, ": ",
+                                                side, " is ", have, ", the baseline ", want));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// A rank's part of a case: its columns, and sides that take sets of indices in turn.
+class Field {
+ public:
+  Field(Rank& rank, const EmbeddingCase& of, ColumnCut columns)
+      : c(of), cut(std::move(columns)), sets(c, cut.mine), contenders(rank, c.budget_s) {}
+
+  /// Collective. A program of ours.
+  absl::StatusOr<TunedContender*> Tune(const Graph& program, const SessionOptions& options) {
+    std::vector<std::string> written;  // the same on all ranks, which bind together
+    for (int t = 0; t < static_cast<int>(c.lookups.size()); ++t)
+      written.push_back(TensorName("indices", t));
+    ASSIGN_OR_RETURN(tuned_.emplace_back(), TunedContender::Make(contenders.rank(), options,
+                                                                 program, NumbersOf(c), written));
+    return tuned_.back().get();
+  }
+  /// A step of it takes the next set of indices.
+  std::function<absl::Status()> StepOf(TunedContender* ours) {
+    return [this, ours] {
+      Take(sets.Next(), *ours);
+      return ours->Run(1);
+    };
+  }
+  /// Collective. Adds a program of ours as a side, tuned among some of its schedules.
+  absl::StatusOr<TunedContender*> Add(absl::string_view side, const Graph& program,
+                                      const Admits& admits = nullptr) {
+    SessionOptions options = contenders.options();
+    options.admits = admits;
+    ASSIGN_OR_RETURN(TunedContender* const made, Tune(program, options));
+    contenders.AddTuned(side, EachStep("", StepOf(made)).run, made->program().record());
+    return made;
+  }
+
+  /// Collective. After a step of each with one set, whether the sums of the rank's samples agree.
+  absl::Status CheckAlike(TunedContender* ours, EmbeddingBaseline& theirs) {
+    const int64_t set = sets.Next();
+    Take(set, *ours);
+    theirs.Take(set);
+    RETURN_IF_ERROR(ours->Run(1));
+    RETURN_IF_ERROR(theirs.RunOnce());
+    std::vector<std::vector<float>> sums;
+    for (int t = 0; t < static_cast<int>(c.lookups.size()); ++t) {
+      ASSIGN_OR_RETURN(sums.emplace_back(), ours->Read(TensorName("pooled", t)));
+    }
+    return contenders.rank().exchange().Agree(
+        CheckSums(c, theirs, "ours", [&](int table, int64_t sample, int64_t column) {
+          return sums[table][sample * c.columns + column];
+        }));
+  }
+
+  const EmbeddingCase& c;
+  const ColumnCut cut;
+  IndexSets sets;
+  Contenders contenders;
+
+ private:
+  void Take(int64_t set, TunedContender& ours) const {
+    for (size_t k = 0; k < cut.mine.size(); ++k)
+      sets.Copy(set, k, ours.Written(static_cast<size_t>(cut.mine[k].table)));
+  }
+
+  std::vector<std::unique_ptr<TunedContender>> tuned_;
+};
 
 /// Whether a schedule of the program, as it describes itself, can store in either order.
 absl::StatusOr<bool> HasOrders(const Graph& program, const std::string& description) {
@@ -35,70 +126,146 @@ absl::StatusOr<bool> HasOrders(const Graph& program, const std::string& descript
 /// Collective. The variant that was picked, in the other order of destinations: a record that says
 /// so is put in a cache of its own, which the Session verifies like any. Null where the schedule
 /// has no such order.
-absl::StatusOr<std::unique_ptr<EmbeddingContender>> InOtherOrder(
-    Rank& rank, SessionOptions options, const Graph& program, const EmbeddingCase& c,
-    const ColumnCut& cut, IndexSets& sets, TuningRecord record) {
+absl::StatusOr<TunedContender*> InOtherOrder(Field& field, const Graph& program,
+                                             TuningRecord record) {
   ASSIGN_OR_RETURN(const bool has_orders, HasOrders(program, record.best.schedule));
   if (!has_orders) return nullptr;
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   bool& remote_first = record.best.config.remote_first;
   remote_first = !remote_first;
   record.complete = true;
+  SessionOptions options = field.contenders.options();
   options.cache_file = folder->path() + "/other_order.db";
   options.policy = Policy::kCacheOnly;
-  if (rank.rank() == 0) {
+  if (field.contenders.rank().rank() == 0) {
     const VariantResult variants[] = {record.best, record.baseline};
     const auto warn = [](absl::string_view text) { std::cerr << text << "\n"; };
     TuningCache::Open(options.cache_file, warn)->Store(record, variants);
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<EmbeddingContender> made,
-                   EmbeddingContender::Make(rank, options, program, c, cut, sets));
-  if (made->record().best.config == record.best.config) return made;
-  return absl::InternalError(absl::StrCat("other order: want ", Text(record.best.config), ", have ",
-                                          Text(made->record().best.config)));
+  ASSIGN_OR_RETURN(TunedContender* const made, field.Tune(program, options));
+  const Config& config = made->program().record().best.config;
+  if (config == record.best.config) return made;
+  return absl::InternalError(
+      absl::StrCat("other order: want ", Text(record.best.config), ", have ", Text(config)));
 }
 
 absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const EmbeddingCase& c) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("dlrm_embedding", {.dtype = c.dtype}));
-  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, SizesOf(c)));
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("dlrm_embedding", c.dtype, SizesOf(c)));
   ASSIGN_OR_RETURN(const Graph alone, PoolingAlone(c));
-  ASSIGN_OR_RETURN(const ColumnCut cut, CutColumns(c, program, rank.rank(), rank.size()));
-  IndexSets sets(c, cut.mine);
-  SessionOptions options;
-  options.budget_s = c.budget_s;
-  using Made = std::unique_ptr<EmbeddingContender>;
-  ASSIGN_OR_RETURN(const Made ours, EmbeddingContender::Make(rank, options, program, c, cut, sets));
-  ASSIGN_OR_RETURN(const Made other,
-                   InOtherOrder(rank, options, program, c, cut, sets, ours->record()));
-  ASSIGN_OR_RETURN(const Made pooling,
-                   EmbeddingContender::Make(rank, options, alone, c, cut, sets));
+  ASSIGN_OR_RETURN(ColumnCut cut, CutColumns(c, program, rank.rank(), rank.size()));
+  Field field(rank, c, std::move(cut));
+  Contenders& contenders = field.contenders;
+  ASSIGN_OR_RETURN(TunedContender* const ours, field.Add("ours", program));
+  const TuningRecord& record = ours->program().record();
+  ASSIGN_OR_RETURN(TunedContender* const other, InOtherOrder(field, program, record));
+  RETURN_IF_ERROR(field.Add("pooling", alone).status());
   ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
-                   EmbeddingBaseline::Make(c, cut, sets, rank.rank(), rank.size()));
-  RETURN_IF_ERROR(ours->CheckAlike(rank, *baseline));
-  std::vector<Contender> contenders = {
-      {"ours", [&](int64_t steps) { return ours->Run(steps); }},
-      {"pooling", [&](int64_t steps) { return pooling->Run(steps); }},
-      {"baseline", [&](int64_t steps) { return baseline->Run(steps); }},
-      {"loop", [&](int64_t steps) { return baseline->Pool(steps); }}};
+                   EmbeddingBaseline::Make(c, field.cut, field.sets, rank));
+  RETURN_IF_ERROR(field.CheckAlike(ours, *baseline));
+  contenders.AddStep("baseline", [&] { return baseline->Run(); });
+  contenders.AddStep("loop", [&] { return baseline->Pool(); });
   if (other != nullptr) {
-    RETURN_IF_ERROR(other->CheckAlike(rank, *baseline));
-    contenders.push_back({"other_order", [&](int64_t steps) { return other->Run(steps); }});
+    RETURN_IF_ERROR(field.CheckAlike(other, *baseline));
+    contenders.AddStep("other_order", field.StepOf(other));
   }
-  ASSIGN_OR_RETURN(std::vector<Finding> findings,
-                   MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 2e4}));
-  for (const auto& [side, contender] : {std::pair("ours", &*ours), {"pooling", &*pooling}}) {
-    findings.push_back(
-        {.side = "variant", .name = side, .detail = Words(contender->record().best)});
-  }
-  findings.push_back({.side = "imbalance", .detail = absl::StrCat(cut.imbalance)});
-  findings.push_back({.side = "sets", .detail = absl::StrCat(sets.size())});
-  findings.push_back({.side = "pools_by", .detail = baseline->pools_by()});
-  findings.push_back(
-      {.side = "order",
-       .detail = ours->record().best.config.remote_first ? "remote first" : "plain"});
-  return findings;
+  contenders.AddFact("imbalance", field.cut.imbalance);
+  contenders.AddFact("sets", field.sets.size());
+  contenders.AddFact("pools_by", baseline->pools_by());
+  contenders.AddFact("order", record.best.config.remote_first ? "remote first" : "plain");
+  return contenders.Measure({.seconds = c.seconds, .min_sample_us = 2e4});
 }
 
+absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingCase& c) {
+  ASSIGN_OR_RETURN(const Graph program, PoolingAlone(c));
+  ASSIGN_OR_RETURN(ColumnCut cut, CutColumns(c, program, rank.rank(), rank.size()));
+  Field field(rank, c, std::move(cut));
+  Contenders& contenders = field.contenders;
+  ASSIGN_OR_RETURN(TunedContender* const ours, field.Add("ours", program));
+  ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
+                   EmbeddingBaseline::Make(c, field.cut, field.sets, rank));
+  RETURN_IF_ERROR(field.CheckAlike(ours, *baseline));
+  contenders.AddStep("loop", [&] { return baseline->Pool(); });
+  const absl::StatusOr<FbgemmBags> fbgemm = c.fbgemm.empty()
+                                                ? absl::NotFoundError("no --fbgemm=DIR")
+                                                : FbgemmBags::Make(c, field.cut.mine, c.columns);
+  if (!fbgemm.ok() && !absl::IsNotFound(fbgemm.status())) return fbgemm.status();
+  std::vector<Array> sums;  // by table: FBGEMM's, into memory of its own
+  const auto pool = [&] {
+    fbgemm->Pool(baseline->tables(), baseline->indices(),
+                 [&](size_t k) { return sums[k].as<float>(); });
+  };
+  if (fbgemm.ok()) {
+    for (size_t t = 0; t < c.lookups.size(); ++t) {
+      ASSIGN_OR_RETURN(sums.emplace_back(), Array::Allocate(c.samples * c.columns * 4));
+    }
+    pool();
+    RETURN_IF_ERROR(CheckSums(c, *baseline, "fbgemm", [&](int table, int64_t sample, int64_t j) {
+      return sums[table].as<float>()[sample * c.columns + j];
+    }));
+    contenders.AddStep("fbgemm", [&] {
+      baseline->Take(field.sets.Next());
+      pool();
+      return absl::OkStatus();
+    });
+  }
+  contenders.AddFact("sets", field.sets.size());
+  contenders.AddFact("fbgemm_is",
+                     fbgemm.ok() ? "present" : absl::StrCat("absent: ", fbgemm.status().message()));
+  return contenders.Measure({.seconds = c.seconds, .min_sample_us = 2e4});
+}
+
+/// The sums of each rank's columns for the samples of each, a row per column.
+RankRows RowsOf(const EmbeddingCase& c, const ColumnCut& cut, int rank, int ranks) {
+  RankRows rows{.dtype = DType::kF32,
+                .groups = 1,
+                .capacity = *std::max_element(cut.width.begin(), cut.width.end()),
+                .row = c.samples / ranks};
+  for (int64_t width : cut.width) {
+    rows.leaving.push_back(static_cast<int32_t>(cut.width[rank]));
+    rows.arriving.push_back(static_cast<int32_t>(width));
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<Finding>> MeasureOnNodes(Rank& rank, const EmbeddingCase& c) {
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("dlrm_embedding", c.dtype, SizesOf(c)));
+  ASSIGN_OR_RETURN(const Graph pooling, PoolingAlone(c));
+  ASSIGN_OR_RETURN(ColumnCut cut, CutColumns(c, program, rank.rank(), rank.size()));
+  Field field(rank, c, std::move(cut));
+  RETURN_IF_ERROR(field.Add("computation", pooling).status());
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowSender> sender,
+                   RowSender::Make(rank, RowsOf(c, field.cut, rank.rank(), rank.size())));
+  field.contenders.AddStep("sending", [&] { return sender->Send(); });
+  if (c.work == EmbeddingCase::Work::kNodes) {
+    ASSIGN_OR_RETURN(TunedContender* const ours, field.Add("ours", program));
+    ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
+                     EmbeddingBaseline::Make(c, field.cut, field.sets, rank));
+    RETURN_IF_ERROR(field.CheckAlike(ours, *baseline));
+    RETURN_IF_ERROR(field.Add("sequential", program, IsSequential).status());
+  }
+  field.contenders.AddFact("imbalance", field.cut.imbalance);
+  return MeasureOnNode(field.contenders, sender->bytes_there(), c.seconds);
+}
+
+/// Findings for kExchanged are by side:
+///   ours         pooling and AllToAll, tuned
+///   other_order  the same variant in the other order of destinations, where it has one
+///   pooling      ours, without the AllToAll, into memory of its own: the bound
+///   baseline     EmbeddingBaseline
+///   loop         the baseline's pooling alone
+/// Facts "variant" by side; "imbalance" of ColumnCut; "sets", how many; "pools_by", of the
+/// baseline; "order", that of ours: "remote first" or "plain".
+///
+/// For kPooling, by one process, whose rank is one thread:
+///   ours     the program without its AllToAll, tuned
+///   loop     a careful user's
+///   fbgemm   FBGEMM's kernel, where it is
+/// Facts "variant", "sets", and "fbgemm_is": "present", or why it is absent.
+///
+/// For kNodes those of MeasureOnNode: a rank computes the sums of all samples in its columns, and
+/// sends those of its peers' samples to them. Fact: "imbalance" of ColumnCut.
+///
+/// Internal when the sides differ by more than roundings.
 absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c) {
   switch (c.work) {
     case EmbeddingCase::Work::kExchanged:
@@ -109,7 +276,7 @@ absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c)
     case EmbeddingCase::Work::kNodesParts:
       break;
   }
-  return MeasureEmbeddingOnNodes(rank, c);
+  return MeasureOnNodes(rank, c);
 }
 
 const Worker<EmbeddingCase> kWorker("embedding", Measure, [](const EmbeddingCase& c) {
@@ -118,8 +285,108 @@ const Worker<EmbeddingCase> kWorker("embedding", Measure, [](const EmbeddingCase
   return WorldOptions{.ranks = 0};
 });
 
+/// The times of ours in both orders of destinations, which differ in that alone.
+void SetOrders(const std::vector<Finding>& found, Row& row) {
+  const Finding* const other = FastestOf(found, "other_order");
+  if (other == nullptr) return;  // the schedule that was picked has no such order
+  const std::string picked = FactOf(found, "order");
+  const Timing& ours = FastestOf(found, "ours")->timing;
+  SetTime(row, "remote_first", picked == "plain" ? other->timing : ours);
+  SetTime(row, "plain_order", picked == "plain" ? ours : other->timing);
+  row.Set("order_ratio", row.Number("plain_order_us") / row.Number("remote_first_us"));
+  row.Set("order_picked", picked);
+}
+
+absl::Status ExchangedRow(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
+  ASSIGN_OR_RETURN(const SettingFindings best,
+                   RunWithBestSetting(ranks, kWorker.Arguments(c), scratch,
+                                      [](const std::vector<Finding>& found) {
+                                        return FastestOf(found, "baseline")->timing.median_us;
+                                      }));
+  SetTimes(row, best.found, {"ours", "pooling", "baseline", "loop"});
+  const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us"),
+               baseline_us = row.Number("baseline_us");
+  row.Set("variant", FactOf(best.found, "variant", "ours"));
+  row.Set("pooling_variant", FactOf(best.found, "variant", "pooling"));
+  row.Set("imbalance", NumberOf(best.found, "imbalance"));
+  row.Set("sets", CountOf(best.found, "sets"));
+  row.Set("baseline_pools_by", FactOf(best.found, "pools_by"));
+  row.Set("bound_us", row.Number("pooling_us"));
+  row.Set("of_bound", row.Number("bound_us") / ours_us);
+  row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
+  row.Set("of_ceiling", loop_us / ours_us)
+      .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
+  SetOrders(best.found, row);
+  row.Set("mpi_setting", best.setting);
+  return absl::OkStatus();
+}
+
+absl::Status PoolingRow(const EmbeddingCase& c, const std::string& scratch, Row& row) {
+  ASSIGN_OR_RETURN(
+      const std::vector<Finding> found,
+      RunWorker({.processes = 1,
+                 .arguments = kWorker.Arguments(c),
+                 .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
+                 .scratch = scratch}));
+  SetTimes(row, found, {"ours", "loop", "fbgemm"});
+  row.Set("variant", FactOf(found, "variant")).Set("sets", CountOf(found, "sets"));
+  row.Set("pooling_vs_loop", row.Number("loop_us") / row.Number("ours_us"));
+  row.Set("fbgemm", FactOf(found, "fbgemm_is"));
+  if (row.Number("fbgemm_us") > 0)
+    row.Set("fbgemm_ratio", row.Number("fbgemm_us") / row.Number("ours_us"));
+  return absl::OkStatus();
+}
+
+absl::Status NodesRow(const EmbeddingCase& c, const std::string& scratch, Row& row) {
+  EmbeddingCase parts = c;
+  parts.work = EmbeddingCase::Work::kNodesParts;
+  ASSIGN_OR_RETURN(
+      const std::vector<Finding> found,
+      MeasureOnTwoNodes(kWorker.Arguments(parts), kWorker.Arguments(c), scratch, "nodes", row));
+  row.Set("imbalance", NumberOf(found, "imbalance"));
+  return absl::OkStatus();
+}
+
+absl::Status MeasureRow(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
+  switch (c.work) {
+    case EmbeddingCase::Work::kExchanged:
+      return ExchangedRow(c, ranks, scratch, row);
+    case EmbeddingCase::Work::kPooling:
+      return PoolingRow(c, scratch, row);
+    case EmbeddingCase::Work::kNodes:
+    case EmbeddingCase::Work::kNodesParts:
+      break;
+  }
+  return NodesRow(c, scratch, row);
+}
+
+std::vector<Bar> BarsOf(absl::string_view name, const EmbeddingCase& c, const Row& row) {
+  if (c.work == EmbeddingCase::Work::kPooling) {
+    if (row.Number("fbgemm_us") == 0) return {};
+    return {{"fbgemm_ratio", Bar::Side::kAtLeast, 0.95}};
+  }
+  if (c.work == EmbeddingCase::Work::kNodes) return {{"of_ceiling", Bar::Side::kAtLeast, 0.9}};
+  std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
+                           {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
+  if (name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
+  return bars;
+}
+
 }  // namespace
 
-std::vector<std::string> Arguments(const EmbeddingCase& c) { return kWorker.Arguments(c); }
+RowTask EmbeddingTask(absl::string_view name, const EmbeddingCase& c, int ranks) {
+  Row row;
+  const std::string indices = c.zipf == 0 ? "uniform" : "zipf";
+  row.Set("case", std::string(name)).Set("ranks", int64_t{ranks});
+  row.Set("dtype", std::string(Name(c.dtype))).Set("indices", indices).Set("what", indices);
+  row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
+  row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
+  return {absl::StrCat(name, ", ", ranks, " ranks, ", Name(c.dtype), ", ", indices), row,
+          [name = std::string(name), c, ranks](const std::string& scratch, Row& to) {
+            const absl::Status status = MeasureRow(c, ranks, scratch, to);
+            if (!IsQuick()) to.SetBars(BarsOf(name, c, to));
+            return status;
+          }};
+}
 
 }  // namespace coconet::bench

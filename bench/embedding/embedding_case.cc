@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "bench/harness/workload.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/typed_graph.h"
-#include "coconet/language/bags.h"
-#include "coconet/language/language.h"
 
 namespace coconet::bench {
 namespace {
@@ -56,12 +55,12 @@ Sizes SizesOf(const EmbeddingCase& c) {
 }
 
 absl::StatusOr<Graph> PoolingAlone(const EmbeddingCase& c) {
-  Program program("pooling");
-  const Tensor tables = program.Input("tables", c.dtype, {"R", "D"}, Layout::SlicedBy("L", 1));
-  const Tensor indices = program.Input("indices", DType::kI32, {"B", "L"}, Layout::Replicated());
-  program.Output("pooled", EmbeddingBag(tables, indices, Pooling::kSum));
-  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
-  return BindSizes(symbolic, SizesOf(c));
+  constexpr absl::string_view kProgram = R"(program pooling
+input tables : $0[R, D] sliced(1, by L)
+input indices : i32[B, L] replicated
+output pooled = embedding_bag(tables, indices, sum)
+)";
+  return BoundText(kProgram, c.dtype, SizesOf(c));
 }
 
 absl::StatusOr<ColumnCut> CutColumns(const EmbeddingCase& c, const Graph& bound, int rank,

@@ -1,6 +1,7 @@
 #include "bench/harness/benchmark_run.h"
 
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,11 @@ int64_t JsonReader::Ask(const std::string& sql) const {
   const absl::StatusOr<int64_t> answer = TryAsk(sql);
   EXPECT_TRUE(answer.ok()) << sql << ": " << answer.status() << "\n" << json_;
   return answer.value_or(-1);
+}
+
+int64_t JsonReader::Rows(const std::string& condition) const {
+  return Ask("SELECT COUNT(*) FROM json_each(?1) WHERE " +
+             std::regex_replace(condition, std::regex(R"(\$\.\w+)"), "json_extract(value, '$&')"));
 }
 
 absl::StatusOr<int64_t> JsonReader::TryAsk(const std::string& sql) const {

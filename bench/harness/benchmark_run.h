@@ -23,6 +23,9 @@ class JsonReader {
   /// The first column of the result; `sql` sees the JSON as ?1. -1, and a failed test, if there is
   /// no result.
   int64_t Ask(const std::string& sql) const;
+  /// The number of objects of a list for which a condition in SQL is true; in it `$.name` is the
+  /// value of a field.
+  int64_t Rows(const std::string& condition) const;
 
  private:
   absl::StatusOr<int64_t> TryAsk(const std::string& sql) const;

@@ -64,6 +64,15 @@ double NumberOf(absl::Span<const Finding> findings, absl::string_view fact) {
   return absl::SimpleAtod(FactOf(findings, fact), &number) ? number : 0;
 }
 
+void SetTimes(Row& row, absl::Span<const Finding> findings,
+              std::initializer_list<absl::string_view> sides) {
+  for (absl::string_view side : sides) {
+    if (const Finding* const found = FastestOf(findings, side); found != nullptr)
+      SetTime(row, side, found->timing);
+  }
+  row.Set("rounds", FastestOf(findings, "ours")->timing.samples);
+}
+
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings) {
   std::ofstream out(file);
   for (const Finding& finding : findings) out << Line(finding) << "\n";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/store/record.h"
+#include "bench/harness/row.h"
 
 namespace coconet::bench {
 
@@ -48,6 +50,10 @@ int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact,
                 absl::string_view name = "");
 /// The same, whether or not it is an integer; 0 if there is none.
 double NumberOf(absl::Span<const Finding> findings, absl::string_view fact);
+
+/// SetTime of the fastest finding of each side that took part, and "rounds", those of "ours".
+void SetTimes(Row& row, absl::Span<const Finding> findings,
+              std::initializer_list<absl::string_view> sides);
 
 /// A file with one line per finding.
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings);

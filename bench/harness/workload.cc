@@ -3,13 +3,21 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
 
 namespace coconet::bench {
 
 absl::StatusOr<Graph> BoundWorkload(absl::string_view name, DType dtype, const Sizes& sizes) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
+  return BindSizes(symbolic, sizes);
+}
+
+absl::StatusOr<Graph> BoundText(absl::string_view text, DType dtype, const Sizes& sizes) {
+  ASSIGN_OR_RETURN(const Graph symbolic,
+                   Parse(absl::StrCat("coconet 1\n", absl::Substitute(text, Name(dtype)))));
   return BindSizes(symbolic, sizes);
 }
 

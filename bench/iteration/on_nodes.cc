@@ -10,7 +10,7 @@
 #include "bench/harness/tuned_contender.h"
 #include "bench/harness/worker.h"
 #include "bench/iteration/numbers.h"
-#include "bench/nodes/node_contenders.h"
+#include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/op_table.h"
@@ -81,39 +81,27 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
   ASSIGN_OR_RETURN(const Array gradients, Array::Allocate(bytes));
   std::vector<Finding> findings;
   RETURN_IF_ERROR(WithComputation(c, step, [&](TunedContender& computation) -> absl::Status {
-    NodeContenders contenders;
+    Contenders contenders(rank, c.budget_s);
     contenders.AddTuned(
         "computation", [&](int64_t steps) { return computation.Run(steps); },
         computation.program().record());
-    contenders.AddSending([&](int64_t steps) -> absl::Status {
-      for (int64_t i = 0; i < steps; ++i) {
-        RETURN_IF_ERROR(rank.library().AllReduce(gradients.as<float>(), gradients.as<float>(),
-                                                 elements, DType::kF32, ReduceKind::kSum));
-      }
-      return absl::OkStatus();
+    contenders.AddStep("sending", [&] {
+      return rank.library().AllReduce(gradients.as<float>(), gradients.as<float>(), elements,
+                                      DType::kF32, ReduceKind::kSum);
     });
-    std::vector<std::unique_ptr<TunedContender>> tuned;
-    const auto add = [&](absl::string_view side, const Admits& admits) -> absl::Status {
-      SessionOptions options;
-      options.budget_s = c.budget_s;
-      options.admits = admits;
-      ASSIGN_OR_RETURN(tuned.emplace_back(),
-                       TunedContender::Make(rank, options, step, NumbersOfCase(c)));
-      contenders.AddTuned(
-          side, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); },
-          tuned.back()->program().record());
-      return absl::OkStatus();
-    };
+    const Numbers numbers = NumbersOfCase(c);
     if (!c.parts_only) {
-      RETURN_IF_ERROR(add("ours", nullptr));
-      RETURN_IF_ERROR(add("sequential", IsSequential));
-      if (c.name == "gpt_step") RETURN_IF_ERROR(add("buckets", HasLargestBuckets));
+      RETURN_IF_ERROR(contenders.Tune("ours", step, nullptr, numbers));
+      RETURN_IF_ERROR(contenders.Tune("sequential", step, IsSequential, numbers));
+      if (c.name == "gpt_step")
+        RETURN_IF_ERROR(contenders.Tune("buckets", step, HasLargestBuckets, numbers));
     }
     // Each of two ranks sends the other its half of the operand, and then the sums of its own half.
     const int64_t leaving = 2 * bytes / rank.size() * (rank.size() - 1);
-    ASSIGN_OR_RETURN(findings, contenders.Measure(rank, leaving, c.seconds));
-    return c.parts_only || c.timeline.empty() ? absl::OkStatus()
-                                              : WriteTimeline(rank, c.timeline, *tuned[0]);
+    ASSIGN_OR_RETURN(findings, MeasureOnNode(contenders, leaving, c.seconds));
+    return c.parts_only || c.timeline.empty()
+               ? absl::OkStatus()
+               : WriteTimeline(rank, c.timeline, *contenders.tuned()[0]);
   }));
   return findings;
 }

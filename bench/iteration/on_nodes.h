@@ -45,7 +45,7 @@ struct NodesCase {
   }
 };
 
-/// The arguments of a worker on such nodes. What is timed is what NodeContenders says, where
+/// The arguments of a worker on such nodes. What is timed is what node_row.h says, where
 ///   computation  the step on one rank alone, tuned
 ///   sending      one AllReduce of as many bytes as the step's AllReduces have
 ///   sequential   the step with its AllReduces beside nothing, tuned

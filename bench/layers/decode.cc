@@ -1,5 +1,3 @@
-#include "bench/layers/decode.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,42 +5,64 @@
 #include <memory>
 #include <utility>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/store/record.h"
 #include "bench/baselines/array.h"
-#include "bench/baselines/gemm.h"
 #include "bench/baselines/kernels.h"
 #include "bench/baselines/mpi.h"
+#include "bench/baselines/mpi_settings.h"
 #include "bench/baselines/peer_reduce.h"
-#include "bench/harness/rounds.h"
-#include "bench/harness/tuned_contender.h"
+#include "bench/harness/contenders.h"
+#include "bench/harness/finding.h"
+#include "bench/harness/user.h"
 #include "bench/harness/worker.h"
+#include "bench/harness/workload.h"
+#include "bench/layers/fused_cases.h"
+#include "bench/layers/product_baseline.h"
 #include "coconet/base/status.h"
-#include "coconet/language/composed.h"
+
+ABSL_FLAG(
+    std::string, peer, "",
+    "of decode: a shared object with an AllReduce, as bench/baselines/peer_reduce.h describes it");
 
 namespace coconet::bench {
 namespace {
 
-constexpr double kEps = 1e-5;
+/// x is [tokens, hidden], w [hidden, hidden].
+struct DecodeCase {
+  DType dtype = DType::kF32;
+  int64_t tokens = 0, hidden = 0;
+  bool from_memory = true;  // steps take turns with weights that together exceed the caches
+  double seconds = 5;       // of the rounds
+  double budget_s = 20;     // of tuning
+  std::string peer;         // path of peer_reduce.h's shared object; "": none
 
-absl::StatusOr<Graph> ProgramOf(const DecodeCase& c) {
-  Program program("decode_projection");
-  const Tensor x = program.Input("x", c.dtype, {c.tokens, c.hidden}, Layout::Sliced(1));
-  const Tensor w = program.Input("w", c.dtype, {c.hidden, c.hidden}, Layout::Sliced(1));
-  const Tensor r = program.Input("r", c.dtype, {c.tokens, c.hidden}, Layout::Replicated());
-  const Tensor g = program.Input("g", c.dtype, {c.hidden}, Layout::Replicated());
-  const Tensor h = AllReduce(ReduceKind::kSum, MatMul(x, w, false, /*transpose_b=*/true)) + r;
-  program.Output("h", h);
-  program.Output("y", RmsNorm(h, kEps) * g);
-  return program.graph();
-}
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("dtype", c.dtype);
+    visit("tokens", c.tokens);
+    visit("hidden", c.hidden);
+    visit("from_memory", c.from_memory);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+    visit("peer", c.peer);
+  }
+};
 
-absl::StatusOr<Graph> ReduceAlone(int64_t elements) {
-  Program program("reduce");
-  const Tensor x = program.Input("x", DType::kF32, {elements}, Layout::Local());
-  program.Output("y", AllReduce(ReduceKind::kSum, x));
-  return program.graph();
-}
+constexpr absl::string_view kProgram = R"(program decode_projection
+input x : $0[T, H] sliced(1)
+input w : $0[H, H] sliced(1)
+input r : $0[T, H] replicated
+input g : $0[H] replicated
+h = all_reduce(sum, matmul(x, w, transpose_b)) + r
+output h = h
+output y = rms_norm(h, 1e-5) * g
+)";
+
+constexpr absl::string_view kReduceAlone = R"(program reduce
+input x : $0[N] local
+output y = all_reduce(sum, x)
+)";
 
 /// What a side's copies of the weights may take on all ranks: six sides of these, packed copies
 /// included, fit in 8 GiB. A virtual machine may report the last cache of a whole socket.
@@ -78,133 +98,34 @@ absl::StatusOr<std::unique_ptr<PeerReduce>> OpenPeer(Rank& rank, const std::stri
   return peer;
 }
 
-/// How a careful user multiplies, and in which type he sums over ranks.
-struct Form {
-  const char* name;
-  OneDnnGemm::Weights weights;
-  bool in_f32;
-};
-std::vector<Form> FormsFor(DType dtype) {
-  std::vector<Form> forms = {{"as_lies", OneDnnGemm::Weights::kAsTheyLie, false},
-                             {"packed", OneDnnGemm::Weights::kPacked, false}};
-  if (dtype != DType::kF32) forms.push_back({"packed_f32", OneDnnGemm::Weights::kPacked, true});
-  return forms;
-}
-
-class Baseline {
- public:
-  static absl::StatusOr<std::unique_ptr<Baseline>> Make(const DecodeCase& c, const Form& form,
-                                                        int64_t copies, int rank, int ranks) {
-    auto made = std::make_unique<Baseline>();
-    made->c_ = c;
-    made->sums_in_f32_ = form.in_f32 || c.dtype == DType::kF32;
-    const int64_t k = c.hidden / ranks, size = static_cast<int64_t>(SizeOf(c.dtype));
-    const auto filled = [&](absl::string_view name, int64_t rows, int64_t columns,
-                            auto index) -> absl::StatusOr<Array> {
-      ASSIGN_OR_RETURN(Array array, Array::Allocate(rows * columns * size));
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < columns; ++j)
-          StoreElement(c.dtype, array.as<void>(), i * columns + j, NumberAt(name, index(i, j), 0));
-      }
-      return array;
-    };
-    const auto at = [&](int64_t i, int64_t j) { return i * c.hidden + j; };
-    const auto slice = [&](int64_t i, int64_t j) { return i * c.hidden + rank * k + j; };
-    // oneDNN's b is [k, columns], which it multiplies at least as fast as its transpose.
-    const auto transposed = [&](int64_t i, int64_t j) { return j * c.hidden + rank * k + i; };
-    ASSIGN_OR_RETURN(made->x_, filled("x", c.tokens, k, slice));
-    ASSIGN_OR_RETURN(made->r_, filled("r", c.tokens, c.hidden, at));
-    ASSIGN_OR_RETURN(made->g_, filled("g", 1, c.hidden, at));
-    const int64_t elements = c.tokens * c.hidden;
-    ASSIGN_OR_RETURN(made->z_, Array::Allocate(elements * 4));
-    ASSIGN_OR_RETURN(made->h_, Array::Allocate(elements * size));
-    ASSIGN_OR_RETURN(made->y_, Array::Allocate(elements * size));
-    for (int64_t copy = 0; copy < copies; ++copy) {
-      ASSIGN_OR_RETURN(made->weights_.emplace_back(), filled("w", k, c.hidden, transposed));
-      ASSIGN_OR_RETURN(made->products_.emplace_back(),
-                       OneDnnGemm::Make(c.dtype, {.m = c.tokens, .n = c.hidden, .k = k},
-                                        form.weights, made->sums_in_f32_ ? DType::kF32 : c.dtype));
-      RETURN_IF_ERROR(made->products_.back()->SetWeights(made->weights_.back().as<void>()));
-    }
-    return made;
-  }
-
-  absl::Status Run(int64_t steps) {
-    const Kernels& kernels = BestKernels();
-    const auto norm = c_.dtype == DType::kF32 ? kernels.norm_f32
-                      : sums_in_f32_          ? kernels.norm_bf16_from_f32
-                                              : kernels.norm_bf16;
-    const NormLoop loop{.z = z_.as<void>(),
-                        .r = r_.as<void>(),
-                        .g = g_.as<void>(),
-                        .h = h_.as<void>(),
-                        .y = y_.as<void>(),
-                        .rows = c_.tokens,
-                        .columns = c_.hidden,
-                        .eps = static_cast<float>(kEps)};
-    for (int64_t i = 0; i < steps; ++i) {
-      RETURN_IF_ERROR(products_[turn_++ % products_.size()]->Run(x_.as<void>(), z_.as<void>()));
-      const int64_t elements = c_.tokens * c_.hidden;
-      RETURN_IF_ERROR(MpiAllReduce(sums_in_f32_ ? DType::kF32 : c_.dtype, z_.as<void>(), elements));
-      norm(loop);
-    }
-    return absl::OkStatus();
-  }
-
-  float At(int64_t i) const {
-    return static_cast<float>(LoadElement(c_.dtype, y_.as<void>(), i).real());
-  }
-  bool widens() const { return products_[0]->multiplies() != c_.dtype; }
-
- private:
-  DecodeCase c_;
-  bool sums_in_f32_ = true;
-  size_t turn_ = 0;
-  Array x_, r_, g_, z_, h_, y_;
-  std::vector<Array> weights_;
-  std::vector<std::unique_ptr<OneDnnGemm>> products_;
-};
-
-/// Collective. A program with several copies of its memory, which steps use in turn.
-class Rotated {
- public:
-  static absl::StatusOr<Rotated> Make(Rank& rank, const DecodeCase& c, int64_t copies) {
-    ASSIGN_OR_RETURN(const Graph program, ProgramOf(c));
-    SessionOptions options;
-    options.budget_s = c.budget_s;
-    Rotated made;
-    for (int64_t copy = 0; copy < copies; ++copy) {  // the first tunes, others find its record
-      ASSIGN_OR_RETURN(made.copies_.emplace_back(), TunedContender::Make(rank, options, program));
-    }
-    return made;
-  }
-  absl::Status Run(int64_t steps) {
-    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(copies_[turn_++ % copies_.size()]->Run(1));
-    return absl::OkStatus();
-  }
-  TunedContender& first() { return *copies_[0]; }
-
- private:
-  std::vector<std::unique_ptr<TunedContender>> copies_;
-  size_t turn_ = 0;
-};
-
 /// Collective. y is a norm, so that its elements are about 1; a result of bf16 is off by as many
 /// roundings as it has gone through.
-absl::Status CheckAlike(Rank& rank, const DecodeCase& c, TunedContender& ours, Baseline& theirs) {
+absl::Status CheckAlike(Rank& rank, const DecodeCase& c, TunedContender& ours,
+                        ProductBaseline& theirs) {
   RETURN_IF_ERROR(ours.Run(1));
-  RETURN_IF_ERROR(theirs.Run(1));
+  RETURN_IF_ERROR(theirs.Run());
   ASSIGN_OR_RETURN(const std::vector<float> y, ours.Read("y"));
+  const std::vector<float> want = theirs.Result();
   const double most = c.dtype == DType::kF32 ? 1e-3 : 6e-2;
   absl::Status alike;
-  for (int64_t i = 0; i < c.tokens * c.hidden && alike.ok(); ++i) {
-    if (std::abs(y[i] - theirs.At(i)) <= most * (1 + std::abs(theirs.At(i)))) continue;
+  for (size_t i = 0; i < want.size() && alike.ok(); ++i) {
+    if (std::abs(y[i] - want[i]) <= most * (1 + std::abs(want[i]))) continue;
     alike = absl::InternalError(
-        absl::StrCat("element ", i, ": ours is ", y[i], ", the baseline ", theirs.At(i)));
+        absl::StrCat("element ", i, ": ours is ", y[i], ", the baseline ", want[i]));
   }
   return rank.exchange().Agree(alike);
 }
 
+/// Findings by side:
+///   ours      the program, tuned
+///   baseline  a careful user's, in its forms: weights as stored, or rearranged once; packed_f32
+///             sums over ranks in f32
+///   stream    loads a rank's weights, all ranks at once
+///   peak      as many multiplications and additions as a rank's product has
+///   reduce    an AllReduce of ours of x's rows' size in f32 alone; mpi_reduce the same by MPI,
+///             peer_reduce by the peer, where one is given
+/// Facts "variant", "copies" of the weights, and "form": what oneDNN multiplies. Internal when ours
+/// and a baseline differ by more than roundings.
 absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase& c) {
   if (c.hidden % (rank.size() * kEpilogueColumns) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("decode: want a multiple of ", kEpilogueColumns,
@@ -212,16 +133,33 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
                                                    " ranks, have ", c.hidden));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<PeerReduce> peer, OpenPeer(rank, c.peer));
-  const int64_t copies = CopiesOf(c), k = c.hidden / rank.size();
-  ASSIGN_OR_RETURN(Rotated ours, Rotated::Make(rank, c, copies));
-  std::vector<std::unique_ptr<Baseline>> baselines;
-  std::vector<Contender> contenders = {{"ours", [&](int64_t steps) { return ours.Run(steps); }}};
-  for (const Form& form : FormsFor(c.dtype)) {
-    ASSIGN_OR_RETURN(baselines.emplace_back(),
-                     Baseline::Make(c, form, copies, rank.rank(), rank.size()));
-    RETURN_IF_ERROR(CheckAlike(rank, c, ours.first(), *baselines.back()));
-    contenders.push_back(
-        {form.name, [run = baselines.back().get()](int64_t steps) { return run->Run(steps); }});
+  const int64_t copies = CopiesOf(c), k = c.hidden / rank.size(), elements = c.tokens * c.hidden;
+  Contenders contenders(rank, c.budget_s);
+  ASSIGN_OR_RETURN(const Graph program,
+                   BoundText(kProgram, c.dtype, {{"T", c.tokens}, {"H", c.hidden}}));
+  std::vector<std::unique_ptr<TunedContender>> ours;
+  for (int64_t copy = 0; copy < copies; ++copy) {  // the first tunes, others find its record
+    ASSIGN_OR_RETURN(ours.emplace_back(),
+                     TunedContender::Make(rank, contenders.options(), program));
+  }
+  size_t turn = 0;
+  const auto in_turn = [&] { return ours[turn++ % ours.size()]->Run(1); };
+  contenders.AddTuned("ours", EachStep("", in_turn).run, ours[0]->program().record());
+  const ProductCase product = {.rest = ProductCase::Rest::kNorm,
+                               .dtype = c.dtype,
+                               .tokens = c.tokens,
+                               .k = c.hidden,
+                               .columns = c.hidden,
+                               .copies = copies};
+  using Weights = OneDnnGemm::Weights;
+  std::vector<std::pair<const char*, ProductForm>> forms = {{"as_lies", {Weights::kAsTheyLie}},
+                                                            {"packed", {Weights::kPacked}}};
+  if (c.dtype != DType::kF32) forms.push_back({"packed_f32", {Weights::kPacked, true}});
+  std::vector<std::unique_ptr<ProductBaseline>> baselines;
+  for (const auto& [name, form] : forms) {
+    ASSIGN_OR_RETURN(baselines.emplace_back(), ProductBaseline::Make(product, form, rank));
+    RETURN_IF_ERROR(CheckAlike(rank, c, *ours[0], *baselines.back()));
+    contenders.AddStep("baseline", [it = baselines.back().get()] { return it->Run(); }, name);
   }
   // The limits.
   const int64_t bytes = c.hidden * k * static_cast<int64_t>(SizeOf(c.dtype));
@@ -230,56 +168,106 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
     ASSIGN_OR_RETURN(streams.emplace_back(), Array::Allocate(bytes));
     std::fill_n(streams.back().as<float>(), bytes / 4, 1.0f);
   }
-  size_t turn = 0;
+  size_t stream = 0;
   volatile float seen = 0;
-  contenders.push_back({"stream", [&](int64_t steps) {
-                          for (int64_t i = 0; i < steps; ++i) {
-                            const PlainStream all{.stores = 0,
-                                                  .from = {streams[turn++ % copies].as<float>()}};
-                            seen = seen + BestKernels().stream_plain(all, bytes / 4);
-                          }
-                          return absl::OkStatus();
-                        }});
-  contenders.push_back({"peak", [&](int64_t steps) {
-                          for (int64_t i = 0; i < steps; ++i)
-                            seen = seen + BestKernels().multiply_adds(2 * c.tokens * c.hidden * k);
-                          return absl::OkStatus();
-                        }});
+  contenders.AddStep("stream", [&] {
+    const PlainStream all{.stores = 0, .from = {streams[stream++ % copies].as<float>()}};
+    seen = seen + BestKernels().stream_plain(all, bytes / 4);
+    return absl::OkStatus();
+  });
+  contenders.AddStep("peak", [&] {
+    seen = seen + BestKernels().multiply_adds(2 * elements * k);
+    return absl::OkStatus();
+  });
   // The AllReduce alone.
-  SessionOptions options;
-  options.budget_s = c.budget_s / 3;
-  ASSIGN_OR_RETURN(const Graph reduce, ReduceAlone(c.tokens * c.hidden));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> reduced,
-                   TunedContender::Make(rank, options, reduce));
-  ASSIGN_OR_RETURN(Array data, Array::Allocate(c.tokens * c.hidden * 4));
-  std::fill_n(data.as<float>(), c.tokens * c.hidden, 0.0f);
-  contenders.push_back({"reduce", [&](int64_t steps) { return reduced->Run(steps); }});
-  contenders.push_back({"mpi_reduce", [&](int64_t steps) -> absl::Status {
-                          for (int64_t i = 0; i < steps; ++i)
-                            RETURN_IF_ERROR(
-                                MpiAllReduce(DType::kF32, data.as<void>(), c.tokens * c.hidden));
-                          return absl::OkStatus();
-                        }});
-  if (peer != nullptr) {
-    contenders.push_back({"peer_reduce", [&](int64_t steps) -> absl::Status {
-                            for (int64_t i = 0; i < steps; ++i)
-                              RETURN_IF_ERROR(peer->Run(data.as<float>(), c.tokens * c.hidden));
-                            return absl::OkStatus();
-                          }});
-  }
-  ASSIGN_OR_RETURN(std::vector<Finding> findings,
-                   MeasureInRounds(rank, contenders, {.seconds = c.seconds, .min_sample_us = 1e4}));
-  findings.push_back({.side = "variant", .detail = Words(ours.first().program().record().best)});
-  findings.push_back({.side = "copies", .detail = absl::StrCat(copies)});
-  findings.push_back({.side = "form",
-                      .detail = std::string(Name(baselines[0]->widens() ? DType::kF32 : c.dtype))});
-  return findings;
+  contenders.options().budget_s = c.budget_s / 3;
+  ASSIGN_OR_RETURN(const Graph reduce, BoundText(kReduceAlone, DType::kF32, {{"N", elements}}));
+  RETURN_IF_ERROR(contenders.Tune("reduce", reduce));
+  ASSIGN_OR_RETURN(Array data, Array::Allocate(elements * 4));
+  std::fill_n(data.as<float>(), elements, 0.0f);
+  contenders.AddStep("mpi_reduce",
+                     [&] { return MpiAllReduce(DType::kF32, data.as<void>(), elements); });
+  if (peer != nullptr)
+    contenders.AddStep("peer_reduce", [&] { return peer->Run(data.as<float>(), elements); });
+  contenders.AddFact("copies", copies);
+  contenders.AddFact("form", Name(baselines[0]->widens() ? DType::kF32 : c.dtype));
+  return contenders.Measure({.seconds = c.seconds, .min_sample_us = 1e4});
 }
 
 const Worker<DecodeCase> kWorker("decode", MeasureDecode);
 
+absl::Status Measure(const DecodeCase& c, int ranks, const std::string& scratch, Row& row) {
+  ASSIGN_OR_RETURN(const SettingFindings best,
+                   RunWithBestSetting(ranks, kWorker.Arguments(c), scratch,
+                                      [](const std::vector<Finding>& found) {
+                                        return FastestOf(found, "baseline")->timing.median_us;
+                                      }));
+  SetTimes(row, best.found, {"baseline", "ours", "stream", "peak", "reduce", "mpi_reduce"});
+  row.Set("baseline_form", FastestOf(best.found, "baseline")->name);
+  row.Set("multiplies", FactOf(best.found, "form"));
+  const double ours_us = row.Number("ours_us"),
+               bound_us = std::max(row.Number("stream_us"), row.Number("peak_us"));
+  row.Set("variant", FactOf(best.found, "variant", "ours"));
+  row.Set("copies", CountOf(best.found, "copies"));
+  if (c.from_memory) {
+    const double bytes = static_cast<double>(c.hidden * c.hidden) * SizeOf(c.dtype);
+    row.Set("rotated_mib", bytes * row.Number("copies") / (1 << 20));
+  }
+  row.Set("bound_us", bound_us).Set("of_bound", bound_us / ours_us);
+  row.Set("ratio", row.Number("baseline_us") / ours_us);
+  row.Set("reduce_ratio", row.Number("mpi_reduce_us") / row.Number("reduce_us"));
+  row.Set("peer", c.peer.empty() ? "absent" : c.peer);
+  if (!c.peer.empty()) {
+    SetTimes(row, best.found, {"peer_reduce"});
+    row.Set("peer_ratio", row.Number("peer_reduce_us") / row.Number("reduce_us"));
+  }
+  row.Set("mpi_setting", best.setting);
+  return absl::OkStatus();
+}
+
+std::vector<Bar> BarsOf(const DecodeCase& c, int ranks) {
+  std::vector<Bar> bars = {{"ratio", Bar::Side::kAtLeast, c.from_memory ? 1 : 1.2}};
+  if (c.from_memory) bars.push_back({"of_bound", Bar::Side::kAtLeast, 0.85});
+  if (c.tokens * c.hidden * 4 == 8192 && ranks == 2) {
+    bars.push_back({"reduce_ratio", Bar::Side::kAtLeast, 1.5});
+    if (!c.peer.empty()) bars.push_back({"peer_ratio", Bar::Side::kAtLeast, 1});
+  }
+  return bars;
+}
+
+RowTask TaskOf(const DecodeCase& c, int ranks) {
+  Row row;
+  row.Set("case", "decode").Set("ranks", int64_t{ranks}).Set("dtype", std::string(Name(c.dtype)));
+  row.Set("what", absl::StrCat("H=", c.hidden, ", ", c.tokens, c.tokens == 1 ? " token" : " tokens",
+                               c.from_memory ? "" : ", in cache"));
+  row.Set("tokens", c.tokens).Set("hidden", c.hidden).Set("from_memory", c.from_memory);
+  row.Set("budget_s", c.budget_s);
+  return {absl::StrCat("decode, ", ranks, " ranks, ", Name(c.dtype), ", ", c.tokens, " tokens of ",
+                       c.hidden),
+          row, [c, ranks](const std::string& scratch, Row& to) {
+            const absl::Status status = Measure(c, ranks, scratch, to);
+            if (!IsQuick()) to.SetBars(BarsOf(c, ranks));
+            return status;
+          }};
+}
+
 }  // namespace
 
-std::vector<std::string> Arguments(const DecodeCase& c) { return kWorker.Arguments(c); }
+std::vector<RowTask> DecodeTasks(DType dtype, int ranks) {
+  std::vector<RowTask> tasks;
+  for (bool from_memory : {true, false}) {
+    for (int64_t tokens : {1, 4, 16}) {
+      const DecodeCase c = {.dtype = dtype,
+                            .tokens = tokens,
+                            .hidden = from_memory && !IsQuick() ? 4096 : 512,
+                            .from_memory = from_memory && !IsQuick(),
+                            .seconds = IsQuick() ? 0.2 : 3,
+                            .budget_s = TuningBudget(/*usual=*/12, /*quick=*/3),
+                            .peer = Resolve(absl::GetFlag(FLAGS_peer))};
+      tasks.push_back(TaskOf(c, ranks));
+    }
+  }
+  return tasks;
+}
 
 }  // namespace coconet::bench

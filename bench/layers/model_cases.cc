@@ -1,62 +1,35 @@
 #include "bench/layers/model_cases.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <functional>
+#include <ctime>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "autotune/command/sizes.h"
 #include "bench/baselines/array.h"
-#include "bench/baselines/mpi.h"
-#include "bench/harness/tuned_contender.h"
+#include "bench/harness/contenders.h"
 #include "bench/harness/worker.h"
-#include "bench/layers/epilogue_baseline.h"
-#include "bench/nodes/node_contenders.h"
+#include "bench/harness/workload.h"
+#include "bench/layers/product_baseline.h"
+#include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
-#include "coconet/language/language.h"
 #include "coconet/schedule/describe.h"
-#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 namespace {
 
-/// The contenders, by side.
-struct Field {
-  std::vector<std::pair<std::string, std::unique_ptr<TunedContender>>> ours;
-  std::vector<Contender> contenders;
-  std::vector<Finding> facts;
-};
-
 int64_t SizeOf(const Sizes& sizes, const std::string& symbol) { return sizes.at(symbol).sizes[0]; }
 
-SessionOptions OptionsOf(const ModelCase& c) {
-  SessionOptions options;
-  options.budget_s = c.budget_s;
-  return options;
-}
-
-/// Adds ours, tuned among some of the schedules.
-absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, const Graph& program,
-                     const Admits& admits, Field& field) {
-  SessionOptions options = OptionsOf(c);
-  options.admits = admits;
-  ASSIGN_OR_RETURN(std::unique_ptr<TunedContender> made,
-                   TunedContender::Make(rank, options, program));
-  const VariantResult& best = made->program().record().best;
-  field.facts.push_back({.side = "variant", .name = side, .detail = Words(best)});
-  field.facts.push_back(
-      {.side = "threads", .name = side, .detail = absl::StrCat(best.config.blocks)});
-  field.contenders.push_back(ContenderOf(side, *made));
-  field.ours.push_back({side, std::move(made)});
-  return absl::OkStatus();
+bool Overlaps(const Schedule& schedule, const Config& /*config*/) {
+  return !schedule.overlaps().empty();
 }
 
 /// OK when both are equal within some roundings of the largest value: sums may be in another order
@@ -77,195 +50,151 @@ absl::Status Agree(DType dtype, absl::string_view what, const std::vector<float>
 
 /// OK when all of ours compute the same, and not only zeros, except in the first pipeline stage,
 /// which receives nothing.
-absl::Status CheckOurs(const Rank& rank, const ModelCase& c, const Field& field,
-                       absl::string_view output) {
+absl::Status CheckOurs(const ModelCase& c, const Contenders& contenders) {
   std::vector<float> first;
-  for (const auto& [side, ours] : field.ours) {
-    RETURN_IF_ERROR(ours->Run(1));
-    ASSIGN_OR_RETURN(std::vector<float> here, ours->Read(output));
-    if (first.empty()) {
-      first = std::move(here);
-    } else {
-      RETURN_IF_ERROR(Agree(c.dtype, side, here, first));
-    }
+  for (size_t i = 0; i < contenders.tuned().size(); ++i) {
+    RETURN_IF_ERROR(contenders.tuned()[i]->Run(1));
+    ASSIGN_OR_RETURN(std::vector<float> here, contenders.tuned()[i]->Read("y"));
+    if (i > 0) RETURN_IF_ERROR(Agree(c.dtype, contenders.timed()[i].name, here, first));
+    if (i == 0) first = std::move(here);
   }
-  const bool computes = c.kind != ModelCase::Kind::kPipeline || rank.stage() > 0;
+  const bool computes = c.kind != ModelCase::Kind::kPipeline || contenders.rank().stage() > 0;
   if (computes && absl::c_all_of(first, [](float value) { return value == 0; }))
-    return absl::InternalError(absl::StrCat(output, " is all zeros"));
+    return absl::InternalError("y is all zeros");
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const ModelCase& c, Field& field) {
-  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                   MeasureInRounds(rank, field.contenders, {.seconds = c.seconds}));
-  std::vector<Finding> findings = std::move(field.facts);
-  findings.insert(findings.end(), measured.begin(), measured.end());
-  return findings;
-}
-
-absl::StatusOr<Graph> Workload(const char* name, const ModelCase& c) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = c.dtype}));
-  return BindSizes(symbolic, c.sizes);
 }
 
 // ---- A product and its epilogue, against oneDNN and MPI
 
-/// Bytes to move besides the product, if each rank computes its slice: the sums of all ranks and
-/// the residual in, the result out to all.
-int64_t RestBytes(const EpilogueSize& size, int ranks) {
-  const int64_t slice =
-      size.tokens * size.columns / ranks * static_cast<int64_t>(coconet::SizeOf(size.dtype));
-  return slice * (2 * ranks + 1);
-}
-
 absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
-  ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
-  const EpilogueSize size = {c.dtype, SizeOf(c.sizes, "B") * SizeOf(c.sizes, "S"),
-                             SizeOf(c.sizes, "K"), SizeOf(c.sizes, "H")};
-  Field field;
-  RETURN_IF_ERROR(AddOurs(rank, c, "ours", program, nullptr, field));
-  RETURN_IF_ERROR(field.ours[0].second->Run(1));
-  ASSIGN_OR_RETURN(const std::vector<float> ours, field.ours[0].second->Read("y"));
-  std::vector<std::unique_ptr<EpilogueBaseline>> baselines;
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("attention", c.dtype, c.sizes));
+  const ProductCase product = {.rest = ProductCase::Rest::kDropout,
+                               .dtype = c.dtype,
+                               .tokens = SizeOf(c.sizes, "B") * SizeOf(c.sizes, "S"),
+                               .k = SizeOf(c.sizes, "K"),
+                               .columns = SizeOf(c.sizes, "H")};
+  Contenders contenders(rank, c.budget_s);
+  RETURN_IF_ERROR(contenders.Tune("ours", program));
+  RETURN_IF_ERROR(contenders.last().Run(1));
+  ASSIGN_OR_RETURN(const std::vector<float> ours, contenders.last().Read("y"));
+  std::vector<std::unique_ptr<ProductBaseline>> baselines;
   absl::Status alike;
   using Weights = OneDnnGemm::Weights;
   for (const auto& [weights, suffix] :
        {std::pair{Weights::kAsTheyLie, ""}, std::pair{Weights::kPacked, "_packed"}}) {
-    for (const EpilogueForm form : EpilogueFormsFor(c.dtype)) {
+    for (bool in_f32 : {false, true}) {
+      if (in_f32 && c.dtype == DType::kF32) continue;
       ASSIGN_OR_RETURN(baselines.emplace_back(),
-                       EpilogueBaseline::Make(form, weights, size, rank.rank(), rank.size()));
-      EpilogueBaseline* const it = baselines.back().get();
-      const std::string name = it->Form();
-      RETURN_IF_ERROR(it->Run(1));
+                       ProductBaseline::Make(product, {weights, in_f32}, rank));
+      ProductBaseline* const it = baselines.back().get();
+      const std::string name = absl::StrCat(in_f32 ? "sums in f32" : "sums in the product's type",
+                                            it->widens() ? ", product by way of f32" : "");
+      RETURN_IF_ERROR(it->Run());
       alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
-      field.contenders.push_back(ContenderOf(absl::StrCat("baseline", suffix), *it, name));
-      field.contenders.push_back({absl::StrCat("product", suffix),
-                                  [it](int64_t steps) { return it->RunProduct(steps); }, name});
+      contenders.AddStep(absl::StrCat("baseline", suffix), [it] { return it->Run(); }, name);
+      contenders.AddStep(absl::StrCat("product", suffix), [it] { return it->RunProduct(); }, name);
     }
   }
   RETURN_IF_ERROR(rank.exchange().Agree(alike));
-  const int64_t bytes = RestBytes(size, rank.size()) / 2;
+  // Bytes to move besides the product, if each rank computes its slice: the sums of all ranks and
+  // the residual in, the result out to all. A copy moves each twice.
+  const int64_t slice = product.tokens * product.columns / rank.size() *
+                        static_cast<int64_t>(coconet::SizeOf(c.dtype)),
+                bytes = slice * (2 * rank.size() + 1) / 2;
   ASSIGN_OR_RETURN(const Array from, Array::Allocate(bytes));
   ASSIGN_OR_RETURN(const Array to, Array::Allocate(bytes));
-  field.contenders.push_back(EachStep(
-      "rest",
-      [&] {
-        std::memcpy(to.as<char>(), from.as<char>(), static_cast<size_t>(bytes));
-        return absl::OkStatus();
-      },
-      "memcpy"));
-  return Measure(rank, c, field);
+  const auto copy = [&] {
+    std::memcpy(to.as<char>(), from.as<char>(), static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  };
+  contenders.AddStep("rest", copy, "memcpy");
+  return contenders.Measure({.seconds = c.seconds});
 }
 
 // ---- Across nodes
 
 /// y = dropout(x . w + b) + r of each rank's own tensors, without communication.
-absl::StatusOr<Graph> ComputationOf(const ModelCase& c, int ranks) {
-  Program program("computation");
-  const Tensor x = program.Input("x", c.dtype, {"B", "S", "K"}, Layout::Local());
-  const Tensor w = program.Input("w", c.dtype, {"K", "H"}, Layout::Local());
-  const Tensor b = program.Input("b", c.dtype, {"H"}, Layout::Replicated());
-  const Tensor r = program.Input("r", c.dtype, {"B", "S", "H"}, Layout::Replicated());
-  program.Output("y", Dropout(MatMul(x, w) + b, 0.1, program.Scalar("seed", DType::kI64)) + r);
-  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
-  Sizes sizes = c.sizes;
-  sizes.insert_or_assign("K", SizeOf(c.sizes, "K") / ranks);
-  return BindSizes(symbolic, sizes);
-}
+constexpr absl::string_view kComputation = R"(program computation
+input x : $0[B, S, K] local
+input w : $0[K, H] local
+input b : $0[H] replicated
+input r : $0[B, S, H] replicated
+input seed : i64[] replicated
+output y = dropout(matmul(x, w) + b, seed, 0.1) + r
+)";
 
-absl::StatusOr<Graph> CommunicationOf(const ModelCase& c) {
-  Program program("communication");
-  program.Output("y", AllReduce(ReduceKind::kSum,
-                                program.Input("z", c.dtype, {"B", "S", "H"}, Layout::Local())));
-  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
-  return BindSizes(symbolic,
-                   {{"B", c.sizes.at("B")}, {"S", c.sizes.at("S")}, {"H", c.sizes.at("H")}});
-}
+constexpr absl::string_view kCommunication = R"(program communication
+input z : $0[B, S, H] local
+output y = all_reduce(sum, z)
+)";
+
+/// Sends each rank's slice to the next pipeline stage: the least that any schedule of
+/// the boundary does.
+constexpr absl::string_view kSlices = R"(program slices
+input x : $0[B, S, H] sliced(1)
+output y = send(x, next)
+)";
 
 /// Processor time over wall time of this process while the contender runs.
 absl::StatusOr<double> CoresOf(const Contender& contender) {
-  const auto processor = [] {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& t) {
-      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  };
-  const double before = processor();
+  const std::clock_t before = std::clock();
   const auto start = std::chrono::steady_clock::now();
   RETURN_IF_ERROR(contender.run(20));
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  return (processor() - before) / wall.count();
+  return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC / wall.count();
 }
 
 /// Adds computation and communication alone.
-absl::Status AddParts(Rank& rank, const ModelCase& c, Field& field) {
-  ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
-  RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
-  ASSIGN_OR_RETURN(const Graph communication, CommunicationOf(c));
-  return AddOurs(rank, c, "communication", communication, nullptr, field);
+absl::Status AddParts(const ModelCase& c, Contenders& contenders) {
+  Sizes of_rank = c.sizes, of_sum = c.sizes;
+  of_rank.insert_or_assign("K", SizeOf(c.sizes, "K") / contenders.rank().size());
+  of_sum.erase("K");
+  ASSIGN_OR_RETURN(const Graph computation, BoundText(kComputation, c.dtype, of_rank));
+  RETURN_IF_ERROR(contenders.Tune("computation", computation));
+  ASSIGN_OR_RETURN(const Graph communication, BoundText(kCommunication, c.dtype, of_sum));
+  return contenders.Tune("communication", communication);
 }
 
 absl::StatusOr<std::vector<Finding>> AcrossParts(Rank& rank, const ModelCase& c) {
-  Field field;
-  RETURN_IF_ERROR(AddParts(rank, c, field));
-  return Measure(rank, c, field);
+  Contenders contenders(rank, c.budget_s);
+  RETURN_IF_ERROR(AddParts(c, contenders));
+  return contenders.Measure({.seconds = c.seconds});
 }
 
 absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
-  ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
-  Field field;
-  RETURN_IF_ERROR(AddOurs(
-      rank, c, "overlapped", program,
-      [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }, field));
-  RETURN_IF_ERROR(AddOurs(rank, c, "sequential", program, IsSequential, field));
-  RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
-  RETURN_IF_ERROR(AddParts(rank, c, field));
-  for (const Contender& contender : field.contenders) {
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("attention", c.dtype, c.sizes));
+  Contenders contenders(rank, c.budget_s);
+  RETURN_IF_ERROR(contenders.Tune("overlapped", program, Overlaps));
+  RETURN_IF_ERROR(contenders.Tune("sequential", program, IsSequential));
+  RETURN_IF_ERROR(CheckOurs(c, contenders));
+  RETURN_IF_ERROR(AddParts(c, contenders));
+  for (const Contender& contender : contenders.timed()) {
     ASSIGN_OR_RETURN(const double cores, CoresOf(contender));
-    field.facts.push_back(
-        {.side = "cores", .name = contender.name, .detail = absl::StrFormat("%.2f", cores)});
+    contenders.AddFact("cores", absl::StrFormat("%.2f", cores), contender.name);
   }
-  return Measure(rank, c, field);
+  return contenders.Measure({.seconds = c.seconds});
 }
 
 // ---- The boundary of two pipeline stages
 
-/// Sends each rank's slice to the next pipeline stage: the least that any schedule of
-/// the boundary does.
-absl::StatusOr<Graph> SlicesAlone(const ModelCase& c) {
-  Program program("slices");
-  program.Output("y", Send(program.Input("x", c.dtype, {"B", "S", "H"}, Layout::Sliced(1))));
-  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
-  return BindSizes(symbolic, c.sizes);
-}
-
 absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
-  ASSIGN_OR_RETURN(const Graph program, Workload("pipeline", c));
-  const auto has = [](const Schedule& s, absl::string_view words) {
-    return absl::StrContains(Describe(s), words);
-  };
-  Field field;
-  RETURN_IF_ERROR(AddOurs(
-      rank, c, "overlapped", program,
-      [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }, field));
-  RETURN_IF_ERROR(AddOurs(
-      rank, c, "sequential", program,
-      [&](const Schedule& s, const Config&) {
-        return s.overlaps().empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send");
-      },
-      field));
-  RETURN_IF_ERROR(AddOurs(
-      rank, c, "slices", program,
-      [&](const Schedule& s, const Config&) {
-        return s.overlaps().empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send[");
-      },
-      field));
-  RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
-  ASSIGN_OR_RETURN(const Graph slices, SlicesAlone(c));
-  RETURN_IF_ERROR(AddOurs(rank, c, "communication", slices, nullptr, field));
-  return Measure(rank, c, field);
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("pipeline", c.dtype, c.sizes));
+  Contenders contenders(rank, c.budget_s);
+  RETURN_IF_ERROR(contenders.Tune("overlapped", program, Overlaps));
+  RETURN_IF_ERROR(contenders.Tune("sequential", program, [](const Schedule& s, const Config&) {
+    const std::string words = Describe(s);
+    return s.overlaps().empty() && absl::StrContains(words, "AR; ") &&
+           absl::EndsWith(words, "; send");
+  }));
+  RETURN_IF_ERROR(contenders.Tune("slices", program, [](const Schedule& s, const Config&) {
+    const std::string words = Describe(s);
+    return s.overlaps().empty() && absl::StartsWith(words, "RS[") &&
+           absl::StrContains(words, "; send[");
+  }));
+  RETURN_IF_ERROR(CheckOurs(c, contenders));
+  ASSIGN_OR_RETURN(const Graph slices, BoundText(kSlices, c.dtype, c.sizes));
+  RETURN_IF_ERROR(contenders.Tune("communication", slices));
+  return contenders.Measure({.seconds = c.seconds});
 }
 
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c) {
@@ -289,5 +218,30 @@ const Worker<ModelCase> kWorker("model", MeasureModelCase, [](const ModelCase& c
 }  // namespace
 
 std::vector<std::string> Arguments(const ModelCase& c) { return kWorker.Arguments(c); }
+
+Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks,
+                absl::string_view processes) {
+  Row row;
+  row.Set("case", std::string(name)).Set("ranks", int64_t{ranks});
+  row.Set("processes", std::string(processes)).Set("dtype", std::string(Name(c.dtype)));
+  return row.Set("sizes", SizesText(c.sizes)).Set("budget_s", c.budget_s);
+}
+
+void SetSides(Row& row, absl::Span<const Finding> findings) {
+  std::set<std::string> sides;
+  for (const Finding& f : findings) {
+    if (f.timing.samples > 0) sides.insert(f.side);
+  }
+  for (const std::string& side : sides) {
+    const Finding& fastest = *FastestOf(findings, side);
+    SetTime(row, side, fastest.timing);
+    row.Set("rounds", fastest.timing.samples);
+    if (!fastest.name.empty()) row.Set(absl::StrCat(side, "_form"), fastest.name);
+    const std::string variant = FactOf(findings, "variant", side),
+                      cores = FactOf(findings, "cores", side);
+    if (!variant.empty()) row.Set(absl::StrCat(side, "_variant"), variant);
+    if (!cores.empty()) row.Set(absl::StrCat(side, "_cores"), std::stod(cores));
+  }
+}
 
 }  // namespace coconet::bench

@@ -1,17 +1,14 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "autotune/session/session.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "bench/harness/finding.h"
-#include "bench/harness/launch.h"
-#include "bench/harness/rounds.h"
+#include "bench/harness/row.h"
+#include "coconet/base/dtype.h"
 #include "coconet/ir/types.h"
-#include "runtime/rank.h"
 
 namespace coconet::bench {
 
@@ -46,5 +43,11 @@ struct ModelCase {
 /// "computation", "communication", and facts "cores" of the last. kPipeline: "overlapped",
 /// "sequential" (AR; C; send), "slices" (RS; C; send; AG). Facts "variant" by side.
 std::vector<std::string> Arguments(const ModelCase& c);
+
+/// The common first fields of rows: "case", "ranks", "processes", "dtype", "sizes", "budget_s".
+Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::string_view processes);
+/// Sets, per side, "<side>_us" of the fastest finding with its confidence interval and
+/// "<side>_variant"; and "rounds".
+void SetSides(Row& row, absl::Span<const Finding> findings);
 
 }  // namespace coconet::bench

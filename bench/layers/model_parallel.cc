@@ -1,19 +1,17 @@
 // A layer's product, its sum over ranks and its epilogue: ours against oneDNN, MPI and a fused
 // loop. README.md in this folder explains the rows.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
+#include "bench/harness/row_task.h"
 #include "bench/harness/user.h"
 #include "bench/layers/model_cases.h"
-#include "bench/layers/model_table.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -105,29 +103,25 @@ absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row&
   return absl::OkStatus();
 }
 
-absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
+absl::Status Run() {
+  std::vector<RowTask> tasks;
   for (const EpilogueCase& c : Cases()) {
-    absl::FPrintF(stderr, "%s, %s\n", c.name, Name(c.what.dtype));
-    Row row = NewModelRow(c.name, c.what, kRanks, "processes");
-    const absl::Status status = MeasureCase(c, scratch, row);
-    if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
-    if (!status.ok()) SetError(row, status);
-    rows.push_back(std::move(row));
+    tasks.push_back(
+        {absl::StrCat(c.name, ", ", Name(c.what.dtype)),
+         NewModelRow(c.name, c.what, kRanks, "processes"),
+         [c](const std::string& scratch, Row& row) { return MeasureCase(c, scratch, row); }});
   }
-  return absl::OkStatus();
-}
-
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, dtype, sizes, ours|time, baseline|time, ratio|ratio, vs default|ratio, "
-      "vs packed|ratio, product|time, rest|time, of limit|ratio, bar, met, "
-      "variant|result|ours_variant");
+  return MeasureRows(
+      tasks,
+      ColumnsOf("case, dtype, sizes, ours|time, baseline|time, ratio|ratio, vs default|ratio, "
+                "vs packed|ratio, product|time, rest|time, of limit|ratio, bar, met, "
+                "variant|result|ours_variant"));
 }
 
 const Registered kBenchmark(
     {.name = "model_parallel",
      .usage = "see bench/README.md\n\n  model_parallel [--json=FILE] [--markdown=FILE] [--quick]",
-     .run = [] { return ShowRows(Columns(), MeasureAll); }});
+     .run = Run});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -1,33 +1,77 @@
-#include "bench/layers/moe.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "bench/harness/machine.h"
-#include "bench/harness/tuned_contender.h"
+#include "bench/harness/contenders.h"
 #include "bench/harness/user.h"
 #include "bench/harness/worker.h"
-#include "bench/nodes/node_contenders.h"
+#include "bench/harness/workload.h"
+#include "bench/layers/fused_cases.h"
 #include "bench/nodes/node_row.h"
-#include "bench/nodes/row_sender.h"
 #include "coconet/base/status.h"
-#include "coconet/language/bags.h"
-#include "coconet/language/language.h"
-#include "coconet/workloads/workloads.h"
+
+ABSL_FLAG(std::vector<std::string>, experts, (std::vector<std::string>{"8", "64"}),
+          "numbers of experts of moe");
 
 namespace coconet::bench {
 namespace {
+
+struct MoeCase {
+  DType dtype = DType::kF32;
+  int64_t experts = 0, per_token = 0;  // each token goes to so many different experts
+  int64_t tokens = 0;                  // of each rank
+  int64_t hidden = 0, inner = 0;       // H and F
+  double zipf = 0;                     // exponent of how often experts are chosen; 0: equally
+  bool parts_only = false;             // "computation" and "sending" alone
+  double seconds = 5;                  // of the rounds
+  double budget_s = 20;                // of tuning one contender
+
+  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
+  static void VisitFields(auto& c, auto visit) {
+    visit("dtype", c.dtype);
+    visit("experts", c.experts);
+    visit("per_token", c.per_token);
+    visit("tokens", c.tokens);
+    visit("hidden", c.hidden);
+    visit("inner", c.inner);
+    visit("zipf", c.zipf);
+    visit("parts_only", c.parts_only);
+    visit("seconds", c.seconds);
+    visit("budget_s", c.budget_s);
+  }
+};
 
 /// Tokens by expert and group, as all ranks know them. The capacity is the most that an expert gets
 /// from a group, so that no token is dropped.
 class Routing {
  public:
-  Routing(const MoeCase& c, int groups);
+  Routing(const MoeCase& c, int groups) : groups_(groups), tokens_(c.experts * groups) {
+    std::vector<double> often(c.experts);
+    for (int64_t e = 0; e < c.experts; ++e) often[e] = std::pow(e + 1, -c.zipf);
+    // Popular experts are on different ranks.
+    std::mt19937_64 random(17);
+    std::shuffle(often.begin(), often.end(), random);
+    std::discrete_distribution<int64_t> draw(often.begin(), often.end());
+    for (int64_t group = 0; group < groups; ++group) {
+      for (int64_t token = 0; token < c.tokens; ++token) {
+        std::vector<int64_t> chosen;
+        while (static_cast<int64_t>(chosen.size()) < c.per_token) {
+          // Equally often means exactly so: experts in turn.
+          const int64_t e =
+              c.zipf == 0 ? (token * c.per_token + std::ssize(chosen)) % c.experts : draw(random);
+          if (!absl::c_linear_search(chosen, e)) chosen.push_back(e);
+        }
+        for (int64_t e : chosen) tokens_[e * groups + group].push_back(static_cast<int32_t>(token));
+      }
+    }
+    for (const std::vector<int32_t>& tokens : tokens_)
+      capacity_ = std::max<int64_t>(capacity_, std::ssize(tokens));
+  }
   int64_t capacity() const { return capacity_; }
   int32_t Count(int64_t expert, int64_t group) const {
     return static_cast<int32_t>(Tokens(expert, group).size());
@@ -36,7 +80,13 @@ class Routing {
     return tokens_[expert * groups_ + group];
   }
   /// The tokens of the expert that gets most, over the mean.
-  double Imbalance() const;
+  double Imbalance() const {
+    std::vector<double> of_expert(tokens_.size() / groups_);
+    for (size_t i = 0; i < tokens_.size(); ++i)
+      of_expert[i / groups_] += static_cast<double>(tokens_[i].size());
+    return *absl::c_max_element(of_expert) * static_cast<double>(of_expert.size()) /
+           absl::c_accumulate(of_expert, 0.0);
+  }
 
  private:
   int64_t groups_;
@@ -44,65 +94,28 @@ class Routing {
   std::vector<std::vector<int32_t>> tokens_;
 };
 
-Routing::Routing(const MoeCase& c, int groups) : groups_(groups), tokens_(c.experts * groups) {
-  std::vector<double> often(c.experts);
-  for (int64_t e = 0; e < c.experts; ++e) often[e] = std::pow(e + 1, -c.zipf);
-  // Popular experts are on different ranks.
-  std::mt19937_64 random(17);
-  std::shuffle(often.begin(), often.end(), random);
-  std::discrete_distribution<int64_t> draw(often.begin(), often.end());
-  for (int64_t group = 0; group < groups; ++group) {
-    for (int64_t token = 0; token < c.tokens; ++token) {
-      std::vector<int64_t> chosen;
-      while (static_cast<int64_t>(chosen.size()) < c.per_token) {
-        // Equally often means exactly so: experts in turn.
-        const int64_t e =
-            c.zipf == 0 ? (token * c.per_token + std::ssize(chosen)) % c.experts : draw(random);
-        if (std::find(chosen.begin(), chosen.end(), e) == chosen.end()) chosen.push_back(e);
-      }
-      for (int64_t e : chosen) tokens_[e * groups + group].push_back(static_cast<int32_t>(token));
-    }
-  }
-  for (const std::vector<int32_t>& tokens : tokens_)
-    capacity_ = std::max<int64_t>(capacity_, std::ssize(tokens));
-}
-
-double Routing::Imbalance() const {
-  std::vector<int64_t> of_expert(tokens_.size() / groups_);
-  for (size_t i = 0; i < tokens_.size(); ++i) of_expert[i / groups_] += std::ssize(tokens_[i]);
-  const auto all =
-      static_cast<double>(std::accumulate(of_expert.begin(), of_expert.end(), int64_t{0}));
-  return static_cast<double>(*std::max_element(of_expert.begin(), of_expert.end())) *
-         static_cast<double>(of_expert.size()) / all;
-}
-
 Sizes SizesOf(const MoeCase& c, const Routing& routing, int ranks) {
   return {{"E", c.experts}, {"G", ranks},    {"C", routing.capacity()},
           {"T", c.tokens},  {"H", c.hidden}, {"F", c.inner}};
 }
 
 /// What ranks compute in the workload, with inputs instead of what AllToAlls bring.
-absl::StatusOr<Graph> ComputationOf(DType dtype) {
-  Program program("moe_computation");
-  const Layout by_group = Layout::Sliced(1), by_expert = Layout::Sliced(0);
-  const Tensor x = program.Input("x", dtype, {"T", "H"}, Layout::Local());
-  const Tensor token = program.Input("token", DType::kI32, {"E", "G", "C"}, by_group);
-  const Tensor count = program.Input("count", DType::kI32, {"E", "G"}, by_group);
-  const Tensor here = program.Input("here", DType::kI32, {"E", "G"}, by_expert);
-  const Tensor weight = program.Input("weight", DType::kF32, {"E", "G", "C"}, by_group);
-  const Tensor gate = program.Input("gate", dtype, {"E", 1, "F", "H"}, by_expert);
-  const Tensor up = program.Input("up", dtype, {"E", 1, "F", "H"}, by_expert);
-  const Tensor down = program.Input("down", dtype, {"E", 1, "H", "F"}, by_expert);
-  const Tensor came = program.Input("came", dtype, {"E", "G", "C", "H"}, by_expert);
-  const Tensor back = program.Input("back", dtype, {"E", "G", "C", "H"}, by_group);
-  const auto times = [](Tensor rows, Tensor weights) {
-    return MatMul(rows, weights, /*transpose_a=*/false, /*transpose_b=*/true);
-  };
-  program.Output("sent", KeepRows(Gather(x, token), count));
-  program.Output("z", KeepRows(times(Silu(times(came, gate)) * times(came, up), down), here));
-  program.Output("y", CastTo(dtype, ScatterAdd(KeepRows(back, count), token, weight, {"T", "H"})));
-  return program.graph();
-}
+constexpr absl::string_view kComputation = R"(program moe_computation
+input x : $0[T, H] local
+input token : i32[E, G, C] sliced(1)
+input count : i32[E, G] sliced(1)
+input here : i32[E, G] sliced(0)
+input weight : f32[E, G, C] sliced(1)
+input gate : $0[E, 1, F, H] sliced(0)
+input up : $0[E, 1, F, H] sliced(0)
+input down : $0[E, 1, H, F] sliced(0)
+input came : $0[E, G, C, H] sliced(0)
+input back : $0[E, G, C, H] sliced(1)
+output sent = keep_rows(gather(x, token, 0), count)
+h = silu(matmul(came, gate, transpose_b)) * matmul(came, up, transpose_b)
+output z = keep_rows(matmul(h, down, transpose_b), here)
+output y = cast($0, scatter_add(keep_rows(back, count), token, weight, [T, H]))
+)";
 
 Numbers NumbersOf(const MoeCase& c, const Routing& routing, int ranks) {
   return [&c, &routing, ranks](absl::string_view tensor, int64_t index, int rank) -> double {
@@ -124,12 +137,8 @@ Numbers NumbersOf(const MoeCase& c, const Routing& routing, int ranks) {
 /// What this rank sends the ranks that have the experts, by peer and expert of it.
 RankRows RowsOf(const MoeCase& c, const Routing& routing, int rank, int ranks) {
   const int64_t experts = c.experts / ranks;
-  RankRows rows{.dtype = c.dtype,
-                .groups = experts,
-                .capacity = routing.capacity(),
-                .row = c.hidden,
-                .leaving = {},
-                .arriving = {}};
+  RankRows rows{
+      .dtype = c.dtype, .groups = experts, .capacity = routing.capacity(), .row = c.hidden};
   for (int peer = 0; peer < ranks; ++peer) {
     for (int64_t e = 0; e < experts; ++e) {
       rows.leaving.push_back(routing.Count(peer * experts + e, rank));
@@ -191,8 +200,8 @@ absl::Status CheckSome(Rank& rank, const MoeCase& c, const Routing& routing, con
   return rank.exchange().Agree(right);
 }
 
-/// Collective, for processes on nodes of one rank: NodeContenders, where all that a rank computes
-/// is of as many rows, and the rows in use go there and back. Facts beside theirs: "capacity",
+/// Collective, for processes on nodes of one rank: MeasureOnNode, where all that a rank computes
+/// is of as many rows, and the rows in use go there and back. Facts beside its: "capacity",
 /// "imbalance". Internal when ours is wrong.
 absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   if (rank.size() < 2 || c.experts % rank.size() != 0 || c.per_token > c.experts) {
@@ -204,51 +213,28 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   const Routing routing(c, rank.size());
   const Numbers numbers = NumbersOf(c, routing, rank.size());
   const Sizes sizes = SizesOf(c, routing, rank.size());
-  SessionOptions options;
-  options.budget_s = c.budget_s;
-  options.typical_rows = [&numbers](absl::string_view tensor, int64_t index, int on_rank,
-                                    int /*step*/) {
+  Contenders contenders(rank, c.budget_s);
+  contenders.options().typical_rows = [&numbers](absl::string_view tensor, int64_t index,
+                                                 int on_rank, int /*step*/) {
     return std::optional(static_cast<int32_t>(numbers(tensor, index, on_rank)));
   };
-  NodeContenders contenders;
-  std::vector<std::unique_ptr<TunedContender>> tuned;
-  const auto make = [&](absl::string_view side, const SessionOptions& of_session,
-                        const Graph& program) -> absl::Status {
-    ASSIGN_OR_RETURN(tuned.emplace_back(),
-                     TunedContender::Make(rank, of_session, program, numbers));
-    TunedContender& contender = *tuned.back();
-    contenders.AddTuned(
-        side, [&contender](int64_t steps) { return contender.Run(steps); },
-        contender.program().record());
-    return absl::OkStatus();
-  };
-  ASSIGN_OR_RETURN(const Graph of_computation, ComputationOf(c.dtype));
-  ASSIGN_OR_RETURN(const Graph computation, BindSizes(of_computation, sizes));
-  RETURN_IF_ERROR(make("computation", options, computation));
+  ASSIGN_OR_RETURN(const Graph computation, BoundText(kComputation, c.dtype, sizes));
+  RETURN_IF_ERROR(contenders.Tune("computation", computation, nullptr, numbers));
   ASSIGN_OR_RETURN(const std::unique_ptr<RowSender> sender,
                    RowSender::Make(rank, RowsOf(c, routing, rank.rank(), rank.size())));
-  contenders.AddSending([&](int64_t steps) -> absl::Status {
-    for (int64_t i = 0; i < steps; ++i) {
-      RETURN_IF_ERROR(sender->Send());
-      RETURN_IF_ERROR(sender->SendBack());
-    }
-    return absl::OkStatus();
+  contenders.AddStep("sending", [&]() -> absl::Status {
+    RETURN_IF_ERROR(sender->Send());
+    return sender->SendBack();
   });
   if (!c.parts_only) {
-    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("moe", {.dtype = c.dtype}));
-    ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-    RETURN_IF_ERROR(make("ours", options, program));
-    RETURN_IF_ERROR(CheckSome(rank, c, routing, numbers, *tuned.back()));
-    SessionOptions in_turn = options;
-    in_turn.admits = IsSequential;
-    RETURN_IF_ERROR(make("sequential", in_turn, program));
+    ASSIGN_OR_RETURN(const Graph program, BoundWorkload("moe", c.dtype, sizes));
+    RETURN_IF_ERROR(contenders.Tune("ours", program, nullptr, numbers));
+    RETURN_IF_ERROR(CheckSome(rank, c, routing, numbers, contenders.last()));
+    RETURN_IF_ERROR(contenders.Tune("sequential", program, IsSequential, numbers));
   }
-  ASSIGN_OR_RETURN(
-      std::vector<Finding> findings,
-      contenders.Measure(rank, sender->bytes_there() + sender->bytes_back(), c.seconds));
-  findings.push_back({.side = "capacity", .detail = absl::StrCat(routing.capacity())});
-  findings.push_back({.side = "imbalance", .detail = absl::StrCat(routing.Imbalance())});
-  return findings;
+  contenders.AddFact("capacity", routing.capacity());
+  contenders.AddFact("imbalance", routing.Imbalance());
+  return MeasureOnNode(contenders, sender->bytes_there() + sender->bytes_back(), c.seconds);
 }
 
 const Worker<MoeCase> kWorker("moe", MeasureMoe);
@@ -263,41 +249,42 @@ absl::Status Measure(const MoeCase& c, const std::string& scratch, Row& row) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-std::vector<MoeCase> MoeCases(DType dtype) {
-  std::vector<MoeCase> cases;
-  for (const auto& [experts, per_token, inner] :
-       {std::tuple<int64_t, int64_t, int64_t>{8, 2, 1024}, {64, 6, 256}}) {
-    if (IsQuick() && experts > 8) continue;
-    for (double zipf : {0.0, 0.7}) {
-      cases.push_back({.dtype = dtype,
-                       .experts = experts,
-                       .per_token = per_token,
-                       .tokens = IsQuick() ? 32 : 512,
-                       .hidden = IsQuick() ? 64 : 1024,
-                       .inner = IsQuick() ? 64 : inner,
-                       .zipf = zipf,
-                       .seconds = IsQuick() ? 0.3 : 8,
-                       .budget_s = TuningBudget(/*usual=*/60, /*quick=*/5)});
-    }
-  }
-  return cases;
-}
-
-absl::StatusOr<Row> MoeRow(const MoeCase& c, const std::string& scratch) {
+RowTask TaskOf(const MoeCase& c) {
   Row row;
   row.Set("case", "moe").Set("ranks", int64_t{2}).Set("dtype", std::string(Name(c.dtype)));
   row.Set("what", absl::StrCat(c.experts, " experts, ", c.zipf == 0 ? "balanced" : "skewed"));
   row.Set("experts", c.experts).Set("per_token", c.per_token).Set("tokens", c.tokens);
   row.Set("hidden", c.hidden).Set("inner", c.inner).Set("zipf", c.zipf);
-  row.Set("budget_s", c.budget_s).Set("load_before", LoadAverage());
-  AddMachine(row);
-  const absl::Status status = Measure(c, scratch, row);
-  if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
-  if (!status.ok()) row.Set("error", std::string(status.message()));
-  if (!IsQuick()) row.SetBars({{"of_ceiling", Bar::Side::kAtLeast, 0.85}});
-  return row;
+  row.Set("budget_s", c.budget_s);
+  return {absl::StrCat("moe, 2 ranks, ", Name(c.dtype), ", ", c.experts, " experts"), row,
+          [c](const std::string& scratch, Row& to) {
+            const absl::Status status = Measure(c, scratch, to);
+            if (!IsQuick()) to.SetBars({{"of_ceiling", Bar::Side::kAtLeast, 0.85}});
+            return status;
+          }};
+}
+
+}  // namespace
+
+std::vector<RowTask> MoeTasks(DType dtype) {
+  std::vector<RowTask> tasks;
+  for (const auto& [experts, per_token, inner] :
+       {std::tuple<int64_t, int64_t, int64_t>{8, 2, 1024}, {64, 6, 256}}) {
+    if (IsQuick() && experts > 8) continue;
+    if (!absl::c_linear_search(absl::GetFlag(FLAGS_experts), absl::StrCat(experts))) continue;
+    for (double zipf : {0.0, 0.7}) {
+      tasks.push_back(TaskOf({.dtype = dtype,
+                              .experts = experts,
+                              .per_token = per_token,
+                              .tokens = IsQuick() ? 32 : 512,
+                              .hidden = IsQuick() ? 64 : 1024,
+                              .inner = IsQuick() ? 64 : inner,
+                              .zipf = zipf,
+                              .seconds = IsQuick() ? 0.3 : 8,
+                              .budget_s = TuningBudget(/*usual=*/60, /*quick=*/5)}));
+    }
+  }
+  return tasks;
 }
 
 }  // namespace coconet::bench

@@ -2,7 +2,6 @@
 // stages, on a small cluster of network namespaces. README.md in this folder says what the rows
 // mean.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -11,9 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
+#include "bench/harness/row_task.h"
 #include "bench/harness/user.h"
 #include "bench/layers/model_cases.h"
-#include "bench/layers/model_table.h"
 #include "bench/nodes/cluster_link.h"
 #include "coconet/base/status.h"
 
@@ -75,18 +74,18 @@ absl::StatusOr<std::string> RateOf(const ClusterCase& c, const std::string& scra
   // Either node sends the other its half of the sums, and later half of the result.
   int64_t bytes = SizeOf(c.what.dtype);
   for (const char* symbol : {"B", "S", "H"}) bytes *= c.what.sizes.at(symbol).sizes[0];
-  const WantedShare wanted = IsQuick() ? WantedShare{.least = 0, .most = 1e9} : WantedShare{};
   ASSIGN_OR_RETURN(
       const LinkRate link,
-      ChooseLinkRate(bytes, wanted, [&](const std::string& rate) -> absl::StatusOr<StepParts> {
-        ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(parts, rate, scratch));
-        const StepParts measured{
-            .computation_us = FastestOf(found, "computation")->timing.median_us,
-            .sending_us = FastestOf(found, "communication")->timing.median_us};
-        absl::FPrintF(stderr, "  link %s: computation %.3g us, communication %.3g us\n", rate,
-                      measured.computation_us, measured.sending_us);
-        return measured;
-      }));
+      ChooseLinkRate(
+          bytes, UsualShare(), [&](const std::string& rate) -> absl::StatusOr<StepParts> {
+            ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(parts, rate, scratch));
+            const StepParts measured{
+                .computation_us = FastestOf(found, "computation")->timing.median_us,
+                .sending_us = FastestOf(found, "communication")->timing.median_us};
+            absl::FPrintF(stderr, "  link %s: computation %.3g us, communication %.3g us\n", rate,
+                          measured.computation_us, measured.sending_us);
+            return measured;
+          }));
   return link.rate;
 }
 
@@ -121,45 +120,42 @@ void SetRatios(const ClusterCase& c, Row& row) {
   if (c.has_bars && !IsQuick()) row.SetBars(bars);
 }
 
-absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
-  for (const ClusterCase& c : Cases()) {
-    absl::FPrintF(stderr, "%s, %s, %d %s per node\n", c.name, Name(c.what.dtype), c.ranks_per_node,
-                  c.ranks_per_node == 1 ? "rank" : "ranks");
-    Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
-                          absl::StrCat(kNodes, " nodes, ", c.ranks_per_node,
-                                       c.ranks_per_node == 1 ? " rank each" : " ranks each"));
-    const absl::StatusOr<std::string> rate = RateOf(c, scratch);
-    if (rate.ok()) row.Set("link", *rate);
-    const absl::StatusOr<std::vector<Finding>> found =
-        rate.ok() ? RunOnCluster(c, *rate, scratch) : rate.status();
-    if (absl::IsCancelled(found.status()) || absl::IsUnavailable(found.status()))
-      return found.status();
-    if (found.ok()) {
-      SetSides(row, *found);
-      SetRatios(c, row);
-    } else {
-      SetError(row, found.status());
-    }
-    rows.push_back(std::move(row));
-  }
+absl::Status MeasureCase(const ClusterCase& c, const std::string& scratch, Row& row) {
+  ASSIGN_OR_RETURN(const std::string rate, RateOf(c, scratch));
+  row.Set("link", rate);
+  ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(c, rate, scratch));
+  SetSides(row, found);
+  SetRatios(c, row);
   return absl::OkStatus();
 }
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case|*, dtype, link, overlapped|time, sequential|time, ratio|ratio, slices|time, "
-      "ratio|ratio|vs_slices, at most|ratio|vs_slices_at_most, computation|time, "
-      "communication|time, its cores|ratio|communication_cores, its share|ratio|share, "
-      "hidden|ratio, bar, met, variant|result|overlapped_variant, why no gain|text|why",
-      {{"case", [](const Row& row) {
-          return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes"));
-        }}});
+absl::Status Run() {
+  std::vector<RowTask> tasks;
+  for (const ClusterCase& c : Cases()) {
+    const std::string ranks =
+        absl::StrCat(c.ranks_per_node, c.ranks_per_node == 1 ? " rank" : " ranks");
+    tasks.push_back(
+        {absl::StrCat(c.name, ", ", Name(c.what.dtype), ", ", ranks, " per node"),
+         NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
+                     absl::StrCat(kNodes, " nodes, ", ranks, " each")),
+         [c](const std::string& scratch, Row& row) { return MeasureCase(c, scratch, row); }});
+  }
+  const auto title = [](const Row& row) {
+    return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes"));
+  };
+  return MeasureRows(
+      tasks,
+      ColumnsOf("case|*, dtype, link, overlapped|time, sequential|time, ratio|ratio, slices|time, "
+                "ratio|ratio|vs_slices, at most|ratio|vs_slices_at_most, computation|time, "
+                "communication|time, its cores|ratio|communication_cores, its share|ratio|share, "
+                "hidden|ratio, bar, met, variant|result|overlapped_variant, why no gain|text|why",
+                {{"case", title}}));
 }
 
 const Registered kBenchmark(
     {.name = "cluster",
      .usage = "see bench/README.md\n\n  cluster [--json=FILE] [--markdown=FILE] [--quick]",
-     .run = [] { return ShowRows(Columns(), MeasureAll); }});
+     .run = Run});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <stop_token>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bench/harness/user.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -29,45 +31,32 @@ std::string RateText(double bits_per_s) {
 /// interrupts and the kernel's network stack take.
 class IdleLoop {
  public:
-  IdleLoop() : thread_([this] { Count(); }) {}
-  ~IdleLoop() {
-    ends_ = true;
-    thread_.join();
-  }
-  IdleLoop(const IdleLoop&) = delete;
-  IdleLoop& operator=(const IdleLoop&) = delete;
-
   int64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  void Count() {
+  void Count(const std::stop_token& stop) {
     const sched_param none{};
     sched_setscheduler(0, SCHED_IDLE, &none);
-    while (!ends_.load(std::memory_order_relaxed)) {
+    while (!stop.stop_requested()) {
       for (int i = 0; i < 256; ++i) asm volatile("");  // keeps the loop
       count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
-  std::atomic<bool> ends_{false};
   std::atomic<int64_t> count_{0};
-  std::thread thread_;
+  std::jthread thread_{[this](const std::stop_token& stop) { Count(stop); }};
 };
 
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// The loop's counts per second while `body` runs, which takes `seconds`.
-double CountsASecond(const IdleLoop& loop, absl::FunctionRef<absl::Status()> body,
-                     absl::Status& status, double& seconds) {
+/// How long something took, and the loop's counts per second meanwhile.
+struct Beside {
+  double seconds = 0, counts_a_second = 0;
+};
+absl::StatusOr<Beside> CountBeside(const IdleLoop& loop, absl::FunctionRef<absl::Status()> body) {
   const int64_t before = loop.count();
-  const auto begin = Clock::now();
-  status.Update(body());
-  seconds = SecondsSince(begin);
-  return static_cast<double>(loop.count() - before) / seconds;
+  const auto begin = std::chrono::steady_clock::now();
+  RETURN_IF_ERROR(body());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  return Beside{took.count(), static_cast<double>(loop.count() - before) / took.count()};
 }
 
 }  // namespace
@@ -80,6 +69,10 @@ std::vector<std::string> ClusterLauncher(int nodes, int ranks_per_node, const st
           "--mpirun=--timeout",
           "--mpirun=900",
           "--"};
+}
+
+WantedShare UsualShare() {
+  return IsQuick() ? WantedShare{.least = 0, .most = 1e9} : WantedShare{};
 }
 
 absl::StatusOr<LinkRate> ChooseLinkRate(
@@ -108,20 +101,19 @@ absl::StatusOr<LinkRate> ChooseLinkRate(
 }
 
 absl::StatusOr<double> ProcessorTime(Rank& rank, const Contender& contender, int64_t steps) {
-  absl::Status status = contender.run(1);
+  const absl::Status status = contender.run(1);
   const IdleLoop loop;
   const auto pause = [] {
     absl::SleepFor(absl::Milliseconds(200));
     return absl::OkStatus();
   };
-  double seconds = 0;
-  status.Update(pause());
-  const double alone = CountsASecond(loop, pause, status, seconds);
+  RETURN_IF_ERROR(pause());
+  ASSIGN_OR_RETURN(const Beside alone, CountBeside(loop, pause));
   RETURN_IF_ERROR(rank.exchange().Agree(status));
-  const double beside = CountsASecond(loop, [&] { return contender.run(steps); }, status, seconds);
-  RETURN_IF_ERROR(rank.exchange().Agree(status));
-  return rank.exchange().Max(1e6 * seconds / static_cast<double>(steps) *
-                             std::max(0.0, 1 - beside / alone));
+  const absl::StatusOr<Beside> running = CountBeside(loop, [&] { return contender.run(steps); });
+  RETURN_IF_ERROR(rank.exchange().Agree(running.status()));
+  const double lost = std::max(0.0, 1 - running->counts_a_second / alone.counts_a_second);
+  return rank.exchange().Max(1e6 * running->seconds / static_cast<double>(steps) * lost);
 }
 
 double OverlapBound(const StepParts& parts, double sending_processor_us) {

@@ -30,6 +30,8 @@ struct WantedShare {
   double aim = 0.8;
   int tries = 6;
 };
+/// These; with --quick any share.
+WantedShare UsualShare();
 
 struct LinkRate {
   std::string rate;  // as tc(8) writes it: "412mbit"

@@ -1,23 +1,75 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/baselines/array.h"
+#include "bench/harness/contenders.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/row.h"
+#include "coconet/base/dtype.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/config/config.h"
+#include "runtime/rank.h"
 
 namespace coconet::bench {
 
-/// Starts workers with NodeContenders on two nodes of one rank, whose links have the rate at which
-/// sending takes 0.6 to 1 of the computation, and sets the row's times, variants and ratios.
-/// "ceiling" is what computation and sending, one after the other, take over OverlapBound.
-/// `parts` are the arguments of a worker that measures computation and sending alone, `all` those
-/// of one that measures all sides; `name` is of the tuning cache in `scratch` that they share.
-/// Returns the findings of `all`.
+// What takes place on two nodes of one rank, by sides:
+//   computation  all that a rank computes, tuned, nothing exchanged
+//   sending      what a rank exchanges, nothing computed, by the library that ours uses
+//   ours         the program, tuned
+//   sequential   the same without overlap
+
+/// Collective: measures a worker's sides, of which `bytes` leave the rank in a step. Facts beside
+/// theirs: "sending_processor_us", and "bytes", the most of all ranks.
+absl::StatusOr<std::vector<Finding>> MeasureOnNode(const Contenders& contenders, int64_t bytes,
+                                                   double seconds);
+
+/// SessionOptions::admits of "sequential".
+bool IsSequential(const Schedule& schedule, const Config& config);
+
+/// Starts workers of MeasureOnNode on the nodes, whose links have the rate at which sending takes
+/// 0.6 to 1 of the computation, and sets the row's times, variants and ratios. "ceiling" is what
+/// computation and sending, one after the other, take over OverlapBound. `parts` are the arguments
+/// of a worker that measures computation and sending alone, `all` those of one that measures all
+/// sides; `name` is of the tuning cache in `scratch` that they share. Returns the findings of
+/// `all`.
 absl::StatusOr<std::vector<Finding>> MeasureOnTwoNodes(const std::vector<std::string>& parts,
                                                        const std::vector<std::string>& all,
                                                        const std::string& scratch,
                                                        const std::string& name, Row& row);
+
+/// Rows that each rank has for each: groups of `capacity` rows of `row` elements, of which the
+/// first ones are in use. Numbers in use are by peer, then by group; what rank a has as leaving for
+/// b, b has as arriving from a.
+struct RankRows {
+  DType dtype{};
+  int64_t groups = 0, capacity = 0, row = 0;
+  std::vector<int32_t> leaving = {}, arriving = {};
+};
+
+/// Sends the rows in use by the library of the rank's world, with nothing computed.
+class RowSender {
+ public:
+  static absl::StatusOr<std::unique_ptr<RowSender>> Make(Rank& rank, RankRows rows);
+  /// Collective: one AllToAll of the rows that leave.
+  absl::Status Send();
+  /// Collective: one AllToAll of the rows that have arrived, back to where they came from.
+  absl::Status SendBack();
+  /// That Send, and SendBack, send to other ranks.
+  int64_t bytes_there() const { return bytes_there_; }
+  int64_t bytes_back() const { return bytes_back_; }
+
+ private:
+  Rank* rank_ = nullptr;
+  RankRows rows_;
+  CollectiveStep step_;
+  Array here_, there_;
+  int64_t bytes_there_ = 0, bytes_back_ = 0;
+};
 
 }  // namespace coconet::bench
