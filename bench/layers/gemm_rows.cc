@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -68,33 +69,37 @@ std::vector<Column> Columns() {
                                  }}});
 }
 
-/// The row of a product that this processor or its library lacks; all ranks find the same.
-Row Absent(DType dtype, const GemmSize& size, const absl::Status& why) {
-  Row row;
-  row.Set("case", std::string("gemm")).Set("dtype", std::string(Name(dtype)));
-  row.Set("m", size.m).Set("k", size.k).Set("n", size.n).Set("onednn_dtype", std::string());
-  row.Set("absent", absl::StrCat("no products of ", Name(dtype), " here: ", why.message()));
-  return row;
-}
-
-absl::StatusOr<std::vector<Row>> MeasureProducts(Rank& rank, const RoundTerms& terms) {
-  std::vector<Row> rows;
-  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    for (const GemmSize& size : kSizes) {
-      absl::StatusOr<Row> row = MeasureGemm(rank, dtype, size, terms);
-      if (absl::IsUnimplemented(row.status())) row = Absent(dtype, size, row.status());
-      RETURN_IF_ERROR(row.status());
-      rows.push_back(*std::move(row));
-    }
+/// A row, "absent" of a product that this processor or its library lacks; all ranks find the same.
+absl::StatusOr<std::vector<Row>> MeasureProduct(Rank& rank, DType dtype, const GemmSize& size,
+                                                const RoundTerms& terms) {
+  absl::StatusOr<Row> row = MeasureGemm(rank, dtype, size, terms);
+  if (absl::IsUnimplemented(row.status())) {
+    const std::string why =
+        absl::StrCat("no products of ", Name(dtype), " here: ", row.status().message());
+    row.emplace().Set("case", "gemm").Set("dtype", std::string(Name(dtype)));
+    row->Set("m", size.m).Set("k", size.k).Set("n", size.n).Set("onednn_dtype", std::string());
+    row->Set("absent", why);
   }
-  return rows;
+  RETURN_IF_ERROR(row.status());
+  return std::vector<Row>{*std::move(row)};
 }
 
-absl::StatusOr<std::vector<Row>> MeasureAllPieces(Rank& rank, const RoundTerms& terms) {
+/// One of --cases.
+struct Part {
+  absl::string_view name;
+  decltype(&MeasurePieces) measure;
+  std::vector<DType> dtypes;
+  absl::Span<const GemmSize> sizes;
+  std::vector<Column> columns;
+};
+
+/// Collective: the part's rows.
+absl::StatusOr<std::vector<Row>> MeasurePart(Rank& rank, const Part& part) {
+  const RoundTerms terms{.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)};
   std::vector<Row> rows;
-  for (DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const GemmSize& size : kCutSizes) {
-      ASSIGN_OR_RETURN(const std::vector<Row> more, MeasurePieces(rank, dtype, size, terms));
+  for (DType dtype : part.dtypes) {
+    for (const GemmSize& size : part.sizes) {
+      ASSIGN_OR_RETURN(const std::vector<Row> more, part.measure(rank, dtype, size, terms));
       rows.insert(rows.end(), more.begin(), more.end());
     }
   }
@@ -102,28 +107,29 @@ absl::StatusOr<std::vector<Row>> MeasureAllPieces(Rank& rank, const RoundTerms& 
 }
 
 absl::Status RunAll() {
-  std::vector<Row> products, pieces;
-  const RoundTerms terms{.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)};
   const std::vector<std::string> cases = absl::GetFlag(FLAGS_cases);
   for (const std::string& name : cases) {
     if (name != "products" && name != "pieces")
       return absl::InvalidArgumentError(
           absl::StrCat("--cases: want products or pieces, have ", name));
   }
-  RETURN_IF_ERROR(RunWorld({.ranks = absl::GetFlag(FLAGS_ranks)}, [&](Rank& rank) -> absl::Status {
-    for (const std::string& name : cases) {
-      const bool whole = name == "products";
-      ASSIGN_OR_RETURN(std::vector<Row> rows,
-                       whole ? MeasureProducts(rank, terms) : MeasureAllPieces(rank, terms));
-      if (rank.rank() == 0) (whole ? products : pieces) = std::move(rows);
-    }
-    return absl::OkStatus();
-  }));
-  if (!products.empty()) absl::PrintF("%s", Table(products, Columns()));
-  if (!pieces.empty()) absl::PrintF("%s", Table(pieces, PieceColumns()));
-  std::vector<Row> rows = products;
-  rows.insert(rows.end(), pieces.begin(), pieces.end());
-  return Save(rows, Columns());
+  const Part parts[] = {
+      {"products", MeasureProduct, {DType::kF32, DType::kBF16, DType::kF16}, kSizes, Columns()},
+      {"pieces", MeasurePieces, {DType::kF32, DType::kBF16}, kCutSizes, PieceColumns()}};
+  std::vector<Row> all;
+  for (const Part& part : parts) {
+    if (!absl::c_linear_search(cases, part.name)) continue;
+    std::vector<Row> rows;
+    const auto body = [&](Rank& rank) -> absl::Status {
+      ASSIGN_OR_RETURN(std::vector<Row> measured, MeasurePart(rank, part));
+      if (rank.rank() == 0) rows = std::move(measured);
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(RunWorld({.ranks = absl::GetFlag(FLAGS_ranks)}, body));
+    absl::PrintF("%s", Table(rows, part.columns));
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return Save(all, Columns());
 }
 
 const Registered kBenchmark(

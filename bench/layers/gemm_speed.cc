@@ -48,12 +48,11 @@ Plan PlanOf(DType dtype, const GemmSize& size, int ranks, const Cut& cut) {
   step.a = {.buffer = 0, .ld = size.k};
   step.b = {.buffer = 1, .ld = size.n};
   step.c = {.buffer = 2, .ld = size.n};
-  Plan plan{.ranks = ranks,
-            .buffers = {{"a", BufferRole::kInput, dtype, size.m * size.k, false},
-                        {"b", BufferRole::kInput, dtype, size.k * size.n, false},
-                        {"c", BufferRole::kOutput, dtype, size.m * size.n, false}},
-            .steps = StepsOf(step, cut)};
-  return plan;
+  return {.ranks = ranks,
+          .buffers = {{"a", BufferRole::kInput, dtype, size.m * size.k, false},
+                      {"b", BufferRole::kInput, dtype, size.k * size.n, false},
+                      {"c", BufferRole::kOutput, dtype, size.m * size.n, false}},
+          .steps = StepsOf(step, cut)};
 }
 
 class NoModule final : public Module {
@@ -71,6 +70,14 @@ struct Ours {
   void* data(int buffer) const { return memory[buffer]->own(); }
 };
 
+/// Fills with values from -1 to 1 that repeat after `period` elements, a prime number.
+void Fill(DType dtype, void* data, int64_t count, int64_t period) {
+  for (int64_t i = 0; i < count; ++i) {
+    StoreElement(dtype, data, i,
+                 static_cast<double>(i % period) / static_cast<double>(period) * 2 - 1);
+  }
+}
+
 absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size, const Cut& cut) {
   const Plan plan = PlanOf(dtype, size, rank.size(), cut);
   Ours ours;
@@ -82,15 +89,9 @@ absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size, con
     ours.memory.push_back(std::move(memory));
   }
   ASSIGN_OR_RETURN(ours.plan, rank.Bind(plan, NoModule(), buffers, 0));
+  Fill(dtype, ours.data(0), size.m * size.k, 251);
+  Fill(dtype, ours.data(1), size.k * size.n, 241);
   return ours;
-}
-
-/// Fills with values from -1 to 1 that repeat after `period` elements, a prime number.
-void Fill(DType dtype, void* data, int64_t count, int64_t period) {
-  for (int64_t i = 0; i < count; ++i) {
-    StoreElement(dtype, data, i,
-                 static_cast<double>(i % period) / static_cast<double>(period) * 2 - 1);
-  }
 }
 
 /// OK when both are within the rounding error of k products of numbers up to 1.
@@ -106,12 +107,11 @@ absl::Status Agree(DType dtype, const GemmSize& size, const void* ours, const vo
   return absl::OkStatus();
 }
 
-template <class Once>
-Contender Repeat(const char* name, Once once) {
-  return {name, [once](int64_t steps) -> absl::Status {
-            for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(once());
-            return absl::OkStatus();
-          }};
+/// The fields that all rows have.
+Row RowOf(const char* name, const Rank& rank, DType dtype, const GemmSize& size) {
+  Row row;
+  row.Set("case", name).Set("ranks", int64_t{rank.size()}).Set("dtype", std::string(Name(dtype)));
+  return row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
 }
 
 }  // namespace
@@ -119,8 +119,6 @@ Contender Repeat(const char* name, Once once) {
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms) {
   ASSIGN_OR_RETURN(const Ours ours, BindOurs(rank, dtype, size, {}));
-  Fill(dtype, ours.data(0), size.m * size.k, 251);
-  Fill(dtype, ours.data(1), size.k * size.n, 241);
   ASSIGN_OR_RETURN(const Array result,
                    Array::Allocate(size.m * size.n * static_cast<int64_t>(SizeOf(dtype))));
   using Weights = OneDnnGemm::Weights;
@@ -140,14 +138,12 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
   RETURN_IF_ERROR(pack_and_run());
   RETURN_IF_ERROR(Agree(dtype, size, ours.data(2), c));
 
-  const std::vector<Contender> contenders = {Repeat("ours", [&] { return ours.plan->Run(); }),
-                                             Repeat("plain", [&] { return plain->Run(a, c); }),
-                                             Repeat("packed", [&] { return packed->Run(a, c); }),
-                                             Repeat("packing", pack_and_run)};
+  const std::vector<Contender> contenders = {EachStep("ours", [&] { return ours.plan->Run(); }),
+                                             EachStep("plain", [&] { return plain->Run(a, c); }),
+                                             EachStep("packed", [&] { return packed->Run(a, c); }),
+                                             EachStep("packing", pack_and_run)};
   ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
-  Row row;
-  row.Set("case", "gemm").Set("ranks", int64_t{rank.size()}).Set("dtype", std::string(Name(dtype)));
-  row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
+  Row row = RowOf("gemm", rank, dtype, size);
   row.Set("onednn_dtype", std::string(Name(plain->multiplies())));
   for (const Finding& m : measured) row.Set(m.side, size.flops() / m.timing.median_us * 1e-3);
   if (plain->multiplies() != dtype)
@@ -165,8 +161,6 @@ absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const Ge
       if (way == 2 && dtype != DType::kF32) continue;
       cuts.push_back({pieces, columns, way});
       ASSIGN_OR_RETURN(Ours ours, BindOurs(rank, dtype, size, cuts.back()));
-      Fill(dtype, ours.data(0), size.m * size.k, 251);
-      Fill(dtype, ours.data(1), size.k * size.n, 241);
       RETURN_IF_ERROR(ours.plan->Run());
       bound.push_back(std::move(ours));
       RETURN_IF_ERROR(Agree(dtype, size, bound[0].data(2), bound.back().data(2)));
@@ -174,25 +168,21 @@ absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const Ge
   }
   std::vector<Contender> contenders;
   for (size_t i = 0; i < cuts.size(); ++i)
-    contenders.push_back(Repeat(kWays[cuts[i].way], [&, i] { return bound[i].plan->Run(); }));
+    contenders.push_back(EachStep(kWays[cuts[i].way], [&, i] { return bound[i].plan->Run(); }));
   ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
-  double whole_us = measured[0].timing.median_us;
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    if (cuts[i].pieces == 1) whole_us = std::min(whole_us, measured[i].timing.median_us);
-  }
+  double whole_us = measured[0].timing.median_us;  // of the fastest way
   std::vector<Row> rows;
   for (size_t i = 0; i < cuts.size(); ++i) {
     const Timing& timing = measured[i].timing;
-    Row& row = rows.emplace_back();
-    row.Set("case", "gemm_pieces").Set("ranks", int64_t{rank.size()});
-    row.Set("dtype", std::string(Name(dtype))).Set("m", size.m).Set("k", size.k).Set("n", size.n);
+    if (cuts[i].pieces == 1) whole_us = std::min(whole_us, timing.median_us);
+    Row& row = rows.emplace_back(RowOf("gemm_pieces", rank, dtype, size));
     row.Set("pieces", int64_t{cuts[i].pieces});
     row.Set("of", cuts[i].pieces == 1 ? "whole" : cuts[i].columns ? "columns" : "rows");
     row.Set("way", kWays[cuts[i].way]);
     row.Set("us", timing.median_us).Set("low_us", timing.low_us).Set("high_us", timing.high_us);
     row.Set("speed", size.flops() / timing.median_us * 1e-3);
-    row.Set("over_whole", timing.median_us / whole_us);
   }
+  for (Row& row : rows) row.Set("over_whole", row.Number("us") / whole_us);
   return rows;
 }
 
