@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -16,7 +17,6 @@
 #include "autotune/session/session.h"
 #include "bench/harness/row.h"
 #include "bench/harness/user.h"
-#include "bench/optimizers/cell.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/temp_dir.h"
@@ -56,10 +56,11 @@ absl::StatusOr<double> TimeUs(const std::function<absl::Status()>& run) {
       .count();
 }
 
-/// The quantile `at` of the times.
-double Quantile(std::vector<double> times, double at) {
+/// Sets the times' median and the quantiles around it.
+void SetQuantiles(Row& row, const std::string& side, std::vector<double> times) {
   std::sort(times.begin(), times.end());
-  return times[static_cast<size_t>(at * static_cast<double>(times.size() - 1))];
+  for (const auto& [field, at] : {std::pair("_us", 0.5), {"_p10_us", 0.1}, {"_p90_us", 0.9}})
+    row.Set(side + field, times[static_cast<size_t>(at * static_cast<double>(times.size() - 1))]);
 }
 
 /// Waits until all ranks have come.
@@ -95,10 +96,10 @@ absl::StatusOr<Row> MeasureProcesses(const SessionOptions& options, double basel
   for (int round = 1; round < rounds; ++round)
     times.push_back(*std::max_element(took + round * ranks, took + (round + 1) * ranks));
   Row row;
-  row.Set("case", std::string("join, processes")).Set("ranks", static_cast<int64_t>(ranks));
-  row.Set("ours_us", Quantile(times, 0.5)).Set("baseline_us", baseline_us);
-  row.Set("ours_p10_us", Quantile(times, 0.1)).Set("ours_p90_us", Quantile(times, 0.9));
-  return row.Set("over", Quantile(times, 0.5) / baseline_us).Set("bar", std::string());
+  row.Set("case", "join, processes").Set("ranks", static_cast<int64_t>(ranks));
+  SetQuantiles(row, "ours", times);
+  row.Set("baseline_us", baseline_us).Set("over", row.Number("ours_us") / baseline_us);
+  return row.Set("bar", "");
 }
 
 absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& options,
@@ -114,16 +115,13 @@ absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& optio
     ours.push_back(joined);
     theirs.push_back(run);
   }
-  const double ours_us = Quantile(ours, 0.5), baseline_us = Quantile(theirs, 0.5);
   Row row;
-  row.Set("case", name).Set("ranks", static_cast<int64_t>(ranks)).Set("n", kN);
-  row.Set("dtype", std::string("f32")).Set("ours_us", ours_us).Set("baseline_us", baseline_us);
-  row.Set("ours_p10_us", Quantile(ours, 0.1)).Set("ours_p90_us", Quantile(ours, 0.9));
-  row.Set("baseline_p10_us", Quantile(theirs, 0.1));
-  row.Set("baseline_p90_us", Quantile(theirs, 0.9));
-  row.Set("ratio", baseline_us / ours_us).Set("over", ours_us / baseline_us);
-  const Bar bar{.field = "over", .side = Bar::Side::kAtMost, .value = kMostRatio};
-  return row.SetBars({&bar, 1});
+  row.Set("case", name).Set("ranks", static_cast<int64_t>(ranks)).Set("n", kN).Set("dtype", "f32");
+  SetQuantiles(row, "ours", ours);
+  SetQuantiles(row, "baseline", theirs);
+  const double over = row.Number("ours_us") / row.Number("baseline_us");
+  row.Set("ratio", 1 / over).Set("over", over);
+  return row.SetBars({{"over", Bar::Side::kAtMost, kMostRatio}});
 }
 
 std::vector<Column> Columns() {
