@@ -2,7 +2,7 @@
 
 #include "absl/strings/string_view.h"
 #include "bench/embedding/embedding_case.h"
-#include "bench/harness/row_task.h"
+#include "bench/harness/machine.h"
 
 namespace coconet::bench {
 

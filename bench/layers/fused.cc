@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/embedding/embedding.h"
-#include "bench/harness/row_task.h"
+#include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/layers/fused_cases.h"
 #include "coconet/base/status.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bench/harness/row_task.h"
+#include "bench/harness/machine.h"
 #include "coconet/base/dtype.h"
 
 namespace coconet::bench {

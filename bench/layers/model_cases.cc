@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "autotune/command/sizes.h"
 #include "bench/baselines/array.h"
-#include "bench/harness/contenders.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/harness/worker.h"
 #include "bench/harness/workload.h"
 #include "bench/layers/product_baseline.h"

@@ -9,7 +9,7 @@
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
-#include "bench/harness/row_task.h"
+#include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/layers/model_cases.h"
 #include "coconet/base/status.h"

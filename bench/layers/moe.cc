@@ -7,7 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "bench/harness/contenders.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/harness/user.h"
 #include "bench/harness/worker.h"
 #include "bench/harness/workload.h"

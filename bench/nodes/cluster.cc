@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
-#include "bench/harness/row_task.h"
+#include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/layers/model_cases.h"
 #include "bench/nodes/cluster_link.h"
