@@ -5,33 +5,26 @@
 #include <link.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <vector>
+#include <string>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "third_party/cuda/paths.h"
+#include "third_party/dynamic/open_library.h"
 
 namespace coconet {
 namespace {
 
-struct Place {
-  std::string nvrtc;
-  /// To be opened first where NVRTC would not find it by its plain name; "": not needed.
-  std::string builtins;
-};
-
-std::vector<Place> Places() {
-  std::vector<Place> places = {{"libnvrtc.so.13", ""}, {"libnvrtc.so.12", ""}, {"libnvrtc.so", ""}};
-  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0') {
-    const std::string folder = absl::StrCat(home, "/lib64/");
-    places.push_back({folder + "libnvrtc.so", folder + "libnvrtc-builtins.so"});
-  }
-  if (*kNvrtcHint != '\0') places.push_back({kNvrtcHint, kNvrtcBuiltinsHint});
-  return places;
+/// NVRTC opens its library of builtins by its plain name: in a folder that the loader does not
+/// search, it must be open before.
+void OpenBuiltins(const std::string& nvrtc) {
+  const size_t folder = nvrtc.rfind('/');
+  if (folder == std::string::npos) return;
+  const std::string builtins =
+      nvrtc == kNvrtcHint ? kNvrtcBuiltinsHint : nvrtc.substr(0, folder) + "/libnvrtc-builtins.so";
+  dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 /// The GNU build id in a segment of notes; "" if there is none.
@@ -71,50 +64,44 @@ int LookForBuildId(dl_phdr_info* library, size_t, void* data) {
   return mine ? 1 : 0;
 }
 
-template <class Function>
-bool Bind(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  return function != nullptr;
-}
-
-/// False when a function is missing.
-bool BindAll(void* library, NvrtcApi& api) {
-  Bind(library, "nvrtcSetFlowCallback", api.SetFlowCallback);
-  return Bind(library, "nvrtcVersion", api.Version) &&
-         Bind(library, "nvrtcGetErrorString", api.GetErrorString) &&
-         Bind(library, "nvrtcGetNumSupportedArchs", api.GetNumSupportedArchs) &&
-         Bind(library, "nvrtcGetSupportedArchs", api.GetSupportedArchs) &&
-         Bind(library, "nvrtcCreateProgram", api.CreateProgram) &&
-         Bind(library, "nvrtcCompileProgram", api.CompileProgram) &&
-         Bind(library, "nvrtcGetProgramLogSize", api.GetProgramLogSize) &&
-         Bind(library, "nvrtcGetProgramLog", api.GetProgramLog) &&
-         Bind(library, "nvrtcGetCUBINSize", api.GetCUBINSize) &&
-         Bind(library, "nvrtcGetCUBIN", api.GetCUBIN) &&
-         Bind(library, "nvrtcGetPTXSize", api.GetPTXSize) &&
-         Bind(library, "nvrtcGetPTX", api.GetPTX) &&
-         Bind(library, "nvrtcDestroyProgram", api.DestroyProgram);
+void FillNvrtcApi(FunctionTable& table, NvrtcApi& api) {
+  table.Take("nvrtcSetFlowCallback", api.SetFlowCallback);
+  table.Need("nvrtcVersion", api.Version);
+  table.Need("nvrtcGetErrorString", api.GetErrorString);
+  table.Need("nvrtcGetNumSupportedArchs", api.GetNumSupportedArchs);
+  table.Need("nvrtcGetSupportedArchs", api.GetSupportedArchs);
+  table.Need("nvrtcCreateProgram", api.CreateProgram);
+  table.Need("nvrtcCompileProgram", api.CompileProgram);
+  table.Need("nvrtcGetProgramLogSize", api.GetProgramLogSize);
+  table.Need("nvrtcGetProgramLog", api.GetProgramLog);
+  table.Need("nvrtcGetCUBINSize", api.GetCUBINSize);
+  table.Need("nvrtcGetCUBIN", api.GetCUBIN);
+  table.Need("nvrtcGetPTXSize", api.GetPTXSize);
+  table.Need("nvrtcGetPTX", api.GetPTX);
+  table.Need("nvrtcDestroyProgram", api.DestroyProgram);
 }
 
 absl::StatusOr<NvrtcApi> Open() {
-  std::vector<std::string> tried;
-  for (const Place& place : Places()) {
-    if (!place.builtins.empty()) dlopen(place.builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* library = dlopen(place.nvrtc.c_str(), RTLD_NOW | RTLD_LOCAL);
-    NvrtcApi api;
-    if (library != nullptr && BindAll(library, api)) {
-      BuildIdSearch search = {reinterpret_cast<uintptr_t>(api.Version), ""};
-      dl_iterate_phdr(LookForBuildId, &search);
-      api.build_id = search.found;
-      return api;
-    }
-    const char* why = library != nullptr ? "too old, want 11.2 or later" : dlerror();
-    tried.push_back(absl::StrCat(place.nvrtc, ": ", why));
+  NvrtcApi api;
+  const OpenedLibrary opened = OpenFirst(
+      PlacesOf({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "CUDA_HOME", kNvrtcHint),
+      [&](void* library, const std::string& file) {
+        OpenBuiltins(file);
+        FunctionTable table(library);
+        FillNvrtcApi(table, api);
+        return table.missing().empty() ? "" : ": too old, want 11.2 or later";
+      });
+  if (opened.handle != nullptr) {
+    BuildIdSearch search = {reinterpret_cast<uintptr_t>(api.Version), ""};
+    dl_iterate_phdr(LookForBuildId, &search);
+    api.build_id = search.found;
+    return api;
   }
   return absl::UnavailableError(
       absl::StrCat("NVRTC (libnvrtc) cannot be opened; install the CUDA toolkit with ./setup.sh, "
                    "or set CUDA_HOME or "
                    "LD_LIBRARY_PATH to where it is. Tried: ",
-                   absl::StrJoin(tried, "; ")));
+                   opened.tried));
 }
 
 }  // namespace

@@ -2,13 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-#include <vector>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "third_party/cuda/paths.h"
+#include "third_party/dynamic/open_library.h"
 
 namespace coconet {
 namespace {
@@ -30,16 +27,9 @@ absl::StatusCode CodeOf(ncclResult_t result) {
   }
 }
 
-std::vector<std::string> Places() {
-  std::vector<std::string> places = {"libnccl.so.2"};
-  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0')
-    places.push_back(absl::StrCat(home, "/lib64/libnccl.so.2"));
-  if (*kNcclHint != '\0') places.push_back(kNcclHint);
-  return places;
-}
-
 absl::StatusOr<NcclApi> Open() {
-  ASSIGN_OR_RETURN(const FindNcclFunction find, FindNcclIn(Places()));
+  ASSIGN_OR_RETURN(const FindNcclFunction find,
+                   FindNcclIn(PlacesOf({"libnccl.so.2"}, "CUDA_HOME", kNcclHint)));
   return FillNcclApi(find);
 }
 
@@ -60,39 +50,32 @@ absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::str
 }
 
 absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files) {
-  std::vector<std::string> tried;
-  for (const std::string& file : files) {
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr)
-      return FindNcclFunction([library](const char* name) { return dlsym(library, name); });
-    tried.emplace_back(dlerror());
+  const OpenedLibrary opened = OpenFirst(files);
+  if (opened.handle != nullptr) {
+    return FindNcclFunction(
+        [library = opened.handle](const char* name) { return dlsym(library, name); });
   }
   return absl::UnavailableError(
-      absl::StrCat("NCCL cannot be opened (", absl::StrJoin(tried, "; "),
+      absl::StrCat("NCCL cannot be opened (", opened.tried,
                    "): install libnccl2, or say in LD_LIBRARY_PATH where it is"));
 }
 
 absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find) {
   NcclApi nccl;
-  std::vector<std::string> missing;
-#define COCONET_NEED(name)                                               \
-  nccl.name = reinterpret_cast<decltype(nccl.name)>(find("nccl" #name)); \
-  if (nccl.name == nullptr) missing.emplace_back("nccl" #name);
+  FunctionTable table(&find);
+#define COCONET_NEED(name) table.Need("nccl" #name, nccl.name);
   COCONET_NCCL_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED
-  if (!missing.empty()) {
-    return absl::UnavailableError(absl::StrCat("NCCL lacks ", absl::StrJoin(missing, ", "),
-                                               ": want version ", VersionText(kLeastNccl),
-                                               " or later"));
+  if (!table.missing().empty()) {
+    return absl::UnavailableError(absl::StrCat("NCCL lacks ", table.missing(), ": want version ",
+                                               VersionText(kLeastNccl), " or later"));
   }
-#define COCONET_TAKE(name) nccl.name = reinterpret_cast<decltype(nccl.name)>(find("nccl" #name));
-  COCONET_TAKE(MemAlloc)
-  COCONET_TAKE(MemFree)
-  COCONET_TAKE(CommWindowRegister)
-  COCONET_TAKE(CommWindowDeregister)
-  COCONET_TAKE(TeamLsa)
-  COCONET_TAKE(GetPeerDevicePointer)
-#undef COCONET_TAKE
+  table.Take("ncclMemAlloc", nccl.MemAlloc);
+  table.Take("ncclMemFree", nccl.MemFree);
+  table.Take("ncclCommWindowRegister", nccl.CommWindowRegister);
+  table.Take("ncclCommWindowDeregister", nccl.CommWindowDeregister);
+  table.Take("ncclTeamLsa", nccl.TeamLsa);
+  table.Take("ncclGetPeerDevicePointer", nccl.GetPeerDevicePointer);
   int version = 0;
   RETURN_IF_ERROR(ToStatus(nccl, nccl.GetVersion(&version), "ncclGetVersion"));
   nccl.version_code = version;

@@ -1,31 +1,19 @@
 #include "runtime/cuda/driver/driver_api.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
+#include "third_party/dynamic/open_library.h"
 
 namespace coconet {
 namespace {
 
 std::string VersionText(int version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
-}
-
-/// `since`: the CUDA version that introduced the function.
-template <class Function>
-bool Find(const FindFunction& find, const char* name, int since, Function*& function) {
-  function = reinterpret_cast<Function*>(find(name, CUDA_VERSION));
-  // A driver older than the headers refuses their version; it has the function as introduced.
-  if (function == nullptr) function = reinterpret_cast<Function*>(find(name, since));
-  return function != nullptr;
 }
 
 /// Results after which a context is of no use, by what cuda.h says of them, and what to do.
@@ -147,20 +135,14 @@ absl::Status CauseOf(const DriverApi& driver, const absl::Status& status) {
 }
 
 absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
-  std::vector<std::string> tried;
-  for (const std::string& file : files) {
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      tried.emplace_back(dlerror());
-      continue;
-    }
-    auto* get =
-        reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
-    if (get == nullptr) {
-      tried.push_back(absl::StrCat(file, ": too old, want the driver of CUDA ",
-                                   VersionText(kLeastDriver), " or later"));
-      continue;
-    }
+  decltype(&::cuGetProcAddress) get = nullptr;
+  const OpenedLibrary opened = OpenFirst(files, [&](void* library, const std::string&) {
+    return FunctionTable(library).Take("cuGetProcAddress_v2", get)
+               ? ""
+               : absl::StrCat(": too old, want the driver of CUDA ", VersionText(kLeastDriver),
+                              " or later");
+  });
+  if (opened.handle != nullptr) {
     return FindFunction([get](const char* name, int version) -> void* {
       void* function = nullptr;
       CUdriverProcAddressQueryResult found{};
@@ -171,21 +153,28 @@ absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
   return absl::UnavailableError(
       absl::StrCat("the CUDA driver (libcuda) cannot be opened: want an NVIDIA GPU and its driver "
                    "on this machine, or, in a container, its GPUs made visible. Tried: ",
-                   absl::StrJoin(tried, "; ")));
+                   opened.tried));
 }
 
 absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {
   DriverApi driver;
-  std::vector<std::string> missing;
-#define COCONET_NEED(name) \
-  if (!Find(find, "cu" #name, kLeastDriver, driver.name)) missing.emplace_back("cu" #name);
+  // A driver older than the headers refuses their version; it has the function as introduced.
+  const auto since = [&](int version) {
+    return std::function<void*(const char*)>([&find, version](const char* name) {
+      void* const function = find(name, CUDA_VERSION);
+      return function != nullptr ? function : find(name, version);
+    });
+  };
+  const auto least = since(kLeastDriver), green_streams = since(kGreenStreamsDriver);
+  FunctionTable table(&least), optional(&green_streams);
+#define COCONET_NEED(name) table.Need("cu" #name, driver.name);
   COCONET_DRIVER_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED
-#define COCONET_TAKE(name) Find(find, "cu" #name, kGreenStreamsDriver, driver.name);
+#define COCONET_TAKE(name) optional.Take("cu" #name, driver.name);
   COCONET_DRIVER_OPTIONAL(COCONET_TAKE)
 #undef COCONET_TAKE
-  if (missing.empty()) return driver;
-  return absl::UnavailableError(absl::StrCat("the CUDA driver lacks ", absl::StrJoin(missing, ", "),
+  if (table.missing().empty()) return driver;
+  return absl::UnavailableError(absl::StrCat("the CUDA driver lacks ", table.missing(),
                                              ": want that of CUDA ", VersionText(kLeastDriver),
                                              " or later"));
 }

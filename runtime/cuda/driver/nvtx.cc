@@ -1,7 +1,5 @@
 #include "runtime/cuda/driver/nvtx.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <utility>
 #include <variant>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/env.h"
+#include "third_party/dynamic/open_library.h"
 
 namespace coconet {
 namespace {
@@ -71,23 +70,20 @@ class RangedPlan final : public BoundPlan {
 const NvtxApi* OpenWhereUsed() {
   const char* tool = std::getenv("NVTX_INJECTION64_PATH");
   if ((tool == nullptr || *tool == '\0') && GetEnv().trace.empty()) return nullptr;
-  constexpr const char* kFiles[] = {"libnvToolsExt.so.1", "libnvtx3interop.so.1",
-                                    "libnvtx3interop.so"};
-  return OpenNvtx(kFiles);
+  return OpenNvtx({"libnvToolsExt.so.1", "libnvtx3interop.so.1", "libnvtx3interop.so"});
 }
 
 }  // namespace
 
-const NvtxApi* OpenNvtx(absl::Span<const char* const> files) {
-  for (const char* file : files) {
-    void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    const NvtxApi api = {
-        .push = reinterpret_cast<decltype(NvtxApi::push)>(dlsym(library, "nvtxRangePushA")),
-        .pop = reinterpret_cast<decltype(NvtxApi::pop)>(dlsym(library, "nvtxRangePop"))};
-    if (api.push != nullptr && api.pop != nullptr) return new NvtxApi(api);
-  }
-  return nullptr;
+const NvtxApi* OpenNvtx(absl::Span<const std::string> files) {
+  NvtxApi api;
+  const OpenedLibrary opened = OpenFirst(files, [&](void* library, const std::string&) {
+    FunctionTable table(library);
+    table.Need("nvtxRangePushA", api.push);
+    table.Need("nvtxRangePop", api.pop);
+    return table.missing();
+  });
+  return opened.handle == nullptr ? nullptr : new NvtxApi(api);
 }
 
 const NvtxApi* NvtxInUse() {

@@ -18,7 +18,7 @@ struct NvtxApi {
 
 /// The functions of the first of the shared objects that has them; null if none does. They stay
 /// open.
-const NvtxApi* OpenNvtx(absl::Span<const char* const> files);
+const NvtxApi* OpenNvtx(absl::Span<const std::string> files);
 
 /// The installed NVTX library if a profiler is attached (NVTX_INJECTION64_PATH) or steps are traced
 /// (COCONET_TRACE); null otherwise, or if no library is found. Thread-safe.
