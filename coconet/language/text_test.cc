@@ -15,7 +15,9 @@
 namespace coconet {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string PrintParsed(const std::string& text) {
   absl::StatusOr<Graph> g = Parse(text);
@@ -511,7 +513,9 @@ TEST(RoundTrip, DamagedTextIsRefusedOrStillMeansWhatItPrints) {
     if (!g.ok()) {
       ++refused;
       ASSERT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument) << text;
-      ASSERT_EQ(g.status().message().substr(0, 5), "line ") << text;
+      ASSERT_THAT(std::string(g.status().message()),
+                  AnyOf(StartsWith("line "), StartsWith("want the text of a program")))
+          << text;
       continue;
     }
     ++accepted;
