@@ -25,6 +25,7 @@
 #include "coconet/schedule/describe.h"
 #include "jit/compile/temp_dir.h"
 #include "jit/config/config.h"
+#include "jit/config/config_traits.h"
 #include "runtime/node/cpu.h"
 #include "runtime/world.h"
 

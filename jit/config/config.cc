@@ -1,12 +1,10 @@
 #include "jit/config/config.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/chunks.h"
-#include "coconet/schedule/kernel_phases.h"
 #include "jit/config/beside.h"
 #include "jit/config/config_traits.h"
 #include "jit/config/launch_shapes.h"
@@ -17,8 +15,6 @@ namespace coconet {
 namespace {
 
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
-constexpr int kMaxBlocks = 1024;
-constexpr int kMaxPieces = 256;
 /// Elements per rank: with a handful of tensors each, what a core's own cache holds, and its part
 /// of a shared one.
 constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
@@ -33,30 +29,6 @@ constexpr int64_t kStagedBytes = 256 << 10;
 /// serve up to 16 KiB to 64 KiB.
 constexpr int64_t kLLBytes = 64 << 10;
 
-/// Why a schedule's collectives cannot be done so on the ranks of `space`; "" where they can.
-absl::string_view WhyNot(Protocol protocol, const ConfigTraits& t, const ConfigSpace& space) {
-  const LibraryDoes library = LeftToLibrary(protocol, space.nodes);
-  if (t.fused_sends && space.stages_apart)
-    return "kernels do not reach the stages on other nodes; a library sends to them";
-  if ((t.buckets_in_node && library != LibraryDoes::kAll) ||
-      (t.buckets_over_all && library == LibraryDoes::kNone))
-    return "a library does the AllReduces of a bucket";
-  if (t.by_node && space.nodes == 1) return "collectives are split by node, and there is one node";
-  const bool generates_none =
-      protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
-  if (space.nodes > 1 && (t.fused_over_all || generates_none))
-    return "kernels do not reach the ranks of other nodes";
-  const bool calls = library == LibraryDoes::kAll
-                         ? t.unfused_collective
-                         : library == LibraryDoes::kOverAllRanks && t.unfused_over_all;
-  // Across nodes nothing else does an AllToAll, which sums nothing.
-  const bool has_choice = space.nodes == 1 || !t.only_exchanges;
-  if (((calls && has_choice) || t.across) && !space.library)
-    return "no library collectives here: they sum in any order, or go by way of the host";
-  const bool contiguous = library == LibraryDoes::kAll ? t.library_possible : t.over_all_possible;
-  return calls && !contiguous ? "library collectives want contiguous slices" : "";
-}
-
 /// The protocols that make variants of their own, the library first.
 std::vector<Protocol> ProtocolsOf(const ConfigTraits& t, const ConfigSpace& space) {
   std::vector<Protocol> protocols;
@@ -68,58 +40,6 @@ std::vector<Protocol> ProtocolsOf(const ConfigTraits& t, const ConfigSpace& spac
 }
 
 }  // namespace
-
-bool Exchanges(const Schedule& s) {
-  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
-    return absl::c_any_of(kernel, [&](NodeId id) { return IsExchanged(s.program(), kernel, id); });
-  });
-}
-
-/// Whether nothing takes the result of a launch but one state, and its operand is no input: the
-/// next step's computations may run beside it.
-bool MayOutlast(const Schedule& s, int launch) {
-  const Graph& g = s.graph();
-  const Launches& launches = s.launches();
-  const NodeId id = launches[launch].nodes[0];
-  if (Is<Input>(g, s.program().value(g.nodes[id].inputs[0]))) return false;
-  int updates = 0;
-  for (const Launch& other : launches.list) {
-    if (!absl::c_linear_search(other.after, launch)) continue;
-    if (other.nodes.size() != 1 || !Is<Update>(g, other.nodes[0])) return false;
-    ++updates;
-  }
-  return updates == 1;
-}
-
-bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes) {
-  const LibraryDoes library = LeftToLibrary(protocol, nodes);
-  const Launches& launches = s.launches();
-  std::set<NodeId> in_overlaps;
-  for (const std::vector<NodeId>& overlap : s.overlaps())
-    in_overlaps.insert(overlap.begin(), overlap.end());
-  const auto computes = [&](int launch) {
-    return absl::c_none_of(launches[launch].nodes,
-                           [&](NodeId id) { return s.program().communicates(id); });
-  };
-  for (int launch = 0; launch < launches.size(); ++launch) {
-    const std::vector<NodeId>& nodes = launches[launch].nodes;
-    if (nodes.size() != 1 || in_overlaps.contains(nodes[0]) ||
-        !DoneBy(library, s.program(), nodes[0]))
-      continue;
-    const std::vector<bool> bound = MayOutlast(s, launch) ? std::vector<bool>(launches.size())
-                                                          : BeforeOrAfter(launches.list, launch);
-    for (int other = 0; other < launches.size(); ++other) {
-      if (!bound[other] && computes(other)) return true;
-    }
-  }
-  return false;
-}
-
-bool Multiplies(const Schedule& s) {
-  return absl::c_any_of(s.launches().list, [&](const Launch& launch) {
-    return launch.nodes.size() == 1 && Is<MatMul>(s.graph(), launch.nodes[0]);
-  });
-}
 
 LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
   if (protocol == Protocol::kLibrary) return LibraryDoes::kAll;
@@ -293,59 +213,17 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   }
   if (c.unroll < 1 || c.unroll > 16 || (c.unroll & (c.unroll - 1)) != 0)
     return error("want unroll a power of two in 1..16");
-  if (const std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return error(no);
-  if (c.pieces < 1 || c.pieces > kMaxPieces ||
-      (c.pieces == 1) != (s.overlaps().empty() || c.tiles > 0)) {
-    return error(
-        absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
-  }
-  if (c.columns && (c.pieces == 1 || space.multiprocessors > 0))
-    return error("want columns=1 for pieces of an overlap only, on hosts");
   if (c.batch < 0) return error("want batch 0, or so many elements");
-  if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
-    return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1,
-                              " for a schedule with matrix products, else 0"));
-  }
   if (c.multicast && !space.any_order) return error("a switch does not sum in rank order");
   if (c.ring && !space.any_order) return error("a ring does not sum in rank order");
   if (c.multicast + c.ring + c.bulk > 1) return error("want one of multicast=1, ring=1 and bulk=1");
-  if (c.ring && !s.overlaps().empty()) return error("an overlap has no ring");
-  if (c.beside < 0 || c.beside > kMaxBlocks ||
-      (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
-    return error(absl::StrCat(
-        "want beside in 0..", kMaxBlocks,
-        " for a schedule that overlaps a product with collectives by kernels, else 0"));
-  }
+  if (c.bucket < 0 || (c.bucket > 0 && !c.concurrent))
+    return error("want bucket 0, or so many bytes with concurrent=1");
   if (space.multiprocessors > 0 && c.beside >= space.multiprocessors) {
     return error(absl::StrCat("want beside below ", space.multiprocessors,
                               ", the multiprocessors that a rank has"));
   }
-  if (!s.overlaps().empty() && c.one_shot != OneShot::kPull)
-    return error("an overlap has no one-shot but by pull");
-  for (const std::vector<NodeId>& overlap : s.overlaps()) {
-    if (LeftToLibrary(c.protocol, space.nodes) == LibraryDoes::kNone &&
-        ChunksOf(s, overlap).space.exchanges)
-      return error("a kernel does an AllToAll at once; want a library in an overlap of one");
-    if (absl::Status fit = CountPieces(s, overlap, space.ranks, c.pieces, c.columns).status();
-        c.tiles == 0 && !fit.ok())
-      return error(fit.message());
-  }
-  const ConfigTraits t = TraitsOf(s, space.ranks);
-  if (c.remote_first && !Exchanges(s))
-    return error("want no remote-first where no kernel computes what an AllToAll of it takes");
-  if (c.bucket < 0 || (c.bucket > 0 && !c.concurrent))
-    return error("want bucket 0, or so many bytes with concurrent=1");
-  if (c.bucket > 0 && !s.buckets().empty())
-    return error("want bucket 0 for a schedule with buckets of its own");
-  if (c.concurrent && !HasConcurrency(s, c.protocol, space.nodes)) {
-    return error(
-        "want concurrent=1 only where a library does a collective that is in no overlap, and there "
-        "is something to compute meanwhile");
-  }
-  if (c.batch > 0 && !t.folds_and_uses)
-    return error(
-        "want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");
-  const absl::string_view why = WhyNot(c.protocol, t, space);
+  const std::string why = WhyNot(c, s, space);
   return why.empty() ? absl::OkStatus() : error(why);
 }
 

@@ -129,21 +129,6 @@ inline constexpr int64_t kMostBucket = 25 << 20;
 /// plainest first. Empty only if the schedule needs what `space` excludes.
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
 
-/// Whether `batch` has an effect: a kernel folds each tensor of a list and reads it again, and sums
-/// nothing over tensors.
-bool WorksInBatches(const Schedule& s);
-
-/// Whether `remote_first` has an effect: a kernel computes the operand of its AllToAll.
-bool Exchanges(const Schedule& s);
-
-/// Whether `gemm` has an effect: matrix products are left to a library.
-bool Multiplies(const Schedule& s);
-
-/// Whether `concurrent` has an effect on the ranks of `nodes` nodes: a library does a collective
-/// that is in no overlap, and some computation of this step or the next one neither waits for it
-/// nor feeds it.
-bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes);
-
 /// OK if `config` is legal for `s`, its ranges included; else InvalidArgument. Rows of the tuning
 /// cache are checked with it.
 absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);

@@ -1,13 +1,20 @@
 #include "jit/config/config_traits.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/schedule/chunks.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "jit/config/config.h"
+#include "jit/config/beside.h"
+#include "jit/launches/pieces.h"
+#include "runtime/plan.h"
 
 namespace coconet {
 namespace {
+
+constexpr int kMaxPieces = 256;
 
 /// A kernel that uses what it gathers or exchanges beyond storing it.
 bool UsesOwnGather(const TypedGraph& program, const std::vector<NodeId>& kernel) {
@@ -75,6 +82,44 @@ bool IsInMemory(const Schedule& s, NodeId id) {
   const std::vector<int>& of = s.launches().of;
   return of[id] >= 0 &&
          absl::c_any_of(s.program().users()[id], [&](NodeId user) { return of[user] != of[id]; });
+}
+
+/// Whether nothing takes the result of a launch but one state, and its operand is no input: the
+/// next step's computations may run beside it.
+bool MayOutlast(const Schedule& s, int launch) {
+  const Graph& g = s.graph();
+  const Launches& launches = s.launches();
+  const NodeId id = launches[launch].nodes[0];
+  if (Is<Input>(g, s.program().value(g.nodes[id].inputs[0]))) return false;
+  int updates = 0;
+  for (const Launch& other : launches.list) {
+    if (!absl::c_linear_search(other.after, launch)) continue;
+    if (other.nodes.size() != 1 || !Is<Update>(g, other.nodes[0])) return false;
+    ++updates;
+  }
+  return updates == 1;
+}
+
+/// Why an overlap of `s` does not take the pieces of `c`; "" if it does.
+std::string WhyNotInPieces(const Config& c, const Schedule& s, const ConfigSpace& space) {
+  if (c.pieces < 1 || c.pieces > kMaxPieces ||
+      (c.pieces == 1) != (s.overlaps().empty() || c.tiles > 0)) {
+    return absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1");
+  }
+  if (c.columns && (c.pieces == 1 || space.multiprocessors > 0))
+    return "want columns=1 for pieces of an overlap only, on hosts";
+  if (s.overlaps().empty()) return "";
+  if (c.ring) return "an overlap has no ring";
+  if (c.one_shot != OneShot::kPull) return "an overlap has no one-shot but by pull";
+  for (const std::vector<NodeId>& overlap : s.overlaps()) {
+    if (LeftToLibrary(c.protocol, space.nodes) == LibraryDoes::kNone &&
+        ChunksOf(s, overlap).space.exchanges)
+      return "a kernel does an AllToAll at once; want a library in an overlap of one";
+    if (c.tiles > 0) continue;
+    const absl::Status fit = CountPieces(s, overlap, space.ranks, c.pieces, c.columns).status();
+    if (!fit.ok()) return std::string(fit.message());
+  }
+  return "";
 }
 
 }  // namespace
@@ -147,6 +192,92 @@ bool WorksInBatches(const Schedule& s) {
     return folds && PhasesOf(s.program(), kernel).phases.size() > 1 &&
            !TotalsUp(s.program(), kernel);
   });
+}
+
+bool Exchanges(const Schedule& s) {
+  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    return absl::c_any_of(kernel, [&](NodeId id) { return IsExchanged(s.program(), kernel, id); });
+  });
+}
+
+bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes) {
+  const LibraryDoes library = LeftToLibrary(protocol, nodes);
+  const Launches& launches = s.launches();
+  std::set<NodeId> in_overlaps;
+  for (const std::vector<NodeId>& overlap : s.overlaps())
+    in_overlaps.insert(overlap.begin(), overlap.end());
+  const auto computes = [&](int launch) {
+    return absl::c_none_of(launches[launch].nodes,
+                           [&](NodeId id) { return s.program().communicates(id); });
+  };
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    const std::vector<NodeId>& nodes = launches[launch].nodes;
+    if (nodes.size() != 1 || in_overlaps.contains(nodes[0]) ||
+        !DoneBy(library, s.program(), nodes[0]))
+      continue;
+    const std::vector<bool> bound = MayOutlast(s, launch) ? std::vector<bool>(launches.size())
+                                                          : BeforeOrAfter(launches.list, launch);
+    for (int other = 0; other < launches.size(); ++other) {
+      if (!bound[other] && computes(other)) return true;
+    }
+  }
+  return false;
+}
+
+bool Multiplies(const Schedule& s) {
+  return absl::c_any_of(s.launches().list, [&](const Launch& launch) {
+    return launch.nodes.size() == 1 && Is<MatMul>(s.graph(), launch.nodes[0]);
+  });
+}
+
+absl::string_view WhyNot(Protocol protocol, const ConfigTraits& t, const ConfigSpace& space) {
+  const LibraryDoes library = LeftToLibrary(protocol, space.nodes);
+  if (t.fused_sends && space.stages_apart)
+    return "kernels do not reach the stages on other nodes; a library sends to them";
+  if ((t.buckets_in_node && library != LibraryDoes::kAll) ||
+      (t.buckets_over_all && library == LibraryDoes::kNone))
+    return "a library does the AllReduces of a bucket";
+  if (t.by_node && space.nodes == 1) return "collectives are split by node, and there is one node";
+  const bool generates_none =
+      protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
+  if (space.nodes > 1 && (t.fused_over_all || generates_none))
+    return "kernels do not reach the ranks of other nodes";
+  const bool calls = library == LibraryDoes::kAll
+                         ? t.unfused_collective
+                         : library == LibraryDoes::kOverAllRanks && t.unfused_over_all;
+  // Across nodes nothing else does an AllToAll, which sums nothing.
+  const bool has_choice = space.nodes == 1 || !t.only_exchanges;
+  if (((calls && has_choice) || t.across) && !space.library)
+    return "no library collectives here: they sum in any order, or go by way of the host";
+  const bool contiguous = library == LibraryDoes::kAll ? t.library_possible : t.over_all_possible;
+  return calls && !contiguous ? "library collectives want contiguous slices" : "";
+}
+
+std::string WhyNot(const Config& c, const Schedule& s, const ConfigSpace& space) {
+  if (std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return no;
+  if (c.beside < 0 || c.beside > kMaxBlocks ||
+      (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
+    return absl::StrCat(
+        "want beside in 0..", kMaxBlocks,
+        " for a schedule that overlaps a product with collectives by kernels, else 0");
+  }
+  if (std::string no = WhyNotInPieces(c, s, space); !no.empty()) return no;
+  if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
+    return absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1,
+                        " for a schedule with matrix products, else 0");
+  }
+  if (c.bucket > 0 && !s.buckets().empty())
+    return "want bucket 0 for a schedule with buckets of its own";
+  if (c.concurrent && !HasConcurrency(s, c.protocol, space.nodes)) {
+    return "want concurrent=1 only where a library does a collective that is in no overlap, and "
+           "there is something to compute meanwhile";
+  }
+  const ConfigTraits t = TraitsOf(s, space.ranks);
+  if (c.remote_first && !Exchanges(s))
+    return "want no remote-first where no kernel computes what an AllToAll of it takes";
+  if (c.batch > 0 && !t.folds_and_uses)
+    return "want batch=0 where no kernel sums up each tensor of a list and goes on with the sums";
+  return std::string(WhyNot(c.protocol, t, space));
 }
 
 }  // namespace coconet

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "coconet/schedule/schedule.h"
+#include "jit/config/config.h"
 
 namespace coconet {
 
@@ -34,5 +37,29 @@ struct ConfigTraits {
 /// The traits of a bound schedule for stages of `ranks` ranks; of a program over a list, those of
 /// all its tensors together.
 ConfigTraits TraitsOf(const Schedule& s, int ranks);
+
+/// Whether Config::batch has an effect: a kernel folds each tensor of a list and reads it again,
+/// and sums nothing over tensors.
+bool WorksInBatches(const Schedule& s);
+
+/// Whether Config::remote_first has an effect: a kernel computes the operand of its AllToAll.
+bool Exchanges(const Schedule& s);
+
+/// Whether Config::gemm has an effect: matrix products are left to a library.
+bool Multiplies(const Schedule& s);
+
+/// Whether Config::concurrent has an effect on the ranks of `nodes` nodes: a library does a
+/// collective that is in no overlap, and some computation of this step or the next one neither
+/// waits for it nor feeds it.
+bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes);
+
+/// The greatest Config::blocks, and Config::beside.
+inline constexpr int kMaxBlocks = 1024;
+
+/// Why a schedule's collectives cannot be done so on the ranks of `space`; "" if they can.
+absl::string_view WhyNot(Protocol protocol, const ConfigTraits& t, const ConfigSpace& space);
+
+/// Why the schedule does not admit a config whose numbers are in their ranges; "" if it does.
+std::string WhyNot(const Config& config, const Schedule& s, const ConfigSpace& space);
 
 }  // namespace coconet

@@ -150,7 +150,7 @@ class Buckets {
   Buckets(const Schedule& s, const Launches& launches, LibraryDoes library,
           const std::vector<bool>& each, int64_t bytes);
 
-  BucketedOrder Of(const std::vector<int>& order) &&;
+  BucketedOrder Collect(const std::vector<int>& order) &&;
 
  private:
   /// The AllReduce that the launch is; -1: it is something else.
@@ -179,7 +179,7 @@ Buckets::Buckets(const Schedule& s, const Launches& launches, LibraryDoes librar
     in_overlaps_.insert(overlap.begin(), overlap.end());
 }
 
-BucketedOrder Buckets::Of(const std::vector<int>& order) && {
+BucketedOrder Buckets::Collect(const std::vector<int>& order) && {
   for (int launch : order) {
     const NodeId reduce = AllReduceOf(launch);
     const bool communicates = absl::c_any_of(
@@ -251,7 +251,7 @@ std::vector<int> OrderOf(const Schedule& s, const Launches& launches, LibraryDoe
 BucketedOrder WithBuckets(const Schedule& s, const Launches& launches, LibraryDoes library,
                           const std::vector<bool>& each, int64_t bytes,
                           const std::vector<int>& order) {
-  return Buckets(s, launches, library, each, bytes).Of(order);
+  return Buckets(s, launches, library, each, bytes).Collect(order);
 }
 
 }  // namespace coconet

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/lists.h"
 #include "coconet/schedule/chunks.h"
 
 namespace coconet {
@@ -173,7 +172,8 @@ absl::StatusOr<int> CountPieces(const Schedule& s, const std::vector<NodeId>& ov
     ASSIGN_OR_RETURN(const std::vector<Piece> pieces, ColumnsOf(s, overlap, ranks, chunks));
     return static_cast<int>(pieces.size());
   }
-  if (const int tensors = TensorCount(s.graph()); tensors > 0) {
+  if (!s.graph().lists.empty()) {
+    const int tensors = static_cast<int>(s.kinds().of.size());
     if (tensors > 1) return std::min(chunks, tensors);
     return absl::FailedPreconditionError("a list of one tensor has no batches of tensors");
   }

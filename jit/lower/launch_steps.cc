@@ -38,11 +38,15 @@ absl::Status LaunchSteps::Add(const LaunchPart& part) {
   if (IsInPlace(programs_.launches(), part.launch, programs_[0].table)) return absl::OkStatus();
   const NodeId product = ProductOf(graph(), launch(part.launch));
   if (product < 0 && !launch(part.launch).library) return AddKernels(part);
-  if (product < 0) {
-    AddLibraryCalls(part);
-  } else {
+  if (product >= 0) {
     AddGemms(part, product);
+    return absl::OkStatus();
   }
+  if (const NodeId id = launch(part.launch).nodes[0]; Is<Opaque>(graph(), id)) {
+    return absl::UnimplementedError(absl::StrCat(
+        NodeText(graph(), id), ": it can be planned, but not run: only its costs are known"));
+  }
+  AddLibraryCalls(part);
   return absl::OkStatus();
 }
 

@@ -13,8 +13,6 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
-#include "coconet/ir/lists.h"
 #include "coconet/schedule/describe.h"
 #include "jit/launches/batches.h"
 #include "jit/lower/draft.h"
@@ -82,7 +80,7 @@ absl::Status AddOverlap(const Schedule& schedule, const PlacedLaunches& u,
   } else {
     std::vector<Piece> pieces;
     std::vector<std::vector<int>> batches;
-    if (TensorCount(schedule.graph()) > 0) {
+    if (!schedule.graph().lists.empty()) {
       batches = BatchesOf(schedule, chain.overlap, target.ranks, config.pieces);
     } else {
       ASSIGN_OR_RETURN(
@@ -151,7 +149,6 @@ std::string CodeFingerprint(const Lowered& lowered) {
 
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
                               const Target& target) {
-  RETURN_IF_ERROR(CheckRuns(schedule.graph(), target.ranks));
   RETURN_IF_ERROR(Validate(
       config, schedule,
       {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));

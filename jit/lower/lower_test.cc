@@ -198,6 +198,15 @@ TEST(Lower, CopiesToAndFromTheBlocksThatLibrariesOfGpusTake) {
             "0: MM; 0: pack A2A blocks=3; 0: A2A; 0: unpack A2A blocks=3; 0: C blocks=3");
 }
 
+TEST(Lower, RefusesWhatHasNoKernel) {
+  const Schedule s =
+      Plain("input a : f32[8] local\noutput b = opaque(sort, f32, [8], 160, 0, abs(a))\n");
+  EXPECT_EQ(Lower(s, {}, 2).status(),
+            absl::UnimplementedError(
+                "%2 = opaque(sort, f32, [8], 160, 0, %1): it can be planned, but not run: only its "
+                "costs are known"));
+}
+
 TEST(Lower, RefusesPiecesOfWhatAKernelExchanges) {
   const Schedule s = Find(kExperts, "ol(C, A2A, MM, A2A, fuse(C))");
   EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated, .pieces = 2}, 2).status().message(),

@@ -7,11 +7,11 @@ namespace coconet {
 
 absl::StatusOr<Programs> Programs::Of(const Schedule& schedule, const Config& config,
                                       const Target& target) {
-  const int tensors = TensorCount(schedule.graph());
   Programs programs;
-  programs.has_lists_ = tensors > 0;
-  programs.kinds_ = tensors > 0 ? schedule.kinds() : TensorKinds{{0}, {0}, {1}};
-  for (const Schedule& one : tensors > 0 ? schedule.of_kinds() : std::vector{schedule}) {
+  const bool has_lists = programs.has_lists_ = !schedule.graph().lists.empty();
+  programs.kinds_ = has_lists ? schedule.kinds() : TensorKinds{{0}, {0}, {1}};
+  const int tensors = has_lists ? programs.tensors() : 0;
+  for (const Schedule& one : has_lists ? schedule.of_kinds() : std::vector{schedule}) {
     SizedProgram& program = programs.list_.emplace_back();
     ASSIGN_OR_RETURN(program.launches,
                      CutIntoLaunches(one, LeftToLibrary(config.protocol, target.nodes),

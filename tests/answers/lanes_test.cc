@@ -18,6 +18,7 @@
 #include "coconet/testing/random_program.h"
 #include "coconet/workloads/training_steps.h"
 #include "gtest/gtest.h"
+#include "jit/config/config_traits.h"
 #include "jit/lower/lower.h"
 #include "runtime/node/lanes.h"
 #include "runtime/plan_memory.h"

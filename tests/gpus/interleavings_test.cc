@@ -28,6 +28,7 @@
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
+#include "jit/config/config_traits.h"
 #include "tests/harness/program_texts.h"
 #include "tests/harness/random_config.h"
 #include "tests/harness/sample.h"

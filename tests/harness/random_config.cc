@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "jit/config/beside.h"
+#include "jit/config/config_traits.h"
 #include "jit/launches/pieces.h"
 #include "tests/harness/machine.h"
 

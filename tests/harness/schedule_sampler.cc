@@ -12,6 +12,7 @@
 #include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"
+#include "jit/config/config_traits.h"
 #include "tests/harness/machine.h"
 #include "tests/harness/random_config.h"
 #include "tests/harness/test_data.h"
