@@ -1,11 +1,11 @@
 #include "coconet/schedule/schedule.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
@@ -157,7 +157,7 @@ Schedule Schedule::Resized(TypedGraph program) const {
 }
 
 struct Schedule::OfKinds {
-  std::once_flag made;
+  absl::once_flag made;
   TensorKinds kinds;
   std::vector<Schedule> schedules;  // by kind
 };
@@ -171,7 +171,7 @@ Schedule::Schedule(Parts parts) {
 const Schedule::OfKinds& Schedule::MadeOfKinds() const {
   CC_CHECK(parts_->of_kinds != nullptr);
   OfKinds& of_kinds = *parts_->of_kinds;
-  std::call_once(of_kinds.made, [&] {
+  absl::call_once(of_kinds.made, [&] {
     of_kinds.kinds = KindsOf(graph());
     for (int tensor : of_kinds.kinds.first) {
       absl::StatusOr<TypedGraph> one = TypedGraph::Of(ProgramOf(graph(), tensor));
@@ -229,7 +229,9 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
                 ASSIGN_OR_RETURN(RecomputedSchedule recomputed, ApplyRecompute(s, recompute));
                 return recomputed.schedule;
               },
-              [&](const Fuse& fuse) { return FuseAll(s, {&fuse, 1}); },
+              [&](const Fuse& fuse) {
+                return FuseAll(s, {&fuse, 1});
+              },
               [&](const Overlap& overlap) -> Result {
                 RETURN_IF_ERROR(CheckNotInBucket(s, overlap));
                 const Chunks chunks = ChunksOf(s, overlap.nodes);
