@@ -16,6 +16,7 @@ __all__ = [
     "rsqrt",
     "exp",
     "log",
+    "log2",
     "log1p",
     "expm1",
     "sin",
@@ -93,6 +94,11 @@ def exp(a: Operand) -> Value:
 def log(a: Operand) -> Value:
     """The natural logarithm."""
     return call("log", a)
+
+
+def log2(a: Operand) -> Value:
+    """The logarithm to base 2."""
+    return call("log2", a)
 
 
 def log1p(a: Operand) -> Value:
