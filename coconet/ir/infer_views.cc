@@ -131,22 +131,6 @@ absl::StatusOr<TensorType> Reverse::Infer(const Site& site) const {
   return type;
 }
 
-absl::StatusOr<TensorType> Swap::Infer(const Site& site) const {
-  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
-  TensorType type = Read(site.type(0));
-  const int rank = static_cast<int>(type.shape.size());
-  if (first < 0 || second < 0 || first >= rank || second >= rank)
-    return site.Error("want dimensions below ", rank, ", have ", first, " and ", second);
-  if (type.layout.cut() && type.layout.dim == Layout::kFlat)
-    return site.Error("want an operand that is not sliced flat, ", site.HaveOperands());
-  std::swap(type.shape[first], type.shape[second]);
-  if (type.layout.cut() && type.layout.dim == first)
-    type.layout.dim = second;
-  else if (type.layout.cut() && type.layout.dim == second)
-    type.layout.dim = first;
-  return type;
-}
-
 absl::StatusOr<TensorType> SubTensor::Infer(const Site& site) const {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   TensorType type = Read(site.type(0));

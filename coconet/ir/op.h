@@ -235,7 +235,7 @@ inline constexpr OpRow kRow<Opaque> = {
 using Op =
     std::variant<Input, State, Const, WorldSize, Count, RankNumber, Pointwise, Cast, BitCast, Iota,
                  AllReduce, ReduceScatter, AllGather, Fold, Total, Dropout, StochasticRound, MatMul,
-                 Transpose, Reshape, Expand, Reverse, Swap, SubTensor, Concat, Gather, EmbeddingBag,
+                 Transpose, Reshape, Expand, Reverse, SubTensor, Concat, Gather, EmbeddingBag,
                  ScatterAdd, Shard, Broadcast, ReduceTo, AllToAll, Send, Opaque, Update, Output>;
 
 }  // namespace coconet

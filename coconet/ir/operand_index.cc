@@ -76,16 +76,6 @@ bool Reverse::Moves(const Shape& /*result*/, const Shape& operand) const {
   return absl::c_any_of(dims, [&](int d) { return operand[d].size > 1; });
 }
 
-IndexMap Swap::MapOf(const Shape& result, const Shape& operand) const {
-  IndexMap map{Extents(result), Strides(operand)};
-  std::swap(map.strides[first], map.strides[second]);
-  return map;
-}
-
-bool Swap::Moves(const Shape& /*result*/, const Shape& /*operand*/) const {
-  return first != second;
-}
-
 IndexMap SubTensor::MapOf(const Shape& result, const Shape& operand) const {
   const std::vector<int64_t> strides = Strides(operand);
   return {Extents(result), strides, begin * strides[dim]};

@@ -71,21 +71,6 @@ inline constexpr OpRow kRow<Reverse> = {.spelling = {"reverse", 1},
                                         .after = {Of<&Reverse::dims>(Written::kDims)},
                                         .view = ViewBy<Reverse>()};
 
-/// (a): two dimensions change places.
-struct Swap {
-  int first = 0, second = 0;
-  absl::StatusOr<TensorType> Infer(const Site& site) const;
-  IndexMap MapOf(const Shape& result, const Shape& operand) const;
-  bool Moves(const Shape& result, const Shape& operand) const;
-  bool operator==(const Swap&) const = default;
-};
-template <>
-inline constexpr OpRow kRow<Swap> = {
-    .spelling = {"swap", 1},
-    .role = Role::kView,
-    .after = {Of<&Swap::first>(Written::kDim), Of<&Swap::second>(Written::kDim)},
-    .view = ViewBy<Swap>()};
-
 /// (a): [begin, end) of a dimension.
 struct SubTensor {
   int dim = 0;

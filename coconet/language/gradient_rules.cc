@@ -322,9 +322,6 @@ std::optional<Tensor> GradientOfOperand(const Op& op, const std::vector<Tensor>&
           [&](const struct Reverse& op) {
             return whole([&](Tensor g) { return Reverse(g, op.dims); });
           },
-          [&](const struct Swap& op) {
-            return whole([&](Tensor g) { return Swap(g, op.first, op.second); });
-          },
           [&](const struct SubTensor& op) {
             return whole([&](Tensor g) { return OfSubTensor(op, operand, g); });
           },

@@ -206,9 +206,6 @@ inline Tensor Reshape(Tensor a, Shape shape) {
 inline Tensor Expand(Tensor a, Shape shape) { return CallOf<struct Expand>({a}, std::move(shape)); }
 /// The elements along each of the dimensions from the last to the first.
 inline Tensor Reverse(Tensor a, std::vector<int> dims) { return CallOf<struct Reverse>({a}, dims); }
-inline Tensor Swap(Tensor a, int first, int second) {
-  return CallOf<struct Swap>({a}, first, second);
-}
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
 }

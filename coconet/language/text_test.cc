@@ -390,7 +390,7 @@ TEST(Parse, UnknownWordsGetSuggestions) {
       "world, count, rank, cast, bit_cast, iota, all_reduce, "
       "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
       "dropout, round_stochastic, matmul, "
-      "transpose, reshape, expand, reverse, swap, slice, concat, gather, embedding_bag, "
+      "transpose, reshape, expand, reverse, slice, concat, gather, embedding_bag, "
       "scatter_add, shard, broadcast, reduce, "
       "all_to_all, send, opaque, update, add, "
       "sub, mul, div, rem, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, log2, log1p, "

@@ -19,7 +19,7 @@ __all__ = [
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "shard",
     "send", "sum", "mean", "amax", "amin", "argmax", "total", "norm", "softmax", "layer_norm",
     "rms_norm", "cross_entropy", "dropout", "matmul", "grad", "stop_gradient", "transpose",
-    "reshape", "expand", "reverse", "swap", "slice", "concat", "keep_rows", "gather", "embedding_bag",
+    "reshape", "expand", "reverse", "slice", "concat", "keep_rows", "gather", "embedding_bag",
     "scatter_add", "opaque"
 ]
 __all__ += _elementwise.__all__
@@ -232,11 +232,6 @@ def expand(x: Value, shape: Sequence[Extent]) -> Value:
 def reverse(x: Value, *axes: Axis) -> Value:
     """The elements along the dimensions from the last to the first."""
     return call("reverse", x, *axes)
-
-
-def swap(x: Value, first: int, second: int) -> Value:
-    """x with two dimensions in each other's places."""
-    return call("swap", x, first, second)
 
 
 def slice(x: Value, dim: int, begin: int, end: int) -> Value:

@@ -250,7 +250,6 @@ def turned(t, ranks):
         "whole": a.map_ends(lambda x: np.broadcast_to(x, (size, depth, width))),
         "rows": b.map_ends(lambda x: np.broadcast_to(x, (depth, width))),
         "back": b.map_ends(lambda x: np.broadcast_to(x[::-1], (2, width))),
-        "swapped": b.map_ends(lambda x: np.broadcast_to(x, (2, width)).T),
         "part": c[:, ::-1],
         "third": np.broadcast_to(c.reshape(1, size, 1, depth), (2, size, 3, depth)),
     }

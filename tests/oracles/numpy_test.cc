@@ -199,7 +199,6 @@ update(s, 0.5 * s + reverse(reshape(G, [B, N]), 0, 1))
 output whole = expand(G, [B, D, N])
 output rows = expand(b, [D, N])
 output back = reverse(expand(b, [2, N]), 1)
-output swapped = swap(expand(b, [2, N]), 0, 1)
 output part = all_gather(reverse(c, 1))
 output third = all_gather(expand(reshape(c, [B, 1, D]), [2, B, 3, D]))
 )"},
