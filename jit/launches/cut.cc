@@ -110,7 +110,6 @@ class Attaching {
 
   /// A library writes one buffer, so it takes one store.
   bool Takes(int producer, NodeId store, bool has_store) const {
-    const Graph& g = s_.graph();
     const std::vector<NodeId>& nodes = s_.launches()[producer].nodes;
     if (each_[store] != each_[ValueOf(store)]) return false;
     if (has_store && nodes.size() == 1 &&
