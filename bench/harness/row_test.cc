@@ -20,10 +20,8 @@ TEST(Row, PrintsAsJson) {
 }
 
 TEST(Row, SaysWhichBarsItMisses) {
-  const Bar ratio = {"ratio", Bar::Side::kAtLeast, 2.5},
-            ours = {"ours_us", Bar::Side::kAtMost, 0.3};
   Row row;
-  row.Set("ratio", 2.5).Set("ours_us", 0.31).SetBars({ratio, ours});
+  row.Set("ratio", 2.5).Set("ours_us", 0.31).SetBars(BarsOf("ratio >= 2.5, ours_us <= 0.3"));
   EXPECT_EQ(std::get<std::string>(row.Get("bar")), "ratio >= 2.5, ours_us <= 0.3");
   EXPECT_EQ(std::get<std::string>(row.Get("missed")), "ours_us");
   EXPECT_FALSE(std::get<bool>(row.Get("met")));

@@ -6,23 +6,22 @@ Usage: gpt_step.py make FOLDER --ranks=2 --steps=20 [--layers=2 --width=32 --hea
        gpt_step.py time FOLDER [--seconds=10]
 
 `make` writes FOLDER/step.hlo, a data-parallel step in JAX (shard_map and psum, momentum as the
-optimizer) as it is before partitioning, and the data of its parameters in their order: K.before,
-or, of tokens and targets, K.STEP.RANK. manifest.txt has a line "parameter K DTYPE EXTENT..." for
-each, "data" in place of "parameter" for those that differ by rank and step; and the options, a
-line "NAME NUMBER" each.
+optimizer) as it is before partitioning, and the data of its parameters in their order: K.before of
+weights and momenta, f32, then K.STEP.RANK of tokens and targets, s32. Prints a line "fact NAME
+NUMBER" for each option; the other commands read them in FOLDER/options.txt.
 
 `compare` reads what the other program made, losses.ours and K.ours, f32, after the last step. What
 differs from a training in double may be as much as single precision makes JAX differ, times kMargin:
-products and sums are in other orders. Prints the greatest share of that bound.
+products and sums are in other orders. Prints a line "fact compared ..." with the greatest share of
+that bound.
 
-`time` prints "step MEDIAN LOW HIGH SAMPLES" of a compiled step of JAX on as many host devices, in
-microseconds with the median's 95 % confidence interval, and "version WORD".
+`time` prints "time baseline SAMPLE..." of a compiled step of JAX on as many host devices, in
+microseconds, and "fact version WORD".
 
 Exits with 3 where there is no JAX.
 """
 
 import argparse
-import math
 import os
 import pathlib
 import sys
@@ -43,9 +42,8 @@ def read_arguments():
     parser.add_argument("--seconds", type=float, default=10)
     read = parser.parse_args()
     if read.command != "make":
-        lines = (read.folder / "manifest.txt").read_text().splitlines()
-        for name, number in (line.split() for line in lines if len(line.split()) == 2):
-            setattr(read, name, int(number))
+        for line in (read.folder / "options.txt").read_text().splitlines():
+            setattr(read, line.split()[1], int(line.split()[2]))
     return read
 
 
@@ -158,16 +156,15 @@ def make():
     lowered = make_step().lower(weights, momenta, *data_of(0))
     (o.folder / "step.hlo").write_text(lowered.compiler_ir("hlo").as_hlo_text())
     leaves = jax.tree.leaves((weights, momenta))
-    lines = [f"{name} {getattr(o, name)}" for name in kSizes]
     for number, leaf in enumerate(leaves):
         leaf.tofile(o.folder / f"{number}.before")
-        lines.append(f"parameter {number} f32 {' '.join(map(str, leaf.shape))}")
     for k in range(2):
-        lines.append(f"data {len(leaves) + k} s32 {o.examples} {o.length}")
         for at in range(o.steps):
             for rank, part in enumerate(np.split(data_of(at)[k], o.ranks)):
                 np.ascontiguousarray(part).tofile(o.folder / f"{len(leaves) + k}.{at}.{rank}")
-    (o.folder / "manifest.txt").write_text("\n".join(lines) + "\n")
+    options = "".join(f"fact {name} {getattr(o, name)}\n" for name in kSizes)
+    (o.folder / "options.txt").write_text(options)
+    print(options, end="")
 
 
 def compare():
@@ -190,8 +187,9 @@ def compare():
     check("losses", np.fromfile(o.folder / "losses.ours", np.float32), losses, double_losses)
     for number, (low, high) in enumerate(zip(single, double)):
         check(f"parameter {number}", np.fromfile(o.folder / f"{number}.ours", np.float32), low, high)
-    print(f"{len(single)} weights and momenta, losses from {losses[0]:.3f} to {losses[-1]:.3f}: at "
-          f"most {worst:.2f} of the bound (jax {jax.__version__}, {o.ranks} devices)")
+    print(f"fact compared {len(single)} weights and momenta, losses from {losses[0]:.3f} to "
+          f"{losses[-1]:.3f}: at most {worst:.2f} of the bound (jax {jax.__version__}, {o.ranks} "
+          "devices)")
 
 
 def measure():
@@ -203,11 +201,8 @@ def measure():
         start = time.perf_counter()
         weights, momenta, loss = jax.block_until_ready(compiled(weights, momenta, *data))
         samples.append(1e6 * (time.perf_counter() - start))
-    samples = sorted(samples[1:])  # the first one compiles
-    count, reach = len(samples), 0.98 * math.sqrt(len(samples))
-    low, high = max(0, math.floor(count / 2 - reach)), min(count - 1, math.ceil(count / 2 + reach))
-    print("step", samples[count // 2], samples[low], samples[high], count)
-    print("version", jax.__version__)
+    print("time baseline", *samples[1:])  # the first one compiles
+    print("fact version", jax.__version__)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,6 @@
 // Training steps in HLO. plans: imports files and plans them, on simulated links. train: imports a
 // GPT that JAX writes, trains it, and measures it beside XLA's own execution.
 
-#include <stdlib.h>
-#include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,15 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/plan_iteration.h"
 #include "autotune/session/session.h"
@@ -33,20 +32,22 @@
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_import.h"
 #include "coconet/hlo/text/hlo_parser.h"
+#include "jit/compile/temp_dir.h"
 #include "runtime/world.h"
 
-ABSL_FLAG(std::string, cases, "plans,train", "comma-separated");
-ABSL_FLAG(std::string, files, "", "of plans: .hlo files and folders of them, comma-separated");
+ABSL_FLAG(std::vector<std::string>, cases, std::vector<std::string>({"plans", "train"}),
+          "comma-separated");
+ABSL_FLAG(std::vector<std::string>, files, {},
+          "of plans: .hlo files and folders of them, comma-separated");
 ABSL_FLAG(double, seconds, 10, "of the search for a plan");
 ABSL_FLAG(std::string, jax, "", "of train: a Python interpreter that has JAX");
-ABSL_FLAG(std::string, ranks, "2,4", "of train, comma-separated");
+ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"2", "4"}),
+          "of train, comma-separated");
 
 namespace coconet::bench {
 namespace {
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double SecondsSince(absl::Time begin) { return absl::ToDoubleSeconds(absl::Now() - begin); }
 
 /// Forgets the most memory that this process had so far.
 void ResetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
@@ -75,15 +76,15 @@ double ExecutableShare(const ImportedHlo& imported) {
 /// Imports a module in HLO and plans it for as many H100 as it was written for, with links of 100
 /// Gbit/s: seconds, memory, the share of operations that a program has, and how far the plan is
 /// from its bound and from what XLA does.
-absl::Status MeasurePlan(const std::string& file, double seconds, Row& row) {
+absl::Status MeasurePlan(const std::string& file, Row& row) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
   std::string text((std::istreambuf_iterator<char>(in)), {});
   ResetPeakMemory();
-  const double begin = Now();
+  const absl::Time begin = absl::Now();
   ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
   ASSIGN_OR_RETURN(const ImportedHlo imported, ImportHlo(module, {.for_planning = true}));
-  row.Set("import_s", Now() - begin).Set("ranks", imported.partitions);
+  row.Set("import_s", SecondsSince(begin)).Set("ranks", imported.partitions);
   row.Set("instructions", imported.operations).Set("executable", ExecutableShare(imported));
   row.Set("opaque", absl::StrJoin(imported.opaque, ", ", [](std::string* out, const auto& of) {
             absl::StrAppend(out, of.second, " x ", of.first);
@@ -92,10 +93,11 @@ absl::Status MeasurePlan(const std::string& file, double seconds, Row& row) {
   rates.ranks = static_cast<int>(imported.partitions);
   rates.SetLink(100);
   const NominalCostModel model(rates);
+  const double seconds = IsQuick() ? 0.3 : absl::GetFlag(FLAGS_seconds);
   ASSIGN_OR_RETURN(
       const PlannedIteration planned,
       PlanIteration(imported.program, Target(rates.ranks), model, {.seconds = seconds}));
-  row.Set("seconds", Now() - begin).Set("memory_mib", PeakMemory());
+  row.Set("seconds", SecondsSince(begin)).Set("memory_mib", PeakMemory());
   row.Set("operations", int64_t{planned.operations}).Set("launches", int64_t{planned.launches});
   row.Set("evaluations", planned.evaluations).Set("us", planned.found.us);
   row.Set("bound_us", planned.found.bound_us).Set("xla_us", planned.combined.us);
@@ -106,79 +108,63 @@ absl::Status MeasurePlan(const std::string& file, double seconds, Row& row) {
 
 namespace fs = std::filesystem;
 
-JaxSizes SizesFor(int ranks) {
-  if (IsQuick()) return {.ranks = ranks};
-  return {.ranks = ranks,
-          .layers = 4,
-          .width = 384,
-          .heads = 6,
-          .vocabulary = 1000,
-          .length = 64,
-          .examples = 4};
-}
-
 absl::Status MeasureOurs(Rank& rank, const JaxStep& step, double budget_s, Row& row) {
   SessionOptions options;
   options.budget_s = budget_s;
   options.cache_file = ":none:";
   Session session(rank, options);
-  ASSIGN_OR_RETURN(const std::unique_ptr<JaxTraining> training, JaxTraining::Make(session, step));
-  RETURN_IF_ERROR(training->Train());
-  const std::vector<Contender> contenders = {
-      {"ours", [&](int64_t steps) { return training->Run(steps); }}};
+  ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(step.imported.program));
+  ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+  RETURN_IF_ERROR(TrainAsJax(step, rank.rank(), bound));
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                   MeasureInRounds(rank, contenders, {.seconds = IsQuick() ? 0.3 : 10}));
+                   MeasureInRounds(rank, {EachStep("ours", [&] { return bound.Run(); })},
+                                   {.seconds = IsQuick() ? 0.3 : 10}));
   if (rank.rank() != 0) return absl::OkStatus();
-  const TuningRecord& record = training->tuned().record();
+  const TuningRecord& record = tuned.record();
   row.Set("variants", int64_t{record.variants}).Set("tried", int64_t{record.search.tried});
   row.Set("variant", Words(record.best));
   SetTime(row, "ours", measured[0].timing);
   return absl::OkStatus();
 }
 
-absl::Status MeasureIn(const std::string& folder, const std::string& python, int ranks, Row& row) {
-  const JaxSizes sizes = SizesFor(ranks);
-  row.Set("layers", sizes.layers).Set("width", sizes.width).Set("vocabulary", sizes.vocabulary);
-  row.Set("tokens", sizes.length * sizes.examples).Set("ranks", int64_t{ranks});
-  ASSIGN_OR_RETURN(const JaxStep step, JaxStep::Make(python, folder, sizes));
-  row.Set("operations", int64_t{step.imported().program.size()});
+/// A GPT's training step as JAX writes it, on `ranks` ranks: trained for 20 steps beside JAX, then
+/// timed, and XLA's own execution timed after it.
+absl::Status MeasureTraining(int ranks, Row& row) {
+  const std::string python = Resolve(absl::GetFlag(FLAGS_jax));
+  if (python.empty()) return absl::UnavailableError("no --jax=PYTHON");
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
+  std::vector<std::string> sizes = {absl::StrCat("--ranks=", ranks)};
+  if (!IsQuick()) {
+    sizes.insert(sizes.end(), {"--layers=4", "--width=384", "--heads=6", "--vocabulary=1000",
+                               "--length=64", "--examples=4"});
+  }
+  ASSIGN_OR_RETURN(const JaxStep step, JaxStep::Make(python, folder->path(), sizes));
+  for (const char* name : {"layers", "width", "vocabulary", "ranks"})
+    row.Set(name, step.Size(name));
+  row.Set("tokens", step.Size("length") * step.Size("examples"));
+  row.Set("operations", int64_t{step.imported.program.size()});
   const double budget_s = TuningBudget(/*usual=*/90, /*quick=*/10);
   row.Set("budget_s", budget_s);
   RETURN_IF_ERROR(RunWorld({.ranks = ranks},
                            [&](Rank& rank) { return MeasureOurs(rank, step, budget_s, row); }));
-  ASSIGN_OR_RETURN(const std::string compared, step.Compare());
-  row.Set("compared", std::string(absl::StripAsciiWhitespace(compared)));
-  ASSIGN_OR_RETURN(const JaxStep::Time xla, step.Measure(IsQuick() ? 0.3 : 10));
-  row.Set("jax", xla.version);
-  SetTime(row, "baseline", xla.step);
+  ASSIGN_OR_RETURN(const std::vector<Finding> compared, step.Run("compare"));
+  row.Set("compared", FactOf(compared, "compared"));
+  ASSIGN_OR_RETURN(const std::vector<Finding> xla,
+                   step.Run("time", {absl::StrCat("--seconds=", IsQuick() ? 0.3 : 10)}));
+  row.Set("jax", FactOf(xla, "version"));
+  SetTime(row, "baseline", FastestOf(xla, "baseline")->timing);
   row.Set("ratio", row.Number("baseline_us") / row.Number("ours_us"));
   return absl::OkStatus();
 }
 
-/// A GPT's training step as JAX writes it, on `ranks` ranks: trained for 20 steps beside JAX, then
-/// timed, and XLA's own execution timed after it.
-absl::Status MeasureTraining(const std::string& python, int ranks, Row& row) {
-  std::string folder = (fs::temp_directory_path() / "hlo_XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr)
-    return absl::UnavailableError(absl::StrCat("cannot make a folder ", folder));
-  const absl::Status status = MeasureIn(folder, python, ranks, row);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  return status;
-}
-
 bool Runs(absl::string_view name) {
-  for (absl::string_view each : absl::StrSplit(absl::GetFlag(FLAGS_cases), ',')) {
-    if (each == name) return true;
-  }
-  return false;
+  return absl::c_linear_search(absl::GetFlag(FLAGS_cases), name);
 }
 
 absl::StatusOr<std::vector<std::string>> Files() {
   std::vector<std::string> files;
-  for (absl::string_view name :
-       absl::StrSplit(absl::GetFlag(FLAGS_files), ',', absl::SkipEmpty())) {
-    const std::string path = Resolve(std::string(name));
+  for (const std::string& name : absl::GetFlag(FLAGS_files)) {
+    const std::string path = Resolve(name);
     if (!fs::is_directory(path)) {
       files.push_back(path);
       continue;
@@ -187,59 +173,45 @@ absl::StatusOr<std::vector<std::string>> Files() {
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
       if (entry.path().extension() == ".hlo") in_folder.push_back(entry.path().string());
     }
-    std::sort(in_folder.begin(), in_folder.end());
-    files.insert(files.end(), in_folder.begin(), in_folder.end());
+    absl::c_sort(in_folder);
+    absl::c_copy(in_folder, std::back_inserter(files));
   }
   if (files.empty())
     return absl::InvalidArgumentError("plans: want --files=FILE.hlo,FOLDER, have none");
   return files;
 }
 
-Row NewRow(std::string name) {
-  Row row;
-  row.Set("case", std::move(name)).Set("load_before", LoadAverage());
-  AddMachine(row);
-  return row;
-}
-
-void Finish(const absl::Status& status, std::vector<Bar> bars, Row& row, std::vector<Row>& rows) {
+/// Adds the row of what `measure` measures, which has no bars if it is unavailable.
+void AddRow(const std::string& name, absl::string_view bars,
+            absl::FunctionRef<absl::Status(Row&)> measure, std::vector<Row>& rows) {
+  Row& row = rows.emplace_back();
+  AddMachine(row.Set("case", name).Set("load_before", LoadAverage()));
+  const absl::Status status = measure(row);
+  if (absl::IsUnavailable(status)) {
+    row.Set("compared", absl::StrCat("absent: ", status.message()));
+    return;
+  }
   if (!status.ok()) row.Set("error", std::string(status.message()));
-  if (!IsQuick()) row.SetBars(bars);
-  rows.push_back(row);
+  if (!IsQuick()) row.SetBars(BarsOf(bars));
 }
 
 absl::Status RunAll() {
   std::vector<Row> rows;
   if (Runs("plans")) {
     ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
-    for (const std::string& file : files) {
-      Row row = NewRow(fs::path(file).stem().string());
-      const double seconds = IsQuick() ? 0.3 : absl::GetFlag(FLAGS_seconds);
-      const absl::Status status = MeasurePlan(file, seconds, row);
-      Finish(status,
-             {{"executable", Bar::Side::kAtLeast, 0.95},
-              {"seconds", Bar::Side::kAtMost, 60},
-              {"memory_mib", Bar::Side::kAtMost, 4096},
-              {"over_bound", Bar::Side::kAtMost, 1.05},
-              {"over_xla", Bar::Side::kAtMost, 1}},
-             row, rows);
-    }
+    const absl::string_view bars =
+        "executable >= 0.95, seconds <= 60, memory_mib <= 4096, over_bound <= 1.05, over_xla <= 1";
+    for (const std::string& file : files)
+      AddRow(fs::path(file).stem(), bars, [&](Row& row) { return MeasurePlan(file, row); }, rows);
   }
   if (Runs("train")) {
-    for (absl::string_view text : absl::StrSplit(absl::GetFlag(FLAGS_ranks), ',')) {
+    for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
       int ranks = 0;
       if (!absl::SimpleAtoi(text, &ranks) || ranks < 1)
         return absl::InvalidArgumentError(absl::StrCat("want --ranks as numbers, have ", text));
-      Row row = NewRow("gpt of JAX");
-      absl::Status status = absl::UnavailableError("no --jax=PYTHON");
-      if (const std::string python = absl::GetFlag(FLAGS_jax); !python.empty())
-        status = MeasureTraining(Resolve(python), ranks, row);
-      if (absl::IsUnavailable(status)) {
-        row.Set("compared", absl::StrCat("absent: ", status.message()));
-        rows.push_back(row);
-        continue;
-      }
-      Finish(status, {{"ratio", Bar::Side::kAtLeast, 1.3}}, row, rows);
+      AddRow(
+          "gpt of JAX", "ratio >= 1.3", [&](Row& row) { return MeasureTraining(ranks, row); },
+          rows);
     }
   }
   const std::vector<Column> columns = ColumnsOf(
