@@ -1,23 +1,19 @@
 // Prints how long whole training steps take, beside the matrix products in them alone.
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/harness/finding.h"
+#include "autotune/cost/work.h"
+#include "bench/baselines/array.h"
+#include "bench/baselines/gemm.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/rounds.h"
-#include "bench/harness/tuned_contender.h"
 #include "bench/harness/user.h"
-#include "bench/iteration/model_flags.h"
-#include "bench/iteration/numbers.h"
-#include "bench/iteration/products.h"
-#include "bench/iteration/torch.h"
+#include "bench/iteration/step.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/training_steps.h"
 #include "runtime/world.h"
@@ -28,25 +24,76 @@ ABSL_FLAG(std::string, torch, "", "a Python interpreter that has PyTorch");
 namespace coconet::bench {
 namespace {
 
-absl::Status MeasureStep(Rank& rank, const GptModel& s, double budget_s, Row& row) {
-  ASSIGN_OR_RETURN(const Graph program, GptStep(s));
+/// The matrix products of a program on one rank, by oneDNN on one thread, one after the other: what
+/// nothing that computes them so can be faster than. Each has operands of its own, as it has in a
+/// step. Transposed operands are multiplied as if they lay straight, which is no slower.
+class Products {
+ public:
+  /// `program` is bound.
+  static absl::StatusOr<Products> Of(const Graph& program) {
+    ASSIGN_OR_RETURN(const TypedGraph typed, TypedGraph::Of(program));
+    Products products;
+    for (NodeId id = 0; id < typed.size(); ++id) {
+      if (As<MatMul>(program, id) == nullptr) continue;
+      const Work work = WorkOf(typed, {id}, Target(1));
+      const GemmSize size{.m = work.m, .n = work.n, .k = work.k};
+      if (size.flops() == 0) continue;
+      const auto element = static_cast<int64_t>(SizeOf(work.dtype));
+      One one{.batches = work.batch,
+              .a_bytes = size.m * size.k * element,
+              .b_bytes = size.k * size.n * element,
+              .c_bytes = size.m * size.n * element};
+      ASSIGN_OR_RETURN(one.a, Array::Allocate(one.batches * one.a_bytes));
+      ASSIGN_OR_RETURN(one.b, Array::Allocate(one.batches * one.b_bytes));
+      ASSIGN_OR_RETURN(one.c, Array::Allocate(one.batches * one.c_bytes));
+      ASSIGN_OR_RETURN(one.gemm,
+                       OneDnnGemm::Make(work.dtype, size, OneDnnGemm::Weights::kAsTheyLie));
+      products.flops_ += static_cast<double>(one.batches) * size.flops();
+      products.all_.push_back(std::move(one));
+    }
+    return products;
+  }
+
+  absl::Status Run(int64_t steps) {
+    for (int64_t step = 0; step < steps; ++step) {
+      for (const One& one : all_) {
+        for (int64_t i = 0; i < one.batches; ++i) {
+          RETURN_IF_ERROR(one.gemm->SetWeights(one.b.as<char>() + i * one.b_bytes));
+          RETURN_IF_ERROR(one.gemm->Run(one.a.as<char>() + i * one.a_bytes,
+                                        one.c.as<char>() + i * one.c_bytes));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+  int64_t count() const { return std::ssize(all_); }
+  double flops() const { return flops_; }
+
+ private:
+  struct One {
+    std::unique_ptr<OneDnnGemm> gemm = nullptr;
+    Array a = {}, b = {}, c = {};
+    int64_t batches = 1, a_bytes = 0, b_bytes = 0, c_bytes = 0;  // of one batch
+  };
+  std::vector<One> all_;
+  double flops_ = 0;
+};
+
+absl::Status MeasureStep(Rank& rank, const Sizes& sizes, double budget_s, Row& row) {
+  ASSIGN_OR_RETURN(const Graph program, MakeTrainingStep("gpt_step", sizes));
   SessionOptions options;
   options.budget_s = budget_s;
   options.cache_file = ":none:";
   ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> ours,
-                   TunedContender::Make(rank, options, program, NumbersOf(s)));
+                   TunedContender::Make(rank, options, program, NumbersOf(sizes)));
   ASSIGN_OR_RETURN(Products products, Products::Of(program));
-  const std::vector<Contender> contenders = {
-      {"ours", [&](int64_t steps) { return ours->Run(steps); }},
-      {"products", [&](int64_t steps) -> absl::Status {
-         for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(products.Run());
-         return absl::OkStatus();
-       }}};
+  const std::vector<Contender> contenders = {ContenderOf("ours", *ours),
+                                             ContenderOf("products", products)};
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    MeasureInRounds(rank, contenders, {.seconds = IsQuick() ? 0.3 : 10}));
   if (rank.rank() != 0) return absl::OkStatus();
   const TuningRecord& record = ours->program().record();
-  row.Set("operations", int64_t{program.size()}).Set("products", int64_t{products.count()});
+  row.Set("operations", int64_t{program.size()}).Set("products", products.count());
   row.Set("gflop", products.flops() / 1e9).Set("variants", int64_t{record.variants});
   row.Set("tried", int64_t{record.search.tried}).Set("variant", Words(record.best));
   for (const Finding& m : measured) SetTime(row, m.side, m.timing);
@@ -54,43 +101,26 @@ absl::Status MeasureStep(Rank& rank, const GptModel& s, double budget_s, Row& ro
   return absl::OkStatus();
 }
 
-/// Adds what PyTorch takes for the same step, or why that is absent.
-absl::Status AddTorch(const GptModel& s, Row& row) {
-  const std::string python = absl::GetFlag(FLAGS_torch);
-  absl::StatusOr<TorchStep> torch = absl::UnavailableError("no --torch=PYTHON");
-  if (!python.empty())
-    torch = MeasureTorch(python, s, absl::GetFlag(FLAGS_ranks), IsQuick() ? 0.3 : 10);
-  if (absl::IsUnavailable(torch.status())) {
-    row.Set("torch", absl::StrCat("absent: ", torch.status().message()));
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(torch.status());
-  row.Set("torch", torch->version).Set("torch_form", torch->form);
-  row.Set("torch_products", int64_t{torch->count});
-  SetTime(row, "torch", torch->step);
-  SetTime(row, "torch_products", torch->products);
-  row.Set("torch_over_products", row.Number("torch_us") / row.Number("torch_products_us"));
-  return absl::OkStatus();
-}
-
 absl::Status RunAll() {
-  const GptModel s = IsQuick() ? QuickModel() : ModelOfFlags();
+  ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
+  const int ranks = absl::GetFlag(FLAGS_ranks);
   const double budget_s = TuningBudget(/*usual=*/120, /*quick=*/10);
   Row row;
-  row.Set("case", std::string("node")).Set("ranks", int64_t{absl::GetFlag(FLAGS_ranks)});
-  row.Set("dtype", std::string("f32")).Set("layers", s.layers).Set("width", s.width);
-  row.Set("vocabulary", s.vocabulary).Set("tokens", s.tokens()).Set("sequence", s.sequence);
+  row.Set("case", std::string("node")).Set("ranks", int64_t{ranks});
+  row.Set("dtype", std::string("f32"));
+  SetSizes(sizes, row);
   row.Set("budget_s", budget_s).Set("load_before", LoadAverage());
   AddMachine(row);
-  absl::Status status = RunWorld({.ranks = absl::GetFlag(FLAGS_ranks)},
-                                 [&](Rank& rank) { return MeasureStep(rank, s, budget_s, row); });
-  if (status.ok()) status = AddTorch(s, row);
+  absl::Status status = RunWorld(
+      {.ranks = ranks}, [&](Rank& rank) { return MeasureStep(rank, sizes, budget_s, row); });
+  if (status.ok())
+    status =
+        SetTorch({.python = absl::GetFlag(FLAGS_torch)}, sizes, ranks, IsQuick() ? 0.3 : 10, row);
   if (!status.ok()) row.Set("error", std::string(status.message()));
-  constexpr int64_t kTokensOfBar = 512;
-  std::vector<Bar> bars = {{"over_products", Bar::Side::kAtMost, 1.35}};
+  std::vector<Bar> bars = BarsOf("over_products <= 1.35");
   if (const double torch = row.Number("torch_over_products"); torch > 0)
     bars.push_back({"over_products", Bar::Side::kAtMost, torch});
-  if (s.tokens() >= kTokensOfBar) row.SetBars(bars);
+  if (TokensOf(sizes) >= kTokensOfBar) row.SetBars(bars);
   const std::vector<Column> columns = ColumnsOf(
       "case, ranks|%.0f, layers|%.0f, width|%.0f, tokens|%.0f, operations|%.0f, ours|time, "
       "products|time, over products|ratio, torch|time, its products|time|torch_products_us, "

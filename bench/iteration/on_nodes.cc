@@ -9,28 +9,18 @@
 #include "bench/baselines/array.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/harness/worker.h"
-#include "bench/iteration/numbers.h"
+#include "bench/iteration/step.h"
 #include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/derivation/derive.h"
+#include "coconet/workloads/training_steps.h"
 #include "jit/config/config.h"
 #include "runtime/threads/thread_world.h"
 
 namespace coconet::bench {
 namespace {
-
-absl::StatusOr<Graph> ProgramOf(const NodesCase& c) {
-  if (c.name == "gpt_step") return GptStep(c.model);
-  if (c.name == "local_sgd") return LocalSgd(c.local);
-  return absl::InvalidArgumentError(
-      absl::StrCat("--case: want gpt_step or local_sgd, have '", c.name, "'"));
-}
-
-Numbers NumbersOfCase(const NodesCase& c) {
-  return c.name == "local_sgd" ? Numbers(NumberOfLocalSgd) : NumbersOf(c.model);
-}
 
 /// Elements that the step sums over ranks.
 absl::StatusOr<int64_t> ReducedElements(const Graph& step) {
@@ -48,19 +38,6 @@ bool HasLargestBuckets(const Schedule& schedule, const Config& config) {
   return config.concurrent && config.bucket == kMostBucket && IsBaseline(schedule);
 }
 
-/// The step tuned on one rank of a world of its own, a thread of this process, which lasts as long
-/// as `body`. RunWorld would make a world of all processes.
-absl::Status WithComputation(const NodesCase& c, const Graph& step,
-                             absl::FunctionRef<absl::Status(TunedContender&)> body) {
-  return RunThreadWorld({.ranks = 1}, [&](Rank& alone) -> absl::Status {
-    SessionOptions options;
-    options.budget_s = c.budget_s;
-    ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,
-                     TunedContender::Make(alone, options, step, NumbersOfCase(c)));
-    return body(*computation);
-  });
-}
-
 /// Collective. Writes one line for each launch: lane, begin and end in microseconds, label.
 absl::Status WriteTimeline(const Rank& rank, const std::string& file, TunedContender& step) {
   RETURN_IF_ERROR(step.Run(1));
@@ -75,25 +52,30 @@ absl::Status WriteTimeline(const Rank& rank, const std::string& file, TunedConte
 }
 
 absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c) {
-  ASSIGN_OR_RETURN(const Graph step, ProgramOf(c));
+  ASSIGN_OR_RETURN(const Graph step, MakeTrainingStep(c.program, c.sizes));
   ASSIGN_OR_RETURN(const int64_t elements, ReducedElements(step));
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
   ASSIGN_OR_RETURN(const Array gradients, Array::Allocate(bytes));
   std::vector<Finding> findings;
-  RETURN_IF_ERROR(WithComputation(c, step, [&](TunedContender& computation) -> absl::Status {
+  // A world of one rank, a thread of this process. RunWorld would make one of all processes.
+  RETURN_IF_ERROR(RunThreadWorld({.ranks = 1}, [&](Rank& alone) -> absl::Status {
+    SessionOptions options;
+    options.budget_s = c.budget_s;
+    const Numbers numbers = NumbersOf(c.sizes);
+    ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,
+                     TunedContender::Make(alone, options, step, numbers));
     Contenders contenders(rank, c.budget_s);
     contenders.AddTuned(
-        "computation", [&](int64_t steps) { return computation.Run(steps); },
-        computation.program().record());
+        "computation", [&](int64_t steps) { return computation->Run(steps); },
+        computation->program().record());
     contenders.AddStep("sending", [&] {
       return rank.library().AllReduce(gradients.as<float>(), gradients.as<float>(), elements,
                                       DType::kF32, ReduceKind::kSum);
     });
-    const Numbers numbers = NumbersOfCase(c);
     if (!c.parts_only) {
       RETURN_IF_ERROR(contenders.Tune("ours", step, nullptr, numbers));
       RETURN_IF_ERROR(contenders.Tune("sequential", step, IsSequential, numbers));
-      if (c.name == "gpt_step")
+      if (c.program == "gpt_step")
         RETURN_IF_ERROR(contenders.Tune("buckets", step, HasLargestBuckets, numbers));
     }
     // Each of two ranks sends the other its half of the operand, and then the sums of its own half.

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,18 +20,20 @@
 #include "autotune/calibrate/stopwatch.h"
 #include "autotune/calibrate/timed_program.h"
 #include "autotune/cost/measured_cost_model.h"
+#include "autotune/planning/first_plan.h"
+#include "autotune/planning/plan_graph.h"
+#include "autotune/planning/planned_schedules.h"
+#include "autotune/runner/binaries.h"
 #include "autotune/runner/rank_runner.h"
 #include "bench/harness/finding.h"
-#include "bench/harness/launch.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/harness/worker.h"
-#include "bench/iteration/drawn_plans.h"
-#include "bench/iteration/model_flags.h"
-#include "bench/iteration/numbers.h"
 #include "bench/iteration/on_nodes.h"
-#include "bench/nodes/cluster_link.h"
+#include "bench/iteration/step.h"
+#include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
+#include "coconet/workloads/training_steps.h"
 #include "jit/compile/temp_dir.h"
 #include "runtime/world.h"
 
@@ -42,21 +45,120 @@ ABSL_FLAG(double, search, 5, "seconds of the search for the best plan");
 namespace coconet::bench {
 namespace {
 
+class Drawing {
+ public:
+  Drawing(const PlanGraph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
+
+  /// A plan some edits away from `from`, as accepted.
+  IterationPlan From(const IterationPlan& from) {
+    IterationPlan plan = from;
+    const int64_t edits = int64_t{1} << Below(9);
+    for (int64_t i = 0; i < edits; ++i) {
+      if (!Edit(plan) || !(plan.Us() < kMost))
+        plan.Undo();
+      else
+        plan.Accept();
+    }
+    plan.Accept();
+    return plan;
+  }
+
+ private:
+  /// An upper bound of the time of a plan whose lanes do not wait for each other.
+  static constexpr double kMost = 1e12;
+
+  int Below(size_t n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
+
+  bool Edit(IterationPlan& plan) {
+    switch (Below(5)) {
+      case 0:
+        return JoinBuckets(plan);
+      case 1:
+        return Detach(plan, 1);
+      case 2:
+        return Detach(plan, 0);
+      case 3:
+        return JoinKernels(plan);
+      default:
+        return Move(plan);
+    }
+  }
+
+  bool JoinBuckets(IterationPlan& plan) {
+    const std::vector<int>& order = plan.order(1);
+    if (order.size() < 2) return false;
+    const int at = Below(order.size() - 1);
+    return plan.Merge(order[at], order[at + 1]);
+  }
+
+  bool JoinKernels(IterationPlan& plan) {
+    const int item = Below(graph_.size());
+    const std::vector<int>& before = graph_[item].after;
+    if (before.empty() || graph_.IsCollective(item)) return false;
+    const int other = before[Below(before.size())];
+    if (graph_.IsCollective(other) || plan.group_of(other) == plan.group_of(item)) return false;
+    return plan.Merge(plan.group_of(item), plan.group_of(other));
+  }
+
+  bool Detach(IterationPlan& plan, int lane) {
+    const std::vector<int>& order = plan.order(lane);
+    if (order.empty()) return false;
+    const int group = order[Below(order.size())];
+    std::vector<int> items = plan.group(group).items;
+    if (items.size() < 2) return false;
+    items.resize(1 + Below(items.size() - 1));
+    return plan.Detach(group, std::move(items));
+  }
+
+  bool Move(IterationPlan& plan) {
+    const int lane = Below(2);
+    const std::vector<int>& order = plan.order(lane);
+    if (order.empty()) return false;
+    return plan.Move(order[Below(order.size())], Below(order.size()));
+  }
+
+  const PlanGraph& graph_;
+  std::mt19937_64 random_;
+};
+
+/// Distinct plans of one program, the best that a search of `seconds` finds among them; the others
+/// come from it, and from the plan that the search begins with, by random edits of kernels,
+/// buckets and order, and are simulated to take at most twice as long. Calls whose
+/// arguments are equal, except `seconds`, make equal edits.
+absl::StatusOr<std::vector<PlannedSchedule>> DrawPlans(const Graph& program, const Target& target,
+                                                       const CostModel& model, int count,
+                                                       double seconds, uint64_t seed) {
+  ASSIGN_OR_RETURN(Schedule plain, InitialSchedule(program));
+  ASSIGN_OR_RETURN(const PlanGraph graph, PlanGraph::Of(std::move(plain), target, model));
+  const FoundPlans found =
+      SearchPlans(graph, PlanStrategy::kDirected, {.seconds = seconds, .seed = seed, .keep = 1});
+  const FoundPlan& best = found.plans[0];
+  std::vector<PlannedSchedule> plans = {PlannedScheduleOf(best.plan, best.us)};
+  std::set<std::string> known = {Print(plans[0].schedule)};
+  IterationPlan plainest = FusedPlan(graph);
+  plainest.Accept();
+  Drawing drawing(graph, seed);
+  for (int tries = 0; tries < 100 * count && std::ssize(plans) < count; ++tries) {
+    IterationPlan plan = drawing.From(tries % 2 == 0 ? best.plan : plainest);
+    const double us = plan.Us();
+    if (us > 2 * best.us) continue;
+    PlannedSchedule planned = PlannedScheduleOf(plan, us);
+    if (planned.refused_fusions == 0 && known.insert(Print(planned.schedule)).second)
+      plans.push_back(std::move(planned));
+  }
+  return plans;
+}
+
 /// What a worker measures: the plans of a model's step.
 struct PlansCase {
-  GptModel model;
+  Sizes sizes;  // of gpt_step
   int plans = 0;
   uint64_t seed = 0;
   double search_s = 0;     // of the search for the best plan
   std::string cache = {};  // the folder of compiled kernels
 
   static void VisitFields(auto& c, auto visit) {
-    visit("model.layers", c.model.layers);
-    visit("model.width", c.model.width);
-    visit("model.heads", c.model.heads);
-    visit("model.vocabulary", c.model.vocabulary);
-    visit("model.sequence", c.model.sequence);
-    visit("model.examples", c.model.examples);
+    visit("sizes", c.sizes);
     visit("plans", c.plans);
     visit("seed", c.seed);
     visit("search_s", c.search_s);
@@ -86,51 +188,34 @@ absl::StatusOr<std::vector<PlannedSchedule>> PlansOfRank0(Rank& rank, const Plan
 
 /// Collective: the plans' times, predicted and measured.
 absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank, const PlansCase& c) {
-  ASSIGN_OR_RETURN(const Graph step, GptStep(c.model));
+  ASSIGN_OR_RETURN(const Graph step, MakeTrainingStep("gpt_step", c.sizes));
+  const Target target = TargetOf(rank);
   ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
-                   Binaries::Open(rank, {.target = BinaryTarget("", 0),
-                                         .cache_dir = c.cache,
-                                         .compiler =
-                                             [&] {
-                                               return MakeCompilerFor(/*arch=*/"",
-                                                                      /*simulated=*/false,
-                                                                      {.cache_dir = c.cache});
-                                             },
-                                         .warn = [](absl::string_view) {}}));
+                   Binaries::Open(rank, {.cache_dir = c.cache}));
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(step));
-  ASSIGN_OR_RETURN(
-      const Rates rates,
-      Calibrate(rank, *binaries, {.products = DistinctProducts(plain, TargetOf(rank))}));
+  ASSIGN_OR_RETURN(const Rates rates,
+                   Calibrate(rank, *binaries, {.products = DistinctProducts(plain, target)}));
   const MeasuredCostModel model(rates);
   ASSIGN_OR_RETURN(const std::vector<PlannedSchedule> plans, PlansOfRank0(rank, c, step, model));
   ASSIGN_OR_RETURN(Config config, PlainConfig(rank));
   config.concurrent = true;
-  std::vector<Lowered> lowered;
-  std::vector<KernelSource> sources;
+  std::vector<TimedProgram> programs;
   for (const PlannedSchedule& plan : plans) {
-    ASSIGN_OR_RETURN(lowered.emplace_back(), Lower(plan.schedule, config, TargetOf(rank)));
-    sources.push_back(lowered.back().kernels);
+    ASSIGN_OR_RETURN(Lowered lowered, Lower(plan.schedule, config, target));
+    programs.push_back({.program = plan.schedule.program(), .lowered = std::move(lowered)});
   }
-  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
-                   binaries->Compile(sources, {}));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, CompilePrograms(*binaries, programs));
   std::vector<TimedPlan> timed;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    RETURN_IF_ERROR(paths[i].status());
-    ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries->Load(*paths[i], sources[i]));
-    RETURN_IF_ERROR(loaded.status);
-    timed.push_back({&lowered[i].plan, std::move(loaded.module), RowsOf(plain.program())});
-  }
+  for (const TimedProgram& program : programs)
+    timed.push_back({&program.lowered.plan, module, RowsOf(plain.program())});
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(timed)));
-  std::vector<Finding> found;
+  std::vector<Finding> found = {{.side = "rates", .detail = Json(rates)}};
   for (size_t i = 0; i < plans.size(); ++i) {
-    ASSIGN_OR_RETURN(const double us, stopwatch.Time(i, {}));
     Finding& finding = found.emplace_back();
     finding.side = "plan";
-    finding.name = absl::StrCat(i);
-    finding.timing.median_us = us;
     finding.detail = absl::StrCat(plans[i].us);
+    ASSIGN_OR_RETURN(finding.timing.median_us, stopwatch.Time(i, {}));
   }
-  found.push_back({.side = "rates", .detail = Json(rates)});
   return found;
 }
 
@@ -178,42 +263,24 @@ void SetErrors(const Times& times, Row& row) {
 }
 
 /// The plans at one c, appended to `all`.
-absl::Status MeasureAt(double c, const GptModel& model, const std::string& scratch, Times& all,
+absl::Status MeasureAt(double c, const Sizes& sizes, const std::string& scratch, Times& all,
                        Row& row) {
-  constexpr int kNodes = 2;
-  const std::vector<std::string> parts_only =
-      Arguments(NodesCase{.model = model,
-                          .seconds = 4,
-                          .budget_s = TuningBudget(/*usual=*/30, /*quick=*/10),
-                          .parts_only = true});
-  const std::vector<std::string> plans =
-      kWorker.Arguments({.model = model,
-                         .plans = IsQuick() ? 3 : absl::GetFlag(FLAGS_plans),
-                         .seed = absl::GetFlag(FLAGS_seed),
-                         .search_s = IsQuick() ? 0.5 : absl::GetFlag(FLAGS_search),
-                         .cache = scratch + "/kernels"});
-  const auto run = [&](const std::string& rate, const std::vector<std::string>& arguments) {
-    return RunWorker({.processes = kNodes,
-                      .launcher = ClusterLauncher(kNodes, /*ranks_per_node=*/1, rate),
-                      .arguments = arguments,
-                      .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/parts")},
-                      .scratch = scratch});
-  };
-  ASSIGN_OR_RETURN(const std::vector<Finding> first, run("none", parts_only));
-  const auto parts_of = [](const std::vector<Finding>& found) {
-    return StepParts{.computation_us = FastestOf(found, "computation")->timing.median_us,
-                     .sending_us = FastestOf(found, "sending")->timing.median_us};
-  };
-  const auto parts_at = [&](const std::string& rate) -> absl::StatusOr<StepParts> {
-    if (rate == "none") return parts_of(first);
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, run(rate, parts_only));
-    return parts_of(found);
-  };
-  const WantedShare wanted = IsQuick() ? WantedShare{.least = 0, .most = 1e9}
-                                       : WantedShare{.least = 0.8 * c, .most = 1.25 * c, .aim = c};
-  ASSIGN_OR_RETURN(const LinkRate link, ChooseLinkRate(CountOf(first, "bytes"), wanted, parts_at));
+  const TwoNodes nodes{.scratch = scratch, .cache = "parts"};
+  const NodesCase parts{.program = "gpt_step",
+                        .sizes = sizes,
+                        .budget_s = TuningBudget(/*usual=*/30, /*quick=*/10),
+                        .parts_only = true};
+  const WantedShare wanted =
+      IsQuick() ? UsualShare() : WantedShare{.least = 0.8 * c, .most = 1.25 * c, .aim = c};
+  ASSIGN_OR_RETURN(const LinkRate link, nodes.FindRate(Arguments(parts), wanted));
   row.Set("link", link.rate).Set("share", link.parts.share());
-  ASSIGN_OR_RETURN(const std::vector<Finding> found, run(link.rate, plans));
+  const PlansCase plans{.sizes = sizes,
+                        .plans = IsQuick() ? 3 : absl::GetFlag(FLAGS_plans),
+                        .seed = absl::GetFlag(FLAGS_seed),
+                        .search_s = IsQuick() ? 0.5 : absl::GetFlag(FLAGS_search),
+                        .cache = scratch + "/kernels"};
+  ASSIGN_OR_RETURN(const std::vector<Finding> found,
+                   nodes.Run(link.rate, kWorker.Arguments(plans)));
   Times here;
   for (const Finding& finding : found) {
     double predicted = 0;
@@ -230,7 +297,7 @@ absl::Status MeasureAt(double c, const GptModel& model, const std::string& scrat
 }
 
 absl::Status RunAll() {
-  const GptModel model = IsQuick() ? QuickModel() : ModelOfFlags();
+  ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   Times all;
@@ -241,10 +308,9 @@ absl::Status RunAll() {
       return absl::InvalidArgumentError(absl::StrCat("--c: want positive numbers, have ", text));
     Row& row = rows.emplace_back();
     row.Set("case", absl::StrCat("c = ", text));
-    row.Set("ranks", int64_t{2}).Set("layers", model.layers);
-    row.Set("width", model.width).Set("tokens", model.tokens());
+    SetSizes(sizes, row.Set("ranks", int64_t{2}));
     AddMachine(row.Set("load_before", LoadAverage()));
-    const absl::Status measured = MeasureAt(c, model, scratch->path(), all, row);
+    const absl::Status measured = MeasureAt(c, sizes, scratch->path(), all, row);
     if (!measured.ok()) row.Set("error", std::string(measured.message()));
     correlations += row.Number("rank_correlation");
   }
@@ -253,10 +319,7 @@ absl::Status RunAll() {
   SetErrors(all, together);
   together.Set("rank_correlation", correlations / static_cast<double>(rows.size() - 1));
   AddMachine(together);
-  if (!IsQuick()) {
-    together.SetBars({{"median_error", Bar::Side::kAtMost, 0.1},
-                      {"rank_correlation", Bar::Side::kAtLeast, 0.9}});
-  }
+  if (!IsQuick()) together.SetBars(BarsOf("median_error <= 0.1, rank_correlation >= 0.9"));
   const std::vector<Column> columns = ColumnsOf(
       "case, link, c|ratio|share, plans|%.0f, best|time, worst|time, median error|100*%.1f%%, "
       "rank correlation|ratio, bar, met, error");

@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "bench/harness/launch.h"
-#include "bench/nodes/cluster_link.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -36,28 +35,35 @@ bool IsSequential(const Schedule& schedule, const Config& config) {
   return schedule.overlaps().empty() && !config.concurrent;
 }
 
+absl::StatusOr<std::vector<Finding>> TwoNodes::Run(
+    const std::string& rate, const std::vector<std::string>& arguments) const {
+  return RunWorker({.processes = 2,
+                    .launcher = ClusterLauncher(/*nodes=*/2, /*ranks_per_node=*/1, rate),
+                    .arguments = arguments,
+                    .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/", cache)},
+                    .scratch = scratch});
+}
+
+absl::StatusOr<LinkRate> TwoNodes::FindRate(const std::vector<std::string>& parts,
+                                            const WantedShare& wanted) const {
+  // The bytes that leave a node are known to its ranks; every run reports them.
+  ASSIGN_OR_RETURN(const std::vector<Finding> first, Run("none", parts));
+  const auto parts_at = [&](const std::string& rate) -> absl::StatusOr<StepParts> {
+    if (rate == "none") return PartsOf(first);
+    ASSIGN_OR_RETURN(const std::vector<Finding> found, Run(rate, parts));
+    return PartsOf(found);
+  };
+  return ChooseLinkRate(CountOf(first, "bytes"), wanted, parts_at);
+}
+
 absl::StatusOr<std::vector<Finding>> MeasureOnTwoNodes(const std::vector<std::string>& parts,
                                                        const std::vector<std::string>& all,
                                                        const std::string& scratch,
                                                        const std::string& name, Row& row) {
-  const auto run = [&](const std::string& rate, const std::vector<std::string>& arguments) {
-    return RunWorker({.processes = 2,
-                      .launcher = ClusterLauncher(/*nodes=*/2, /*ranks_per_node=*/1, rate),
-                      .arguments = arguments,
-                      .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/", name)},
-                      .scratch = scratch});
-  };
-  // The bytes that leave a node are known to its ranks; every run reports them.
-  ASSIGN_OR_RETURN(const std::vector<Finding> first, run("none", parts));
-  const auto parts_at = [&](const std::string& rate) -> absl::StatusOr<StepParts> {
-    if (rate == "none") return PartsOf(first);
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, run(rate, parts));
-    return PartsOf(found);
-  };
-  ASSIGN_OR_RETURN(const LinkRate link,
-                   ChooseLinkRate(CountOf(first, "bytes"), UsualShare(), parts_at));
+  const TwoNodes nodes{.scratch = scratch, .cache = name};
+  ASSIGN_OR_RETURN(const LinkRate link, nodes.FindRate(parts, UsualShare()));
   row.Set("link", link.rate);
-  ASSIGN_OR_RETURN(std::vector<Finding> found, run(link.rate, all));
+  ASSIGN_OR_RETURN(std::vector<Finding> found, nodes.Run(link.rate, all));
   SetTimes(row, found, {"ours", "sequential", "computation", "sending"});
   const StepParts of_row = PartsOf(found);
   const double processor_us = NumberOf(found, "sending_processor_us"),

@@ -11,6 +11,7 @@
 #include "bench/harness/finding.h"
 #include "bench/harness/row.h"
 #include "bench/harness/tuned_contender.h"
+#include "bench/nodes/cluster_link.h"
 #include "coconet/base/dtype.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/config/config.h"
@@ -31,6 +32,19 @@ absl::StatusOr<std::vector<Finding>> MeasureOnNode(const Contenders& contenders,
 
 /// SessionOptions::admits of "sequential".
 bool IsSequential(const Schedule& schedule, const Config& config);
+
+/// The nodes, on which workers of MeasureOnNode run.
+struct TwoNodes {
+  std::string scratch;  // a folder for temporary files
+  std::string cache;    // the name of the tuning cache in it that the workers share
+
+  absl::StatusOr<std::vector<Finding>> Run(const std::string& rate,
+                                           const std::vector<std::string>& arguments) const;
+  /// The rate at which sending takes the wanted share of the computation. `parts` are the arguments
+  /// of a worker that measures these alone.
+  absl::StatusOr<LinkRate> FindRate(const std::vector<std::string>& parts,
+                                    const WantedShare& wanted) const;
+};
 
 /// Starts workers of MeasureOnNode on the nodes, whose links have the rate at which sending takes
 /// 0.6 to 1 of the computation, and sets the row's times, variants and ratios. "ceiling" is what

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/harness/row.h"
+#include "bench/harness/tuned_contender.h"
+#include "bench/scripts/script.h"
+#include "coconet/ir/types.h"
+
+namespace coconet::bench {
+
+/// Sizes of a training step as MakeTrainingStep takes them: with --quick small ones, else those
+/// that --layers, --width, --vocabulary, --sequence and --examples give, with heads of 64 and as
+/// many inputs as the width. A program has these flags where it links this. InvalidArgument for
+/// another step than gpt_step and local_sgd.
+absl::StatusOr<Sizes> SizesOf(const std::string& step);
+
+/// Tokens of a rank in a step, or examples in a round.
+int64_t TokensOf(const Sizes& sizes);
+/// Steps of fewer tokens have no bars.
+inline constexpr int64_t kTokensOfBar = 512;
+
+/// Sets all sizes, and "tokens".
+void SetSizes(const Sizes& sizes, Row& row);
+
+/// The numbers of the step's tensors. Of gpt_step: tokens within the vocabulary, small weights,
+/// moments as after a step; of local_sgd: small ones, 0 in momenta.
+Numbers NumbersOf(const Sizes& sizes);
+
+/// Measures PyTorch's gpt_step by bench/torch/torch_step.py, of which `script` says the interpreter
+/// and what is special of its ranks, for about `seconds`. Sets "torch" to PyTorch's version, or to
+/// "absent: " and why; "torch_form" to the form of attention of the faster step, the times of
+/// "torch", that step, and of "torch_products", its matrix products alone, and their ratio.
+absl::Status SetTorch(Script script, const Sizes& sizes, int ranks, double seconds, Row& row);
+
+}  // namespace coconet::bench
