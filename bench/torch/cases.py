@@ -1,17 +1,11 @@
-"""What torch_bench.py measures, on one rank: cases.py --rank=0 --ranks=2 --case=adam ...
+"""What //bench/torch measures: cases.py --ranks=2 --case=adam ..., with coconet on PYTHONPATH.
 
-Contenders run in rounds, in an order that changes; a sample is as many steps as last some
-milliseconds, after an untimed one, and has the time of the slowest rank. Rank 0 prints a line of
-JSON.
+A sample is as many steps as last some milliseconds (ranks.py).
 """
 
-import argparse
-import json
-import math
-import os
-import random
-import time
+import sys
 
+import ranks
 import torch
 import torch.distributed as dist
 
@@ -19,51 +13,6 @@ import coconet
 import coconet.torch as fused
 
 SAMPLE_S = 5e-3
-ROUNDS = 7  # at least
-
-
-def median(samples):
-    """The median and its 95 % confidence interval by order statistics."""
-    ordered, n = sorted(samples), len(samples)
-    margin = 0.98 * math.sqrt(n)
-    low, high = max(0, int(n / 2 - margin)), min(n - 1, int(math.ceil(n / 2 + margin)))
-    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    return middle, ordered[low], ordered[high]
-
-
-def rounds(contenders, seconds, least=ROUNDS):
-    """Seconds per step of each contender, in samples of the slowest rank."""
-    counts = {}
-    for name, step in contenders.items():
-        step()
-        dist.barrier()
-        begin = time.perf_counter()
-        for _ in range(3):
-            step()
-        took = torch.tensor([(time.perf_counter() - begin) / 3])
-        dist.all_reduce(took, dist.ReduceOp.MAX)
-        counts[name] = max(1, math.ceil(SAMPLE_S / took.item()))
-    samples = {name: [] for name in contenders}
-    order, is_last, begin = random.Random(1), torch.zeros(1), time.perf_counter()
-    while not is_last.item():
-        for name in order.sample(list(contenders), len(contenders)):
-            step = contenders[name]
-            step()
-            dist.barrier()
-            start = time.perf_counter()
-            for _ in range(counts[name]):
-                step()
-            samples[name].append((time.perf_counter() - start) / counts[name])
-            dist.barrier()
-        is_done = len(samples[name]) >= least and time.perf_counter() - begin > seconds
-        is_last[0] = float(is_done)
-        dist.broadcast(is_last, 0)
-    slowest = {}
-    for name, taken in samples.items():
-        times = torch.tensor(taken, dtype=torch.float64)
-        dist.all_reduce(times, dist.ReduceOp.MAX)
-        slowest[name] = times.tolist()
-    return slowest
 
 
 def torch_optimizer(kind, parameters, **arguments):
@@ -102,10 +51,39 @@ def adam(o):
     arrays["p"].torch().fill_(1)
     bound = program.bind(arrays)
     bound.set(lr=1e-3, step=1)
-    times = rounds({"ours": optimizer.step, "torch": reduce_and_step, "program": bound.run},
-                   o.seconds)
-    return times, {"n": o.n, "baseline": f"gloo all_reduce + Adam({form})",
-                   "schedule": (optimizer.explain().splitlines() or [""])[0]}
+    ranks.print_times({"ours": optimizer.step, "torch": reduce_and_step, "program": bound.run},
+                      o.seconds, SAMPLE_S)
+    ranks.fact("n", o.n)
+    ranks.fact("baseline", f"gloo all_reduce + Adam({form})")
+    ranks.fact("schedule", (optimizer.explain().splitlines() or [""])[0])
+
+
+def compare(o, models, data, baseline, zeroes_gradients, **terms):
+    """Steps of AdamW over two models of equal tensors, ours and PyTorch's with DDP, and a backward
+    pass alone.
+    """
+    ours, theirs = models
+    replica = ranks.replica_of(theirs)
+    session = coconet.Session(dist.group.WORLD, budget=o.budget)
+    our_update = fused.FusedAdamW(ours.parameters(), session=session)
+    their_update, form = torch_optimizer(torch.optim.AdamW, theirs.parameters())
+
+    def stepper(model, update, has_step=True):
+        def step():
+            if zeroes_gradients:
+                update.zero_grad()
+            model(*data).backward()
+            if has_step:
+                update.step()
+        return step
+
+    contenders = {"ours": stepper(ours, our_update), "torch": stepper(replica, their_update),
+                  "backward": stepper(theirs, their_update, has_step=False)}
+    if not zeroes_gradients:
+        contenders["ours_step"] = our_update.step
+    ranks.print_times(contenders, **terms)
+    ranks.fact("n", sum(p.numel() for p in ours.parameters()))
+    ranks.fact("baseline", f"{baseline} + AdamW({form})")
 
 
 class Backward(torch.autograd.Function):
@@ -133,133 +111,29 @@ class Tensors(torch.nn.Module):
         return Backward.apply(*self.tensors)
 
 
-def gpt2_sizes():
-    """The 148 tensors of GPT-2 small."""
-    width = 768
-    layer = [width, width, 3 * width * width, 3 * width, width * width, width, width, width,
-             4 * width * width, 4 * width, 4 * width * width, width]
-    return [50257 * width, 1024 * width] + 12 * layer + [width, width]
-
-
 def tensors(o):
     """DDP's hooks and AdamW over GPT-2's tensors, against ours after the same backward."""
-    sizes = [max(1, size // o.divisor) for size in gpt2_sizes()]
+    gpt = ranks.Gpt(o, o.width // 64, positions=1024, scale=0.02)
+    sizes = [max(1, parameter.numel() // o.divisor) for parameter in gpt.parameters()]
     Backward.gradients = tuple(1e-3 * torch.ones(size) for size in sizes)
-    ours, theirs = Tensors(sizes), Tensors(sizes)
-    replica = torch.nn.parallel.DistributedDataParallel(theirs, gradient_as_bucket_view=True)
-    session = coconet.Session(dist.group.WORLD, budget=o.budget)
-    optimizer = fused.FusedAdamW(ours.parameters(), session=session)
-    baseline, form = torch_optimizer(torch.optim.AdamW, theirs.parameters())
-
-    def our_step():
-        ours().backward()
-        optimizer.step()
-
-    def their_step():
-        replica().backward()
-        baseline.step()
-
-    def alone():
-        theirs().backward()
-
-    times = rounds({"ours": our_step, "torch": their_step, "ours_step": optimizer.step,
-                    "backward": alone}, o.seconds)
-    return times, {"tensors": len(sizes), "n": sum(sizes),
-                   "baseline": f"DDP's hooks + AdamW({form})"}
-
-
-class Gpt(torch.nn.Module):
-
-    def __init__(self, o):
-        super().__init__()
-        self.o = o
-        width = o.width
-        weight = lambda *shape: torch.nn.Parameter(0.02 * torch.randn(*shape))
-        self.embeddings, self.positions = weight(o.vocabulary, width), weight(1024, width)
-        self.layers = torch.nn.ModuleList(
-            torch.nn.ModuleDict({
-                "norm1": torch.nn.LayerNorm(width), "qkv": torch.nn.Linear(width, 3 * width),
-                "out": torch.nn.Linear(width, width), "norm2": torch.nn.LayerNorm(width),
-                "up": torch.nn.Linear(width, 4 * width), "down": torch.nn.Linear(4 * width, width)
-            }) for _ in range(o.layers))
-        self.norm = torch.nn.LayerNorm(width)
-
-    def attention(self, q, k, v):
-        fused_form = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
-        if fused_form is not None:
-            return fused_form(q, k, v, is_causal=True)
-        future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).triu(1)
-        scores = (q @ k.transpose(2, 3)) / math.sqrt(q.shape[-1])
-        return torch.softmax(scores.masked_fill(future, float("-inf")), dim=-1) @ v
-
-    def forward(self, tokens, targets):
-        x = torch.nn.functional.embedding(tokens, self.embeddings)
-        x = x + self.positions[:tokens.shape[1]]
-        for h in self.layers:
-            q, k, v = (t.reshape(*t.shape[:2], self.o.width // 64, 64).transpose(1, 2)
-                       for t in h["qkv"](h["norm1"](x)).chunk(3, dim=2))
-            x = x + h["out"](self.attention(q, k, v).transpose(1, 2).reshape(x.shape))
-            x = x + h["down"](torch.nn.functional.gelu(h["up"](h["norm2"](x))))
-        logits = torch.nn.functional.linear(self.norm(x), self.embeddings)
-        return torch.nn.functional.cross_entropy(logits.reshape(-1, self.o.vocabulary),
-                                                 targets.reshape(-1))
+    compare(o, (Tensors(sizes), Tensors(sizes)), (), "DDP's hooks", zeroes_gradients=False,
+            seconds=o.seconds, sample_s=SAMPLE_S)
+    ranks.fact("tensors", len(sizes))
 
 
 def train(o):
     """Whole training steps of a GPT: zero_grad, forward, backward, step."""
     torch.manual_seed(1)
-    ours = Gpt(o)
-    theirs = Gpt(o)
+    models = [ranks.Gpt(o, o.width // 64, positions=1024, scale=0.02) for _ in range(2)]
     tokens = torch.randint(o.vocabulary, (1, o.sequence + 1))
-    tokens, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-    replica = torch.nn.parallel.DistributedDataParallel(theirs, gradient_as_bucket_view=True)
-    session = coconet.Session(dist.group.WORLD, budget=o.budget)
-    optimizer = fused.FusedAdamW(ours.parameters(), session=session)
-    baseline, form = torch_optimizer(torch.optim.AdamW, theirs.parameters())
-
-    def stepper(model, update):
-        def step():
-            update.zero_grad()
-            model(tokens, targets).backward()
-            update.step()
-        return step
-
-    def alone():
-        theirs.zero_grad()
-        theirs(tokens, targets).backward()
-
-    global SAMPLE_S
-    SAMPLE_S = 1e-3
-    times = rounds({"ours": stepper(ours, optimizer), "torch": stepper(replica, baseline),
-                    "backward": alone}, 0, least=o.steps)
-    return times, {"n": sum(p.numel() for p in ours.parameters()), "steps": o.steps,
-                   "sequence": o.sequence, "baseline": f"DDP + AdamW({form})"}
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    for name, kind, default in [
-            ("rank", int, 0), ("ranks", int, 2), ("meeting", str, ""), ("case", str, "adam"),
-            ("n", int, 1 << 20), ("divisor", int, 1), ("seconds", float, 5), ("budget", float, 60),
-            ("steps", int, 20), ("layers", int, 12), ("width", int, 768),
-            ("vocabulary", int, 50257), ("sequence", int, 128), ("program", str, "")]:
-        parser.add_argument("--" + name, type=kind, default=default)
-    o = parser.parse_args()
-    torch.set_num_threads(1)
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[o.rank % len(cores)]})
-    dist.init_process_group("gloo", init_method=f"file://{o.meeting}", rank=o.rank,
-                            world_size=o.ranks)
-    times, facts = {"adam": adam, "tensors": tensors, "train": train}[o.case](o)
-    if o.rank == 0:
-        row = dict(facts, torch=torch.__version__)
-        for name, samples in times.items():
-            middle, low, high = median(samples)
-            row.update({f"{name}_us": 1e6 * middle, f"{name}_low_us": 1e6 * low,
-                        f"{name}_high_us": 1e6 * high, f"{name}_samples": len(samples)})
-        print("ROW " + json.dumps(row), flush=True)
-    dist.barrier()
+    data = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    compare(o, models, data, "DDP", zeroes_gradients=True, seconds=0, sample_s=1e-3, least=o.steps)
+    ranks.fact("steps", o.steps)
+    ranks.fact("sequence", o.sequence)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ranks.run(lambda o: {"adam": adam, "tensors": tensors, "train": train}[o.case](o),
+                       {"case": "adam", "n": 1 << 20, "divisor": 1, "seconds": 5.0,
+                        "budget": 60.0, "steps": 20, "layers": 12, "width": 768,
+                        "vocabulary": 50257, "sequence": 128, "program": ""}))
