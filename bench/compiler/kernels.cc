@@ -58,7 +58,7 @@ struct KernelCase {
   std::string In(absl::string_view text) const {
     return absl::StrReplaceAll(text, {{"C", absl::StrCat(length)}, {"T", Name(dtype)}});
   }
-  /// Of one stream, per row.
+  /// The bytes of a row of one stream.
   int64_t row_bytes() const { return on_rank * static_cast<int64_t>(SizeOf(dtype)); }
 };
 

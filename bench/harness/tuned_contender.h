@@ -67,7 +67,7 @@ class Contenders {
 
   Contenders(Rank& rank, double budget_s) : rank_(rank) { options_.budget_s = budget_s; }
   Rank& rank() const { return rank_; }
-  /// Those of the programs tuned from now on.
+  /// The options of the programs tuned from now on.
   SessionOptions& options() { return options_; }
 
   /// A side may be added in several forms.

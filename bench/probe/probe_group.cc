@@ -39,7 +39,7 @@ constexpr int64_t kTile = int64_t{1} << 22;  // elements of data, repeated in lo
 struct Work {
   const ProbeLine* line = nullptr;
   Variant variant;
-  /// Of its binary, "" without kernels; or why the line does not run.
+  /// The path of its binary, "" without kernels; or why the line does not run.
   absl::StatusOr<std::string> path = "";
   int number = -1;  // among the variants that run
 
@@ -69,7 +69,7 @@ absl::StatusOr<Variant> At(const Variant& variant, const CheckedSize* size) {
   return Variant{.schedule = variant.schedule.Resized(std::move(typed)), .config = variant.config};
 }
 
-/// Those of the variants that a size allows. `sources` has, by variant, the kernels of its first
+/// The checks of the variants that a size allows. `sources` has, by variant, the kernels of its first
 /// size: where a size has others, it says nothing of these.
 std::unique_ptr<SizeChecks> VariantsAt(const CheckedSize* size,
                                        const std::vector<Variant>& variants, const Target& target,

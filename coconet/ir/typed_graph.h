@@ -40,7 +40,7 @@ class TypedGraph {
   /// By node: there is one per tensor of a list (EachNodes).
   const std::vector<bool>& each() const { return facts_->each; }
 
-  /// Of the operation, as its row has it (op_table.h).
+  /// Traits of the operation, as its row has them (op_table.h).
   bool communicates(NodeId id) const { return facts_->traits[id].communicates; }
   bool is_kernel_work(NodeId id) const { return facts_->traits[id].is_kernel_work; }
   Span span(NodeId id) const { return facts_->traits[id].span; }

@@ -32,7 +32,7 @@ std::vector<std::string> PlacesOf(std::vector<std::string> names, const char* ho
 /// Fills pointers to functions of a library, by name.
 class FunctionTable {
  public:
-  /// Of a library that is open.
+  /// Finds the functions of a library that is open.
   explicit FunctionTable(void* handle) : handle_(handle) {}
   /// `find` returns the address of a function, or null; it outlives the table.
   explicit FunctionTable(const std::function<void*(const char* name)>* find) : find_(find) {}
