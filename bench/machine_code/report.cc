@@ -56,8 +56,8 @@ Row NarrowBar(const Kernels& kernels) {
                 narrow <= kBarNarrow);
 }
 
-/// The kernel of that label of Adam in bf16 on two ranks that comes nearest: it meets the most bars,
-/// then has the fewest instructions. Null if there is none.
+/// The kernel of that label of Adam in bf16 on two ranks that comes nearest: it meets the most
+/// bars, then has the fewest instructions. Null if there is none.
 template <class Met>
 const CountedKernel* Nearest(const Kernels& kernels, absl::string_view architecture,
                              absl::string_view label, const Met& met) {

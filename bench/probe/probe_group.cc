@@ -69,8 +69,8 @@ absl::StatusOr<Variant> At(const Variant& variant, const CheckedSize* size) {
   return Variant{.schedule = variant.schedule.Resized(std::move(typed)), .config = variant.config};
 }
 
-/// The checks of the variants that a size allows. `sources` has, by variant, the kernels of its first
-/// size: where a size has others, it says nothing of these.
+/// The checks of the variants that a size allows. `sources` has, by variant, the kernels of its
+/// first size: where a size has others, it says nothing of these.
 std::unique_ptr<SizeChecks> VariantsAt(const CheckedSize* size,
                                        const std::vector<Variant>& variants, const Target& target,
                                        std::vector<std::optional<std::string>>& sources) {

@@ -229,9 +229,7 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
                 ASSIGN_OR_RETURN(RecomputedSchedule recomputed, ApplyRecompute(s, recompute));
                 return recomputed.schedule;
               },
-              [&](const Fuse& fuse) {
-                return FuseAll(s, {&fuse, 1});
-              },
+              [&](const Fuse& fuse) { return FuseAll(s, {&fuse, 1}); },
               [&](const Overlap& overlap) -> Result {
                 RETURN_IF_ERROR(CheckNotInBucket(s, overlap));
                 const Chunks chunks = ChunksOf(s, overlap.nodes);
