@@ -162,7 +162,7 @@ void CheckProgram(const Graph& program, const Target& target, std::mt19937_64& r
       }
       seen.buckets += static_cast<int>(launches->buckets.size());
       for (const std::vector<NodeId>& bucket : s.buckets()) {
-        if (!DoneBy(LeftToLibrary(protocol, target.nodes), s.graph(), bucket[0])) continue;
+        if (!DoneBy(LeftToLibrary(protocol, target.nodes), s.program(), bucket[0])) continue;
         EXPECT_EQ(launches->of[bucket.back()] - launches->of[bucket[0]] + 1, std::ssize(bucket))
             << "launches among those of a bucket\n"
             << Print(program) << TraceText(s.trace()) << "\n"
