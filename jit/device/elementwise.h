@@ -217,7 +217,6 @@ CC_SCALAR(ScalarExp, exp, expf)
 CC_SCALAR(ScalarLog, log, logf)
 CC_SCALAR(ScalarTanh, tanh, tanhf)
 CC_SCALAR(ScalarErf, erf, erff)
-CC_SCALAR(ScalarLog2, log2, log2f)
 CC_SCALAR(ScalarLog1p, log1p, log1pf)
 CC_SCALAR(ScalarExpm1, expm1, expm1f)
 CC_SCALAR(ScalarSin, sin, sinf)
@@ -247,7 +246,6 @@ CC_DEVICE T ScalarRem(T x, T y) {
     return r;                               \
   }
 CC_MAP1(Log, ScalarLog(x))
-CC_MAP1(Log2, ScalarLog2(x))
 CC_MAP1(Log1p, ScalarLog1p(x))
 CC_MAP1(Expm1, ScalarExpm1(x))
 CC_MAP1(Sin, ScalarSin(x))

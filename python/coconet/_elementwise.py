@@ -16,7 +16,6 @@ __all__ = [
     "rsqrt",
     "exp",
     "log",
-    "log2",
     "log1p",
     "expm1",
     "sin",
@@ -94,11 +93,6 @@ def exp(a: Operand) -> Value:
 def log(a: Operand) -> Value:
     """The natural logarithm."""
     return call("log", a)
-
-
-def log2(a: Operand) -> Value:
-    """The logarithm to base 2."""
-    return call("log2", a)
 
 
 def log1p(a: Operand) -> Value:

@@ -332,7 +332,6 @@ exp = rising(np.exp, 4)
 log = rising(np.log, 4)
 log1p = rising(np.log1p, 4)
 expm1 = rising(np.expm1, 4)
-log2 = rising(np.log2, 4)
 tanh = rising(np.tanh, 8)
 sigmoid = rising(logistic, 8)
 

@@ -442,7 +442,6 @@ def functions(t, ranks):
         "quotient": x / y,
         "log1p": log1p(absolute(x)),
         "expm1": expm1(x),
-        "log2": log2(absolute(x)),
         "sin": of_exact(np.sin, x),
         "cos": of_exact(np.cos, y),
         "floor": x.map_ends(np.floor),

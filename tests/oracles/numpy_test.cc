@@ -338,7 +338,6 @@ output rsqrt = rsqrt(x)
 output pow = pow(abs(x), y)
 output quotient = x / y
 output log1p = log1p(abs(x))
-output log2 = log2(abs(x))
 output expm1 = expm1(x)
 output sin = sin(x)
 output cos = cos(y)
