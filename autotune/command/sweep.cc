@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/command/commands.h"
+#include "autotune/command/paths.h"
 #include "autotune/command/sizes.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_plan.h"
@@ -190,9 +191,11 @@ absl::Status WriteJson(const SweepFlags& flags, const Session& session, const Tu
 
 absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program,
                    ProgressLine& progress, Session& session) {
-  if (session.rank() == 0) RETURN_IF_ERROR(CheckWritable("--json", flags.json));
-  absl::StatusOr<TunedProgram> tuned = session.Compile(program, flags.sizes);
   const bool first = session.rank() == 0;
+  // All ranks call Compile, which tells each of what is wrong on one.
+  const absl::Status writable = first ? CheckWritable("--json", flags.json) : absl::OkStatus();
+  absl::StatusOr<TunedProgram> tuned =
+      session.Compile(writable.ok() ? program : writable, flags.sizes);
   if (first) progress.Clear();
   RETURN_IF_ERROR(tuned.status());
   absl::Status json;
