@@ -19,7 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/command/commands.h"
-#include "autotune/command/sizes.h"
+#include "autotune/command/paths.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_program.h"
 #include "autotune/command/sweep_report.h"

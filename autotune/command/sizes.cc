@@ -1,7 +1,6 @@
 #include "autotune/command/sizes.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "autotune/command/paths.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/model_shapes.h"
 
@@ -64,24 +64,6 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(absl::string_view name, const std
 }
 
 }  // namespace
-
-std::string ResolvePath(absl::string_view path, const std::string& folder) {
-  return (fs::path(folder) / std::string(path))
-      .lexically_normal();  // an absolute path stays what it is
-}
-
-std::string UserFolder() {
-  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
-      folder != nullptr && *folder != '\0')
-    return folder;
-  std::error_code error;
-  return fs::current_path(error);
-}
-
-absl::Status CheckWritable(absl::string_view flag, const std::string& file) {
-  if (file.empty() || std::ofstream(file, std::ios::app)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(flag, ": cannot write ", file));
-}
 
 absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
   const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");

@@ -3,14 +3,13 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/ir/types.h"
 
 namespace coconet {
 
-// Sizes and paths on command lines.
+// Sizes on command lines.
 
 /// Parses a size, or a list: "1024,3x5,1Mi", "@bert-large" (model_shapes.h), "@file" with one size
 /// per line. NotFound if a list cannot be read.
@@ -21,15 +20,5 @@ std::string SizesText(const Sizes& sizes);
 
 /// "4096", "16Ki", "1.5Mi", "2k", "1G": powers of 1024 with an i, of 1000 without.
 absl::StatusOr<int64_t> ParseSize(absl::string_view text);
-
-/// Resolves a path of the command line against `folder`. UserFolder is the user's working
-/// directory; under `bazel run`, BUILD_WORKING_DIRECTORY.
-std::string ResolvePath(absl::string_view path, const std::string& folder);
-std::string UserFolder();
-
-/// FailedPrecondition, "--json: cannot write FILE", if the file that a flag names cannot be
-/// written; OK for "". To be asked before what takes minutes, whose results would be lost. Makes
-/// the file.
-absl::Status CheckWritable(absl::string_view flag, const std::string& file);
 
 }  // namespace coconet

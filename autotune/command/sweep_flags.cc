@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "autotune/command/paths.h"
 #include "autotune/command/sizes.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "coconet/base/nearest.h"

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/command/paths.h"
 #include "autotune/command/sizes.h"
 #include "autotune/command/sweep_program.h"
 #include "gmock/gmock.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "autotune/command/sizes.h"
+#include "autotune/command/paths.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/combined_plan.h"

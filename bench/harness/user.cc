@@ -10,7 +10,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "autotune/command/sizes.h"
+#include "autotune/command/paths.h"
 #include "bench/harness/worker.h"
 #include "coconet/base/status.h"
 
