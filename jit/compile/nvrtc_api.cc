@@ -24,7 +24,7 @@ void OpenBuiltins(const std::string& nvrtc) {
   if (folder == std::string::npos) return;
   const std::string builtins =
       nvrtc == kNvrtcHint ? kNvrtcBuiltinsHint : nvrtc.substr(0, folder) + "/libnvrtc-builtins.so";
-  dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!builtins.empty()) dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 /// The GNU build id in a segment of notes; "" if there is none.
@@ -87,7 +87,7 @@ absl::StatusOr<NvrtcApi> Open() {
       PlacesOf({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, "CUDA_HOME", kNvrtcHint),
       [&](void* library, const std::string& file) {
         OpenBuiltins(file);
-        FunctionTable table(library);
+        FunctionTable table(SymbolsOf(library));
         FillNvrtcApi(table, api);
         return table.missing().empty() ? "" : ": too old, want 11.2 or later";
       });

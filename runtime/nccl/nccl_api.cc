@@ -1,11 +1,8 @@
 #include "runtime/nccl/nccl_api.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "third_party/cuda/paths.h"
-#include "third_party/dynamic/open_library.h"
 
 namespace coconet {
 namespace {
@@ -28,7 +25,7 @@ absl::StatusCode CodeOf(ncclResult_t result) {
 }
 
 absl::StatusOr<NcclApi> Open() {
-  ASSIGN_OR_RETURN(const FindNcclFunction find,
+  ASSIGN_OR_RETURN(const FindSymbol find,
                    FindNcclIn(PlacesOf({"libnccl.so.2"}, "CUDA_HOME", kNcclHint)));
   return FillNcclApi(find);
 }
@@ -49,20 +46,17 @@ absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::str
   return result == ncclInProgress ? absl::OkStatus() : ToStatus(nccl, result, call);
 }
 
-absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files) {
+absl::StatusOr<FindSymbol> FindNcclIn(absl::Span<const std::string> files) {
   const OpenedLibrary opened = OpenFirst(files);
-  if (opened.handle != nullptr) {
-    return FindNcclFunction(
-        [library = opened.handle](const char* name) { return dlsym(library, name); });
-  }
+  if (opened.handle != nullptr) return SymbolsOf(opened.handle);
   return absl::UnavailableError(
       absl::StrCat("NCCL cannot be opened (", opened.tried,
                    "): install libnccl2, or say in LD_LIBRARY_PATH where it is"));
 }
 
-absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find) {
+absl::StatusOr<NcclApi> FillNcclApi(const FindSymbol& find) {
   NcclApi nccl;
-  FunctionTable table(&find);
+  FunctionTable table(find);
 #define COCONET_NEED(name) table.Need("nccl" #name, nccl.name);
   COCONET_NCCL_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED

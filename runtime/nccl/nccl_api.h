@@ -2,13 +2,13 @@
 
 #include <nccl.h>
 
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "third_party/dynamic/open_library.h"
 
 namespace coconet {
 
@@ -59,12 +59,10 @@ absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::str
 /// or too old.
 absl::StatusOr<const NcclApi*> OpenNccl();
 
-/// The address of a function of NCCL; null if there is none.
-using FindNcclFunction = std::function<void*(const char* name)>;
 /// An NcclApi from any source. Unavailable that names the missing functions, or the version if that
 /// is too old.
-absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find);
+absl::StatusOr<NcclApi> FillNcclApi(const FindSymbol& find);
 /// Opens the first of these files that can be opened.
-absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files);
+absl::StatusOr<FindSymbol> FindNcclIn(absl::Span<const std::string> files);
 
 }  // namespace coconet

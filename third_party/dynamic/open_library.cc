@@ -30,7 +30,7 @@ OpenedLibrary OpenFirst(absl::Span<const std::string> files) {
   return OpenFirst(files, [](void*, const std::string&) { return std::string(); });
 }
 
-std::vector<std::string> PlacesOf(std::vector<std::string> names, const char* home,
+std::vector<std::string> PlacesOf(const std::vector<std::string>& names, const char* home,
                                   const char* hint) {
   std::vector<std::string> places = names;
   if (const char* folder = std::getenv(home); folder != nullptr && *folder != '\0') {
@@ -42,8 +42,8 @@ std::vector<std::string> PlacesOf(std::vector<std::string> names, const char* ho
   return places;
 }
 
-void* FunctionTable::Find(const char* name) const {
-  return find_ != nullptr ? (*find_)(name) : dlsym(handle_, name);
+FindSymbol SymbolsOf(void* handle) {
+  return [handle](const char* name) { return dlsym(handle, name); };
 }
 
 }  // namespace coconet

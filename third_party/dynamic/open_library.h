@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -16,8 +17,8 @@ struct OpenedLibrary {
   std::string tried;       // why each file before was passed over, joined by "; "
 };
 
-/// Opens the first of `files` that dlopen can open with `mode`, and of which `objection` returns
-/// "". What else it returns, "too old", is listed in `tried`, and the file is closed again.
+/// Opens the first of `files` that dlopen can open, and for which `objection` returns "". Another
+/// text, ": too old", is listed behind the file's name in `tried`, and the file is closed again.
 OpenedLibrary OpenFirst(
     absl::Span<const std::string> files,
     absl::FunctionRef<std::string(void* handle, const std::string& file)> objection);
@@ -26,24 +27,26 @@ OpenedLibrary OpenFirst(absl::Span<const std::string> files);
 
 /// Where to look for a library of some names: by these names, then in `lib64` and `lib` of the
 /// folder that the environment variable `home` names, then at `hint`, unless it is empty.
-std::vector<std::string> PlacesOf(std::vector<std::string> names, const char* home,
-                                  const char* hint = "");
+std::vector<std::string> PlacesOf(const std::vector<std::string>& names, const char* home,
+                                  const char* hint);
 
-/// Fills pointers to functions of a library, by name.
+/// Returns the address of a function by its name; null if there is none.
+using FindSymbol = std::function<void*(const char* name)>;
+/// Finds the functions of an open library.
+FindSymbol SymbolsOf(void* handle);
+
+/// Fills pointers to functions of a library.
 class FunctionTable {
  public:
-  /// Finds the functions of a library that is open.
-  explicit FunctionTable(void* handle) : handle_(handle) {}
-  /// `find` returns the address of a function, or null; it outlives the table.
-  explicit FunctionTable(const std::function<void*(const char* name)>* find) : find_(find) {}
+  explicit FunctionTable(FindSymbol find) : find_(std::move(find)) {}
 
-  /// Null if the library lacks the function.
+  /// Sets `function`, to null if the library lacks it; returns whether it is there.
   template <class Function>
   bool Take(const char* name, Function*& function) {
-    function = reinterpret_cast<Function*>(Find(name));
+    function = reinterpret_cast<Function*>(find_(name));
     return function != nullptr;
   }
-  /// The same, but what the library lacks is missing.
+  /// Sets `function`, whose name missing() has if the library lacks it.
   template <class Function>
   void Need(const char* name, Function*& function) {
     if (!Take(name, function)) missing_.emplace_back(name);
@@ -52,10 +55,7 @@ class FunctionTable {
   std::string missing() const { return absl::StrJoin(missing_, ", "); }
 
  private:
-  void* Find(const char* name) const;
-
-  void* handle_ = nullptr;
-  const std::function<void*(const char* name)>* find_ = nullptr;
+  const FindSymbol find_;
   std::vector<std::string> missing_;
 };
 

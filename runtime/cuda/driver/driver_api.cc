@@ -137,7 +137,7 @@ absl::Status CauseOf(const DriverApi& driver, const absl::Status& status) {
 absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
   decltype(&::cuGetProcAddress) get = nullptr;
   const OpenedLibrary opened = OpenFirst(files, [&](void* library, const std::string&) {
-    return FunctionTable(library).Take("cuGetProcAddress_v2", get)
+    return FunctionTable(SymbolsOf(library)).Take("cuGetProcAddress_v2", get)
                ? ""
                : absl::StrCat(": too old, want the driver of CUDA ", VersionText(kLeastDriver),
                               " or later");
@@ -160,13 +160,12 @@ absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {
   DriverApi driver;
   // A driver older than the headers refuses their version; it has the function as introduced.
   const auto since = [&](int version) {
-    return std::function<void*(const char*)>([&find, version](const char* name) {
+    return FunctionTable([&find, version](const char* name) {
       void* const function = find(name, CUDA_VERSION);
       return function != nullptr ? function : find(name, version);
     });
   };
-  const auto least = since(kLeastDriver), green_streams = since(kGreenStreamsDriver);
-  FunctionTable table(&least), optional(&green_streams);
+  FunctionTable table = since(kLeastDriver), optional = since(kGreenStreamsDriver);
 #define COCONET_NEED(name) table.Need("cu" #name, driver.name);
   COCONET_DRIVER_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED

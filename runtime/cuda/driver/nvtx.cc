@@ -78,7 +78,7 @@ const NvtxApi* OpenWhereUsed() {
 const NvtxApi* OpenNvtx(absl::Span<const std::string> files) {
   NvtxApi api;
   const OpenedLibrary opened = OpenFirst(files, [&](void* library, const std::string&) {
-    FunctionTable table(library);
+    FunctionTable table(SymbolsOf(library));
     table.Need("nvtxRangePushA", api.push);
     table.Need("nvtxRangePop", api.pop);
     return table.missing();

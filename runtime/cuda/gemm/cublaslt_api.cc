@@ -34,7 +34,7 @@ absl::Status ToStatus(const CublasLtApi& library, cublasStatus_t result, absl::s
 absl::StatusOr<CublasLtApi> CublasLtIn(absl::Span<const std::string> files) {
   CublasLtApi api;
   const OpenedLibrary opened = OpenFirst(files, [&](void* library, const std::string&) {
-    FunctionTable table(library);
+    FunctionTable table(SymbolsOf(library));
 #define COCONET_NEED(name) table.Need("cublasLt" #name, api.name);
     COCONET_CUBLASLT_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED
