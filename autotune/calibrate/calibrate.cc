@@ -96,26 +96,26 @@ absl::StatusOr<std::vector<MeasuredWork>> MeasureLaunches(
     const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(const Config config, PlainConfig(rank));
   const Target target = TargetOf(rank);
-  std::vector<TimedProgram> launches;
+  std::vector<TimedProgram> timed;
   for (const Graph& program : programs) {
-    absl::StatusOr<TimedProgram> launch = MakeTimedProgram(program, config, target);
-    if (launch.ok()) launches.push_back(*std::move(launch));
+    absl::StatusOr<TimedProgram> one = MakeTimedProgram(program, config, target);
+    if (one.ok()) timed.push_back(*std::move(one));
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
-                   CompilePrograms(binaries, launches, {.stop = interrupted, .progress = nullptr}));
+                   CompilePrograms(binaries, timed, {.stop = interrupted, .progress = nullptr}));
   std::vector<TimedPlan> plans;
-  for (const TimedProgram& launch : launches)
-    plans.push_back({&launch.lowered.plan, module, RowsOf(launch.program)});
+  for (const TimedProgram& one : timed)
+    plans.push_back({&one.lowered.plan, module, RowsOf(one.program)});
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(rank, std::move(plans)));
   std::vector<MeasuredWork> measured;
-  for (size_t i = 0; i < launches.size(); ++i) {
+  for (size_t i = 0; i < timed.size(); ++i) {
     RETURN_IF_ERROR(CheckGoesOn(rank, interrupted));
     Stopwatch::Terms terms;
-    if (launches[i].work.kind == Work::Kind::kProduct) terms.samples = kProductSamples;
-    if (launches[i].work.kind == Work::Kind::kCollective && rank.mesh().nodes > 1)
+    if (timed[i].work.kind == Work::Kind::kProduct) terms.samples = kProductSamples;
+    if (timed[i].work.kind == Work::Kind::kCollective && rank.mesh().nodes > 1)
       terms = kAcrossNodes;
     ASSIGN_OR_RETURN(const double us, stopwatch.Time(i, terms));
-    measured.push_back({launches[i].work, us});
+    measured.push_back({timed[i].work, us});
   }
   return measured;
 }

@@ -67,11 +67,11 @@ int64_t RowsOf(const TypedGraph& program) {
 }
 
 absl::StatusOr<std::shared_ptr<Module>> CompilePrograms(Binaries& binaries,
-                                                        absl::Span<const TimedProgram> launches,
+                                                        absl::Span<const TimedProgram> programs,
                                                         const CompileWatch& watch) {
   std::map<absl::string_view, absl::string_view> kernels;  // by symbol: definitions
-  for (const TimedProgram& launch : launches) {
-    for (const auto& [symbol, definition] : launch.lowered.kernels.kernels())
+  for (const TimedProgram& program : programs) {
+    for (const auto& [symbol, definition] : program.lowered.kernels.kernels())
       kernels.emplace(symbol, definition);
   }
   KernelSource source;

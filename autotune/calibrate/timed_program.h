@@ -34,11 +34,11 @@ absl::StatusOr<TimedProgram> MakeTimedProgram(const Graph& program, const Config
 /// Rows of the smallest table that the program takes rows of by index; a few if there is none.
 int64_t RowsOf(const TypedGraph& program);
 
-/// Collective: compiles the kernels of all launches as one source, which the compiler may split
-/// (CompilerOptions::part_kernels), and loads them as one module. Ranks pass equal launches.
+/// Collective: compiles the kernels of all programs as one source, which the compiler may split
+/// (CompilerOptions::part_kernels), and loads them as one module. Ranks pass equal programs.
 /// Cancelled if `watch` stops it.
 absl::StatusOr<std::shared_ptr<Module>> CompilePrograms(Binaries& binaries,
-                                                        absl::Span<const TimedProgram> launches,
+                                                        absl::Span<const TimedProgram> programs,
                                                         const CompileWatch& watch = {});
 
 }  // namespace coconet
