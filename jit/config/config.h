@@ -122,6 +122,8 @@ struct ConfigSpace {
   bool ring = false;          // a rank may reach some of its node faster than others
 };
 
+/// The greatest Config::blocks, and Config::beside.
+inline constexpr int kMaxBlocks = 1024;
 /// The greatest Config::bucket that is tried.
 inline constexpr int64_t kMostBucket = 25 << 20;
 

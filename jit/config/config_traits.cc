@@ -100,7 +100,8 @@ bool MayOutlast(const Schedule& s, int launch) {
   return updates == 1;
 }
 
-/// Why an overlap of `s` does not take the pieces of `c`; "" if it does.
+/// Why `c` has a number of pieces that `s` does not admit, or what no overlap of `s` does; "" if it
+/// has not.
 std::string WhyNotInPieces(const Config& c, const Schedule& s, const ConfigSpace& space) {
   if (c.pieces < 1 || c.pieces > kMaxPieces ||
       (c.pieces == 1) != (s.overlaps().empty() || c.tiles > 0)) {

@@ -53,9 +53,6 @@ bool Multiplies(const Schedule& s);
 /// waits for it nor feeds it.
 bool HasConcurrency(const Schedule& s, Protocol protocol, int nodes);
 
-/// The greatest Config::blocks, and Config::beside.
-inline constexpr int kMaxBlocks = 1024;
-
 /// Why a schedule's collectives cannot be done so on the ranks of `space`; "" if they can.
 absl::string_view WhyNot(Protocol protocol, const ConfigTraits& t, const ConfigSpace& space);
 

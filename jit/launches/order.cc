@@ -144,7 +144,7 @@ std::vector<int> IssuedRanks(const Schedule& s, const Launches& launches) {
   return ranks;
 }
 
-/// Makes WithBuckets.
+/// Collects AllReduces into buckets for WithBuckets.
 class Buckets {
  public:
   Buckets(const Schedule& s, const Launches& launches, LibraryDoes library,

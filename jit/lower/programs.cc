@@ -8,7 +8,8 @@ namespace coconet {
 absl::StatusOr<Programs> Programs::Of(const Schedule& schedule, const Config& config,
                                       const Target& target) {
   Programs programs;
-  const bool has_lists = programs.has_lists_ = !schedule.graph().lists.empty();
+  const bool has_lists = !schedule.graph().lists.empty();
+  programs.has_lists_ = has_lists;
   programs.kinds_ = has_lists ? schedule.kinds() : TensorKinds{{0}, {0}, {1}};
   const int tensors = has_lists ? programs.tensors() : 0;
   for (const Schedule& one : has_lists ? schedule.of_kinds() : std::vector{schedule}) {
