@@ -113,6 +113,7 @@ Binaries::~Binaries() = default;
 
 absl::StatusOr<std::unique_ptr<Binaries>> Binaries::Open(Rank& rank, Options options) {
   if (options.compiler == nullptr) {
+    CC_CHECK(options.target.empty());
     const Topology& here = rank.topology();
     options.target = BinaryTarget(here.arch, here.driver);
     const CompilerOptions of_compiler{.cache_dir = options.cache_dir,

@@ -38,11 +38,12 @@ struct CompileReport;
 class Binaries {
  public:
   struct Options {
-    std::string target = "";  // BinaryTarget of this rank; not read without `compiler`
+    std::string target = "";  // the BinaryTarget of what `compiler` makes
     std::string cache_dir;    // of this rank's copies of binaries, as CompilerOptions has it
-    /// Called on compiling ranks; null: MakeCompilerFor the rank, which optimises so.
+    /// Makes a compiler, on compiling ranks; null: MakeCompilerFor, and `target`, which is then
+    /// empty, becomes the rank's.
     std::function<absl::StatusOr<std::shared_ptr<Compiler>>()> compiler = nullptr;
-    Optimize optimize = Optimize::kFull;
+    Optimize optimize = Optimize::kFull;  // of MakeCompilerFor
     /// CompilerOptions::stop of that compiler; null: a compile that runs is not ended.
     std::shared_ptr<std::atomic<bool>> stop = nullptr;
     /// Called on rank 0 with warnings of any rank's binary cache.
