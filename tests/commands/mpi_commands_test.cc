@@ -169,6 +169,18 @@ TEST(Mpi, MistakesAreSaidOnce) {
       << ended.err;
 }
 
+TEST(Mpi, AFileThatCannotBeWrittenIsSaidOnceBeforeAnythingIsTuned) {
+  const Ended ended =
+      RunCommand(Mpirun(3, {"autotune/sweep", "sgd", "--N=100",
+                            absl::StrCat("--cache=", NewCacheFile()), "--json=/nowhere/x.json"}),
+                 Environment());
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_THAT(Complaints(ended),
+              testing::ElementsAre(HasSubstr("--json: cannot write /nowhere/x.json")))
+      << ended.err;
+  EXPECT_THAT(ended.out, Not(HasSubstr("stored")));
+}
+
 TEST(Mpi, GpusThatAreNotHereAreSaidOnce) {
   std::map<std::string, std::string> environment = Environment();
   environment["CUDA_VISIBLE_DEVICES"] = "";  // where there are some
