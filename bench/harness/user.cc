@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "autotune/command/paths.h"
 #include "bench/harness/worker.h"
 #include "coconet/base/status.h"
@@ -27,10 +32,24 @@ Benchmark& TheBenchmark() {
   return benchmark;
 }
 
+/// The number that a flag of a benchmark has; nullopt for other flags.
+std::optional<double> NumberOf(const absl::CommandLineFlag& flag) {
+  if (!absl::StrContains(flag.Filename(), "bench/")) return std::nullopt;
+  if (const std::optional<int> number = flag.TryGet<int>(); number.has_value()) return *number;
+  if (const std::optional<int64_t> number = flag.TryGet<int64_t>(); number.has_value())
+    return static_cast<double>(*number);
+  return flag.TryGet<double>();
+}
+
 /// Refuses flags that could not be heeded once the benchmark has run for minutes.
 absl::Status CheckFlags() {
-  if (const double budget = absl::GetFlag(FLAGS_budget); !(budget >= 0 && std::isfinite(budget)))
-    return absl::InvalidArgumentError(absl::StrCat("--budget: want seconds, have ", budget));
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    const std::optional<double> number = NumberOf(*flag);
+    if (number.has_value() && !(*number >= 0 && std::isfinite(*number))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, ": want a number from 0 on, have ", flag->CurrentValue()));
+    }
+  }
   RETURN_IF_ERROR(CheckWritable("--json", Resolve(absl::GetFlag(FLAGS_json))));
   return CheckWritable("--markdown", Resolve(absl::GetFlag(FLAGS_markdown)));
 }
@@ -63,6 +82,16 @@ absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) 
       absl::c_count_if(rows, [](const Row& row) { return !TextOf(row, "error").empty(); });
   if (failed == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(failed, " of ", rows.size(), " rows failed"));
+}
+
+absl::Status CheckNames(absl::string_view flag, absl::Span<const std::string> named,
+                        absl::Span<const absl::string_view> known) {
+  for (const std::string& name : named) {
+    if (absl::c_linear_search(known, name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, ": want ", absl::StrJoin(known, ", "), "; have ", name));
+  }
+  return absl::OkStatus();
 }
 
 int ExitCode(absl::string_view name, const absl::Status& status) {

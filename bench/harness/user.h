@@ -19,6 +19,10 @@ double TuningBudget(double usual, double quick);
 /// A path relative to the user's working directory as an absolute path; "" stays "".
 std::string Resolve(const std::string& path);
 
+/// InvalidArgument unless each of the names that a flag has is a known one.
+absl::Status CheckNames(absl::string_view flag, absl::Span<const std::string> named,
+                        absl::Span<const absl::string_view> known);
+
 /// Writes the requested files.
 absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns);
 /// Prints the table and writes the requested files. Internal, with their number, if rows
