@@ -16,9 +16,10 @@ namespace {
 
 std::string Line(const Finding& finding) {
   std::vector<std::string> words;
-  Finding::VisitFields(finding, [&](absl::string_view, const auto& field) {
-    words.push_back(absl::StrReplaceAll(WordOf(field), {{"\t", " "}, {"\n", " "}}));
-  });
+  const auto add = [&](const std::string& word) {
+    words.push_back(absl::StrReplaceAll(word, {{"\t", " "}, {"\n", " "}}));
+  };
+  std::apply([&](const auto&... field) { (add(WordOf(field)), ...); }, Finding::Fields(finding));
   return absl::StrJoin(words, "\t");
 }
 
@@ -26,10 +27,9 @@ std::optional<Finding> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, '\t');
   Finding finding;
   size_t at = 0;
-  bool is_read = true;
-  Finding::VisitFields(finding, [&](absl::string_view, auto& field) {
-    is_read = is_read && at < words.size() && FromWord(words[at++], field);
-  });
+  const auto read = [&](auto& field) { return at < words.size() && FromWord(words[at++], field); };
+  const bool is_read =
+      std::apply([&](auto&... field) { return (read(field) && ...); }, Finding::Fields(finding));
   if (!is_read || at != words.size()) return std::nullopt;
   return finding;
 }
