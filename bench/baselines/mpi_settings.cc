@@ -52,9 +52,9 @@ std::vector<MpiSetting> MpiSettings(bool crowded, bool quick) {
   return settings;
 }
 
-absl::StatusOr<SettingFindings> RunWithBestSetting(
-    int processes, const std::vector<std::string>& arguments, const std::string& scratch,
-    const std::function<double(const std::vector<Finding>&)>& baseline_us) {
+absl::StatusOr<SettingFindings> RunWithBestSetting(int processes,
+                                                   const std::vector<std::string>& arguments,
+                                                   const std::string& scratch) {
   SettingFindings best;
   double best_us = 0;
   for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, /*quick=*/true)) {
@@ -62,11 +62,11 @@ absl::StatusOr<SettingFindings> RunWithBestSetting(
         RunWorker({.processes = processes,
                    .parameters = setting.parameters,
                    .arguments = arguments,
-                   .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
+                   .cache = absl::StrCat(scratch, "/cache"),
                    .scratch = scratch});
     if (!found.ok() && (best_us == 0 || absl::IsCancelled(found.status()))) return found.status();
     if (!found.ok()) continue;
-    const double us = baseline_us(*found);
+    const double us = FastestOf(*found, "baseline")->timing.median_us;
     if (best_us != 0 && best_us <= us) continue;
     best_us = us;
     best = {setting.name, *std::move(found)};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,11 +26,11 @@ struct SettingFindings {
 };
 
 /// Runs `arguments` as a worker of `processes` ranks with each of the quick settings, and returns
-/// the findings of the one with which `baseline_us` is least. The first run tunes, the others find
-/// its record in a cache in `scratch`. A setting that fails after another worked is left out; else
-/// errors as of RunWorker.
-absl::StatusOr<SettingFindings> RunWithBestSetting(
-    int processes, const std::vector<std::string>& arguments, const std::string& scratch,
-    const std::function<double(const std::vector<Finding>&)>& baseline_us);
+/// the findings of the one with which side "baseline" is fastest. The first run tunes, the others
+/// find its record in a cache in `scratch`. A setting that fails after another worked is left out;
+/// else errors as of RunWorker.
+absl::StatusOr<SettingFindings> RunWithBestSetting(int processes,
+                                                   const std::vector<std::string>& arguments,
+                                                   const std::string& scratch);
 
 }  // namespace coconet::bench

@@ -300,10 +300,7 @@ void SetOrders(const std::vector<Finding>& found, Row& row) {
 
 absl::Status ExchangedRow(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
   ASSIGN_OR_RETURN(const SettingFindings best,
-                   RunWithBestSetting(ranks, kWorker.Arguments(c), scratch,
-                                      [](const std::vector<Finding>& found) {
-                                        return FastestOf(found, "baseline")->timing.median_us;
-                                      }));
+                   RunWithBestSetting(ranks, kWorker.Arguments(c), scratch));
   SetTimes(row, best.found, {"ours", "pooling", "baseline", "loop"});
   const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us"),
                baseline_us = row.Number("baseline_us");
@@ -323,12 +320,11 @@ absl::Status ExchangedRow(const EmbeddingCase& c, int ranks, const std::string& 
 }
 
 absl::Status PoolingRow(const EmbeddingCase& c, const std::string& scratch, Row& row) {
-  ASSIGN_OR_RETURN(
-      const std::vector<Finding> found,
-      RunWorker({.processes = 1,
-                 .arguments = kWorker.Arguments(c),
-                 .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
-                 .scratch = scratch}));
+  ASSIGN_OR_RETURN(const std::vector<Finding> found,
+                   RunWorker({.processes = 1,
+                              .arguments = kWorker.Arguments(c),
+                              .cache = absl::StrCat(scratch, "/cache"),
+                              .scratch = scratch}));
   SetTimes(row, found, {"ours", "loop", "fbgemm"});
   row.Set("variant", FactOf(found, "variant")).Set("sets", CountOf(found, "sets"));
   row.Set("pooling_vs_loop", row.Number("loop_us") / row.Number("ours_us"));

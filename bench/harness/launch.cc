@@ -55,7 +55,9 @@ absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const
 }
 
 std::vector<std::string> Environment(const Launch& launch) {
-  std::vector<std::string> environment = launch.environment;
+  std::vector<std::string> environment;
+  if (!launch.cache.empty())
+    environment.push_back(absl::StrCat("COCONET_CACHE_DIR=", launch.cache));
   if (geteuid() == 0) {
     environment.insert(environment.end(),
                        {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});

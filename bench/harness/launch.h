@@ -19,10 +19,10 @@ struct Launch {
   /// code 77 means that this machine cannot.
   std::vector<std::string> launcher = {};
   std::vector<MpiParameter> parameters = {};
-  std::vector<std::string> arguments = {};    // "--worker=..." and its further flags
-  std::vector<std::string> environment = {};  // "NAME=value", added to this process's environment
-  std::string scratch = {};                   // a folder for temporary files
-  double time_limit_s = 600;                  // under mpirun
+  std::vector<std::string> arguments = {};  // "--worker=..." and its further flags
+  std::string cache = {};                   // the worker's COCONET_CACHE_DIR; "": this process's
+  std::string scratch = {};                 // a folder for temporary files
+  double time_limit_s = 600;                // under mpirun
 };
 
 /// Starts this program again as a worker, waits for it to end, and returns the findings of its rank

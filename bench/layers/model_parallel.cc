@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& sett
   return RunWorker({.processes = kRanks,
                     .parameters = setting.parameters,
                     .arguments = Arguments(c),
-                    .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/cache")},
+                    .cache = absl::StrCat(scratch, "/cache"),
                     .scratch = scratch});
 }
 

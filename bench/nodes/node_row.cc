@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<Finding>> TwoNodes::Run(
   return RunWorker({.processes = 2,
                     .launcher = ClusterLauncher(/*nodes=*/2, /*ranks_per_node=*/1, rate),
                     .arguments = arguments,
-                    .environment = {absl::StrCat("COCONET_CACHE_DIR=", scratch, "/", cache)},
+                    .cache = absl::StrCat(scratch, "/", cache),
                     .scratch = scratch});
 }
 

@@ -234,11 +234,10 @@ absl::Status Suite::WarmStart(absl::string_view name, int others) {
   const int starts = quick_ ? 3 : 25;
   for (int start = -1; start < starts; ++start) {
     for (Side& side : sides) {
-      const Found found =
-          RunWorker({.program = side.program,
-                     .arguments = kSuiteWorker.Arguments(worker),
-                     .environment = {absl::StrCat("COCONET_CACHE_DIR=", side.cache_dir)},
-                     .scratch = scratch_});
+      const Found found = RunWorker({.program = side.program,
+                                     .arguments = kSuiteWorker.Arguments(worker),
+                                     .cache = side.cache_dir,
+                                     .scratch = scratch_});
       if (!found.ok()) return Fail(std::move(row), found.status());
       if (start < 0) {  // the first fills the cache
         RETURN_IF_ERROR(AddPrograms(absl::StrCat(side.cache_dir, "/tuning.db"), others));
@@ -275,13 +274,12 @@ Suite::Found Suite::Worker(const WorkerOptions& options,
   const std::string fresh = absl::StrCat(scratch_, "/cache");
   const bool use_fresh =
       cache_dir_.empty() || (options.task == Task::kTune && program_.topic == Topic::kDataParallel);
-  return RunWorker(
-      {.processes = options.processes,
-       .parameters = parameters,
-       .arguments = kSuiteWorker.Arguments(options),
-       .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : cache_dir_)},
-       .scratch = scratch_,
-       .time_limit_s = 600 + 3 * budget_s_});
+  return RunWorker({.processes = options.processes,
+                    .parameters = parameters,
+                    .arguments = kSuiteWorker.Arguments(options),
+                    .cache = use_fresh ? fresh : cache_dir_,
+                    .scratch = scratch_,
+                    .time_limit_s = 600 + 3 * budget_s_});
 }
 
 std::vector<Cell> Suite::Sized(DType dtype, const std::vector<int64_t>& sizes) const {
