@@ -1,8 +1,10 @@
 #include "bench/baselines/mpi_settings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace coconet::bench {
 namespace {
@@ -50,6 +52,16 @@ std::vector<MpiSetting> MpiSettings(bool crowded, bool quick) {
   }
   settings.insert(settings.begin(), defaults);
   return settings;
+}
+
+void KeepFastest(std::vector<MpiTrial>& trials, size_t most, Row& row) {
+  row.Set("mpi_settings_tried",
+          absl::StrJoin(trials, "; ", [](std::string* out, const MpiTrial& trial) {
+            absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.us));
+          }));
+  std::stable_sort(trials.begin() + 1, trials.end(),
+                   [](const MpiTrial& a, const MpiTrial& b) { return a.us < b.us; });
+  trials.resize(std::min(trials.size(), most));
 }
 
 absl::StatusOr<SettingFindings> RunWithBestSetting(int processes,

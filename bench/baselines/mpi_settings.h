@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
+#include "bench/harness/row.h"
 
 namespace coconet::bench {
 
@@ -19,6 +20,16 @@ struct MpiSetting {
 /// `crowded`: more ranks than cores, so that waiting ranks should yield. `quick`: only the defaults
 /// and the most frequent winners.
 std::vector<MpiSetting> MpiSettings(bool crowded, bool quick);
+
+/// What a short run with a setting has shown of the baseline.
+struct MpiTrial {
+  MpiSetting setting;
+  double us = 0;
+  std::string form = {};  // the baseline's fastest
+};
+/// Sets the row's "mpi_settings_tried" to all trials, of which the defaults come first, and keeps
+/// the defaults and the fastest others, `most` together: one bad trial must not decide.
+void KeepFastest(std::vector<MpiTrial>& trials, size_t most, Row& row);
 
 struct SettingFindings {
   std::string setting;

@@ -1,11 +1,10 @@
 // A layer's product, its sum over ranks and its epilogue: ours against oneDNN, MPI and a fused
-// loop. README.md in this folder explains the rows.
-#include <algorithm>
+// loop. bench/README.md explains the rows.
+
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
@@ -59,35 +58,24 @@ absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& sett
                     .scratch = scratch});
 }
 
-struct Trial {
-  MpiSetting setting;
-  double baseline_us;
-};
-
 /// The defaults and the two settings that look best.
-absl::StatusOr<std::vector<Trial>> Screen(const EpilogueCase& c, const std::string& scratch,
-                                          Row& row) {
-  std::vector<Trial> trials;
+absl::StatusOr<std::vector<MpiTrial>> Screen(const EpilogueCase& c, const std::string& scratch,
+                                             Row& row) {
+  std::vector<MpiTrial> trials;
   for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, IsQuick())) {
     const absl::StatusOr<std::vector<Finding>> found = Measure(c.what, setting, 0.6, scratch);
     if (!found.ok() && (trials.empty() || absl::IsCancelled(found.status())))
       return found.status();  // the defaults come first
     if (found.ok()) trials.push_back({setting, FastestOf(*found, "baseline")->timing.median_us});
   }
-  row.Set("mpi_settings_tried",
-          absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
-            absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.baseline_us));
-          }));
-  std::stable_sort(trials.begin() + 1, trials.end(),
-                   [](const Trial& a, const Trial& b) { return a.baseline_us < b.baseline_us; });
-  trials.resize(std::min<size_t>(trials.size(), 3));
+  KeepFastest(trials, 3, row);
   return trials;
 }
 
 absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row& row) {
-  ASSIGN_OR_RETURN(const std::vector<Trial> trials, Screen(c, scratch, row));
+  ASSIGN_OR_RETURN(const std::vector<MpiTrial> trials, Screen(c, scratch, row));
   double best_us = 0;
-  for (const Trial& trial : trials) {
+  for (const MpiTrial& trial : trials) {
     ASSIGN_OR_RETURN(const std::vector<Finding> found, Measure(c.what, trial.setting, 6, scratch));
     const double baseline_us = FastestOf(found, "baseline")->timing.median_us,
                  ours_us = FastestOf(found, "ours")->timing.median_us;

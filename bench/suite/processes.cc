@@ -1,4 +1,5 @@
 // Ours against MPI, and over the scattered tensors of a model; all ranks are MPI processes.
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -106,7 +107,7 @@ absl::Status Suite::Tune(int ranks, const Cell& cell) {
 }
 
 absl::Status Suite::AgainstMpi(absl::string_view name, int ranks, const std::vector<Cell>& cells) {
-  const absl::StatusOr<std::vector<std::vector<Trial>>> trials = Screen(ranks, cells);
+  const absl::StatusOr<std::vector<std::vector<MpiTrial>>> trials = Screen(ranks, cells);
   for (size_t i = 0; i < cells.size(); ++i) {
     absl::Status ready = trials.status();
     if (ready.ok() && !cells[i].list.empty()) ready = Tune(ranks, cells[i]);
@@ -116,8 +117,8 @@ absl::Status Suite::AgainstMpi(absl::string_view name, int ranks, const std::vec
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
-                                                                     absl::Span<const Cell> cells) {
+absl::StatusOr<std::vector<std::vector<MpiTrial>>> Suite::Screen(int ranks,
+                                                                 absl::Span<const Cell> cells) {
   std::vector<Cell> stand_ins;  // by cell: itself or its stand-in
   for (const Cell& cell : cells) {
     ASSIGN_OR_RETURN(stand_ins.emplace_back(), StandIn(cell));
@@ -126,7 +127,7 @@ absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
   once.erase(std::unique(once.begin(), once.end()), once.end());
 
   const bool crowded = ranks > static_cast<int>(AllowedCores().size());
-  std::vector<std::vector<Trial>> trials(cells.size());
+  std::vector<std::vector<MpiTrial>> trials(cells.size());
   for (const MpiSetting& setting : MpiSettings(crowded, quick_)) {
     Say(absl::StrCat("MPI settings, ", ranks, " processes: ", setting.name));
     const Found found = Worker({.processes = ranks,
@@ -142,25 +143,18 @@ absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
       absl::c_copy_if(*found, std::back_inserter(here),
                       [&](const Finding& f) { return f.of == Text(stand_ins[i]); });
       const Finding& fastest = *FastestOf(here, "baseline");
-      trials[i].push_back({setting, fastest.name, fastest.timing.median_us});
+      trials[i].push_back({setting, fastest.timing.median_us, fastest.name});
     }
   }
   return trials;
 }
 
 absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
-                          std::vector<Trial> trials) {
+                          std::vector<MpiTrial> trials) {
   Row row = NewRow(name, ranks, "processes", cell);
-  row.Set("mpi_settings_tried",
-          absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
-            absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.us));
-          }));
-  // The defaults and the two settings that looked best: one bad trial must not decide.
-  std::stable_sort(trials.begin() + 1, trials.end(),
-                   [](const Trial& a, const Trial& b) { return a.us < b.us; });
-  trials.resize(std::min<size_t>(trials.size(), cell.n > kScreenedUpTo ? 2 : 3));
+  KeepFastest(trials, cell.n > kScreenedUpTo ? 2 : 3, row);
   double baseline_us = 0;
-  for (const Trial& trial : trials) {
+  for (const MpiTrial& trial : trials) {
     const std::string form = FormFor(cell, trial.form, row);
     // Ours takes part in each launch, so that every ratio compares times of the same rounds.
     const Found found =
@@ -169,7 +163,7 @@ absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
                 .sides = {.ours = true, .baseline = true, .form = form, .limit = true},
                 .seconds = Seconds(SecondsFor(cell)),
                 .budget_s = budget_s_,
-                .tuned = !cell.list.empty()},  // by Tune
+                .tuned = !cell.list.empty()},  // Tune has tuned lists
                trial.setting.parameters);
     if (!found.ok()) return Fail(std::move(row), found.status());
     const Finding &ours = *FastestOf(*found, "ours"), &baseline = *FastestOf(*found, "baseline");

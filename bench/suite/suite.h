@@ -52,11 +52,6 @@ class Suite {
     absl::Status (Suite::*run)();
   };
   static const CaseRow kCases[];
-  struct Trial {
-    MpiSetting setting;
-    std::string form;  // the fastest form of the baseline
-    double us = 0;
-  };
   using Found = absl::StatusOr<std::vector<Finding>>;
 
   absl::Status FirstSweep();
@@ -76,12 +71,13 @@ class Suite {
 
   /// By cell: quick trials of the baseline under every MPI setting, the defaults first; settings
   /// that fail are left out.
-  absl::StatusOr<std::vector<std::vector<Trial>>> Screen(int ranks, absl::Span<const Cell> cells);
+  absl::StatusOr<std::vector<std::vector<MpiTrial>>> Screen(int ranks,
+                                                            absl::Span<const Cell> cells);
   /// Tunes the cell unless the cache knows it: before memory is needed for more, and so that no
   /// later launch resumes a search that the budget ended.
   absl::Status Tune(int ranks, const Cell& cell);
   absl::Status Final(absl::string_view name, int ranks, const Cell& cell,
-                     std::vector<Trial> trials);
+                     std::vector<MpiTrial> trials);
 
   /// Runs a worker with `options.processes` or `options.threads` ranks.
   Found Worker(const WorkerOptions& options, const std::vector<MpiParameter>& parameters = {});
