@@ -357,16 +357,11 @@ absl::Status MeasureRow(const EmbeddingCase& c, int ranks, const std::string& sc
   return NodesRow(c, scratch, row);
 }
 
-std::vector<Bar> BarsOf(absl::string_view name, const EmbeddingCase& c, const Row& row) {
-  if (c.work == EmbeddingCase::Work::kPooling) {
-    if (row.Number("fbgemm_us") == 0) return {};
-    return {{"fbgemm_ratio", Bar::Side::kAtLeast, 0.95}};
-  }
-  if (c.work == EmbeddingCase::Work::kNodes) return {{"of_ceiling", Bar::Side::kAtLeast, 0.9}};
-  std::vector<Bar> bars = {{"of_bound", Bar::Side::kAtLeast, 0.9},
-                           {"of_ceiling", Bar::Side::kAtLeast, 0.9}};
-  if (name == "low") bars.push_back({"ratio", Bar::Side::kAtLeast, 1.25});
-  return bars;
+std::string BarsFor(absl::string_view name, const EmbeddingCase& c, const Row& row) {
+  if (c.work == EmbeddingCase::Work::kPooling)
+    return row.Number("fbgemm_us") == 0 ? "" : "fbgemm_ratio >= 0.95";
+  if (c.work == EmbeddingCase::Work::kNodes) return "of_ceiling >= 0.9";
+  return absl::StrCat("of_bound >= 0.9, of_ceiling >= 0.9", name == "low" ? ", ratio >= 1.25" : "");
 }
 
 }  // namespace
@@ -381,7 +376,7 @@ RowTask EmbeddingTask(absl::string_view name, const EmbeddingCase& c, int ranks)
   return {absl::StrCat(name, ", ", ranks, " ranks, ", Name(c.dtype), ", ", indices), row,
           [name = std::string(name), c, ranks](const std::string& scratch, Row& to) {
             const absl::Status status = MeasureRow(c, ranks, scratch, to);
-            if (!IsQuick()) to.SetBars(BarsOf(name, c, to));
+            if (!IsQuick()) to.SetBars(BarsOf(BarsFor(name, c, to)));
             return status;
           }};
 }

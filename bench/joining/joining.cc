@@ -29,7 +29,6 @@ ABSL_FLAG(int, rounds, 21, "how often each side is timed, in turns");
 namespace coconet::bench {
 namespace {
 
-constexpr double kMostRatio = 2;  // of joining over RunRanks
 constexpr int64_t kN = 1024;
 
 using Body = std::function<absl::Status(Session&)>;
@@ -121,7 +120,7 @@ absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& optio
   SetQuantiles(row, "baseline", theirs);
   const double over = row.Number("ours_us") / row.Number("baseline_us");
   row.Set("ratio", 1 / over).Set("over", over);
-  return row.SetBars({{"over", Bar::Side::kAtMost, kMostRatio}});
+  return row.SetBars(BarsOf("over <= 2"));
 }
 
 std::vector<Column> Columns() {

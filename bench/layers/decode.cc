@@ -222,13 +222,10 @@ absl::Status Measure(const DecodeCase& c, int ranks, const std::string& scratch,
   return absl::OkStatus();
 }
 
-std::vector<Bar> BarsOf(const DecodeCase& c, int ranks) {
-  std::vector<Bar> bars = {{"ratio", Bar::Side::kAtLeast, c.from_memory ? 1 : 1.2}};
-  if (c.from_memory) bars.push_back({"of_bound", Bar::Side::kAtLeast, 0.85});
-  if (c.tokens * c.hidden * 4 == 8192 && ranks == 2) {
-    bars.push_back({"reduce_ratio", Bar::Side::kAtLeast, 1.5});
-    if (!c.peer.empty()) bars.push_back({"peer_ratio", Bar::Side::kAtLeast, 1});
-  }
+std::string BarsFor(const DecodeCase& c, int ranks) {
+  std::string bars = c.from_memory ? "ratio >= 1, of_bound >= 0.85" : "ratio >= 1.2";
+  if (c.tokens * c.hidden * 4 == 8192 && ranks == 2)
+    absl::StrAppend(&bars, ", reduce_ratio >= 1.5", c.peer.empty() ? "" : ", peer_ratio >= 1");
   return bars;
 }
 
@@ -243,7 +240,7 @@ RowTask TaskOf(const DecodeCase& c, int ranks) {
                        c.hidden),
           row, [c, ranks](const std::string& scratch, Row& to) {
             const absl::Status status = Measure(c, ranks, scratch, to);
-            if (!IsQuick()) to.SetBars(BarsOf(c, ranks));
+            if (!IsQuick()) to.SetBars(BarsOf(BarsFor(c, ranks)));
             return status;
           }};
 }

@@ -259,7 +259,7 @@ RowTask TaskOf(const MoeCase& c) {
   return {absl::StrCat("moe, 2 ranks, ", Name(c.dtype), ", ", c.experts, " experts"), row,
           [c](const std::string& scratch, Row& to) {
             const absl::Status status = Measure(c, scratch, to);
-            if (!IsQuick()) to.SetBars({{"of_ceiling", Bar::Side::kAtLeast, 0.85}});
+            if (!IsQuick()) to.SetBars(BarsOf("of_ceiling >= 0.85"));
             return status;
           }};
 }

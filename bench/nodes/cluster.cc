@@ -105,19 +105,19 @@ std::string WhyNoGain(const Row& row) {
 void SetRatios(const ClusterCase& c, Row& row) {
   const double overlapped = row.Number("overlapped_us"), sequential = row.Number("sequential_us");
   row.Set("ratio", sequential / overlapped);
-  std::vector<Bar> bars;
+  const char* bars = nullptr;
   if (c.what.kind == ModelCase::Kind::kAcross) {
     const double could = std::min(row.Number("computation_us"), row.Number("communication_us"));
     row.Set("hidden", (sequential - overlapped) / could);
     row.Set("share", row.Number("communication_us") / row.Number("computation_us"));
     if (overlapped >= sequential) row.Set("why", WhyNoGain(row));
-    bars = {{"ratio", Bar::Side::kAtLeast, 1.3}, {"hidden", Bar::Side::kAtLeast, 0.6}};
+    bars = "ratio >= 1.3, hidden >= 0.6";
   } else {
     row.Set("vs_slices", row.Number("slices_us") / overlapped);
     row.Set("vs_slices_at_most", row.Number("slices_us") / row.Number("communication_us"));
-    bars = {{"ratio", Bar::Side::kAtLeast, 1.8}, {"vs_slices", Bar::Side::kAtLeast, 1.1}};
+    bars = "ratio >= 1.8, vs_slices >= 1.1";
   }
-  if (c.has_bars && !IsQuick()) row.SetBars(bars);
+  if (c.has_bars && !IsQuick()) row.SetBars(BarsOf(bars));
 }
 
 absl::Status MeasureCase(const ClusterCase& c, const std::string& scratch, Row& row) {
