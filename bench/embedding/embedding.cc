@@ -80,7 +80,7 @@ class Field {
     SessionOptions options = contenders.options();
     options.admits = admits;
     ASSIGN_OR_RETURN(TunedContender* const made, Tune(program, options));
-    contenders.AddTuned(side, EachStep("", StepOf(made)).run, made->program().record());
+    contenders.AddTuned(EachStep(std::string(side), StepOf(made)), made->program().record());
     return made;
   }
 

@@ -87,9 +87,9 @@ void Contenders::AddStep(absl::string_view side, std::function<absl::Status()> s
   Add(EachStep(std::string(side), std::move(step), std::string(form)));
 }
 
-void Contenders::AddTuned(absl::string_view side, Run run, const TuningRecord& record) {
-  Add({std::string(side), std::move(run)});
-  AddFact("variant", Words(record.best), side);
+void Contenders::AddTuned(Contender ours, const TuningRecord& record) {
+  AddFact("variant", Words(record.best), ours.name);
+  Add(std::move(ours));
 }
 
 absl::Status Contenders::Tune(absl::string_view side, const Graph& program, const Admits& admits,
@@ -97,8 +97,7 @@ absl::Status Contenders::Tune(absl::string_view side, const Graph& program, cons
   SessionOptions options = options_;
   options.admits = admits;
   ASSIGN_OR_RETURN(tuned_.emplace_back(), TunedContender::Make(rank_, options, program, numbers));
-  TunedContender& made = last();
-  AddTuned(side, [&made](int64_t steps) { return made.Run(steps); }, made.program().record());
+  AddTuned(ContenderOf(std::string(side), last()), last().program().record());
   return absl::OkStatus();
 }
 

@@ -63,8 +63,6 @@ class TunedContender {
 /// What a rank of a worker finds: the times of sides in the same rounds, and facts about them.
 class Contenders {
  public:
-  using Run = std::function<absl::Status(int64_t steps)>;
-
   Contenders(Rank& rank, double budget_s) : rank_(rank) { options_.budget_s = budget_s; }
   Rank& rank() const { return rank_; }
   /// The options of the programs tuned from now on.
@@ -72,23 +70,23 @@ class Contenders {
 
   /// A side may be added in several forms.
   void Add(Contender contender) { contenders_.push_back(std::move(contender)); }
-  /// The same, of what runs one step.
+  /// Adds a side that `step` runs one step of.
   void AddStep(absl::string_view side, std::function<absl::Status()> step,
                absl::string_view form = "");
-  /// A side of ours. A fact "variant" of its name tells what was picked.
-  void AddTuned(absl::string_view side, Run run, const TuningRecord& record);
+  /// Adds a side of ours, and what was picked as a fact "variant" of its name.
+  void AddTuned(Contender ours, const TuningRecord& record);
   /// Collective. Tunes the program, among some of its schedules, and adds it.
   absl::Status Tune(absl::string_view side, const Graph& program, const Admits& admits = nullptr,
                     const Numbers& numbers = NumberAt);
-  /// A fact, of side `name` if it is of one.
+  /// Adds a fact; `name` is the side that it is about, if there is one.
   void AddFact(absl::string_view fact, const absl::AlphaNum& detail, absl::string_view name = "");
 
-  const std::vector<Contender>& timed() const { return contenders_; }  // by side
-  /// What Tune has tuned; the last.
+  const std::vector<Contender>& timed() const { return contenders_; }  // all sides
+  /// What Tune has tuned, and the last of it.
   const std::vector<std::unique_ptr<TunedContender>>& tuned() const { return tuned_; }
   TunedContender& last() const { return *tuned_.back(); }
 
-  /// Collective: the facts, and a time of each side and form.
+  /// Collective. Returns the facts, and a time of each side and form.
   absl::StatusOr<std::vector<Finding>> Measure(const RoundTerms& terms) const;
 
  private:

@@ -65,9 +65,7 @@ absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesC
     ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> computation,
                      TunedContender::Make(alone, options, step, numbers));
     Contenders contenders(rank, c.budget_s);
-    contenders.AddTuned(
-        "computation", [&](int64_t steps) { return computation->Run(steps); },
-        computation->program().record());
+    contenders.AddTuned(ContenderOf("computation", *computation), computation->program().record());
     contenders.AddStep("sending", [&] {
       return rank.library().AllReduce(gradients.as<float>(), gradients.as<float>(), elements,
                                       DType::kF32, ReduceKind::kSum);

@@ -144,7 +144,7 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
   }
   size_t turn = 0;
   const auto in_turn = [&] { return ours[turn++ % ours.size()]->Run(1); };
-  contenders.AddTuned("ours", EachStep("", in_turn).run, ours[0]->program().record());
+  contenders.AddTuned(EachStep("ours", in_turn), ours[0]->program().record());
   const ProductCase product = {.rest = ProductCase::Rest::kNorm,
                                .dtype = c.dtype,
                                .tokens = c.tokens,
