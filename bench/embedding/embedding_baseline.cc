@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -14,6 +13,7 @@
 #include "absl/strings/substitute.h"
 #include "bench/baselines/kernels.h"
 #include "bench/baselines/mpi.h"
+#include "bench/harness/rounds.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 
@@ -168,10 +168,10 @@ absl::Status EmbeddingBaseline::LoadFbgemm() {
     double least = std::numeric_limits<double>::infinity();
     for (int round = 0; round < 4; ++round) {
       Take(sets_->Next());
-      const auto start = std::chrono::steady_clock::now();
+      const double start_s = SecondsNow();
       (this->*pool)();
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      if (round > 0) least = std::min(least, took.count());
+      const double took_s = SecondsNow() - start_s;
+      if (round > 0) least = std::min(least, took_s);
     }
     return least;
   };

@@ -3,7 +3,6 @@
 // step.
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,8 +12,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "autotune/session/session.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
@@ -49,10 +48,9 @@ absl::Status Join(int ranks, const std::shared_ptr<Region>& table, const Session
 }
 
 absl::StatusOr<double> TimeUs(const std::function<absl::Status()>& run) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double start_s = SecondsNow();
   RETURN_IF_ERROR(run());
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-      .count();
+  return 1e6 * (SecondsNow() - start_s);
 }
 
 /// Sets the times' median and the quantiles around it.

@@ -1,7 +1,6 @@
 #include "bench/layers/model_cases.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <ctime>
@@ -138,10 +137,10 @@ output y = send(x, next)
 /// Processor time over wall time of this process while the contender runs.
 absl::StatusOr<double> CoresOf(const Contender& contender) {
   const std::clock_t before = std::clock();
-  const auto start = std::chrono::steady_clock::now();
+  const double start_s = SecondsNow();
   RETURN_IF_ERROR(contender.run(20));
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC / wall.count();
+  const double wall_s = SecondsNow() - start_s;
+  return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC / wall_s;
 }
 
 /// Adds computation and communication alone.

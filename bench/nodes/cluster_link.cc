@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <stop_token>
 #include <thread>
@@ -53,10 +51,10 @@ struct Beside {
 };
 absl::StatusOr<Beside> CountBeside(const IdleLoop& loop, absl::FunctionRef<absl::Status()> body) {
   const int64_t before = loop.count();
-  const auto begin = std::chrono::steady_clock::now();
+  const double start_s = SecondsNow();
   RETURN_IF_ERROR(body());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  return Beside{took.count(), static_cast<double>(loop.count() - before) / took.count()};
+  const double took_s = SecondsNow() - start_s;
+  return Beside{took_s, static_cast<double>(loop.count() - before) / took_s};
 }
 
 }  // namespace

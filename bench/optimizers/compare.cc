@@ -1,11 +1,10 @@
 #include "bench/optimizers/compare.h"
 
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/optimizers/baseline.h"
 #include "bench/optimizers/memory_limit.h"
 #include "bench/optimizers/training.h"
@@ -110,16 +109,6 @@ absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
   return rank.exchange().Agree(alike);
 }
 
-std::vector<Contender> Contenders(const Field& field) {
-  std::vector<Contender> all;
-  if (field.ours != nullptr) all.push_back(ContenderOf("ours", *field.ours));
-  if (field.flat != nullptr) all.push_back(ContenderOf("flat", *field.flat));
-  for (const auto& baseline : field.baselines)
-    all.push_back(ContenderOf("baseline", *baseline, baseline->form()));
-  all.insert(all.end(), field.limit.begin(), field.limit.end());
-  return all;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options,
@@ -127,20 +116,19 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
                                              const RoundTerms& terms) {
   ASSIGN_OR_RETURN(const Field field, Line(rank, options, cell, sides));
   RETURN_IF_ERROR(CheckAlike(rank, cell, field));
-  ASSIGN_OR_RETURN(std::vector<Finding> findings, MeasureInRounds(rank, Contenders(field), terms));
+  Contenders contenders(rank, options.budget_s);
   if (field.ours != nullptr) {
     const TunedProgram& program = field.ours->program();
-    const VariantResult& best = program.record().best;
-    findings.push_back({.side = "variant", .detail = Words(best)});
-    findings.push_back({.side = "threads", .detail = absl::StrCat(best.config.blocks)});
-    findings.push_back(
-        {.side = "tuned", .detail = program.from_cache() ? "from the cache" : "here"});
+    contenders.AddTuned(ContenderOf("ours", *field.ours), program.record());
+    contenders.AddFact("threads", program.record().best.config.blocks);
+    contenders.AddFact("tuned", program.from_cache() ? "from the cache" : "here");
   }
-  if (field.flat != nullptr) {
-    findings.push_back(
-        {.side = "flat variant", .detail = Words(field.flat->program().record().best)});
-  }
-  return findings;
+  if (field.flat != nullptr)
+    contenders.AddTuned(ContenderOf("flat", *field.flat), field.flat->program().record());
+  for (const auto& baseline : field.baselines)
+    contenders.Add(ContenderOf("baseline", *baseline, baseline->form()));
+  for (const Contender& limit : field.limit) contenders.Add(limit);
+  return contenders.Measure(terms);
 }
 
 }  // namespace coconet::bench

@@ -290,8 +290,7 @@ std::vector<Cell> Suite::Sized(DType dtype, const std::vector<int64_t>& sizes) c
 }
 
 void Suite::Say(absl::string_view line) const {
-  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
-  absl::FPrintF(stderr, "[%4.0f s] %s\n", since.count(), line);
+  absl::FPrintF(stderr, "[%4.0f s] %s\n", SecondsNow() - start_s_, line);
 }
 
 Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind,
@@ -325,7 +324,7 @@ absl::Status Suite::Measure(absl::string_view name, const Cell& cell, WorkerOpti
   if (const Finding* const flat = FastestOf(*found, "flat"); flat != nullptr) {
     SetTime(row, "flat", flat->timing);
     row.Set("vs_flat", flat->timing.median_us / ours.timing.median_us)
-        .Set("flat_variant", FactOf(*found, "flat variant"));
+        .Set("flat_variant", FactOf(*found, "variant", "flat"));
   }
   SetLimit(row, *found, cell);
   SetVariant(row, *found);
@@ -356,7 +355,7 @@ void SetOurs(Row& row, const Finding& ours) {
 }
 
 void SetVariant(Row& row, absl::Span<const Finding> findings) {
-  row.Set("variant", FactOf(findings, "variant")).Set("tuned", FactOf(findings, "tuned"));
+  row.Set("variant", FactOf(findings, "variant", "ours")).Set("tuned", FactOf(findings, "tuned"));
   row.Set("threads", CountOf(findings, "threads") * static_cast<int64_t>(row.Number("ranks")));
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/launch.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
 #include "bench/optimizers/cell.h"
 #include "bench/suite/worker.h"
@@ -100,11 +100,11 @@ class Suite {
   const std::string scratch_, cache_dir_;  // of tuned programs and compiled kernels
   const bool quick_;
   const double budget_s_;  // of tuning one program
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const double start_s_ = SecondsNow();
   std::vector<Row> rows_;
 };
 
-/// Sets the time of ours, "rounds" and "steps_a_sample".
+/// Sets the time of ours, "rounds", "steps_a_sample", "preempted" and "data".
 void SetOurs(Row& row, const Finding& ours);
 /// Sets what was tuned: "variant" in words, "tuned" (here, or from the cache), "threads"
 /// of all ranks.

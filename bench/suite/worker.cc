@@ -1,6 +1,5 @@
 #include "bench/suite/worker.h"
 
-#include <chrono>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -13,14 +12,11 @@
 namespace coconet::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+const double kStartS = SecondsNow();  // when the process began
 
-const Clock::time_point kStart = Clock::now();  // of the process
-
-/// A time measured once: the maximum over ranks since the process began. And the compiler's runs.
+/// The time since kStartS, measured once: the maximum over ranks; and fact "compiler runs".
 absl::StatusOr<std::vector<Finding>> Once(Rank& rank) {
-  const std::chrono::duration<double, std::micro> here = Clock::now() - kStart;
-  ASSIGN_OR_RETURN(const double us, rank.exchange().Max(here.count()));
+  ASSIGN_OR_RETURN(const double us, rank.exchange().Max(1e6 * (SecondsNow() - kStartS)));
   return std::vector<Finding>{
       {.side = "ours",
        .timing = {.median_us = us, .low_us = us, .high_us = us, .samples = 1},

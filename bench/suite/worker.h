@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "bench/harness/worker.h"
@@ -17,10 +16,10 @@ struct WorkerOptions {
     kDispatch,  // MeasureDispatch
     /// Once, the time from before the world to the first result; and fact "compiler runs".
     kWarmStart,
-    kTune,  // the time of tuning the cells; and facts "variants", "compiler runs"
+    kTune,  // the time of tuning the cells; and facts "variants", "variant", "compiler runs"
   };
   Task task{};
-  int processes = 0;  // ranks under mpirun; which the worker learns from it
+  int processes = 0;  // ranks under mpirun, which tells the worker their number
   int threads = 0;    // ranks, if they are threads
   std::vector<Cell> cells = {};
   Sides sides = {};
