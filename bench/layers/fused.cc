@@ -1,7 +1,8 @@
 // Computation fused with the collective that depends on it, against a careful user's loops and MPI.
-// README.md in this folder explains the rows.
+// bench/README.md explains the rows.
 
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +59,7 @@ void AddTables(absl::string_view name, EmbeddingCase c, EmbeddingCase::Work work
   }
 }
 
-/// Numbers of ranks and types that the flags name; `usual` where they name no ranks.
+/// Numbers of ranks and types that the flags name; `usual` if they name no ranks.
 absl::StatusOr<std::vector<std::pair<int, DType>>> Worlds(std::vector<std::string> usual) {
   std::vector<std::pair<int, DType>> worlds;
   const std::vector<std::string> named = absl::GetFlag(FLAGS_ranks);
@@ -75,7 +76,7 @@ absl::StatusOr<std::vector<std::pair<int, DType>>> Worlds(std::vector<std::strin
   return worlds;
 }
 
-/// Whether --case names a case.
+/// Whether --case names a case, or none at all.
 bool IsNamed(absl::string_view name) {
   const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
   return names.empty() || absl::c_linear_search(names, name);
@@ -93,7 +94,9 @@ absl::Status CheckFlags() {
     if (indices != "uniform" && indices != "zipf")
       return absl::InvalidArgumentError("want --indices uniform or zipf");
   }
-  return absl::OkStatus();
+  if (const int64_t batch = absl::GetFlag(FLAGS_local_batch); batch < 1)
+    return absl::InvalidArgumentError(absl::StrCat("--local_batch: want 1 or more, have ", batch));
+  return CheckMoeFlags();
 }
 
 /// What the flags name, in the order of the rows.
@@ -125,7 +128,10 @@ absl::StatusOr<std::vector<RowTask>> AllTasks() {
   for (const auto& [ranks, dtype] : pairs) {
     if (IsNamed("moe") && ranks == 2) absl::c_move(MoeTasks(dtype), std::back_inserter(tasks));
   }
-  return tasks;
+  if (!tasks.empty()) return tasks;
+  return absl::InvalidArgumentError(
+      "no row has what --case, --ranks, --dtype, --indices and --experts name: nodes and moe have "
+      "2 ranks, with --quick moe has 8 experts");
 }
 
 absl::Status Run() {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "bench/harness/machine.h"
 #include "coconet/base/dtype.h"
 
@@ -17,5 +18,7 @@ std::vector<RowTask> DecodeTasks(DType dtype, int ranks);
 /// A layer of a mixture of experts on two nodes of one rank: the workload moe, with a group of
 /// tokens per rank, with few and many experts, chosen equally or not.
 std::vector<RowTask> MoeTasks(DType dtype);
+/// InvalidArgument if --experts has a number that no row has.
+absl::Status CheckMoeFlags();
 
 }  // namespace coconet::bench

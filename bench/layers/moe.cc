@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <random>
-#include <utility>
+#include <tuple>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
@@ -265,6 +266,14 @@ RowTask TaskOf(const MoeCase& c) {
 }
 
 }  // namespace
+
+absl::Status CheckMoeFlags() {
+  for (const std::string& experts : absl::GetFlag(FLAGS_experts)) {
+    if (experts != "8" && experts != "64")
+      return absl::InvalidArgumentError(absl::StrCat("--experts: want 8 or 64, have ", experts));
+  }
+  return absl::OkStatus();
+}
 
 std::vector<RowTask> MoeTasks(DType dtype) {
   std::vector<RowTask> tasks;
