@@ -18,7 +18,7 @@ struct GemmSize {
 };
 
 /// c[m, n] = a[m, k] . b[k, n], row-major, by oneDNN as a careful user calls it: on one thread,
-/// prepared once, with the weights b as stored or rearranged to oneDNN's preference. Where oneDNN
+/// prepared once, with the weights b as stored or rearranged to oneDNN's preference. If oneDNN
 /// has no product of f16 or bf16 for this processor, the operands are widened to f32 and the result
 /// is rounded; b is widened when it is rearranged, else in every product.
 class OneDnnGemm {
@@ -30,7 +30,7 @@ class OneDnnGemm {
       DType dtype, const GemmSize& size, Weights weights,
       std::optional<DType> result = std::nullopt);
   virtual ~OneDnnGemm() = default;
-  /// The type that oneDNN multiplies: that of a and b, or f32 where it has no such product.
+  /// The type that oneDNN multiplies: that of a and b, or f32 if it has no such product.
   virtual DType multiplies() const = 0;
 
   /// Sets new weights: rearranges them if kPacked, else only keeps their address.

@@ -1,4 +1,5 @@
 // Compiled once per instruction set; COCONET_KERNELS names the table to define.
+
 #include "bench/baselines/decode_loops.h"
 #include "bench/baselines/epilogue_loops.h"
 #include "bench/baselines/kernels.h"

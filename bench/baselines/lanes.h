@@ -31,7 +31,7 @@ inline void Store(void* to, T value) {
   *static_cast<Unaligned*>(to) = value;
 }
 
-/// Bypasses the caches where the machine can; `to` must be aligned to the vector.
+/// Bypasses the caches if the machine can; `to` must be aligned to the vector.
 inline void StoreStreaming(void* to, Lanes value) {
 #if defined(__AVX512F__)
   __builtin_ia32_movntps512(static_cast<float*>(to), value);

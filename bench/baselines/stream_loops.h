@@ -10,7 +10,7 @@ namespace coconet::bench {
 namespace {
 
 /// Stores the sum of what it loads. Two vectors a turn, so that additions do not wait for each
-/// other where nothing is stored.
+/// other if nothing is stored.
 template <bool kStream, int kLoads, int kStores>
 float StreamOf(const PlainStream& streams, int64_t n) {
   const PlainStream s = streams;

@@ -32,7 +32,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Internal, in words, where a side's sums differ from the baseline's by more than roundings.
+/// Internal, in words, if a side's sums differ from the baseline's by more than roundings.
 absl::Status CheckSums(const EmbeddingCase& c, const EmbeddingBaseline& theirs,
                        absl::string_view side,
                        const std::function<float(int table, int64_t sample, int64_t column)>& at) {
@@ -84,7 +84,7 @@ class Field {
     return made;
   }
 
-  /// Collective. After a step of each with one set, whether the sums of the rank's samples agree.
+  /// Collective. Runs a step of each with one set; Internal if the sums of a rank's samples differ.
   absl::Status CheckAlike(TunedContender* ours, EmbeddingBaseline& theirs) {
     const int64_t set = sets.Next();
     Take(set, *ours);
@@ -125,8 +125,8 @@ absl::StatusOr<bool> HasOrders(const Graph& program, const std::string& descript
 }
 
 /// Collective. The variant that was picked, in the other order of destinations: a record that says
-/// so is put in a cache of its own, which the Session verifies like any. Null where the schedule
-/// has no such order.
+/// so is put in a cache of its own, which the Session verifies like any. Null if the schedule has
+/// no such order.
 absl::StatusOr<TunedContender*> InOtherOrder(Field& field, const Graph& program,
                                              TuningRecord record) {
   ASSIGN_OR_RETURN(const bool has_orders, HasOrders(program, record.best.schedule));
@@ -215,7 +215,7 @@ absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingC
   return contenders.Measure({.seconds = c.seconds, .min_sample_us = 2e4});
 }
 
-/// The sums of each rank's columns for the samples of each, a row per column.
+/// What ranks exchange: each has a row for each of its columns, the sums of a peer's samples.
 RankRows RowsOf(const EmbeddingCase& c, const ColumnCut& cut, int rank, int ranks) {
   RankRows rows{.dtype = DType::kF32,
                 .groups = 1,
@@ -250,17 +250,17 @@ absl::StatusOr<std::vector<Finding>> MeasureOnNodes(Rank& rank, const EmbeddingC
 
 /// Findings for kExchanged are by side:
 ///   ours         pooling and AllToAll, tuned
-///   other_order  the same variant in the other order of destinations, where it has one
+///   other_order  the same variant in the other order of destinations, if it has one
 ///   pooling      ours, without the AllToAll, into memory of its own: the bound
 ///   baseline     EmbeddingBaseline
 ///   loop         the baseline's pooling alone
-/// Facts "variant" by side; "imbalance" of ColumnCut; "sets", how many; "pools_by", of the
-/// baseline; "order", that of ours: "remote first" or "plain".
+/// Facts "variant" by side; "imbalance" of ColumnCut; "sets": how many; "pools_by": the baseline's
+/// way; "order": that of ours, "remote first" or "plain".
 ///
 /// For kPooling, by one process, whose rank is one thread:
 ///   ours     the program without its AllToAll, tuned
-///   loop     a careful user's
-///   fbgemm   FBGEMM's kernel, where it is
+///   loop     a careful user's loop
+///   fbgemm   FBGEMM's kernel, if it can be loaded
 /// Facts "variant", "sets", and "fbgemm_is": "present", or why it is absent.
 ///
 /// For kNodes those of MeasureOnNode: a rank computes the sums of all samples in its columns, and
@@ -281,7 +281,7 @@ absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c)
 }
 
 const Worker<EmbeddingCase> kWorker("embedding", Measure, [](const EmbeddingCase& c) {
-  // A rank has threads for all cores that it may use.
+  // A rank has a thread for each core that it may use: one.
   if (c.work == EmbeddingCase::Work::kPooling) RunOn({AllowedCores()[0]});
   return WorldOptions{.ranks = 0};
 });

@@ -23,17 +23,17 @@ class FbgemmBags {
  public:
   /// Pools the columns of `mine`; bag b's sums begin at b * out_stride. EmbeddingCase::fbgemm is a
   /// folder that has `torch` and `fbgemm_gpu` in it, as `site-packages` of a virtual environment.
-  /// NotFound, with the loader's words, where one of them cannot be loaded or lacks what is needed.
+  /// NotFound, with the loader's words, if one of them cannot be loaded or lacks what is needed.
   static absl::StatusOr<FbgemmBags> Make(const EmbeddingCase& c,
                                          const std::vector<OwnColumns>& mine, int64_t out_stride);
 
-  /// All bags: of the k-th of `mine` into out(k). Requires indices of the tables.
+  /// Pools all bags, those of the k-th of `mine` into out(k). Requires indices of the tables.
   void Pool(const std::vector<Array>& tables, const std::vector<Array>& indices,
             absl::FunctionRef<float*(size_t k)> out) const;
 
  private:
   /// Sums of `bags` bags: the rows `indices` of a table of `rows` rows; bag b has the indices from
-  /// offsets[b] up to offsets[b + 1]. False where an index is not of the table.
+  /// offsets[b] up to offsets[b + 1]. False if an index is not of the table.
   using Kernel =
       std::function<bool(int64_t bags, int64_t indices_count, int64_t rows, const void* table,
                          const int32_t* indices, const int32_t* offsets, float* sums)>;
@@ -51,8 +51,8 @@ class FbgemmBags {
 };
 
 /// A careful user's step: pools into a send buffer, MPI_Alltoallv, unpacks to one row a sample.
-/// The columns are cut as ours are. Pools by FBGEMM's kernel where EmbeddingCase names it, it can
-/// be loaded and is faster here, else by a loop of this benchmark; by that alone for kPooling.
+/// The columns are cut as ours are. Pools by FBGEMM's kernel if EmbeddingCase names it, it can be
+/// loaded and is faster here, else by a loop of this benchmark; for kPooling always by the loop.
 class EmbeddingBaseline {
  public:
   /// `sets` outlives it.
@@ -61,15 +61,15 @@ class EmbeddingBaseline {
                                                                  IndexSets& sets, const Rank& rank);
   /// Takes a set of indices.
   void Take(int64_t set);
-  /// Pooling alone of the indices taken; and the whole step.
-  void PoolOnce();
+  /// The step with the indices that were taken.
   absl::Status RunOnce();
-  // The same of the next set.
+  /// Takes the next set, and pools alone.
   absl::Status Pool() {
     Take(sets_->Next());
     PoolOnce();
     return absl::OkStatus();
   }
+  /// The step with the next set.
   absl::Status Run() {
     Take(sets_->Next());
     return RunOnce();
@@ -88,6 +88,7 @@ class EmbeddingBaseline {
   absl::Status AllocateTables();
   /// Picks what pools.
   absl::Status LoadFbgemm();
+  void PoolOnce();
   void PoolByLoop();
   void PoolByFbgemm();
 

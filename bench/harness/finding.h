@@ -38,10 +38,10 @@ const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view s
 /// The detail of fact `fact`, of contender `name` ("": of any); "" if there is none.
 std::string FactOf(absl::Span<const Finding> findings, absl::string_view fact,
                    absl::string_view name = "");
-/// The same as a number; -1 if there is none.
+/// The detail as an integer; -1 if there is none.
 int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact,
                 absl::string_view name = "");
-/// The same, whether or not it is an integer; 0 if there is none.
+/// The detail as a number; 0 if there is none.
 double NumberOf(absl::Span<const Finding> findings, absl::string_view fact);
 
 /// SetTime of the fastest finding of each side that took part, and "rounds", those of "ours".

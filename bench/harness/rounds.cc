@@ -8,7 +8,6 @@
 #include <numeric>
 #include <random>
 
-#include "absl/strings/string_view.h"
 #include "autotune/measure/statistics.h"
 
 namespace coconet::bench {

@@ -1,6 +1,5 @@
 #include "bench/harness/rounds.h"
 
-#include <atomic>
 #include <chrono>
 #include <thread>
 

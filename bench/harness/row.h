@@ -24,7 +24,7 @@ struct Bar {
   Side side{};
   double value = 0;
 };
-/// "ratio >= 2.5, ours_us <= 0.3".
+/// The bars of a text such as "ratio >= 2.5, ours_us <= 0.3".
 std::vector<Bar> BarsOf(absl::string_view text);
 
 /// One row of a benchmark's result. All benchmarks share the fields "case", "ranks", "n", "dtype",

@@ -32,7 +32,7 @@ absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns);
 /// Prints an error to stderr and returns the exit code: 0 if OK, 2 for invalid input, 1 for others.
 int ExitCode(absl::string_view name, const absl::Status& status);
 
-/// A program of this folder.
+/// A program of bench/.
 struct Benchmark {
   absl::string_view name;   // in messages
   absl::string_view usage;  // that --help prints

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,7 +24,7 @@ namespace coconet::bench {
 // How a benchmark tells its workers, processes that RunWorker starts, what to measure: arguments
 // "--worker=NAME", "FIELD=WORD" for each field of a case, and "--out=FILE" for the findings.
 
-// A field's word, and the field of a word; false for a word that it cannot be.
+// A field's word, and the field of a word; false if no value of the field has that word.
 inline std::string WordOf(const std::string& value) { return value; }
 std::string WordOf(DType value);
 std::string WordOf(const Sizes& value);                 // of symbols that are one number each
@@ -58,13 +57,14 @@ bool FromWord(absl::string_view word, T& value) {
 }
 
 bool IsWorker(absl::Span<char* const> arguments);
-/// What the arguments name: rank 0 of a worker writes its findings. InvalidArgument for arguments
-/// that no worker has.
+/// Runs the worker that the arguments name; its rank 0 writes the findings. InvalidArgument for
+/// arguments that no worker has.
 absl::Status Work(absl::Span<char* const> arguments);
 
 /// A case of a worker.
 struct WorkerTask {
-  std::function<bool(absl::string_view field, absl::string_view word)> set;  // false: a wrong one
+  /// False if there is no such field, or no value of it has that word.
+  std::function<bool(absl::string_view field, absl::string_view word)> set;
   std::function<WorldOptions()> world;
   std::function<absl::StatusOr<std::vector<Finding>>(Rank&)> measure;  // collective
 };

@@ -68,8 +68,8 @@ output y = all_reduce(sum, x)
 /// included, fit in 8 GiB. A virtual machine may report the last cache of a whole socket.
 constexpr int64_t kMostRotated = int64_t{1} << 30;
 
-/// So many copies of a rank's weights that those of all ranks exceed the last cache four times, or
-/// take kMostRotated.
+/// The number of copies of a rank's weights: those of all ranks exceed the last cache four times,
+/// or take kMostRotated.
 int64_t CopiesOf(const DecodeCase& c) {
   if (!c.from_memory) return 1;
   const int64_t all = c.hidden * c.hidden * static_cast<int64_t>(SizeOf(c.dtype)),
@@ -122,8 +122,8 @@ absl::Status CheckAlike(Rank& rank, const DecodeCase& c, TunedContender& ours,
 ///             sums over ranks in f32
 ///   stream    loads a rank's weights, all ranks at once
 ///   peak      as many multiplications and additions as a rank's product has
-///   reduce    an AllReduce of ours of x's rows' size in f32 alone; mpi_reduce the same by MPI,
-///             peer_reduce by the peer, where one is given
+///   reduce    our AllReduce alone, of as many elements as h has, in f32; mpi_reduce MPI's,
+///             peer_reduce the peer's, if one is given
 /// Facts "variant", "copies" of the weights, and "form": what oneDNN multiplies. Internal when ours
 /// and a baseline differ by more than roundings.
 absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase& c) {

@@ -13,7 +13,7 @@ namespace coconet::bench {
 /// Collective: each rank multiplies matrices of its own, by oneDNN in several ways and by a
 /// GemmStep, in the same rounds, after a check that all agree. Fields in GFLOP/s of the slowest
 /// rank: "ours", "plain" (weights as stored), "packed" (rearranged once, before), "packing"
-/// (rearranged in every step). "onednn_dtype": the type that oneDNN multiplied, f32 where it has no
+/// (rearranged in every step). "onednn_dtype": the type that oneDNN multiplied, f32 if it has no
 /// product of `dtype`; then "over_widened": the time of "plain", which widens the operands first,
 /// over ours.
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,

@@ -46,8 +46,8 @@ std::vector<std::string> Arguments(const ModelCase& c);
 
 /// The common first fields of rows: "case", "ranks", "processes", "dtype", "sizes", "budget_s".
 Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::string_view processes);
-/// Sets, per side, "<side>_us" of the fastest finding with its confidence interval and
-/// "<side>_variant"; and "rounds".
+/// Sets, per side, "<side>_us" of the fastest finding with its confidence interval, and what there
+/// is of "<side>_form", "<side>_variant" and "<side>_cores"; and "rounds".
 void SetSides(Row& row, absl::Span<const Finding> findings);
 
 }  // namespace coconet::bench

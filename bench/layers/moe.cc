@@ -201,8 +201,8 @@ absl::Status CheckSome(Rank& rank, const MoeCase& c, const Routing& routing, con
   return rank.exchange().Agree(right);
 }
 
-/// Collective, for processes on nodes of one rank: MeasureOnNode, where all that a rank computes
-/// is of as many rows, and the rows in use go there and back. Facts beside its: "capacity",
+/// Collective, for processes on nodes of one rank: MeasureOnNode of a computation over as many rows
+/// as the workload's, and of sending the rows in use there and back. Adds facts "capacity" and
 /// "imbalance". Internal when ours is wrong.
 absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
   if (rank.size() < 2 || c.experts % rank.size() != 0 || c.per_token > c.experts) {

@@ -24,7 +24,7 @@ absl::StatusOr<Array> Filled(absl::string_view tensor, DType dtype, int64_t rows
   return array;
 }
 
-/// The loop of those for the three pairs of types of z and y.
+/// One of three loops, by the types of z and y.
 template <class Loop>
 Loop LoopOf(DType dtype, bool sums_in_f32, Loop f32, Loop own, Loop from_f32) {
   return dtype == DType::kF32 ? f32 : sums_in_f32 ? from_f32 : own;

@@ -33,10 +33,10 @@ struct ProductCase {
   static constexpr double kEps = 1e-5;  // of the norm
 };
 
-/// A step of it as a careful user writes it today; one object per process: oneDNN on one thread,
-/// with weights as stored, since a training step may have changed them, or rearranged once, for
-/// constant weights; MPI_Allreduce in place; one vectorised loop. The inputs "x", "w", "b" or "g",
-/// and "r" are NumberAt's.
+/// A step of a case as a careful user writes it today; one object per process: oneDNN on one
+/// thread, with weights as stored, since a training step may have changed them, or rearranged once,
+/// for constant weights; MPI_Allreduce in place; one vectorised loop. The inputs "x", "w", "b" or
+/// "g", and "r" are NumberAt's.
 class ProductBaseline {
  public:
   /// Requires k in equal slices of the ranks.

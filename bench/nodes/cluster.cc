@@ -1,6 +1,6 @@
 // Overlap of computation and communication across two nodes, and the boundary of two pipeline
-// stages, on a small cluster of network namespaces. README.md in this folder says what the rows
-// mean.
+// stages, on a small cluster of network namespaces. bench/README.md explains the rows.
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -61,8 +61,8 @@ absl::StatusOr<std::vector<Finding>> RunOnCluster(const ClusterCase& c, const st
                     .scratch = scratch});
 }
 
-/// The rate of the links, found by measuring computation and communication alone where they
-/// overlap.
+/// The rate of the links: --rate; else for stages 2gbit, for the others one that is found by
+/// measuring computation and communication alone.
 absl::StatusOr<std::string> RateOf(const ClusterCase& c, const std::string& scratch) {
   const std::string given = absl::GetFlag(FLAGS_rate);
   if (!given.empty()) return given;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/harness/rounds.h"
 
@@ -30,7 +29,7 @@ struct WantedShare {
   double aim = 0.8;
   int tries = 6;
 };
-/// These; with --quick any share.
+/// WantedShare's defaults; with --quick any share.
 WantedShare UsualShare();
 
 struct LinkRate {
@@ -40,8 +39,7 @@ struct LinkRate {
 
 /// Measures without a limit first, then at the rate at which `bytes`, those that leave a node in a
 /// step, take the wanted share of the computation; then at others, until the share is within
-/// bounds. FailedPrecondition where it is above them without a limit, or not within them in
-/// `tries`.
+/// bounds. FailedPrecondition if it is above them without a limit, or not within them in `tries`.
 absl::StatusOr<LinkRate> ChooseLinkRate(
     int64_t bytes, const WantedShare& wanted,
     absl::FunctionRef<absl::StatusOr<StepParts>(const std::string& rate)> measure);

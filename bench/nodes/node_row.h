@@ -25,15 +25,15 @@ namespace coconet::bench {
 //   ours         the program, tuned
 //   sequential   the same without overlap
 
-/// Collective: measures a worker's sides, of which `bytes` leave the rank in a step. Facts beside
-/// theirs: "sending_processor_us", and "bytes", the most of all ranks.
+/// Collective: measures a worker's sides; "sending" sends `bytes` from this rank in a step. Adds
+/// facts "sending_processor_us", and "bytes", the most of all ranks.
 absl::StatusOr<std::vector<Finding>> MeasureOnNode(const Contenders& contenders, int64_t bytes,
                                                    double seconds);
 
 /// SessionOptions::admits of "sequential".
 bool IsSequential(const Schedule& schedule, const Config& config);
 
-/// The nodes, on which workers of MeasureOnNode run.
+/// Two nodes of one rank, on which workers run that call MeasureOnNode.
 struct TwoNodes {
   std::string scratch;  // a folder for temporary files
   std::string cache;    // the name of the tuning cache in it that the workers share
@@ -41,7 +41,7 @@ struct TwoNodes {
   absl::StatusOr<std::vector<Finding>> Run(const std::string& rate,
                                            const std::vector<std::string>& arguments) const;
   /// The rate at which sending takes the wanted share of the computation. `parts` are the arguments
-  /// of a worker that measures these alone.
+  /// of a worker that measures sending and computation alone.
   absl::StatusOr<LinkRate> FindRate(const std::vector<std::string>& parts,
                                     const WantedShare& wanted) const;
 };
@@ -57,9 +57,9 @@ absl::StatusOr<std::vector<Finding>> MeasureOnTwoNodes(const std::vector<std::st
                                                        const std::string& scratch,
                                                        const std::string& name, Row& row);
 
-/// Rows that each rank has for each: groups of `capacity` rows of `row` elements, of which the
-/// first ones are in use. Numbers in use are by peer, then by group; what rank a has as leaving for
-/// b, b has as arriving from a.
+/// The rows that this rank has for every rank: groups of `capacity` rows of `row` elements, of
+/// which the first ones are in use. `leaving` and `arriving` count those in use, by peer, then by
+/// group; what rank a has as leaving for b, b has as arriving from a.
 struct RankRows {
   DType dtype{};
   int64_t groups = 0, capacity = 0, row = 0;
@@ -74,7 +74,7 @@ class RowSender {
   absl::Status Send();
   /// Collective: one AllToAll of the rows that have arrived, back to where they came from.
   absl::Status SendBack();
-  /// That Send, and SendBack, send to other ranks.
+  /// What Send, and SendBack, send to other ranks.
   int64_t bytes_there() const { return bytes_there_; }
   int64_t bytes_back() const { return bytes_back_; }
 

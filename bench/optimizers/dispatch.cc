@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "bench/optimizers/compare.h"
@@ -16,10 +15,10 @@
 namespace coconet::bench {
 namespace {
 
-// Calls of all threads of this process so far, which the definitions below count.
-std::atomic<int64_t> allocations = 0;  // malloc and its kin, operator new included
-std::atomic<int64_t> locks =
-    0;  // pthread_mutex_lock, std::mutex included; SQLite takes one per call
+// Calls of all threads of this process so far, which the definitions below count: of malloc and its
+// kin, operator new included; of pthread_mutex_lock, std::mutex included (SQLite takes one per
+// call).
+std::atomic<int64_t> allocations = 0, locks = 0;
 
 void Count(std::atomic<int64_t>& calls) { calls.fetch_add(1, std::memory_order_relaxed); }
 
@@ -74,8 +73,8 @@ absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOp
 
 }  // namespace coconet::bench
 
-// Definitions in the executable take precedence over those of the shared C library. With sanitizers
-// theirs must.
+// Definitions in the executable take precedence over those of the shared C library. In a build with
+// sanitizers those of the sanitizers must.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
 

@@ -1,5 +1,6 @@
 // Data-parallel optimizers: ours against a careful user's MPI program, and against the memory's
-// limit. README.md in this folder explains the rows.
+// limit. bench/README.md explains the rows.
+
 #include <string>
 #include <vector>
 

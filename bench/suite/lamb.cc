@@ -1,6 +1,7 @@
 // LAMB over the scattered tensors of a model: ours against a flat MPI_Allreduce and fused loops,
-// against ours over one flat tensor, and against the memory's limit. README.md in this folder
-// explains the rows.
+// against ours over one flat tensor, and against the memory's limit. bench/README.md explains
+// the rows.
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // The benchmark runs to its end and writes the form that other programs read. Tests do
 // not check times.
+
 #include <string>
 
 #include "bench/harness/benchmark_run.h"

@@ -30,7 +30,7 @@ constexpr int64_t kKi = 1024, kMi = 1024 * kKi, kAny = std::numeric_limits<int64
 constexpr double kSweepBudget = 60;  // seconds; the default of the sweep command
 using Task = WorkerOptions::Task;
 
-/// The bars of cases: of the first row that fits. All are for f32.
+/// The bars of cases, all for f32; the first line that fits a row has its bars.
 constexpr struct {
   absl::string_view name, list;
   int ranks;            // 0: any number
@@ -86,6 +86,24 @@ std::vector<Column> Columns(Topic topic) {
                                 topic == Topic::kLists ? "flat|time, vs flat|ratio, " : "",
                                 "limit|time, of limit|ratio, bar, met, variant|result"),
                    computed);
+}
+
+/// Adds copies of the newest record of a tuning cache, with all its variants, as of other programs.
+absl::Status AddPrograms(const std::string& file, int count) {
+  std::string warning;
+  const std::unique_ptr<TuningCache> cache =
+      TuningCache::Open(file, [&](absl::string_view text) { warning = std::string(text); });
+  const std::vector<TuningRecord> records = cache->List();
+  if (records.empty())
+    return absl::InternalError(absl::StrCat("no record in ", file, ": ", warning));
+  TuningRecord copy = records[0];
+  const std::vector<VariantResult> variants = cache->Variants(copy.key);
+  for (int i = 0; i < count; ++i) {
+    copy.key_text = absl::StrCat(records[0].key_text, "copy: ", i, "\n");
+    copy.key = Fingerprint(copy.key_text);
+    cache->Store(copy, variants);
+  }
+  return warning.empty() ? absl::OkStatus() : absl::InternalError(warning);
 }
 
 }  // namespace
@@ -190,24 +208,6 @@ absl::Status Suite::Steps() {
                 {.threads = ranks, .sides = {.ours = true}, .seconds = Seconds(1), .steps = 1000}));
   }
   return absl::OkStatus();
-}
-
-/// Adds copies of the newest record of a tuning cache, with all its variants, as of other programs.
-absl::Status AddPrograms(const std::string& file, int count) {
-  std::string warning;
-  const std::unique_ptr<TuningCache> cache =
-      TuningCache::Open(file, [&](absl::string_view text) { warning = std::string(text); });
-  const std::vector<TuningRecord> records = cache->List();
-  if (records.empty())
-    return absl::InternalError(absl::StrCat("no record in ", file, ": ", warning));
-  TuningRecord copy = records[0];
-  const std::vector<VariantResult> variants = cache->Variants(copy.key);
-  for (int i = 0; i < count; ++i) {
-    copy.key_text = absl::StrCat(records[0].key_text, "copy: ", i, "\n");
-    copy.key = Fingerprint(copy.key_text);
-    cache->Store(copy, variants);
-  }
-  return warning.empty() ? absl::OkStatus() : absl::InternalError(warning);
 }
 
 absl::Status Suite::WarmStart() {

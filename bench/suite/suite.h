@@ -58,7 +58,7 @@ class Suite {
   absl::Status Dispatch();
   absl::Status Steps();
   absl::Status WarmStart();
-  /// With `others` more programs in the tuning cache.
+  /// A warm start with `others` more programs in the tuning cache.
   absl::Status WarmStart(absl::string_view name, int others);
   absl::Status AdamInThreads();
   absl::Status AdamInProcesses();
@@ -82,8 +82,8 @@ class Suite {
   /// Runs a worker with `options.processes` or `options.threads` ranks.
   Found Worker(const WorkerOptions& options, const std::vector<MpiParameter>& parameters = {});
   std::vector<Cell> Sized(DType dtype, const std::vector<int64_t>& sizes) const;
-  /// Over the lists that the user wants, else over `models`; in a quick run each has a few elements
-  /// per tensor.
+  /// Cells over the lists that the user wants, else over `models`; in a quick run each has a few
+  /// elements per tensor.
   absl::StatusOr<std::vector<Cell>> Listed(absl::string_view workload,
                                            const std::vector<std::string>& models) const;
   double Seconds(double full) const { return quick_ ? full / 10 : full; }
