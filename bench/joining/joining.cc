@@ -32,6 +32,8 @@ constexpr int64_t kN = 1024;
 
 using Body = std::function<absl::Status(Session&)>;
 
+int Rounds() { return IsQuick() ? 3 : absl::GetFlag(FLAGS_rounds); }
+
 /// The ranks gather as a launcher would let them.
 absl::Status Join(int ranks, const std::shared_ptr<Region>& table, const SessionOptions& options,
                   const Body& body) {
@@ -72,7 +74,7 @@ void Meet(const OutOfBand& way) {
 /// How long processes take, from when all of them are there until the last one has joined and left,
 /// over `baseline_us` of threads. Has no bar.
 absl::StatusOr<Row> MeasureProcesses(const SessionOptions& options, double baseline_us) {
-  const int ranks = absl::GetFlag(FLAGS_ranks), rounds = absl::GetFlag(FLAGS_rounds) + 1;
+  const int ranks = absl::GetFlag(FLAGS_ranks), rounds = Rounds() + 1;
   const std::shared_ptr<Region> memory = Gatherer::TableMemory();
   auto* took = static_cast<double*>(memory->base());  // by round and rank
   if (static_cast<int64_t>(rounds) * ranks * static_cast<int64_t>(sizeof *took) > memory->bytes())
@@ -104,7 +106,7 @@ absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& optio
   const int ranks = absl::GetFlag(FLAGS_ranks);
   const std::shared_ptr<Region> table = Gatherer::TableMemory();
   std::vector<double> ours, theirs;
-  for (int round = 0; round < absl::GetFlag(FLAGS_rounds) + 1; ++round) {
+  for (int round = 0; round < Rounds() + 1; ++round) {
     ASSIGN_OR_RETURN(const double joined,
                      TimeUs([&] { return Join(ranks, table, options, body); }));
     ASSIGN_OR_RETURN(const double run, TimeUs([&] { return RunRanks(ranks, body, options); }));
@@ -129,6 +131,7 @@ std::vector<Column> Columns() {
 absl::Status RunAll() {
   if (absl::GetFlag(FLAGS_ranks) < 1 || absl::GetFlag(FLAGS_ranks) > Gatherer::kMostRanks)
     return absl::InvalidArgumentError("--ranks: want 1 to 8");
+  if (Rounds() < 1) return absl::InvalidArgumentError("--rounds: want 1 or more");
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   SessionOptions options;
   options.cache_file = absl::StrCat(folder->path(), "/tuning.db");
