@@ -63,6 +63,12 @@ double TuningBudget(double usual, double quick) {
   return IsQuick() ? std::min(budget, quick) : budget;
 }
 
+absl::Status CheckAtLeast(absl::string_view flag, int64_t number, int64_t least) {
+  if (number >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": want ", least, " or more, have ", number));
+}
+
 std::string Resolve(const std::string& path) {
   return path.empty() ? "" : ResolvePath(path, UserFolder());
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +16,9 @@ namespace coconet::bench {
 bool IsQuick();
 /// Seconds for tuning one program: --budget, else `usual`; with --quick at most `quick`.
 double TuningBudget(double usual, double quick);
+
+/// InvalidArgument, with the flag's name ("--ranks"), if its number is less than `least`.
+absl::Status CheckAtLeast(absl::string_view flag, int64_t number, int64_t least = 1);
 
 /// A path relative to the user's working directory as an absolute path; "" stays "".
 std::string Resolve(const std::string& path);

@@ -131,7 +131,7 @@ std::vector<Column> Columns() {
 absl::Status RunAll() {
   if (absl::GetFlag(FLAGS_ranks) < 1 || absl::GetFlag(FLAGS_ranks) > Gatherer::kMostRanks)
     return absl::InvalidArgumentError("--ranks: want 1 to 8");
-  if (Rounds() < 1) return absl::InvalidArgumentError("--rounds: want 1 or more");
+  RETURN_IF_ERROR(CheckAtLeast("--rounds", absl::GetFlag(FLAGS_rounds)));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   SessionOptions options;
   options.cache_file = absl::StrCat(folder->path(), "/tuning.db");

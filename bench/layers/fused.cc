@@ -94,8 +94,7 @@ absl::Status CheckFlags() {
     if (indices != "uniform" && indices != "zipf")
       return absl::InvalidArgumentError("want --indices uniform or zipf");
   }
-  if (const int64_t batch = absl::GetFlag(FLAGS_local_batch); batch < 1)
-    return absl::InvalidArgumentError(absl::StrCat("--local_batch: want 1 or more, have ", batch));
+  RETURN_IF_ERROR(CheckAtLeast("--local_batch", absl::GetFlag(FLAGS_local_batch)));
   return CheckMoeFlags();
 }
 

@@ -113,7 +113,7 @@ absl::Status RunAll() {
       return absl::InvalidArgumentError(
           absl::StrCat("--cases: want products or pieces, have ", name));
   }
-  if (absl::GetFlag(FLAGS_ranks) < 1) return absl::InvalidArgumentError("--ranks: want 1 or more");
+  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
   const Part parts[] = {
       {"products", MeasureProduct, {DType::kF32, DType::kBF16, DType::kF16}, kSizes, Columns()},
       {"pieces", MeasurePieces, {DType::kF32, DType::kBF16}, kCutSizes, PieceColumns()}};
