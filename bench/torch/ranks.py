@@ -5,6 +5,7 @@ PyTorch.
 import argparse
 import math
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def run(measure, arguments):
                             world_size=o.ranks)
     measure(o)
     fact("version", torch.__version__)
+    fact("python", platform.python_version())
     dist.barrier()
     sys.stdout.flush()
     os._exit(0)  # gloo's threads may end a process that takes itself apart

@@ -2,10 +2,10 @@
 
     start.py --program=examples/adam.coco --adam=examples/adam
 
-Starts itself and the C++ program, whose whole process counts, in turns, each with a cache that
-knows the program. The one that is started, without --adam, measures from before the import to after
-the first step of two threads that are ranks. Prints "time ours SAMPLE..." and "time cpp SAMPLE...",
-in microseconds.
+Starts in turns itself, without --adam, and the C++ program, each with a cache that knows the
+program. Without --adam the script measures from before the import to after the first step of two
+threads that are ranks; of the C++ program the whole process counts. Prints "time ours SAMPLE..." and
+"time cpp SAMPLE...", in microseconds.
 """
 
 import os
@@ -56,7 +56,8 @@ def first_step(program):
 
 
 def compare(program, adam):
-    import subprocess  # not in a process that is measured
+    import platform  # these two not in a process that is measured
+    import subprocess
 
     cache = os.environ["COCONET_CACHE_DIR"]
     cpp, ours = (dict(os.environ, COCONET_CACHE_DIR=f"{cache}/{side}") for side in ("cpp", "ours"))
@@ -70,6 +71,7 @@ def compare(program, adam):
     print("time ours", *ours_us[4:])  # the caches know the programs
     print("time cpp", *cpp_us[4:])
     print("fact baseline examples/adam, the whole process")
+    print("fact python", platform.python_version())
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,14 +10,11 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/scripts/script.h"
-#include "coconet/base/status.h"
-#include "jit/compile/temp_dir.h"
 
 ABSL_FLAG(std::string, python, "",
           "a Python interpreter that has PyTorch; default: COCONET_PYTHON, else /usr/bin/python3");
@@ -33,11 +29,13 @@ ABSL_FLAG(std::string, programs, "examples", "the folder of adam.coco");
 namespace coconet::bench {
 namespace {
 
-/// A row: what cases.py, or of "start" start.py, measures on so many ranks.
+/// A row that cases.py measures, or start.py if `flag` is "start".
 struct TorchCase {
-  absl::string_view flag, name;  // the --case that has it; the row's
+  absl::string_view flag;  // --case=FLAG selects the row
+  absl::string_view name;  // the field "case" of the row
   int ranks = 2;
-  absl::string_view arguments, bars;
+  absl::string_view arguments;  // of cases.py
+  absl::string_view bars;
 };
 constexpr TorchCase kCases[] = {
     {"adam", "adam 16Mi x2", 2, "--case=adam --n=16777216", "ratio >= 3.5, over_program <= 1.05"},
@@ -114,31 +112,39 @@ void SetFound(const std::vector<Finding>& found, Row& row) {
   if (cpp_us > 0) row.Set("cpp_ms", cpp_us / 1e3).Set("over_cpp_ms", (ours_us - cpp_us) / 1e3);
 }
 
+/// Measures a case. The row says "absent" if the interpreter has no PyTorch.
+absl::Status Measure(const TorchCase& c, const std::string& cache, Row& row) {
+  const auto found = RunScript(ScriptOf(c, cache));
+  if (found.ok()) SetFound(*found, row);
+  row.SetBars(BarsOf(c.bars));
+  if (!absl::IsUnavailable(found.status())) return found.status();
+  row.Set("torch", "absent").Set("why", std::string(found.status().message())).Set("met", nullptr);
+  return absl::OkStatus();
+}
+
 absl::Status RunAll() {
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
-  const std::string cache = Resolve(absl::GetFlag(FLAGS_cache));
-  std::vector<Row> rows;
   const auto cases = absl::MakeConstSpan(IsQuick() ? kQuickCases : kCases);
+  const std::vector<std::string> wanted = absl::GetFlag(FLAGS_case);
+  for (const std::string& name : wanted) {
+    if (absl::c_none_of(cases, [&](const TorchCase& c) { return c.flag == name; }))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--case: want adam, small, tensors, train or start, have ", name));
+  }
+  const std::string kept = Resolve(absl::GetFlag(FLAGS_cache));
+  std::vector<RowTask> tasks;
   for (const TorchCase& c : cases) {
-    if (!absl::c_linear_search(absl::GetFlag(FLAGS_case), c.flag)) continue;
-    Row& row = rows.emplace_back();
-    row.Set("case", std::string(c.name)).Set("ranks", int64_t{c.ranks}).Set("load", LoadAverage());
-    AddMachine(row);
-    const auto found = RunScript(ScriptOf(c, cache.empty() ? folder->path() : cache));
-    if (found.ok()) SetFound(*found, row);
-    row.SetBars(BarsOf(c.bars));
-    const std::string why(found.status().message());
-    if (absl::IsUnavailable(found.status()))
-      row.Set("torch", std::string("absent")).Set("why", why).Set("met", nullptr);
-    else if (!found.ok())
-      row.Set("error", why);
-    absl::FPrintF(stderr, "%s\n", row.Json().text);
+    if (!absl::c_linear_search(wanted, c.flag)) continue;
+    tasks.push_back({.words = std::string(c.name),
+                     .row = Row().Set("case", std::string(c.name)).Set("ranks", c.ranks),
+                     .measure = [&](const std::string& scratch, Row& row) {
+                       return Measure(c, kept.empty() ? scratch : kept, row);
+                     }});
   }
   const std::vector<Column> columns = ColumnsOf(
       "case, torch|result, ours|time, PyTorch|time|torch_us, ratio|ratio, "
       "over the program|ratio|over_program, ms over C++|ratio|over_cpp_ms, "
       "outside torch|ratio|ours_outside, PyTorch outside|ratio|torch_outside, bar, met");
-  return Show(rows, columns);
+  return MeasureRows(tasks, columns);
 }
 
 const Registered kBenchmark(
