@@ -4,22 +4,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/plan_iteration.h"
 #include "autotune/session/session.h"
@@ -32,7 +28,6 @@
 #include "coconet/base/status.h"
 #include "coconet/hlo/hlo_import.h"
 #include "coconet/hlo/text/hlo_parser.h"
-#include "jit/compile/temp_dir.h"
 #include "runtime/world.h"
 
 ABSL_FLAG(std::vector<std::string>, cases, std::vector<std::string>({"plans", "train"}),
@@ -47,12 +42,12 @@ ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"2", "4"}),
 namespace coconet::bench {
 namespace {
 
-double SecondsSince(absl::Time begin) { return absl::ToDoubleSeconds(absl::Now() - begin); }
+namespace fs = std::filesystem;
 
 /// Forgets the most memory that this process had so far.
 void ResetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// MiB since then.
+/// The most memory that this process had since ResetPeakMemory, in MiB.
 double PeakMemory() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -81,10 +76,10 @@ absl::Status MeasurePlan(const std::string& file, Row& row) {
   if (!in) return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
   std::string text((std::istreambuf_iterator<char>(in)), {});
   ResetPeakMemory();
-  const absl::Time begin = absl::Now();
+  const double begin_s = SecondsNow();
   ASSIGN_OR_RETURN(const HloModule module, ParseHlo(std::move(text)));
   ASSIGN_OR_RETURN(const ImportedHlo imported, ImportHlo(module, {.for_planning = true}));
-  row.Set("import_s", SecondsSince(begin)).Set("ranks", imported.partitions);
+  row.Set("import_s", SecondsNow() - begin_s).Set("ranks", imported.partitions);
   row.Set("instructions", imported.operations).Set("executable", ExecutableShare(imported));
   row.Set("opaque", absl::StrJoin(imported.opaque, ", ", [](std::string* out, const auto& of) {
             absl::StrAppend(out, of.second, " x ", of.first);
@@ -97,7 +92,7 @@ absl::Status MeasurePlan(const std::string& file, Row& row) {
   ASSIGN_OR_RETURN(
       const PlannedIteration planned,
       PlanIteration(imported.program, Target(rates.ranks), model, {.seconds = seconds}));
-  row.Set("seconds", SecondsSince(begin)).Set("memory_mib", PeakMemory());
+  row.Set("seconds", SecondsNow() - begin_s).Set("memory_mib", PeakMemory());
   row.Set("operations", int64_t{planned.operations}).Set("launches", int64_t{planned.launches});
   row.Set("evaluations", planned.evaluations).Set("us", planned.found.us);
   row.Set("bound_us", planned.found.bound_us).Set("xla_us", planned.combined.us);
@@ -105,8 +100,6 @@ absl::Status MeasurePlan(const std::string& file, Row& row) {
   row.Set("over_xla", planned.found.us / planned.combined.us);
   return absl::OkStatus();
 }
-
-namespace fs = std::filesystem;
 
 absl::Status MeasureOurs(Rank& rank, const JaxStep& step, double budget_s, Row& row) {
   SessionOptions options;
@@ -129,18 +122,16 @@ absl::Status MeasureOurs(Rank& rank, const JaxStep& step, double budget_s, Row& 
 
 /// A GPT's training step as JAX writes it, on `ranks` ranks: trained for 20 steps beside JAX, then
 /// timed, and XLA's own execution timed after it.
-absl::Status MeasureTraining(int ranks, Row& row) {
+absl::Status MeasureTraining(int ranks, const std::string& scratch, Row& row) {
   const std::string python = Resolve(absl::GetFlag(FLAGS_jax));
   if (python.empty()) return absl::UnavailableError("no --jax=PYTHON");
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   std::vector<std::string> sizes = {absl::StrCat("--ranks=", ranks)};
   if (!IsQuick()) {
     sizes.insert(sizes.end(), {"--layers=4", "--width=384", "--heads=6", "--vocabulary=1000",
                                "--length=64", "--examples=4"});
   }
-  ASSIGN_OR_RETURN(const JaxStep step, JaxStep::Make(python, folder->path(), sizes));
-  for (const char* name : {"layers", "width", "vocabulary", "ranks"})
-    row.Set(name, step.Size(name));
+  ASSIGN_OR_RETURN(const JaxStep step, JaxStep::Make(python, scratch, sizes));
+  for (const char* name : {"layers", "width", "vocabulary"}) row.Set(name, step.Size(name));
   row.Set("tokens", step.Size("length") * step.Size("examples"));
   row.Set("operations", int64_t{step.imported.program.size()});
   const double budget_s = TuningBudget(/*usual=*/90, /*quick=*/10);
@@ -181,44 +172,53 @@ absl::StatusOr<std::vector<std::string>> Files() {
   return files;
 }
 
-/// Adds the row of what `measure` measures, which has no bars if it is unavailable.
-void AddRow(const std::string& name, absl::string_view bars,
-            absl::FunctionRef<absl::Status(Row&)> measure, std::vector<Row>& rows) {
-  Row& row = rows.emplace_back();
-  AddMachine(row.Set("case", name).Set("load_before", LoadAverage()));
-  const absl::Status status = measure(row);
-  if (absl::IsUnavailable(status)) {
-    row.Set("compared", absl::StrCat("absent: ", status.message()));
-    return;
+/// Sets the row's bars or, if the measurement was Unavailable, why it is absent.
+absl::Status Judged(const absl::Status& measured, absl::string_view bars, Row& row) {
+  if (absl::IsUnavailable(measured)) {
+    row.Set("compared", absl::StrCat("absent: ", measured.message()));
+    return absl::OkStatus();
   }
-  if (!status.ok()) row.Set("error", std::string(status.message()));
   if (!IsQuick()) row.SetBars(BarsOf(bars));
+  return measured;
 }
 
 absl::Status RunAll() {
-  std::vector<Row> rows;
+  for (const std::string& name : absl::GetFlag(FLAGS_cases)) {
+    if (name != "plans" && name != "train")
+      return absl::InvalidArgumentError(absl::StrCat("--cases: want plans or train, have ", name));
+  }
+  std::vector<RowTask> tasks;
   if (Runs("plans")) {
     ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
-    const absl::string_view bars =
-        "executable >= 0.95, seconds <= 60, memory_mib <= 4096, over_bound <= 1.05, over_xla <= 1";
-    for (const std::string& file : files)
-      AddRow(fs::path(file).stem(), bars, [&](Row& row) { return MeasurePlan(file, row); }, rows);
+    for (const std::string& file : files) {
+      const std::string name = fs::path(file).stem();
+      const auto measure = [file](const std::string& /*scratch*/, Row& row) {
+        return Judged(MeasurePlan(file, row),
+                      "executable >= 0.95, seconds <= 60, memory_mib <= 4096, over_bound <= 1.05, "
+                      "over_xla <= 1",
+                      row);
+      };
+      tasks.push_back({.words = name, .row = Row().Set("case", name), .measure = measure});
+    }
   }
   if (Runs("train")) {
     for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
       int ranks = 0;
       if (!absl::SimpleAtoi(text, &ranks) || ranks < 1)
         return absl::InvalidArgumentError(absl::StrCat("want --ranks as numbers, have ", text));
-      AddRow(
-          "gpt of JAX", "ratio >= 1.3", [&](Row& row) { return MeasureTraining(ranks, row); },
-          rows);
+      const auto measure = [ranks](const std::string& scratch, Row& row) {
+        return Judged(MeasureTraining(ranks, scratch, row), "ratio >= 1.3", row);
+      };
+      tasks.push_back({.words = absl::StrCat("gpt of JAX on ", ranks, " ranks"),
+                       .row = Row().Set("case", "gpt of JAX").Set("ranks", ranks),
+                       .measure = measure});
     }
   }
   const std::vector<Column> columns = ColumnsOf(
       "case|result, ranks|%.0f, operations|%.0f, executable|ratio, import|s|import_s, "
       "with plan|s|seconds, MiB|%.0f|memory_mib, simulated|time|us, over bound|%.4f, "
       "over XLA's|%.4f|over_xla, ours|time, XLA|time|baseline_us, ratio|ratio, met, compared");
-  return Show(rows, columns);
+  return MeasureRows(tasks, columns);
 }
 
 const Registered kBenchmark(

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "bench/harness/row.h"
+#include "bench/scripts/script.h"
 #include "coconet/base/status.h"
 #include "coconet/hlo/text/hlo_parser.h"
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/session/session.h"
 #include "bench/harness/finding.h"
-#include "bench/scripts/script.h"
 #include "coconet/hlo/hlo_import.h"
 
 namespace coconet::bench {

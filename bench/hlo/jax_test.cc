@@ -2,6 +2,7 @@
 // step and all weights after the last one. COCONET_PYTHON names the interpreter that has JAX,
 // which setup.sh does not install; without one the comparison is skipped, and
 // tests/hlo_models_test.cc compares with numbers that JAX made before.
+
 #include <cstdlib>
 #include <iostream>
 #include <memory>

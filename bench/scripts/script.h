@@ -11,11 +11,11 @@ namespace coconet::bench {
 /// A Python script that measures another library.
 struct Script {
   std::string python = {};  // the interpreter
-  std::string file = {};    // from the working directory, the repository's or its runfiles'
+  std::string file = {};    // relative to the working directory: the repository or its runfiles
   std::vector<std::string> arguments = {};
   std::vector<std::string> launcher = {};     // a command that starts it on nodes (launch.h)
   std::vector<std::string> environment = {};  // "NAME=value"
-  std::vector<std::string> sides = {};        // that it must find
+  std::vector<std::string> sides = {};        // the script must print a time of each
   double time_limit_s = 600;
 };
 
