@@ -123,7 +123,7 @@ absl::Status MeasureOurs(Rank& rank, const JaxStep& step, double budget_s, Row& 
 /// A GPT's training step as JAX writes it, on `ranks` ranks: trained for 20 steps beside JAX, then
 /// timed, and XLA's own execution timed after it.
 absl::Status MeasureTraining(int ranks, const std::string& scratch, Row& row) {
-  const std::string python = Resolve(absl::GetFlag(FLAGS_jax));
+  const std::string python = absl::GetFlag(FLAGS_jax);
   if (python.empty()) return absl::UnavailableError("no --jax=PYTHON");
   std::vector<std::string> sizes = {absl::StrCat("--ranks=", ranks)};
   if (!IsQuick()) {

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "autotune/measure/statistics.h"
+#include "bench/harness/user.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "jit/compile/process.h"
@@ -36,9 +38,13 @@ std::vector<Finding> FindingsIn(absl::string_view output) {
 }  // namespace
 
 absl::StatusOr<std::vector<Finding>> RunScript(const Script& script) {
+  const bool is_path = absl::StrContains(script.python, '/');
+  const std::string python = FindProgram(is_path ? Resolve(script.python) : script.python);
+  if (python.empty())
+    return absl::UnavailableError(absl::StrCat(script.python, ": no such program"));
   ProcessCommand command;
   command.argv = script.launcher;
-  command.argv.insert(command.argv.end(), {FindProgram(script.python), script.file});
+  command.argv.insert(command.argv.end(), {python, script.file});
   command.argv.insert(command.argv.end(), script.arguments.begin(), script.arguments.end());
   command.environment = script.environment;
   command.environment.push_back("PYTHONDONTWRITEBYTECODE=1");

@@ -10,7 +10,7 @@ namespace coconet::bench {
 
 /// A Python script that measures another library.
 struct Script {
-  std::string python = {};  // the interpreter
+  std::string python = {};  // the interpreter: a name on PATH, or a path from the user's folder
   std::string file = {};    // relative to the working directory: the repository or its runfiles
   std::vector<std::string> arguments = {};
   std::vector<std::string> launcher = {};     // a command that starts it on nodes (launch.h)
