@@ -1,8 +1,6 @@
 #include "bench/gpu/ceilings.h"
 
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,12 +18,7 @@ namespace {
 absl::StatusOr<Contender> CopyHere(Rank& rank, int64_t bytes) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Memory> from, rank.Allocate(bytes, false));
   ASSIGN_OR_RETURN(const std::shared_ptr<Memory> to, rank.Allocate(bytes, false));
-  return Contender{"copy", [from, to, bytes](int64_t steps) {
-                     absl::Status status;
-                     for (; steps > 0 && status.ok(); --steps)
-                       status = to->Write(0, bytes, from->own());
-                     return status;
-                   }};
+  return EachStep("copy", [from, to, bytes] { return to->Write(0, bytes, from->own()); });
 }
 
 class NoModule final : public Module {

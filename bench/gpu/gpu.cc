@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/gpu/ceilings.h"
@@ -44,18 +42,15 @@ std::vector<Column> Columns() {
 struct Case {
   std::string name;
   int ranks = 0;
-  std::vector<Bar> bars;
+  std::string bars;  // as BarsOf reads them
   std::function<absl::StatusOr<Row>(Rank&)> measure;
   double torch_us = 0;  // of PyTorch doing the same; 0: it was not measured
 };
 
 Case AllReduceOf(int64_t bytes) {
   const GpuTerms terms = {.budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
-  return {"all_reduce",
-          absl::GetFlag(FLAGS_host) ? 2 : 8,
-          {{"ours_us", Bar::Side::kAtMost, 8},
-           {"dispatch_us", Bar::Side::kAtMost, 5},
-           {"replay_us", Bar::Side::kAtMost, 1.5}},
+  return {"all_reduce", absl::GetFlag(FLAGS_host) ? 2 : 8,
+          "ours_us <= 8, dispatch_us <= 5, replay_us <= 1.5",
           [=](Rank& rank) { return MeasureGpuAllReduce(rank, bytes, terms); }};
 }
 
@@ -64,9 +59,7 @@ Case Overlap() {
                                   ? ProductCase{.rows = 256, .inner = 64, .columns = 256}
                                   : ProductCase{.rows = 4096, .inner = 1536, .columns = 12288};
   const GpuTerms terms = {.budget_s = TuningBudget(12, 2), .seconds = IsQuick() ? 0.2 : 2};
-  return {"mlp",
-          2,
-          {{"over_sequential", Bar::Side::kAtLeast, 1.1}, {"of_product", Bar::Side::kAtLeast, 0.9}},
+  return {"mlp", 2, "over_sequential >= 1.1, of_product >= 0.9",
           [=](Rank& rank) { return MeasureGpuOverlap(rank, product, terms); }};
 }
 
@@ -74,12 +67,11 @@ Case AdamOn(int ranks, double torch_us) {
   const int64_t n = IsQuick() ? kQuickElements : kElements;
   const int64_t copied_bytes = IsQuick() ? kQuickCopied : kCopied;
   const GpuTerms terms = {.budget_s = TuningBudget(12, 2), .seconds = 3};
-  std::vector<Bar> bars = {{"of_copy", Bar::Side::kAtLeast, 0.85},
-                           {"over_rs_c_ag", Bar::Side::kAtLeast, 1.15}};
-  if (ranks == 2) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 1.6});
-  if (ranks == 8) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 3});
-  if (ranks == 2 && torch_us > 0) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.4});
-  if (ranks == 8 && torch_us > 0) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.25});
+  std::string bars = "of_copy >= 0.85, over_rs_c_ag >= 1.15";
+  if (ranks == 2) bars += ", over_ar_c >= 1.6";
+  if (ranks == 8) bars += ", over_ar_c >= 3";
+  if (ranks == 2 && torch_us > 0) bars += ", over_torch >= 1.4";
+  if (ranks == 8 && torch_us > 0) bars += ", over_torch >= 1.25";
   return {"adam", ranks, bars,
           [=](Rank& rank) { return MeasureGpuAdam(rank, n, copied_bytes, terms); }, torch_us};
 }
@@ -114,10 +106,10 @@ absl::StatusOr<Row> Measure(const Case& c) {
                            }));
   if (c.torch_us > 0)
     row.Set("torch_us", c.torch_us).Set("over_torch", c.torch_us / row.Number("ours_us"));
-  return row.SetBars(IsQuick() || host ? std::vector<Bar>() : c.bars);
+  return row.SetBars(BarsOf(IsQuick() || host ? "" : c.bars));
 }
 
-/// A measurement that fails becomes a row with "error". Unavailable where there is no device.
+/// A measurement that fails becomes a row with "error". Unavailable if there is no device.
 absl::Status RunAll() {
   std::vector<Row> rows;
   for (const Case& c : Cases()) {
@@ -138,8 +130,9 @@ absl::Status RunAll() {
 
 const Registered kBenchmark(
     {.name = "gpu",
-     .usage = "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu "
-              "[--quick] [--json=FILE] [--markdown=FILE]",
+     .usage =
+         "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu "
+         "[--torch=FILE] [--host] [--quick] [--budget=SECONDS] [--json=FILE] [--markdown=FILE]",
      .run = RunAll});
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "bench/gpu/gpu_cases.h"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
 #include "bench/harness/rounds.h"
@@ -35,32 +33,20 @@ SessionOptions OptionsOf(const GpuTerms& terms) {
   return options;
 }
 
-/// A contender of all variants that `admits` admits; empty: of all.
-struct Side {
-  std::string name;
-  Admits admits;
-};
-
-/// Tunes the sides, and appends them to `contenders`, which the result must outlive.
-absl::StatusOr<std::vector<std::unique_ptr<TunedContender>>> Tune(
-    Rank& rank, const Graph& program, const GpuTerms& terms, const std::vector<Side>& sides,
-    std::vector<Contender>& contenders) {
-  std::vector<std::unique_ptr<TunedContender>> tuned;
-  for (const Side& side : sides) {
-    SessionOptions options = OptionsOf(terms);
-    options.admits = side.admits;
-    ASSIGN_OR_RETURN(tuned.emplace_back(), TunedContender::Make(rank, options, program));
-    contenders.push_back(
-        {side.name, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); }});
-  }
-  return tuned;
+/// Sides that are tuned on these terms.
+Contenders ContendersOf(Rank& rank, const GpuTerms& terms) {
+  Contenders contenders(rank, terms.budget_s);
+  contenders.options() = OptionsOf(terms);
+  return contenders;
 }
 
-/// The variants of the sides.
-void SetVariants(Row& row, const std::vector<Side>& sides,
-                 const std::vector<std::unique_ptr<TunedContender>>& tuned) {
-  for (size_t i = 0; i < sides.size(); ++i)
-    row.Set(sides[i].name + "_variant", Words(tuned[i]->program().record().best));
+/// Sets the times of sides, and the variants of those that are tuned.
+void SetTimesAndVariants(Row& row, const std::vector<Finding>& measured,
+                         std::initializer_list<absl::string_view> sides) {
+  SetTimes(row, measured, sides);
+  for (const Finding& fact : measured) {
+    if (fact.side == "variant") row.Set(fact.name + "_variant", fact.detail);
+  }
 }
 
 Row RowOf(const Rank& rank, absl::string_view name, int64_t n, DType dtype) {
@@ -87,11 +73,9 @@ absl::StatusOr<double> HostTime(Rank& rank, BoundProgram& bound,
   std::vector<double> us;
   for (int round = 0; round < kDispatchRounds; ++round) {
     RETURN_IF_ERROR(rank.exchange().Barrier());
-    const auto start = std::chrono::steady_clock::now();
+    const double begin_s = SecondsNow();
     RETURN_IF_ERROR(enqueue());
-    const std::chrono::duration<double, std::micro> spent =
-        std::chrono::steady_clock::now() - start;
-    us.push_back(spent.count());
+    us.push_back(1e6 * (SecondsNow() - begin_s));
     RETURN_IF_ERROR(bound.Wait());
   }
   return rank.exchange().Max(Median(std::move(us)));
@@ -138,7 +122,7 @@ double Fastest(const std::vector<Finding>& measured, absl::string_view side) {
 /// Appends the product by each of the library's algorithms, on all multiprocessors and, as
 /// "product_same", with `beside` of them idle.
 absl::Status AddProducts(Rank& rank, ProductCase product, int beside, int candidates,
-                         std::vector<Contender>& contenders) {
+                         Contenders& contenders) {
   for (product.candidate = 0; product.candidate < candidates; ++product.candidate) {
     for (const bool same : {false, true}) {
       product.beside = same ? beside : 0;
@@ -146,7 +130,7 @@ absl::Status AddProducts(Rank& rank, ProductCase product, int beside, int candid
       if (absl::IsOutOfRange(made.status())) continue;  // no further algorithm
       RETURN_IF_ERROR(made.status());
       if (same) made->name = "product_same";
-      contenders.push_back(*std::move(made));
+      contenders.Add(*std::move(made));
     }
   }
   return absl::OkStatus();
@@ -156,27 +140,25 @@ absl::Status AddProducts(Rank& rank, ProductCase product, int beside, int candid
 
 absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, int64_t n, int64_t copied_bytes,
                                    const GpuTerms& terms) {
-  const std::vector<Side> sides = {
-      {"ours", nullptr},
-      {"ar_c",
-       [](const Schedule& s, const Config&) { return Describe(s) == "fuse(RS, AG); fuse(C)"; }},
-      {"rs_c_ag", [](const Schedule& s, const Config&) {
-         return absl::StartsWith(Describe(s), "RS; fuse(C); AG p");
-       }}};
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("adam", kDType, {{"N", n}}));
-  std::vector<Contender> contenders;
-  ASSIGN_OR_RETURN(contenders.emplace_back(), MakeCopy(rank, copied_bytes));
-  ASSIGN_OR_RETURN(const auto tuned, Tune(rank, program, terms, sides, contenders));
+  Contenders contenders = ContendersOf(rank, terms);
+  ASSIGN_OR_RETURN(Contender copy, MakeCopy(rank, copied_bytes));
+  contenders.Add(std::move(copy));
+  RETURN_IF_ERROR(contenders.Tune("ours", program));
+  RETURN_IF_ERROR(contenders.Tune("ar_c", program, [](const Schedule& s, const Config&) {
+    return Describe(s) == "fuse(RS, AG); fuse(C)";
+  }));
+  RETURN_IF_ERROR(contenders.Tune("rs_c_ag", program, [](const Schedule& s, const Config&) {
+    return absl::StartsWith(Describe(s), "RS; fuse(C); AG p");
+  }));
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                   MeasureInRounds(rank, contenders, {.seconds = terms.seconds}));
+                   contenders.Measure({.seconds = terms.seconds}));
   if (rank.rank() != 0) return Row();
   Row row = RowOf(rank, "adam", n, kDType);
-  for (const Finding& m : measured) SetTime(row, m.side, m.timing);
-  SetVariants(row, sides, tuned);
+  SetTimesAndVariants(row, measured, {"copy", "ours", "ar_c", "rs_c_ag"});
   const double ours_us = row.Number("ours_us"), copy_us = row.Number("copy_us");
-  const int64_t necessary_bytes = tuned[0]->program().record().necessary_bytes;
-  row.Set("rounds", int64_t{measured[1].timing.samples})
-      .Set("must_move_bytes", necessary_bytes)
+  const int64_t necessary_bytes = contenders.tuned()[0]->program().record().necessary_bytes;
+  row.Set("must_move_bytes", necessary_bytes)
       .Set("copy_gb_s", 2e-3 * static_cast<double>(copied_bytes) / copy_us)
       .Set("gb_s", 1e-3 * static_cast<double>(necessary_bytes) / ours_us)
       .Set("of_copy", row.Number("gb_s") / row.Number("copy_gb_s"))
@@ -191,14 +173,9 @@ absl::StatusOr<Row> MeasureGpuAllReduce(Rank& rank, int64_t bytes, const GpuTerm
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
   absl::StatusOr<CapturedSteps> graph = bound.Capture(kStepsAGraph);
   if (!graph.ok() && !absl::IsUnimplemented(graph.status())) return graph.status();
-  const auto run = [&](int64_t times) -> absl::Status {
-    for (int64_t i = 0; i < times; ++i)
-      RETURN_IF_ERROR(graph.ok() ? graph->Run() : bound.RunSteps(kStepsAGraph));
-    return absl::OkStatus();
-  };
-  ASSIGN_OR_RETURN(
-      const std::vector<Finding> measured,
-      MeasureInRounds(rank, std::vector<Contender>{{"ours", run}}, {.seconds = terms.seconds}));
+  const auto run = [&] { return graph.ok() ? graph->Run() : bound.RunSteps(kStepsAGraph); };
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
+                   MeasureInRounds(rank, {EachStep("ours", run)}, {.seconds = terms.seconds}));
   Timing a_step = measured[0].timing;
   for (double* us : {&a_step.median_us, &a_step.low_us, &a_step.high_us}) *us /= kStepsAGraph;
   Row row = RowOf(rank, "all_reduce", bytes / 4, DType::kF32);
@@ -211,28 +188,29 @@ absl::StatusOr<Row> MeasureGpuAllReduce(Rank& rank, int64_t bytes, const GpuTerm
 
 absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const ProductCase& product,
                                       const GpuTerms& terms) {
-  const std::vector<Side> sides = {
-      {"ours", [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }},
-      {"sequential", [](const Schedule& s, const Config&) { return s.overlaps().empty(); }}};
   const Sizes sizes = {
       {"B", 1}, {"S", product.rows}, {"K", product.inner * rank.size()}, {"H", product.columns}};
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("mlp", kDType, sizes));
-  std::vector<Contender> contenders;
-  ASSIGN_OR_RETURN(const auto tuned, Tune(rank, program, terms, sides, contenders));
+  Contenders contenders = ContendersOf(rank, terms);
+  RETURN_IF_ERROR(contenders.Tune(
+      "ours", program, [](const Schedule& s, const Config&) { return !s.overlaps().empty(); }));
+  RETURN_IF_ERROR(contenders.Tune("sequential", program, [](const Schedule& s, const Config&) {
+    return s.overlaps().empty();
+  }));
+  TunedContender& ours = *contenders.tuned()[0];
   const bool gpu = rank.topology().multiprocessors > 0;
-  const int beside = gpu ? tuned[0]->program().record().best.config.beside : 0;
+  const int beside = gpu ? ours.program().record().best.config.beside : 0;
   RETURN_IF_ERROR(AddProducts(rank, product, beside, gpu ? kCandidates : 1, contenders));
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                   MeasureInRounds(rank, contenders, {.seconds = terms.seconds}));
-  ASSIGN_OR_RETURN(const double beside_us, ProductTime(rank, *tuned[0]));
+                   contenders.Measure({.seconds = terms.seconds}));
+  ASSIGN_OR_RETURN(const double beside_us, ProductTime(rank, ours));
   if (rank.rank() != 0) return Row();
   Row row = RowOf(rank, "mlp", product.rows * product.columns, product.dtype);
   row.Set("m", product.rows).Set("k", product.inner).Set("columns", product.columns);
-  for (size_t i = 0; i < sides.size(); ++i) SetTime(row, sides[i].name, measured[i].timing);
+  SetTimesAndVariants(row, measured, {"ours", "sequential"});
   const double ours_us = row.Number("ours_us"), sequential_us = row.Number("sequential_us"),
                product_us = Fastest(measured, "product");
-  row.Set("rounds", int64_t{measured[1].timing.samples})
-      .Set("product_us", product_us)
+  row.Set("product_us", product_us)
       .Set("over_sequential", sequential_us / ours_us)
       .Set("bound", sequential_us / std::max(product_us, sequential_us - product_us));
   if (beside_us > 0) {
@@ -241,9 +219,7 @@ absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const ProductCase& product,
         .Set("product_same_us", same_us)
         .Set("of_product", same_us / beside_us);
   }
-  row.Set("beside", int64_t{beside});
-  SetVariants(row, sides, tuned);
-  return row;
+  return row.Set("beside", beside);
 }
 
 }  // namespace coconet::bench

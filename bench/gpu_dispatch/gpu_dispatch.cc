@@ -1,6 +1,5 @@
 #include "bench/gpu_dispatch/gpu_dispatch.h"
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
 #include "bench/gpu_dispatch/driver_recorder.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
@@ -79,8 +79,6 @@ class DispatchMeter {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   /// Until the GPU has done what was dispatched.
   absl::Status Settle() {
     for (CUstream stream : streams_) RETURN_IF_CU(driver_, StreamSynchronize, stream);
@@ -90,12 +88,12 @@ class DispatchMeter {
   /// Microseconds of one of `terms_.dispatches` dispatches; all ranks begin together.
   absl::StatusOr<double> Sample(const std::function<absl::Status()>& dispatch) {
     RETURN_IF_ERROR(rank_.exchange().Barrier());
-    const Clock::time_point start = Clock::now();
+    const double begin_s = SecondsNow();
     for (int i = 0; i < terms_.dispatches; ++i) RETURN_IF_ERROR(dispatch());
-    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+    const double took_us = 1e6 * (SecondsNow() - begin_s);
     dispatched_ += terms_.dispatches;
     RETURN_IF_ERROR(Settle());
-    return took.count() / terms_.dispatches;
+    return took_us / terms_.dispatches;
   }
 
   absl::StatusOr<Row> MeasureWay(const Way& way) {

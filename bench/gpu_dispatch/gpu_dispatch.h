@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "bench/harness/row.h"
 #include "runtime/cuda/cuda_rank.h"
 
