@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_format.h"
 #include "autotune/cost/work.h"
 #include "bench/baselines/array.h"
 #include "bench/baselines/gemm.h"
@@ -24,9 +23,9 @@ ABSL_FLAG(std::string, torch, "", "a Python interpreter that has PyTorch");
 namespace coconet::bench {
 namespace {
 
-/// The matrix products of a program on one rank, by oneDNN on one thread, one after the other: what
-/// nothing that computes them so can be faster than. Each has operands of its own, as it has in a
-/// step. Transposed operands are multiplied as if they lay straight, which is no slower.
+/// The matrix products of a program on one rank, by oneDNN on one thread, one after the other: the
+/// bound of a step that computes them so. Each has operands of its own, as in a step. Transposed
+/// operands are multiplied as if they were not transposed, which is no slower.
 class Products {
  public:
   /// `program` is bound.
@@ -81,22 +80,19 @@ class Products {
 
 absl::Status MeasureStep(Rank& rank, const Sizes& sizes, double budget_s, Row& row) {
   ASSIGN_OR_RETURN(const Graph program, MakeTrainingStep("gpt_step", sizes));
-  SessionOptions options;
-  options.budget_s = budget_s;
-  options.cache_file = ":none:";
-  ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> ours,
-                   TunedContender::Make(rank, options, program, NumbersOf(sizes)));
   ASSIGN_OR_RETURN(Products products, Products::Of(program));
-  const std::vector<Contender> contenders = {ContenderOf("ours", *ours),
-                                             ContenderOf("products", products)};
+  Contenders contenders(rank, budget_s);
+  contenders.options().cache_file = ":none:";
+  RETURN_IF_ERROR(contenders.Tune("ours", program, nullptr, NumbersOf(sizes)));
+  contenders.Add(ContenderOf("products", products));
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                   MeasureInRounds(rank, contenders, {.seconds = IsQuick() ? 0.3 : 10}));
+                   contenders.Measure({.seconds = IsQuick() ? 0.3 : 10}));
   if (rank.rank() != 0) return absl::OkStatus();
-  const TuningRecord& record = ours->program().record();
+  const TuningRecord& record = contenders.last().program().record();
   row.Set("operations", int64_t{program.size()}).Set("products", products.count());
   row.Set("gflop", products.flops() / 1e9).Set("variants", int64_t{record.variants});
   row.Set("tried", int64_t{record.search.tried}).Set("variant", Words(record.best));
-  for (const Finding& m : measured) SetTime(row, m.side, m.timing);
+  SetTimes(row, measured, {"ours", "products"});
   row.Set("over_products", row.Number("ours_us") / row.Number("products_us"));
   return absl::OkStatus();
 }
@@ -132,7 +128,7 @@ absl::Status RunAll() {
 const Registered kBenchmark(
     {.name = "iteration",
      .usage = "measures whole training steps; see bench/README.md\n\n  iteration [--ranks=2] "
-              "[--layers=2] [--width=64] [--vocabulary=128] [--sequence=16] [--examples=2] "
+              "[--layers=4] [--width=256] [--vocabulary=1000] [--sequence=128] [--examples=4] "
               "[--torch=PYTHON] [--budget=120] [--quick] "
               "[--json=FILE] [--markdown=FILE]",
      .run = RunAll});

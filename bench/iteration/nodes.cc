@@ -17,15 +17,14 @@
 #include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 #include "jit/compile/temp_dir.h"
-#include "runtime/world.h"
 
 ABSL_FLAG(std::string, case, "gpt_step", "what is timed: gpt_step or local_sgd");
-ABSL_FLAG(int64_t, local_steps, 4, "of a round of local_sgd");
+ABSL_FLAG(int64_t, local_steps, 0, "of a round of local_sgd; 0: 4");
 ABSL_FLAG(double, seconds, 20, "of the rounds");
 ABSL_FLAG(std::string, torch, "",
           "a Python interpreter with PyTorch, whose training step is timed, too; \"\": none");
 ABSL_FLAG(std::string, timeline, "",
-          "a file for the launches of a step: lane, begin and end in microseconds, what it is");
+          "a file for the launches of a step: lane, begin and end in microseconds, label");
 
 namespace coconet::bench {
 namespace {
@@ -37,8 +36,8 @@ absl::Status RunAll() {
               .timeline = Resolve(absl::GetFlag(FLAGS_timeline))};
   ASSIGN_OR_RETURN(c.sizes, SizesOf(c.program));
   const bool is_gpt = c.program == "gpt_step";
-  if (!is_gpt && !IsQuick())
-    c.sizes.insert_or_assign("local_steps", absl::GetFlag(FLAGS_local_steps));
+  if (const int64_t steps = absl::GetFlag(FLAGS_local_steps); steps != 0 && !is_gpt && !IsQuick())
+    c.sizes.insert_or_assign("local_steps", steps);
   Row row;
   row.Set("case", std::string("nodes")).Set("ranks", int64_t{2}).Set("dtype", std::string("f32"));
   SetSizes(c.sizes, row.Set("program", c.program));
@@ -86,7 +85,8 @@ const Registered kBenchmark(
      .usage = "measures whole training steps on two nodes; see bench/README.md\n\n"
               "  nodes [--case=gpt_step|local_sgd] [--layers=4] [--width=256] "
               "[--vocabulary=1000] [--sequence=128] [--examples=4] "
-              "[--local_steps=4] [--torch=PYTHON] [--timeline=FILE] [--budget=60] [--quick] "
+              "[--local_steps=4] [--torch=PYTHON] [--timeline=FILE] [--seconds=20] "
+              "[--budget=60] [--quick] "
               "[--json=FILE] [--markdown=FILE]",
      .run = RunAll});
 

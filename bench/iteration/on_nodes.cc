@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -32,8 +31,8 @@ absl::StatusOr<int64_t> ReducedElements(const Graph& step) {
   return elements;
 }
 
-/// As DistributedDataParallel: buckets of 25 MiB, or one where the gradients are fewer bytes, are
-/// summed beside the computation, and weights are updated as a whole.
+/// Whether gradients are summed as DistributedDataParallel does it: in buckets of 25 MiB, or in one
+/// if they are fewer bytes, beside the computation; weights are then updated as a whole.
 bool HasLargestBuckets(const Schedule& schedule, const Config& config) {
   return config.concurrent && config.bucket == kMostBucket && IsBaseline(schedule);
 }

@@ -27,10 +27,11 @@ struct NodesCase {
   }
 };
 
-/// The arguments of a worker on such nodes. What is timed is what node_row.h says, where
+/// The arguments of a worker on such nodes, whose sides (node_row.h) are
 ///   computation  the step on one rank alone, tuned
 ///   sending      one AllReduce of as many bytes as the step's AllReduces have
-///   sequential   the step with its AllReduces beside nothing, tuned
+///   ours         the step, tuned
+///   sequential   the step without overlap, tuned
 ///   buckets      gpt_step with buckets of 25 MiB beside the computation, tuned
 std::vector<std::string> Arguments(const NodesCase& c);
 

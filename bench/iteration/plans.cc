@@ -1,7 +1,6 @@
 // Prints how far predicted times of whole iterations are from measured ones, on two nodes whose
 // links are as fast as their computation, twice as fast, and half as fast.
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -14,7 +13,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/calibrate/stopwatch.h"
@@ -45,11 +43,12 @@ ABSL_FLAG(double, search, 5, "seconds of the search for the best plan");
 namespace coconet::bench {
 namespace {
 
+/// Draws plans by random edits of kernels, buckets and order.
 class Drawing {
  public:
   Drawing(const PlanGraph& graph, uint64_t seed) : graph_(graph), random_(seed) {}
 
-  /// A plan some edits away from `from`, as accepted.
+  /// A plan that 1 to 256 edits make of `from`, as accepted.
   IterationPlan From(const IterationPlan& from) {
     IterationPlan plan = from;
     const int64_t edits = int64_t{1} << Below(9);
@@ -121,10 +120,9 @@ class Drawing {
   std::mt19937_64 random_;
 };
 
-/// Distinct plans of one program, the best that a search of `seconds` finds among them; the others
-/// come from it, and from the plan that the search begins with, by random edits of kernels,
-/// buckets and order, and are simulated to take at most twice as long. Calls whose
-/// arguments are equal, except `seconds`, make equal edits.
+/// Distinct plans of one program: the best one that a search of `seconds` finds, and plans that are
+/// drawn from it and from the plan that the search begins with, and are simulated to take at most
+/// twice as long. Equal arguments, whatever `seconds`, make equal edits.
 absl::StatusOr<std::vector<PlannedSchedule>> DrawPlans(const Graph& program, const Target& target,
                                                        const CostModel& model, int count,
                                                        double seconds, uint64_t seed) {
@@ -330,9 +328,9 @@ const Registered kBenchmark(
     {.name = "plans",
      .usage = "compares predicted and measured times of plans of training steps; "
               "see bench/README.md\n\n"
-              "  plans [--c=0.5,1,2] [--plans=20] [--seed=1] [--layers=4] "
-              "[--width=256] [--budget=30] [--quick] [--json=FILE] "
-              "[--markdown=FILE]",
+              "  plans [--c=0.5,1,2] [--plans=20] [--seed=1] [--search=5] [--layers=4] "
+              "[--width=256] [--vocabulary=1000] [--sequence=128] [--examples=4] [--budget=30] "
+              "[--quick] [--json=FILE] [--markdown=FILE]",
      .run = RunAll});
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
@@ -22,7 +21,7 @@ namespace {
 
 int64_t At(const Sizes& sizes, const std::string& name) { return sizes.at(name).sizes[0]; }
 
-/// Sizes of a step: with --quick, and without flags.
+/// A step's sizes with --quick, and else its sizes without flags.
 struct Usual {
   absl::string_view step, quick, sizes;
 };
@@ -33,7 +32,8 @@ constexpr Usual kUsual[] = {
      "layers:4,inputs:512,width:512,outputs:64,examples:128,local_steps:4"},
 };
 
-/// Sets a size, if the step has it, to a number that a flag or another size gives; 0: does not.
+/// Sets a size to a number that a flag or another size gives, unless it is 0 or the step has no
+/// such size.
 void Give(absl::string_view name, int64_t number, Sizes& sizes) {
   if (const auto size = sizes.find(std::string(name)); size != sizes.end() && number != 0)
     size->second = number;

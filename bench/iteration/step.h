@@ -14,7 +14,7 @@ namespace coconet::bench {
 
 /// Sizes of a training step as MakeTrainingStep takes them: with --quick small ones, else those
 /// that --layers, --width, --vocabulary, --sequence and --examples give, with heads of 64 and as
-/// many inputs as the width. A program has these flags where it links this. InvalidArgument for
+/// many inputs as the width. Every program that links step.cc has these flags. InvalidArgument for
 /// another step than gpt_step and local_sgd.
 absl::StatusOr<Sizes> SizesOf(const std::string& step);
 
@@ -30,10 +30,10 @@ void SetSizes(const Sizes& sizes, Row& row);
 /// moments as after a step; of local_sgd: small ones, 0 in momenta.
 Numbers NumbersOf(const Sizes& sizes);
 
-/// Measures PyTorch's gpt_step by bench/torch/torch_step.py, of which `script` says the interpreter
-/// and what is special of its ranks, for about `seconds`. Sets "torch" to PyTorch's version, or to
-/// "absent: " and why; "torch_form" to the form of attention of the faster step, the times of
-/// "torch", that step, and of "torch_products", its matrix products alone, and their ratio.
+/// Measures PyTorch's gpt_step for about `seconds`, by bench/torch/torch_step.py; `script` has the
+/// interpreter ("": none) and how the ranks start and meet. Sets "torch" to PyTorch's version, or
+/// to "absent: " and why; "torch_form" to the form of attention that is faster; the times "torch",
+/// of the step in this form, and "torch_products", of its matrix products alone; and their ratio.
 absl::Status SetTorch(Script script, const Sizes& sizes, int ranks, double seconds, Row& row);
 
 }  // namespace coconet::bench
