@@ -149,8 +149,10 @@ absl::StatusOr<Row> Measure(const std::string& name, absl::string_view arch,
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--rounds", absl::GetFlag(FLAGS_rounds)));
+  RETURN_IF_ERROR(CheckAtLeast("--kernels", absl::GetFlag(FLAGS_kernels)));
   std::vector<Row> rows;
-  const int rounds = IsQuick() ? 1 : std::max(1, absl::GetFlag(FLAGS_rounds));
+  const int rounds = IsQuick() ? 1 : absl::GetFlag(FLAGS_rounds);
   for (absl::string_view arch : {"sm_80", "sm_90a", "sm_100"}) {
     for (const WorkloadInfo& workload : Workloads()) {
       if (!workload.optimizer) continue;
@@ -161,7 +163,7 @@ absl::Status RunAll() {
     }
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> kernels,
-                   DifferentKernels(std::max(1, absl::GetFlag(FLAGS_kernels))));
+                   DifferentKernels(absl::GetFlag(FLAGS_kernels)));
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   for (int threads = 2; threads <= cores; threads *= 2) {
     ASSIGN_OR_RETURN(rows.emplace_back(),

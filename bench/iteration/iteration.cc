@@ -98,6 +98,7 @@ absl::Status MeasureStep(Rank& rank, const Sizes& sizes, double budget_s, Row& r
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
   ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
   const int ranks = absl::GetFlag(FLAGS_ranks);
   const double budget_s = TuningBudget(/*usual=*/120, /*quick=*/10);

@@ -295,6 +295,7 @@ absl::Status MeasureAt(double c, const Sizes& sizes, const std::string& scratch,
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--plans", absl::GetFlag(FLAGS_plans)));
   ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;

@@ -368,6 +368,8 @@ absl::StatusOr<std::vector<Row>> JudgeAll(Rank& rank, const std::string& cache) 
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
+  RETURN_IF_ERROR(CheckAtLeast("--fusions", absl::GetFlag(FLAGS_fusions)));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   const std::string cache =
       absl::GetFlag(FLAGS_cache).empty() ? folder->path() : Resolve(absl::GetFlag(FLAGS_cache));

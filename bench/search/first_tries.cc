@@ -115,6 +115,7 @@ absl::StatusOr<std::vector<Row>> Measure(WorkloadInfo workload) {
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--batch", absl::GetFlag(FLAGS_batch), 0));
   ASSIGN_OR_RETURN(const std::vector<Row> rows,
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(

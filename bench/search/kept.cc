@@ -255,6 +255,9 @@ absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
+  RETURN_IF_ERROR(CheckAtLeast("--most", absl::GetFlag(FLAGS_most)));
+  RETURN_IF_ERROR(CheckAtLeast("--others", absl::GetFlag(FLAGS_others), 0));
   ASSIGN_OR_RETURN(std::vector<Row> rows, RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   double near = 0;
   int64_t measured = 0;

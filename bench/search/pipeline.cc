@@ -146,6 +146,7 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--cores", absl::GetFlag(FLAGS_cores)));
   ASSIGN_OR_RETURN(const Graph adam,
                    BoundWorkload("adam", DType::kBF16, {{"N", int64_t{1} << 28}}));
   ASSIGN_OR_RETURN(const Graph step, GptStep({.layers = 1}));

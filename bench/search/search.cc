@@ -133,7 +133,7 @@ absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& s
   }
   std::mt19937_64 random(most);
   absl::c_shuffle(chosen, random);
-  chosen.resize(std::min(chosen.size(), static_cast<size_t>(std::max(most - 1, 0))));
+  chosen.resize(std::min(chosen.size(), static_cast<size_t>(most - 1)));
   chosen.push_back(set.baseline);
   absl::c_sort(chosen);
   std::vector<int> none;
@@ -265,6 +265,10 @@ absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
+  RETURN_IF_ERROR(CheckAtLeast("--replays", absl::GetFlag(FLAGS_replays)));
+  RETURN_IF_ERROR(CheckAtLeast("--live", absl::GetFlag(FLAGS_live), 0));
+  RETURN_IF_ERROR(CheckAtLeast("--most", absl::GetFlag(FLAGS_most)));
   ASSIGN_OR_RETURN(const std::vector<Row> rows,
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(
