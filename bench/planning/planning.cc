@@ -10,7 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/first_plan.h"
 #include "autotune/planning/plan_search.h"
@@ -39,6 +38,7 @@ ABSL_FLAG(bool, verbose, false, "print the progress of the default search");
 namespace coconet::bench {
 namespace {
 
+/// The model of a row; with --quick a small one, whatever `layers`.
 GptModel ModelOf(int64_t layers) {
   if (IsQuick())
     return {.layers = 2, .width = 32, .heads = 2, .vocabulary = 64, .sequence = 16, .examples = 2};
@@ -123,8 +123,8 @@ absl::Status Compare(const PlanGraph& graph, Row& row) {
   return absl::OkStatus();
 }
 
-absl::Status PlanStep(int64_t layers, double c, Row& row) {
-  ASSIGN_OR_RETURN(const Graph program, GptStep(ModelOf(layers)));
+absl::Status PlanStep(const GptModel& model, double c, Row& row) {
+  ASSIGN_OR_RETURN(const Graph program, GptStep(model));
   const Target target(2, 2);
   const NominalRates usual{.computation_beside = absl::GetFlag(FLAGS_beside)};
   const double begin = SecondsNow();
@@ -141,26 +141,27 @@ absl::Status PlanStep(int64_t layers, double c, Row& row) {
 }
 
 absl::Status RunAll() {
+  RETURN_IF_ERROR(CheckAtLeast("--width", absl::GetFlag(FLAGS_width)));
+  RETURN_IF_ERROR(CheckAtLeast("--seeds", absl::GetFlag(FLAGS_seeds), 0));
   std::vector<Row> rows;
-  std::vector<Bar> bars = {{"over_bound", Bar::Side::kAtMost, 1.05},
-                           {"over_backtracking", Bar::Side::kAtMost, 1},
-                           {"build_s", Bar::Side::kAtMost, 2},
-                           {"refused", Bar::Side::kAtMost, 0}};
-  if (absl::GetFlag(FLAGS_seeds) > 0) bars.push_back({"over_long", Bar::Side::kAtMost, 1.03});
+  std::string bars = "over_bound <= 1.05, over_backtracking <= 1, build_s <= 2, refused <= 0";
+  if (absl::GetFlag(FLAGS_seeds) > 0) bars += ", over_long <= 1.03";
   for (const std::string& layers_text : absl::GetFlag(FLAGS_layers)) {
     for (const std::string& c_text : absl::GetFlag(FLAGS_c)) {
       int64_t layers = 0;
       double c = 0;
-      if (!absl::SimpleAtoi(layers_text, &layers) || !absl::SimpleAtod(c_text, &c) || c <= 0)
-        return absl::InvalidArgumentError(
-            absl::StrCat("want --layers and --c as numbers, have ", layers_text, " and ", c_text));
+      if (!absl::SimpleAtoi(layers_text, &layers) || layers < 1 || !absl::SimpleAtod(c_text, &c) ||
+          !(c > 0))
+        return absl::InvalidArgumentError(absl::StrCat(
+            "want --layers and --c as positive numbers, have ", layers_text, " and ", c_text));
+      const GptModel model = ModelOf(layers);
       Row& row = rows.emplace_back();
-      row.Set("case", absl::StrCat("gpt_step ", layers, "x", ModelOf(layers).width));
-      row.Set("layers", layers).Set("c", c);
+      row.Set("case", absl::StrCat("gpt_step ", model.layers, "x", model.width));
+      row.Set("layers", model.layers).Set("c", c);
       AddMachine(row);
-      const absl::Status status = PlanStep(layers, c, row);
+      const absl::Status status = PlanStep(model, c, row);
       if (!status.ok()) row.Set("error", std::string(status.message()));
-      if (!IsQuick()) row.SetBars(bars);
+      if (!IsQuick()) row.SetBars(BarsOf(bars));
     }
     if (IsQuick()) break;
   }
