@@ -1,9 +1,7 @@
 // Prints how fast generated kernels load and store, beside plain streams of the same bytes.
 
-#include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -19,10 +17,10 @@
 #include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
 #include "bench/harness/user.h"
+#include "bench/harness/workload.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
-#include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/compile/compiler.h"
@@ -203,9 +201,8 @@ absl::StatusOr<Streams> MakeStreams(const KernelCase& c, int64_t rows) {
 /// With plain and, if it stores, with streaming stores.
 absl::StatusOr<std::vector<Form>> CompileCase(const KernelCase& c, int64_t rows, int ranks,
                                               Compiler& compiler) {
-  ASSIGN_OR_RETURN(const Graph symbolic,
-                   Parse(absl::StrCat("coconet 1\nprogram ", c.name, "\n", c.In(c.statements))));
-  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", rows}}));
+  const std::string text = absl::StrCat("program ", c.name, "\n", c.In(c.statements));
+  ASSIGN_OR_RETURN(const Graph program, BoundText(text, c.dtype, {{"N", rows}}));
   // As the tuner has it on hosts.
   Config config{.protocol = Protocol::kGenerated, .vec = ThisCpu().vector_bytes / 4, .chunk = 4096};
   ASSIGN_OR_RETURN(const Schedule schedule, MostFused(program, config, ranks));
@@ -225,11 +222,11 @@ absl::StatusOr<std::vector<Form>> CompileCase(const KernelCase& c, int64_t rows,
 }
 
 /// Collective: every rank runs the kernel on memory of its own, in the same rounds as plain streams
-/// of the same bytes, each with plain and with streaming stores, of which the faster counts. Fields
-/// besides the common ones: "form", "rows", "gb_s" and "limit_gb_s" of all ranks together,
-/// "spread" and "limit_spread", "ours_stores" and "limit_stores".
-absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
-                                  const std::vector<Form>& forms, const RoundTerms& terms) {
+/// of the same bytes, each with plain and with streaming stores, of which the faster counts. Sets
+/// on rank 0, besides the common fields, "gb_s" and "limit_gb_s" of all ranks together, "spread"
+/// and "limit_spread", "ours_stores" and "limit_stores".
+absl::Status MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
+                           const std::vector<Form>& forms, Row& row) {
   std::vector<OnRank> ours;
   std::vector<Contender> contenders;
   for (const Form& form : forms) {
@@ -247,13 +244,14 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   };
   add_limit(BestKernels().stream_plain, "plain");
   if (c.stores > 0) add_limit(BestKernels().stream_streaming, "streaming");
-  ASSIGN_OR_RETURN(const std::vector<Finding> measured, MeasureInRounds(rank, contenders, terms));
+  ASSIGN_OR_RETURN(const std::vector<Finding> measured,
+                   MeasureInRounds(rank, contenders,
+                                   {.seconds = IsQuick() ? 0.05 : absl::GetFlag(FLAGS_seconds)}));
+  if (rank.rank() != 0) return absl::OkStatus();
   const Finding &best = *FastestOf(measured, "ours"), &limit = *FastestOf(measured, "limit");
   const int64_t bytes = rank.size() * rows * c.row_bytes() * (c.loads + c.stores);
   const double us = best.timing.median_us, limit_us = limit.timing.median_us;
-  Row row;
-  row.Set("case", c.name).Set("form", c.In(c.form)).Set("ranks", rank.size());
-  row.Set("rows", rows).Set("dtype", std::string(Name(c.dtype))).Set("bytes", bytes);
+  row.Set("dtype", std::string(Name(c.dtype))).Set("bytes", bytes);
   SetTime(row, "ours", best.timing);
   row.Set("spread", Noise(best.timing));
   row.Set("limit_us", limit_us).Set("limit_spread", Noise(limit.timing));
@@ -261,21 +259,14 @@ absl::StatusOr<Row> MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   row.Set("limit_gb_s", 1e-3 * static_cast<double>(bytes) / limit_us);
   row.Set("of_limit", limit_us / us);
   row.Set("ours_stores", best.name).Set("limit_stores", limit.name);
-  return row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
+  row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Row> MeasureOn(int ranks, const KernelCase& c, int64_t rows, Compiler& compiler) {
+absl::Status MeasureOn(int ranks, const KernelCase& c, int64_t rows, Compiler& compiler, Row& row) {
   ASSIGN_OR_RETURN(const std::vector<Form> forms, CompileCase(c, rows, ranks, compiler));
-  const RoundTerms terms{.seconds = IsQuick() ? 0.05 : absl::GetFlag(FLAGS_seconds)};
-  const double load = LoadAverage();
-  Row row;
-  RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(Row mine, MeasureKernel(rank, c, rows, forms, terms));
-    if (rank.rank() == 0) row = std::move(mine);
-    return absl::OkStatus();
-  }));
-  AddMachine(row.Set("load_before", load));
-  return row;
+  return RunWorld({.ranks = ranks},
+                  [&](Rank& rank) { return MeasureKernel(rank, c, rows, forms, row); });
 }
 
 absl::Status RunAll() {
@@ -288,23 +279,23 @@ absl::Status RunAll() {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
                    MakeHostCompiler({.cache_dir = folder->path()}));
-  std::vector<Row> rows;
+  std::vector<RowTask> tasks;
   for (const KernelCase& c : cases) {
     if (!wanted.empty() && !absl::c_linear_search(wanted, c.name)) continue;
     for (const int64_t size : c.rows) {
       for (const int ranks : c.ranks) {
-        absl::StatusOr<Row> row = MeasureOn(ranks, c, size, *compiler);
-        if (!row.ok()) {
-          rows.emplace_back().Set("case", c.name).Set("form", c.In(c.form)).Set("ranks", ranks);
-          rows.back().Set("rows", size).Set("error", std::string(row.status().message()));
-          continue;
-        }
-        rows.push_back(*std::move(row));
+        const std::string form = c.In(c.form);
+        RowTask& task = tasks.emplace_back();
+        task.words = absl::StrCat(c.name, ": ", form, " of ", size, " rows on ", ranks, " ranks");
+        task.row.Set("case", c.name).Set("form", form).Set("ranks", ranks).Set("rows", size);
+        task.measure = [&compiler, &c, size, ranks](const std::string& /*scratch*/, Row& row) {
+          return MeasureOn(ranks, c, size, *compiler, row);
+        };
       }
     }
   }
-  return Show(
-      rows,
+  return MeasureRows(
+      tasks,
       ColumnsOf("case, kernel|result|form, rows|count, ranks, ours|time, +-|100*%.0f%%|spread, "
                 "GB/s|%.1f|gb_s, stream GB/s|%.1f|limit_gb_s, of stream|ratio|of_limit"));
 }

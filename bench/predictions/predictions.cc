@@ -21,6 +21,7 @@
 #include "bench/harness/machine.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
+#include "bench/harness/workload.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/language/language.h"
@@ -52,8 +53,7 @@ T Pick(std::mt19937_64& random, const std::vector<T>& of) {
 }
 
 /// Draws a program "drawn" of elementwise operations, casts, broadcasts and folds over 1 Ki to 4 Mi
-/// elements, inputs and outputs of f32, bf16 or f16, local or sliced, as it comes: it need not
-/// fuse.
+/// elements, with inputs and outputs of f32, bf16 or f16, local or sliced. It need not fuse.
 class Drawing {
  public:
   explicit Drawing(std::mt19937_64& random) : random_(random), program_("drawn") {
@@ -102,7 +102,7 @@ class Drawing {
     return program_.Constant(Pick<double>(random_, {0.5, 0.75, 1.25, 0.1}), DType::kF32);
   }
 
-  /// What broadcasts to the shape, or has it.
+  /// A tensor that has the shape, or broadcasts to it.
   Tensor Operand() {
     switch (Below(random_, 8)) {
       case 0:
@@ -173,8 +173,8 @@ class Drawing {
   int named_ = 0;
 };
 
-/// Nodes, which ascend, as a program of their own: what they take from others becomes inputs, what
-/// others take of them becomes outputs.
+/// The program of some nodes, which ascend: values that they take from other nodes become inputs,
+/// values that other nodes take from them become outputs.
 Graph Cut(const TypedGraph& p, const std::vector<NodeId>& nodes) {
   Graph cut{"gpt_step", {}};
   std::map<NodeId, NodeId> renamed;
@@ -240,7 +240,7 @@ Graph DrawPart(std::mt19937_64& random, const std::vector<Step>& steps) {
   const std::vector<NodeId> group = Pick(random, step.groups);
   std::set<NodeId> taken = {Pick(random, group)};
   const auto wanted = static_cast<size_t>(1 + Below(random, static_cast<int64_t>(group.size())));
-  // What the part takes or is taken by comes next, so that it is connected.
+  // The next node takes from the part or gives to it, so that the part is connected.
   while (taken.size() < wanted) {
     std::vector<NodeId> next;
     for (NodeId id : group) {
@@ -285,9 +285,9 @@ absl::StatusOr<std::vector<Graph>> Collectives() {
     for (const char* call : {"all_reduce(sum, x)", "reduce_scatter(sum, x, 0)", "all_gather(x)"}) {
       const std::string name = std::string(call, std::strchr(call, '('));
       const char* layout = name == "all_gather" ? "sliced(0)" : "local";
-      ASSIGN_OR_RETURN(all.emplace_back(),
-                       Parse(absl::StrCat("coconet 1\nprogram ", name, "\ninput x : f32[", elements,
-                                          "] ", layout, "\noutput y = ", call, "\n")));
+      const std::string text =
+          absl::StrCat("program ", name, "\ninput x : $0[N] ", layout, "\noutput y = ", call, "\n");
+      ASSIGN_OR_RETURN(all.emplace_back(), BoundText(text, DType::kF32, {{"N", elements}}));
     }
   }
   return all;
@@ -329,7 +329,7 @@ Row SummaryOf(absl::Span<const Row> rows, const std::string& source) {
   row.Set("within_15_percent", static_cast<double>(near) / count);
   row.Set("median_error", errors[errors.size() / 2]);
   row.Set("error_of_90_percent", errors[static_cast<size_t>(0.9 * (count - 1))]);
-  if (source.empty() && !IsQuick()) row.SetBars({{"within_15_percent", Bar::Side::kAtLeast, 0.9}});
+  if (source.empty() && !IsQuick()) row.SetBars(BarsOf("within_15_percent >= 0.9"));
   return row;
 }
 
