@@ -27,7 +27,6 @@ namespace {
 
 constexpr char kCount[] =
     "coconet 1\nprogram count\nstate x : f32[N] replicated\nupdate(x, x + 1)\n";
-constexpr double kMostNs = 50;  // of the C interface over C++
 
 absl::Status StatusOf(int code) {
   return absl::Status(static_cast<absl::StatusCode>(code), coconet_last_error());
@@ -86,7 +85,7 @@ absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n
   row.Set("case", "c_abi").Set("ranks", 1).Set("n", n).Set("dtype", "f32");
   row.Set("ours_us", c_us).Set("baseline_us", cpp_us).Set("ratio", cpp_us / c_us);
   row.Set("over_ns", 1e3 * (c_us - cpp_us));
-  return row.SetBars({{"over_ns", Bar::Side::kAtMost, kMostNs}});
+  return row.SetBars(BarsOf("over_ns <= 50"));  // of the C interface over C++
 }
 
 absl::Status RunAll() {
@@ -104,10 +103,10 @@ absl::Status RunAll() {
                         "over|%.1f ns|over_ns, bar"));
 }
 
-const Registered kBenchmark(
-    {.name = "c_abi",
-     .usage = "measures the C interface; see bench/README.md\n\n  c_abi [--N=1,1Ki] [--json=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "c_abi",
+                             .usage = "measures the C interface; see bench/README.md\n\n  c_abi "
+                                      "[--N=1,1Ki] [--seconds=3] [--quick] [--json=FILE]",
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

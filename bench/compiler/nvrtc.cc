@@ -34,8 +34,6 @@ constexpr int kRanks = 8;
 constexpr DType kDType = DType::kF16;
 constexpr Config kConfig = {
     .protocol = Protocol::kGenerated, .vec = 8, .blocks = 132, .threads = 512};
-constexpr double kMostMicroseconds = 120e3;
-constexpr double kLeastOfLimit = 0.8;
 
 absl::StatusOr<std::vector<Lowered>> LoweredOf(const WorkloadInfo& workload) {
   ASSIGN_OR_RETURN(const Graph program,
@@ -135,14 +133,14 @@ absl::StatusOr<Row> Measure(const std::string& name, absl::string_view arch,
   row.Set("spread", Noise(timing)).Set("threads", threads).Set("rounds", rounds);
   if (threads == 1) {
     row.Set("characters", static_cast<int64_t>(sources[0].size()));
-    row.SetBars({{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}});
+    row.SetBars(BarsOf("ours_us <= 120000"));
   } else {
     const double alone_us = Summarize(alone).median_us, ratio = alone_us / timing.median_us;
     row.Set("kernels", static_cast<int64_t>(sources.size()))
         .Set("baseline_us", alone_us)
         .Set("ratio", ratio)
         .Set("of_limit", ratio / threads);
-    row.SetBars({{"of_limit", Bar::Side::kAtLeast, kLeastOfLimit}});
+    row.SetBars(BarsOf("of_limit >= 0.8"));
   }
   AddMachine(row);
   return row;

@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -181,13 +182,11 @@ absl::Status RunGpuDispatch(const CudaLibraries& libraries, bool judged) {
     }
     for (Row& row : *of_ranks) {
       row.Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
-      std::vector<Bar> bars;
-      if (judged && ranks == 1) {
-        bars.push_back({"over_floor", Bar::Side::kAtMost, 1.3});
-        if (TextOf(row, "way").find("Run") == std::string::npos)  // which awaits the GPU
-          bars.push_back({"ours_us", Bar::Side::kAtMost, 5});
-      }
-      row.SetBars(bars);
+      const bool awaits_gpu = absl::StrContains(TextOf(row, "way"), "Run");
+      const bool has_bars = judged && ranks == 1;
+      row.SetBars(BarsOf(!has_bars    ? ""
+                         : awaits_gpu ? "over_floor <= 1.3"
+                                      : "over_floor <= 1.3, ours_us <= 5"));
       rows.push_back(std::move(row));
     }
     RETURN_IF_ERROR(Save(rows, Columns()));  // what follows may be cut off

@@ -30,7 +30,7 @@ namespace {
 
 constexpr double kLargeLaunch = 64e6, kWantedInFlight = 64 << 10;
 
-/// The variant of each schedule that is expected to be its fastest: which is tried first.
+/// The variant of each schedule that is expected to be its fastest, which is tried first.
 std::vector<int> FirstOfSchedules(const VariantSet& set) {
   const std::vector<int> schedules = SchedulesOf(set);
   std::vector<int> first;
@@ -109,8 +109,7 @@ absl::StatusOr<std::vector<Row>> Measure(WorkloadInfo workload) {
   }
   row.Set("before_first_s", before_first_s);
   AddInFlight(set, first, row);
-  row.SetBars(
-      {{"before_first_s", Bar::Side::kAtMost, 3}, {"configs_of_schedule", Bar::Side::kAtMost, 8}});
+  row.SetBars(BarsOf("before_first_s <= 3, configs_of_schedule <= 8"));
   return {{row.Set("bars_met", MetOf(row))}};
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -140,7 +139,7 @@ class Screening {
   std::vector<int> steps_;  // of a sample
 };
 
-/// What is timed beside the part.
+/// The variants that are timed beside those of `part`.
 std::vector<int> Others(const Screening& screening, const VariantSet& set,
                         absl::Span<const int> part, int others) {
   const std::vector<int> schedules = SchedulesOf(set);
@@ -267,7 +266,7 @@ absl::Status RunAll() {
   }
   Row& all = rows.emplace_back();
   all.Set("case", "all").Set("near_share", near / std::max<double>(measured, 1));
-  all.SetBars({{"near_share", Bar::Side::kAtLeast, 0.95}}).Set("bars_met", MetOf(all));
+  all.SetBars(BarsOf("near_share >= 0.95")).Set("bars_met", MetOf(all));
   return Show(rows,
               ColumnsOf("case, timed|%.0f|variants, kept|%.0f, a schedule|%.0f|kept_of_schedule, "
                         "of all|%.0f|all, "

@@ -139,7 +139,7 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
       .Set("tried", static_cast<int64_t>(tuned.record.search.tried))
       .Set("seconds", runner.now_s())
       .Set("complete", int64_t{tuned.record.complete});
-  row.SetBars({{"tried", Bar::Side::kAtLeast, name == "adam" ? 100.0 : 30.0}});
+  row.SetBars(BarsOf(name == "adam" ? "tried >= 100" : "tried >= 30"));
   row.Set("bars_met", tuned.record.complete ? "complete" : MetOf(row));
   AddMachine(row);
   return row;

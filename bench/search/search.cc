@@ -53,7 +53,7 @@ struct Pick {
   int tried = 0;
 };
 
-/// Another runner, whose samples it keeps.
+/// Passes all calls to another runner, and keeps the samples.
 class Recorder final : public VariantRunner {
  public:
   Recorder(VariantRunner& inner, size_t variants) : inner_(inner), samples_(variants) {}
@@ -86,6 +86,7 @@ class Recorder final : public VariantRunner {
   double seconds_ = 0;
 };
 
+/// Answers with the samples of a recording.
 class Replayer final : public VariantRunner {
  public:
   Replayer(const Recording& recording, uint64_t seed) : recording_(recording), seed_(seed) {}
@@ -227,7 +228,7 @@ Row RowOf(const Recording& recording, const std::vector<Pick>& picks) {
       .Set("share", Median(shares))
       .Set("share_most", *std::max_element(shares.begin(), shares.end()))
       .Set("exhaustive_s", recording.measuring_s);
-  row.SetBars({{"near_share", Bar::Side::kAtLeast, 0.95}, {"share", Bar::Side::kAtMost, 0.25}});
+  row.SetBars(BarsOf("near_share >= 0.95, share <= 0.25"));
   return row.Set("bars_met", MetOf(row));
 }
 
@@ -283,7 +284,8 @@ absl::Status RunAll() {
 const Registered kBenchmark(
     {.name = "search",
      .usage = "compares the tuner's searches with the exhaustive one; see bench/README.md\n\n  "
-              "search [--case=adam] [--replays=20] [--live=3] [--most=250] [--json=FILE]",
+              "search [--case=adam] [--ranks=2] [--replays=20] [--live=3] [--most=250] "
+              "[--budget=570] [--quick] [--json=FILE]",
      .run = RunAll});
 
 }  // namespace

@@ -4,10 +4,9 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "autotune/session/key.h"
 #include "bench/harness/machine.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/workload.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
@@ -61,11 +60,10 @@ absl::StatusOr<std::vector<Row>> RowsOfWorkloads(
     const std::vector<std::string>& names,
     const std::function<absl::StatusOr<std::vector<Row>>(const WorkloadInfo&)>& measure) {
   ASSIGN_OR_RETURN(const std::vector<WorkloadInfo> workloads, WorkloadsOf(names));
-  const absl::Time begin = absl::Now();
+  const double begin_s = SecondsNow();
   std::vector<Row> rows;
   for (const WorkloadInfo& workload : workloads) {
-    absl::FPrintF(stderr, "[%4.0f s] %s\n", absl::ToDoubleSeconds(absl::Now() - begin),
-                  workload.name);
+    absl::FPrintF(stderr, "[%4.0f s] %s\n", SecondsNow() - begin_s, workload.name);
     absl::StatusOr<std::vector<Row>> measured = measure(workload);
     if (!measured.ok()) measured = {Row().Set("error", std::string(measured.status().message()))};
     for (Row& row : *measured) {

@@ -25,16 +25,16 @@ inline constexpr ConfigSpace kHalfAnH200 = {
 /// The space of the ranks of a world of one machine.
 ConfigSpace SpaceHere(const Rank& rank);
 
-/// The plain program of a workload for so many ranks: of its first preset's sizes, an optimizer's
-/// over a vector of `n` elements.
+/// The plain program of a workload for so many ranks: of its first preset's sizes, or, if it is an
+/// optimizer, over a vector of `n` elements.
 absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload, DType dtype, int64_t n, int ranks);
 
-/// By variant: the number of its schedule.
+/// The number of the schedule of each variant.
 std::vector<int> SchedulesOf(const VariantSet& set);
-/// The most of these variants that one schedule has.
+/// How many of these variants the schedule has that has most of them.
 int64_t MostOfSchedule(const VariantSet& set, const std::vector<int>& variants);
 
-/// A runner with what it compiles by.
+/// A runner, and the binaries that it compiles.
 struct Run {
   std::unique_ptr<Binaries> binaries;
   std::unique_ptr<RankRunner> runner;
@@ -42,13 +42,13 @@ struct Run {
 absl::StatusOr<Run> MakeRunner(Rank& rank, const Graph& program, const VariantSet& set,
                                uint64_t seed);
 
-/// The rows that `measure` has of each workload of these names (WorkloadsOf), with "case", "load"
-/// and the machine; a row with the "error" of a workload that it fails for.
+/// The rows that `measure` returns for each workload of these names (WorkloadsOf), with "case",
+/// "load" and AddMachine's fields. If it fails, the workload has a row with the "error".
 absl::StatusOr<std::vector<Row>> RowsOfWorkloads(
     const std::vector<std::string>& names,
     const std::function<absl::StatusOr<std::vector<Row>>(const WorkloadInfo&)>& measure);
 
-/// A world of one rank.
+/// What ranks exchange in a world of one.
 class Solo final : public Exchange {
  public:
   absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override {
