@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -108,7 +107,7 @@ Pointed OnlyPointer(absl::string_view line, absl::string_view kernel) {
   return only.value_or(Pointed{});
 }
 
-/// The bytes that the lines store for an element; 0 where one does not tell.
+/// The bytes that the lines store for an element; 0 if one of them does not tell.
 int StoredPerElement(const std::vector<std::string>& lines, absl::string_view kernel) {
   int stored = 0;
   for (const std::string& line : lines) {
@@ -120,9 +119,9 @@ int StoredPerElement(const std::vector<std::string>& lines, absl::string_view ke
   return stored;
 }
 
-/// How many elements a turn handles: kV or a multiple, as the main path stores so many bytes; the
-/// compiler may have unrolled the loop. By the kernel's constants where its text does not tell what
-/// an element's stores are.
+/// How many elements a turn handles: kV, or a multiple if the compiler has unrolled the loop. Told
+/// by the bytes that the main path stores, or by the kernel's constants if its text does not tell
+/// how many bytes it stores for an element.
 int ElementsOf(const MachineFunction& function, const std::vector<int>& path,
                const SourceTexts& texts, absl::string_view kernel) {
   const int pack = ConstantIn(kernel, "kV");

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -68,13 +67,13 @@ std::vector<Schedule> Chosen(const WorkloadInfo& info, const std::vector<Schedul
   return copies;
 }
 
-/// What of a config decides about a kernel's text.
+/// A config without the numbers on which a kernel's text does not depend.
 Config TextOnly(Config config) {
   config.chunk = config.vec;
   config.blocks = config.threads = 1;
   return config;
 }
-/// One that differs from the plainest in the sizes of its packs only, or copies in bulk.
+/// Whether a config differs from the plainest only in the sizes of its packs or by bulk copies.
 bool IsPlain(const Config& config) {
   return config.streaming == Streaming::kNone && config.one_shot == OneShot::kPull &&
          !config.multicast && !config.ring && config.batch == 0 && config.beside == 0 &&
@@ -97,7 +96,7 @@ std::vector<Config> ConfigsOf(const Schedule& s, int ranks, bool every) {
   return configs;
 }
 
-/// "vec=4", and "bulk=1" and others that are not as in the plainest.
+/// "vec=4 bulk=1": the size of packs, and words that the plainest config does not have.
 std::string ShortText(const Config& config) {
   const Config plain = TextOnly(Config{.vec = config.vec});
   const std::vector<std::string> usual = absl::StrSplit(Text(plain), ' ');
@@ -134,7 +133,7 @@ absl::Status AddSchedule(const Schedule& schedule, const KernelOrigin& of, bool 
 
 using BySymbol = std::map<std::string, CountedKernel>;
 
-/// Compiles kernels of the set together and reads their machine code; without origins.
+/// Compiles kernels of the set together and reads their machine code. Leaves out their origins.
 absl::StatusOr<BySymbol> ReadUnit(Compiler& compiler, const KernelSet& kernels,
                                   const KernelSource& unit) {
   ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(unit));

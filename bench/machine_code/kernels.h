@@ -51,7 +51,7 @@ struct CountedKernel {
 };
 
 /// Compiles the kernels for `architecture`, on all cores, and reads their machine code; of each
-/// origin, in their order. Unavailable, saying what to do, where there is no NVRTC or no nvdisasm.
+/// origin, in their order. Unavailable, saying what to do, without NVRTC or nvdisasm.
 absl::StatusOr<std::vector<CountedKernel>> ReadMachineCode(const CollectedKernels& kernels,
                                                            absl::string_view architecture,
                                                            const std::string& cache_dir);

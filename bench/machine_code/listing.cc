@@ -14,7 +14,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Consumes `text` up to `end` and `end` itself. "" where `end` does not occur.
+/// Consumes `text` up to `end` and `end` itself. "" if `end` does not occur.
 absl::string_view Until(absl::string_view& text, absl::string_view end) {
   const size_t at = text.find(end);
   if (at == absl::string_view::npos) return "";

@@ -48,11 +48,11 @@ absl::StatusOr<std::vector<MachineFunction>> ReadListing(absl::string_view text)
 class SourceTexts {
  public:
   void Add(absl::string_view file, absl::string_view text);
-  /// The line without the blanks around it; "" where the file has no such line.
+  /// The line without the blanks around it; "" if the file has no such line.
   absl::string_view At(const SourceLine& line) const;
   /// The lines behind it, up to the one that closes the braces that it opens.
   std::vector<std::string> BodyOf(const SourceLine& line) const;
-  /// The device function that the line is in; the file and the line where that is not known.
+  /// The device function that the line is in; the file and the line if that is not known.
   std::string FunctionAt(const SourceLine& line) const;
 
  private:

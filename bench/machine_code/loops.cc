@@ -191,7 +191,7 @@ bool IsPublish(const Instruction& i) {
 
 namespace {
 
-/// Ways through a loop, where an inner loop is one stop that costs nothing.
+/// Ways through a loop. An inner loop is one stop, which costs nothing.
 class Ways {
  public:
   Ways(const MachineFunction& function, const FlowGraph& flow, int loop, bool may_call)

@@ -49,7 +49,7 @@ bool IsPublish(const Instruction& instruction);
 
 /// The instructions of the way that a turn of the loop takes, in order, without those of inner
 /// loops: of the ways that call nothing (divisions and roots call for what is rare), those with the
-/// fewest narrow accesses, and of these the longest. Where each way calls, ways that call.
+/// fewest narrow accesses, and of these the longest. If each way calls, the same of all ways.
 std::vector<int> MainPath(const MachineFunction& function, const FlowGraph& flow, int loop);
 
 /// What `path` loads from global memory until the first instruction that reads what one of these

@@ -58,17 +58,20 @@ absl::Status Run() {
                      ReadMachineCode(collected, architecture, cache));
     kernels.insert(kernels.end(), counted.begin(), counted.end());
   }
-  std::vector<Row> rows = BarsOf(kernels);
+  std::vector<Row> rows = BarRowsOf(kernels);
   const std::vector<Row> of_kernels = RowsOf(kernels);
   std::cout << BarsText(rows) << "\n" << NarrowText(kernels);
   if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << KernelsText(of_kernels);
   rows.insert(rows.end(), of_kernels.begin(), of_kernels.end());
-  return Save(rows, {});
+  return Save(rows, ColumnsOf("case, wanted|text|bar, found"));
 }
 
 const Registered kBenchmark(
     {.name = "machine_code",
-     .usage = "Counts machine code of generated GPU kernels, without a GPU.",
+     .usage = "counts machine code of generated GPU kernels, without a GPU; see bench/README.md\n\n"
+              "  machine_code [--only=adam] [--dtypes=bf16,f16,f32] [--ranks=2,8] "
+              "[--arch=sm_80,sm_90a,sm_100] [--every] [--notable] [--cache=DIR] [--json=FILE] "
+              "[--markdown=FILE]",
      .run = Run});
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The reader of machine code on listings of two small kernels (testdata/kernel.txt), and what it
 // finds in generated kernels.
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -168,7 +167,7 @@ void Check(const Selection& selection, absl::string_view architecture) {
         << k.origin.workload << " " << k.origin.schedule << " " << k.origin.label << " "
         << k.origin.config << " " << architecture;
   }
-  for (const Row& bar : BarsOf(*kernels))
+  for (const Row& bar : BarRowsOf(*kernels))
     EXPECT_TRUE(bar.Get("met") == Value(true)) << bar.Json().text;
 }
 

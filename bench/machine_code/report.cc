@@ -17,7 +17,7 @@ constexpr int kBarNarrow = 0;
 constexpr int kBarBytesInFlight = 128;  // a thread
 constexpr int kBarRegisters = 96;
 constexpr double kBarAdam = 56;          // instructions an element
-constexpr double kBarAllReduce = 10;     // likewise
+constexpr double kBarAllReduce = 10;     // instructions an element
 constexpr int kBarBulkBytes = 32 << 10;  // in flight a block
 
 using Kernels = std::vector<CountedKernel>;
@@ -109,7 +109,7 @@ void AddAllReduce(const Kernels& kernels, absl::string_view architecture, std::v
                         per_element <= kBarAllReduce));
 }
 
-/// Drains where nothing is published, and the bytes that a block has in flight.
+/// Adds the bar on drains in loops that publish nothing, and on the bytes in flight of a block.
 void AddBulk(const Kernels& kernels, absl::string_view architecture, std::vector<Row>& bars) {
   const auto copies = [](const LoopFacts& loop) { return loop.copies_in_bulk; };
   int drains = 0, count = 0, least = 0;
@@ -218,7 +218,7 @@ const LoopFacts* MainLoop(const CountedKernel& kernel) {
   return most;
 }
 
-std::vector<Row> BarsOf(const Kernels& kernels) {
+std::vector<Row> BarRowsOf(const Kernels& kernels) {
   std::vector<Row> bars = {NarrowBar(kernels)};
   std::set<std::string> architectures;
   for (const CountedKernel& k : kernels) architectures.insert(k.architecture);

@@ -12,9 +12,9 @@ namespace coconet::bench {
 /// has none.
 const LoopFacts* MainLoop(const CountedKernel& kernel);
 
-/// What the counts must be: rows of "case", "bar" (what is wanted), "found" and "met"; none for
-/// what no kernel is there.
-std::vector<Row> BarsOf(const std::vector<CountedKernel>& kernels);
+/// What the counts must be: rows of "case", "bar" (what is wanted), "found" and "met", for the
+/// kernels that are there.
+std::vector<Row> BarRowsOf(const std::vector<CountedKernel>& kernels);
 /// The kernels with their main loops, and all loops as "loops".
 std::vector<Row> RowsOf(const std::vector<CountedKernel>& kernels);
 
