@@ -27,7 +27,7 @@ void NoteUnknown(const char* name) {
   if (recording != nullptr && recording->unknown.empty()) recording->unknown = name;
 }
 
-/// An argument for the next time: itself, or, of a pointer to where a result goes, another place.
+/// An argument for the next time: its value, or, instead of a pointer to a result, another place.
 template <class T>
 struct Kept {
   T value;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "bench/gpu_dispatch/driver_recorder.h"
-#include "bench/harness/user.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/testing/host_context.h"

@@ -22,7 +22,7 @@ constexpr int64_t kMostExtent = int64_t{1} << 20, kMostBytes = int64_t{1} << 40;
 struct Word {
   const char* name;
   int64_t least, most;
-  std::optional<int64_t> otherwise = std::nullopt;  // where it is left out; none: it may not be
+  std::optional<int64_t> otherwise = std::nullopt;  // if it is left out; none: it must be there
   bool is_dtype = false;
 
   std::string Want() const {
@@ -42,7 +42,7 @@ struct Word {
 
 /// Adds the numbers of a field's words. Errors name the field, the word, and the nearest known.
 absl::Status Read(absl::string_view field, absl::string_view text, const std::vector<Word>& known,
-                  Numbers& numbers) {
+                  NamedNumbers& numbers) {
   const auto words = ParseWords(text);
   if (!words.ok()) return WithContext(words.status(), field);
   std::vector<std::string> names;
@@ -66,8 +66,8 @@ absl::Status Read(absl::string_view field, absl::string_view text, const std::ve
 }
 
 /// The numbers of a line that has no schedule, and a config if it knows words of one.
-absl::StatusOr<Numbers> NumbersOf(const ProbeLine& line, const std::vector<Word>& sizes,
-                                  const std::vector<Word>& config) {
+absl::StatusOr<NamedNumbers> NumbersOf(const ProbeLine& line, const std::vector<Word>& sizes,
+                                       const std::vector<Word>& config) {
   const auto none = [&](absl::string_view field, absl::string_view text) {
     if (text.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -75,15 +75,15 @@ absl::StatusOr<Numbers> NumbersOf(const ProbeLine& line, const std::vector<Word>
   };
   RETURN_IF_ERROR(none("schedule", line.schedule));
   if (config.empty()) RETURN_IF_ERROR(none("config", line.config));
-  Numbers numbers;
+  NamedNumbers numbers;
   RETURN_IF_ERROR(Read("sizes", line.sizes, sizes, numbers));
   RETURN_IF_ERROR(Read("config", line.config, config, numbers));
   return numbers;
 }
 
-absl::StatusOr<Numbers> ParseCopy(const ProbeLine& line) {
+absl::StatusOr<NamedNumbers> ParseCopy(const ProbeLine& line) {
   ASSIGN_OR_RETURN(
-      Numbers numbers,
+      NamedNumbers numbers,
       NumbersOf(line, {{"bytes", 1, kMostBytes, int64_t{1} << 30}, {"ranks", 1, kMostRanks, 1}},
                 {}));
   if (numbers["bytes"] >= numbers["ranks"]) return numbers;
@@ -91,7 +91,8 @@ absl::StatusOr<Numbers> ParseCopy(const ProbeLine& line) {
                                                  kMostBytes, ", have '", numbers["bytes"], "'"));
 }
 
-absl::Status RunCopy(Rank& rank, const Numbers& numbers, const ProbeOptions& options, Row& row) {
+absl::Status RunCopy(Rank& rank, const NamedNumbers& numbers, const ProbeOptions& options,
+                     Row& row) {
   if (rank.topology().simulated)
     return absl::UnimplementedError("copy: simulated GPUs have no speed; use another backend");
   ASSIGN_OR_RETURN(const Contender copy, MakeCopy(rank, numbers.at("bytes")));
@@ -99,7 +100,7 @@ absl::Status RunCopy(Rank& rank, const Numbers& numbers, const ProbeOptions& opt
   return MeasureStep(rank, copy, std::nullopt, options, 2 * numbers.at("bytes"), row);
 }
 
-absl::StatusOr<Numbers> ParseProduct(const ProbeLine& line) {
+absl::StatusOr<NamedNumbers> ParseProduct(const ProbeLine& line) {
   return NumbersOf(line,
                    {{"M", 1, kMostExtent},
                     {"N", 1, kMostExtent},
@@ -110,7 +111,7 @@ absl::StatusOr<Numbers> ParseProduct(const ProbeLine& line) {
                     {"multiprocessors", 1, kMostRanks, 0}});  // left out: all of the rank
 }
 
-absl::StatusOr<ProductCase> ProductOf(const Topology& here, const Numbers& numbers) {
+absl::StatusOr<ProductCase> ProductOf(const Topology& here, const NamedNumbers& numbers) {
   ProductCase product{.rows = numbers.at("M"),
                       .inner = numbers.at("K"),
                       .columns = numbers.at("N"),
@@ -126,7 +127,8 @@ absl::StatusOr<ProductCase> ProductOf(const Topology& here, const Numbers& numbe
   return product;
 }
 
-absl::Status RunProduct(Rank& rank, const Numbers& numbers, const ProbeOptions& options, Row& row) {
+absl::Status RunProduct(Rank& rank, const NamedNumbers& numbers, const ProbeOptions& options,
+                        Row& row) {
   ASSIGN_OR_RETURN(const ProductCase c, ProductOf(rank.topology(), numbers));
   const absl::StatusOr<Contender> product = MakeProduct(rank, c);
   RETURN_IF_ERROR(rank.exchange().Agree(product.status()));

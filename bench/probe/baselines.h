@@ -15,7 +15,8 @@
 
 namespace coconet::bench {
 
-using Numbers = std::map<std::string, int64_t>;
+/// The numbers of a line by the names of their words.
+using NamedNumbers = std::map<std::string, int64_t>;
 
 /// What other lines are held against, as a line of its own, which has no schedule:
 ///   copy | bytes=4Gi ranks=1
@@ -23,10 +24,11 @@ using Numbers = std::map<std::string, int64_t>;
 /// A further one is a row of the table in baselines.cc.
 struct ProbeBaseline {
   absl::string_view name, form;
-  /// The numbers of a line by their words' names, "ranks" among them. Errors name the field.
-  absl::StatusOr<Numbers> (*parse)(const ProbeLine& line);
+  /// The numbers of a line, "ranks" among them. Errors name the field.
+  absl::StatusOr<NamedNumbers> (*parse)(const ProbeLine& line);
   /// Collective. Adds to the row of a line that has these numbers.
-  absl::Status (*run)(Rank& rank, const Numbers& numbers, const ProbeOptions& options, Row& row);
+  absl::Status (*run)(Rank& rank, const NamedNumbers& numbers, const ProbeOptions& options,
+                      Row& row);
 };
 
 /// Null: the name is that of a program.

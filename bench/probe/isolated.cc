@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -18,6 +17,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/store/wire.h"
+#include "bench/harness/rounds.h"
 #include "bench/probe/probe_row.h"
 #include "coconet/base/status.h"
 
@@ -60,14 +60,13 @@ std::string Await(pid_t pid, const Log& log, absl::FunctionRef<void()> hear,
   std::string why;
   bool is_told_to_end = false;
   size_t heard = log.begun + log.done;
-  auto since = std::chrono::steady_clock::now();
+  double since_s = SecondsNow();
   for (int status = 0;; usleep(kPollUs)) {
     const bool has_ended = waitpid(pid, &status, WNOHANG) == pid;
     hear();
     if (has_ended) return why.empty() ? WhyEnded(status) : why;
-    const auto now = std::chrono::steady_clock::now();
-    if (std::exchange(heard, log.begun + log.done) != heard) since = now;
-    if (std::chrono::duration<double>(now - since).count() > isolation.line_seconds) {
+    if (std::exchange(heard, log.begun + log.done) != heard) since_s = SecondsNow();
+    if (SecondsNow() - since_s > isolation.line_seconds) {
       why = absl::StrCat("not done after ", isolation.line_seconds,
                          " s (--line-seconds): its process was ended");
       kill(pid, SIGKILL);

@@ -70,7 +70,7 @@ absl::StatusOr<Variant> At(const Variant& variant, const CheckedSize* size) {
 }
 
 /// The checks of the variants that a size allows. `sources` has, by variant, the kernels of its
-/// first size: where a size has others, it says nothing of these.
+/// first size: a size with other kernels does not check the variant.
 std::unique_ptr<SizeChecks> VariantsAt(const CheckedSize* size,
                                        const std::vector<Variant>& variants, const Target& target,
                                        std::vector<std::optional<std::string>>& sources) {

@@ -16,7 +16,7 @@ struct ProbeLine {
   std::string text;      // without comment and outer spaces
   std::string program;   // a workload, a file, or a baseline
   std::string sizes;     // "N=16Mi dtype=bf16 ranks=2", one space between words
-  std::string schedule;  // as of Choice; "" where it is left out
+  std::string schedule;  // as of Choice; "" if it is left out
   std::string config;
   /// Why the line cannot be read; then only `number` and `text` are set.
   absl::Status error;
@@ -31,7 +31,7 @@ struct ProbeLine {
 /// without any line.
 absl::StatusOr<std::vector<ProbeLine>> ParseProbeLines(absl::string_view text);
 
-/// `status` with the line, and the field where one is named: "line 3, config: ...".
+/// `status` with the line, and the field if one is named: "line 3, config: ...".
 absl::Status OfLine(const ProbeLine& line, absl::string_view field, const absl::Status& status);
 
 /// "name=value" pairs by spaces. InvalidArgument for other words, and for a name that is there

@@ -1,6 +1,5 @@
 #include "bench/probe/probe_lines.h"
 
-#include "absl/strings/str_cat.h"
 #include "bench/probe/baselines.h"
 #include "bench/probe/probe_program.h"
 #include "coconet/workloads/training_steps.h"

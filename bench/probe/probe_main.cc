@@ -135,7 +135,7 @@ absl::StatusOr<ProbeOptions> OptionsFor(Backend backend) {
 /// Runs a line of a baseline in a world of its own.
 absl::Status RunBaseline(const ProbeBaseline& baseline, const ProbeLine& line, Backend backend,
                          const ProbeOptions& options) {
-  ASSIGN_OR_RETURN(const Numbers numbers, baseline.parse(line));
+  ASSIGN_OR_RETURN(const NamedNumbers numbers, baseline.parse(line));
   const auto ranks = static_cast<int>(numbers.at("ranks"));
   return RunWorld({.ranks = ranks, .backend = backend}, [&](Rank& rank) -> absl::Status {
     const bool first = rank.rank() == 0;

@@ -27,7 +27,7 @@ absl::StatusOr<ProbeProgram> LoadProbeProgram(const ProbeLine& line, const std::
 /// Collective. What configs may say on the ranks of this world.
 absl::StatusOr<ConfigSpace> SpaceOfWorld(Rank& rank, SumOrder sum_order);
 
-/// The GPUs of one machine that a program is compiled for where there are none.
+/// The GPUs of one machine that a program is compiled for on a machine without them.
 struct AssumedGpus {
   std::string arch;  // "sm_90a"
   int gpus = 1;

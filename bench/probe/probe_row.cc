@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTraces = 9;
 
-/// All fields of rows, in order.
+/// All fields of rows, in order. Others would not come back from Encode.
 constexpr absl::string_view kFields[] = {
     "line",         "text",     "ranks",          "error",  "schedule",  "trace",
     "config",       "protocol", "device",         "note",   "verified",  "us",

@@ -13,7 +13,7 @@
 
 namespace coconet::bench {
 
-/// The row of a line that has not run yet. What it gets later replaces texts that are empty here.
+/// The row of a line that has not run yet. Texts and lists that are set later are empty.
 Row RowOf(const ProbeLine& line, int ranks);
 /// The row of a line that did not run.
 Row Failed(const ProbeLine& line, const absl::Status& why, int ranks = 0);
@@ -22,7 +22,7 @@ absl::Status SetKernels(Row& row, const Plan& plan, const Module& module);
 /// Collective. Sets how long launches take by the GPU's clock, in order.
 absl::Status SetLaunches(Row& row, Rank& rank, BoundPlan& bound);
 
-/// As bytes, between the processes of one program.
+/// A row as bytes, to be sent to another process of this program, and back.
 std::string Encode(const Row& row);
 absl::StatusOr<Row> DecodeRow(absl::string_view bytes);
 
