@@ -6,11 +6,11 @@
 #include "autotune/runner/binaries.h"
 #include "autotune/runner/rank_runner.h"
 #include "autotune/search/choice.h"
-#include "autotune/session/key.h"
+#include "bench/harness/workload.h"
 #include "bench/one_gpu/checks.h"
+#include "bench/probe/probe_program.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
-#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 namespace {
@@ -18,15 +18,9 @@ namespace {
 constexpr int64_t kElements = 1003;
 
 absl::StatusOr<Variant> VariantNamed(Rank& rank, const Choice& choice) {
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam"));
-  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", kElements}}));
-  ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   rank.exchange().AllGather(Encode(rank.topology())));
-  std::vector<Topology> topologies;
-  for (const std::string& theirs : all) {
-    ASSIGN_OR_RETURN(topologies.emplace_back(), DecodeTopology(theirs));
-  }
-  return Chooser(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny)).One(choice);
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("adam", DType::kF32, {{"N", kElements}}));
+  ASSIGN_OR_RETURN(const ConfigSpace space, SpaceOfWorld(rank, SumOrder::kAny));
+  return Chooser(program, space).One(choice);
 }
 
 absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const KernelSource& source) {

@@ -34,7 +34,7 @@ absl::StatusOr<std::string> CheckNcclOfTwo(const OneGpu& gpu);
 absl::StatusOr<std::string> CheckNcclOfOne(const OneGpu& gpu);
 /// What the driver says to a multicast object of one device; passes whatever it says.
 absl::StatusOr<std::string> CheckMulticastOfOne(const OneGpu& gpu);
-/// A kernel that reads where there is no memory ends its rank with DataLoss.
+/// A kernel that reads an address without memory ends its rank with DataLoss.
 absl::StatusOr<std::string> CheckFault(const OneGpu& gpu);
 /// A rank that waits for a late one gives up at its deadline.
 absl::StatusOr<std::string> CheckLateRank(const OneGpu& gpu);
