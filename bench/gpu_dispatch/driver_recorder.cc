@@ -48,7 +48,7 @@ template <class... Arguments, CUresult (*DriverApi::*kFunction)(Arguments...)>
 struct Passed<kFunction> {
   static inline const char* name = nullptr;
 
-  /// No dispatch makes it.
+  /// For functions that no dispatch calls.
   static CUresult Unknown(Arguments... arguments) {
     NoteUnknown(name);
     return (inner->*kFunction)(arguments...);

@@ -18,7 +18,7 @@ that bound.
 `time` prints "time baseline SAMPLE..." of a compiled step of JAX on as many host devices, in
 microseconds, and "fact version WORD".
 
-Exits with 3 where there is no JAX.
+Exits with 3 if there is no JAX.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def read_arguments():
     return read
 
 
-# Where it is imported (tests/hlo/make.py), the usual sizes.
+# A script that imports this one (tests/hlo/make.py) has the usual sizes.
 o = read_arguments() if __name__ == "__main__" else argparse.Namespace(**kSizes)
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={o.ranks}"
 
@@ -121,7 +121,7 @@ def step(weights, momenta, tokens, targets):
 def make_step():
     mesh = Mesh(np.array(jax.devices()[: o.ranks]), ("ranks",))
     specs = (P(), P(), P("ranks"), P("ranks"))
-    # Without the check, a gradient of replicated weights is the rank's own, which step() adds up.
+    # Unchecked, the gradients of replicated weights are of each rank alone; step() adds them up.
     check = {"check_vma" if "check_vma" in signature(shard_map).parameters else "check_rep": False}
     mapped = shard_map(step, mesh=mesh, in_specs=specs, out_specs=(P(), P(), P()), **check)
     return jax.jit(mapped, donate_argnums=(0, 1))

@@ -219,7 +219,7 @@ absl::StatusOr<std::vector<Finding>> MeasurePlans(Rank& rank, const PlansCase& c
 
 const Worker<PlansCase> kWorker("plans", MeasurePlans);
 
-/// Ranks of values, equal ones the mean of theirs.
+/// The rank of each value; equal values have the mean of their ranks.
 std::vector<double> RanksOf(const std::vector<double>& values) {
   std::vector<double> ranks;
   for (double value : values) {

@@ -36,8 +36,8 @@ struct LoopFacts {
   std::map<std::string, int> accesses;       // to global memory, by opcode
   int local = 0;                             // accesses to local memory: spills
   int drains = 0, publishes = 0;             // IsDrain, IsPublish
-  bool copies_in_bulk = false;               // it, or a loop in it
-  bool loads_in_bulk = false;                // so, from global to shared memory
+  bool copies_in_bulk = false;               // in the loop, or in loops inside it
+  bool loads_in_bulk = false;                // the same, from global to shared memory
   InFlight in_flight;
   PlacedAccesses narrow;  // accesses to global memory under kNarrowBytes
 

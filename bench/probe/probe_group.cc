@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kTile = int64_t{1} << 22;  // elements of data, repeated in longer tensors
 
-/// A line on its way.
+/// A line, and what it has become so far.
 struct Work {
   const ProbeLine* line = nullptr;
   Variant variant;

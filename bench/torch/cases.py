@@ -16,7 +16,7 @@ SAMPLE_S = 5e-3
 
 
 def torch_optimizer(kind, parameters, **arguments):
-    """torch's, fused where this version can on the CPU; and which it is."""
+    """PyTorch's optimizer, fused if this version can be on the CPU, and the name of its form."""
     for form in ("fused", "foreach"):
         try:
             made = kind(parameters, **{form: True}, **arguments)

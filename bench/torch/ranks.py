@@ -52,7 +52,7 @@ def run(measure, arguments):
     fact("python", platform.python_version())
     dist.barrier()
     sys.stdout.flush()
-    os._exit(0)  # gloo's threads may end a process that takes itself apart
+    os._exit(0)  # gloo's threads may crash a process that ends normally
 
 
 def fact(name, text):

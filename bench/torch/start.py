@@ -4,8 +4,8 @@
 
 Starts in turns itself, without --adam, and the C++ program, each with a cache that knows the
 program. Without --adam the script measures from before the import to after the first step of two
-threads that are ranks; of the C++ program the whole process counts. Prints "time ours SAMPLE..." and
-"time cpp SAMPLE...", in microseconds.
+threads that are ranks; of the C++ program the whole process counts. Prints "time ours SAMPLE..."
+and "time cpp SAMPLE...", in microseconds.
 """
 
 import os
