@@ -103,10 +103,8 @@ absl::Status RunAll() {
                         "over|%.1f ns|over_ns, bar"));
 }
 
-const Registered kBenchmark({.name = "c_abi",
-                             .usage = "measures the C interface; see bench/README.md\n\n  c_abi "
-                                      "[--N=1,1Ki] [--seconds=3] [--quick] [--json=FILE]",
-                             .run = RunAll});
+const Registered kBenchmark(
+    {.name = "c_abi", .purpose = "measures the C interface", .heeds = {"quick"}, .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -147,8 +147,6 @@ absl::StatusOr<Row> Measure(const std::string& name, absl::string_view arch,
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--rounds", absl::GetFlag(FLAGS_rounds)));
-  RETURN_IF_ERROR(CheckAtLeast("--kernels", absl::GetFlag(FLAGS_kernels)));
   std::vector<Row> rows;
   const int rounds = IsQuick() ? 1 : absl::GetFlag(FLAGS_rounds);
   for (absl::string_view arch : {"sm_80", "sm_90a", "sm_100"}) {
@@ -174,11 +172,11 @@ absl::Status RunAll() {
                 "one thread|time|baseline_us, of limit|ratio, bar, met|yes"));
 }
 
-const Registered kBenchmark(
-    {.name = "nvrtc",
-     .usage = "times compiles of kernels by NVRTC; see bench/README.md\n\n  nvrtc [--rounds=9] "
-              "[--kernels=16] [--json=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "nvrtc",
+                             .purpose = "times compiles of kernels by NVRTC",
+                             .heeds = {"quick"},
+                             .positive = {"rounds", "kernels"},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -198,20 +198,18 @@ absl::Status RunWorkloads() {
 }
 
 absl::Status Run() {
-  RETURN_IF_ERROR(CheckAtLeast("--rounds", absl::GetFlag(FLAGS_rounds)));
   const std::string which = absl::GetFlag(FLAGS_case);
   if (which == "workloads") return RunWorkloads();
   if (which == "large") return RunLarge();
-  if (which == "layers") return RunLayers();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--case: want workloads, large or layers, have ", which));
+  return RunLayers();
 }
 
-const Registered kBenchmark(
-    {.name = "schedules",
-     .usage = "counts and times the derivation of schedules; see bench/README.md\n\n  schedules "
-              "[--case=workloads|large|layers] [--rounds=7] [--json=FILE]",
-     .run = Run});
+const Registered kBenchmark({.name = "schedules",
+                             .purpose = "counts and times the derivation of schedules",
+                             .heeds = {"quick"},
+                             .positive = {"rounds"},
+                             .words = {{"case", "workloads, large, layers"}},
+                             .run = Run});
 
 }  // namespace
 }  // namespace coconet::bench

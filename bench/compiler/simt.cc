@@ -77,10 +77,9 @@ absl::Status Measure() {
   return absl::OkStatus();
 }
 
-const Registered kBenchmark(
-    {.name = "simt",
-     .usage = "counts operations of simulated GPU threads; see bench/README.md\n\n  simt",
-     .run = Measure});
+const Registered kBenchmark({.name = "simt",
+                             .purpose = "counts operations of simulated GPU threads",
+                             .run = Measure});
 
 }  // namespace
 }  // namespace coconet::bench

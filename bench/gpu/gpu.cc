@@ -128,12 +128,10 @@ absl::Status RunAll() {
   return Show(rows, Columns());
 }
 
-const Registered kBenchmark(
-    {.name = "gpu",
-     .usage =
-         "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu "
-         "[--torch=FILE] [--host] [--quick] [--budget=SECONDS] [--json=FILE] [--markdown=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "gpu",
+                             .purpose = "measures what a GPU does with ranks that share it",
+                             .heeds = {"quick", "budget"},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -140,16 +140,6 @@ std::vector<Column> Columns() {
       "over it|ratio|over_floor, bar, met, the driver's calls|text|sequence");
 }
 
-absl::StatusOr<std::vector<int>> WantedRanks() {
-  std::vector<int> all;
-  for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
-    if (!absl::SimpleAtoi(text, &all.emplace_back()) || all.back() < 1)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--ranks: want numbers from 1, as in 1,2,4,8, have '", text, "'"));
-  }
-  return all;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& libraries, int ranks,
@@ -170,10 +160,9 @@ absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& librari
 }
 
 absl::Status RunGpuDispatch(const CudaLibraries& libraries, bool judged) {
-  ASSIGN_OR_RETURN(const std::vector<int> wanted, WantedRanks());
   const DispatchTerms terms = {.rounds = IsQuick() ? 11 : 101};
   std::vector<Row> rows;
-  for (int ranks : wanted) {
+  for (const int ranks : IntegersOf(absl::GetFlag(FLAGS_ranks))) {
     absl::StatusOr<std::vector<Row>> of_ranks = MeasureGpuDispatch(libraries, ranks, terms);
     if (absl::IsUnavailable(of_ranks.status())) return of_ranks.status();
     if (!of_ranks.ok()) {

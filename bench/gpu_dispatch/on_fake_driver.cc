@@ -16,9 +16,9 @@ absl::Status RunOnFake() {
 
 const Registered kBenchmark(
     {.name = "fake_driver",
-     .usage = "measures what a dispatch costs the host beside the driver of tests; see "
-              "bench/README.md\n\n  fake_driver [--ranks=1,2,4,8] [--quick] [--json=FILE] "
-              "[--markdown=FILE]",
+     .purpose = "measures what a dispatch costs the host beside the driver of tests",
+     .heeds = {"quick"},
+     .positive = {"ranks"},
      .run = RunOnFake});
 
 }  // namespace

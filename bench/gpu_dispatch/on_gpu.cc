@@ -15,11 +15,11 @@ absl::Status RunOnGpu() {
                         /*judged=*/!IsQuick());
 }
 
-const Registered kBenchmark(
-    {.name = "gpu_dispatch",
-     .usage = "measures what a dispatch costs the host; see bench/README.md\n\n  gpu_dispatch "
-              "[--ranks=1,2,4,8] [--quick] [--json=FILE] [--markdown=FILE]",
-     .run = RunOnGpu});
+const Registered kBenchmark({.name = "gpu_dispatch",
+                             .purpose = "measures what a dispatch costs the host",
+                             .heeds = {"quick"},
+                             .positive = {"ranks"},
+                             .run = RunOnGpu});
 
 }  // namespace
 }  // namespace coconet::bench

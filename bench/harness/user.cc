@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -11,10 +10,12 @@
 #include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "autotune/command/paths.h"
 #include "bench/harness/worker.h"
 #include "coconet/base/status.h"
@@ -32,23 +33,51 @@ Benchmark& TheBenchmark() {
   return benchmark;
 }
 
-/// The number that a flag of a benchmark has; nullopt for other flags.
-std::optional<double> NumberOf(const absl::CommandLineFlag& flag) {
-  if (!absl::StrContains(flag.Filename(), "bench/")) return std::nullopt;
-  if (const std::optional<int> number = flag.TryGet<int>(); number.has_value()) return *number;
-  if (const std::optional<int64_t> number = flag.TryGet<int64_t>(); number.has_value())
-    return static_cast<double>(*number);
-  return flag.TryGet<double>();
+/// The flags of the program's own files and of user.cc.
+bool IsOfBenchmark(absl::string_view file) { return absl::StrContains(file, "bench/"); }
+
+bool IsList(const absl::CommandLineFlag& flag) { return flag.IsOfType<std::vector<std::string>>(); }
+
+/// Whether `word` is a number of this flag, and no less than `least`.
+bool IsNumber(const absl::CommandLineFlag& flag, absl::string_view word, double least) {
+  int integer = 0;
+  double number = 0;
+  if (IsList(flag) && !absl::SimpleAtoi(word, &integer)) return false;
+  return absl::SimpleAtod(word, &number) && std::isfinite(number) && number >= least;
 }
 
-/// Refuses flags that could not be heeded once the benchmark has run for minutes.
-absl::Status CheckFlags() {
-  for (const auto& [name, flag] : absl::GetAllFlags()) {
-    const std::optional<double> number = NumberOf(*flag);
-    if (number.has_value() && !(*number >= 0 && std::isfinite(*number))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, ": want a number from 0 on, have ", flag->CurrentValue()));
+absl::Status CheckFlag(const Benchmark& benchmark, const absl::CommandLineFlag& flag) {
+  const std::string text = flag.CurrentValue();
+  if (text.empty()) return absl::OkStatus();
+  const bool is_positive = absl::c_linear_search(benchmark.positive, flag.Name()),
+             is_number = is_positive || flag.IsOfType<int>() || flag.IsOfType<int64_t>() ||
+                         flag.IsOfType<double>();
+  const double least = is_positive ? 1 : 0;
+  std::string wanted;
+  for (const absl::string_view word : absl::StrSplit(text, IsList(flag) ? "," : "\n")) {
+    if (is_number && !IsNumber(flag, word, least))
+      wanted = absl::StrCat("numbers from ", least, " on");
+    for (const auto& [name, known] : benchmark.words) {
+      const std::vector<absl::string_view> all = absl::StrSplit(known, ", ");
+      if (name == flag.Name() && !absl::c_linear_search(all, word)) wanted = std::string(known);
     }
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag.Name(), ": want ", wanted, "; have ", text));
+}
+
+/// Refuses flags that could not be heeded, before the benchmark runs for minutes.
+absl::Status CheckFlags(const Benchmark& benchmark) {
+  for (const absl::string_view name : {"quick", "budget"}) {
+    const absl::CommandLineFlag& flag = *absl::FindCommandLineFlag(name);
+    if (flag.CurrentValue() == flag.DefaultValue() || absl::c_linear_search(benchmark.heeds, name))
+      continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, ": this benchmark has no use for it"));
+  }
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (IsOfBenchmark(flag->Filename())) RETURN_IF_ERROR(CheckFlag(benchmark, *flag));
   }
   RETURN_IF_ERROR(CheckWritable("--json", Resolve(absl::GetFlag(FLAGS_json))));
   return CheckWritable("--markdown", Resolve(absl::GetFlag(FLAGS_markdown)));
@@ -61,12 +90,6 @@ bool IsQuick() { return absl::GetFlag(FLAGS_quick); }
 double TuningBudget(double usual, double quick) {
   const double budget = absl::GetFlag(FLAGS_budget) > 0 ? absl::GetFlag(FLAGS_budget) : usual;
   return IsQuick() ? std::min(budget, quick) : budget;
-}
-
-absl::Status CheckAtLeast(absl::string_view flag, int64_t number, int64_t least) {
-  if (number >= least) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": want ", least, " or more, have ", number));
 }
 
 std::string Resolve(const std::string& path) {
@@ -82,6 +105,7 @@ absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns) 
 }
 
 absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) {
+  if (rows.empty()) return absl::InvalidArgumentError("no row has what the flags name");
   absl::PrintF("%s", Table(rows, columns));
   RETURN_IF_ERROR(Save(rows, columns));
   const auto failed =
@@ -90,14 +114,10 @@ absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) 
   return absl::InternalError(absl::StrCat(failed, " of ", rows.size(), " rows failed"));
 }
 
-absl::Status CheckNames(absl::string_view flag, absl::Span<const std::string> named,
-                        absl::Span<const absl::string_view> known) {
-  for (const std::string& name : named) {
-    if (absl::c_linear_search(known, name)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, ": want ", absl::StrJoin(known, ", "), "; have ", name));
-  }
-  return absl::OkStatus();
+std::vector<int> IntegersOf(absl::Span<const std::string> words) {
+  std::vector<int> integers;
+  for (const std::string& word : words) CC_CHECK(absl::SimpleAtoi(word, &integers.emplace_back()));
+  return integers;
 }
 
 int ExitCode(absl::string_view name, const absl::Status& status) {
@@ -114,13 +134,16 @@ int Main(int argc, char** argv) {
   const auto run = [&]() -> absl::Status {
     const auto arguments = absl::MakeSpan(argv + 1, static_cast<size_t>(argc - 1));
     if (IsWorker(arguments)) return Work(arguments);
-    absl::SetProgramUsageMessage(benchmark.usage);
+    absl::SetProgramUsageMessage(absl::StrCat(benchmark.purpose, "; see bench/README.md"));
+    absl::FlagsUsageConfig help;
+    help.contains_help_flags = IsOfBenchmark;
+    absl::SetFlagsUsageConfig(help);
     const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
     if (rest.size() > 1) {
       return absl::InvalidArgumentError(
           absl::StrCat("unknown argument ", rest[1], " (see --help)"));
     }
-    RETURN_IF_ERROR(CheckFlags());
+    RETURN_IF_ERROR(CheckFlags(benchmark));
     return benchmark.run();
   };
   return ExitCode(benchmark.name, run());

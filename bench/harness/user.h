@@ -1,7 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -17,15 +18,11 @@ bool IsQuick();
 /// Seconds for tuning one program: --budget, else `usual`; with --quick at most `quick`.
 double TuningBudget(double usual, double quick);
 
-/// InvalidArgument, with the flag's name ("--ranks"), if its number is less than `least`.
-absl::Status CheckAtLeast(absl::string_view flag, int64_t number, int64_t least = 1);
-
 /// A path relative to the user's working directory as an absolute path; "" stays "".
 std::string Resolve(const std::string& path);
 
-/// InvalidArgument unless each of the names that a flag has is a known one.
-absl::Status CheckNames(absl::string_view flag, absl::Span<const std::string> named,
-                        absl::Span<const absl::string_view> known);
+/// The numbers of a flag that Benchmark::positive names.
+std::vector<int> IntegersOf(absl::Span<const std::string> words);
 
 /// Writes the requested files.
 absl::Status Save(absl::Span<const Row> rows, absl::Span<const Column> columns);
@@ -36,11 +33,15 @@ absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns);
 /// Prints an error to stderr and returns the exit code: 0 if OK, 2 for invalid input, 1 for others.
 int ExitCode(absl::string_view name, const absl::Status& status);
 
-/// A program of bench/.
+/// A program of bench/. Its flags that are numbers are finite and not negative.
 struct Benchmark {
-  absl::string_view name;   // in messages
-  absl::string_view usage;  // that --help prints
-  absl::Status (*run)();    // what it does once its flags are parsed
+  using Names = std::vector<absl::string_view>;
+  absl::string_view name;     // in messages
+  absl::string_view purpose;  // that --help prints, with the flags
+  Names heeds = {};           // of --quick and --budget; the other one is refused
+  Names positive = {};        // flags, and lists, of numbers from 1 on
+  std::vector<std::pair<absl::string_view, absl::string_view>> words = {};  // "case", "all, some"
+  absl::Status (*run)();  // what it does once its flags are parsed
 };
 /// Makes a benchmark what `Main` of this binary runs: each binary has one, at namespace scope.
 class Registered {

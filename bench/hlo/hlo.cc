@@ -183,10 +183,6 @@ absl::Status Judged(const absl::Status& measured, absl::string_view bars, Row& r
 }
 
 absl::Status RunAll() {
-  for (const std::string& name : absl::GetFlag(FLAGS_cases)) {
-    if (name != "plans" && name != "train")
-      return absl::InvalidArgumentError(absl::StrCat("--cases: want plans or train, have ", name));
-  }
   std::vector<RowTask> tasks;
   if (Runs("plans")) {
     ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
@@ -202,10 +198,7 @@ absl::Status RunAll() {
     }
   }
   if (Runs("train")) {
-    for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
-      int ranks = 0;
-      if (!absl::SimpleAtoi(text, &ranks) || ranks < 1)
-        return absl::InvalidArgumentError(absl::StrCat("want --ranks as numbers, have ", text));
+    for (const int ranks : IntegersOf(absl::GetFlag(FLAGS_ranks))) {
       const auto measure = [ranks](const std::string& scratch, Row& row) {
         return Judged(MeasureTraining(ranks, scratch, row), "ratio >= 1.3", row);
       };
@@ -221,12 +214,12 @@ absl::Status RunAll() {
   return MeasureRows(tasks, columns);
 }
 
-const Registered kBenchmark(
-    {.name = "hlo",
-     .usage = "imports, plans and runs training steps in HLO; see bench/README.md\n\n  hlo "
-              "[--cases=plans,train] [--files=FILE.hlo,FOLDER] [--seconds=10] [--jax=PYTHON] "
-              "[--ranks=2,4] [--budget=90] [--quick] [--json=FILE] [--markdown=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "hlo",
+                             .purpose = "imports, plans and runs training steps in HLO",
+                             .heeds = {"quick", "budget"},
+                             .positive = {"ranks"},
+                             .words = {{"cases", "plans, train"}},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

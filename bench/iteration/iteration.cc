@@ -98,7 +98,6 @@ absl::Status MeasureStep(Rank& rank, const Sizes& sizes, double budget_s, Row& r
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
   ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
   const int ranks = absl::GetFlag(FLAGS_ranks);
   const double budget_s = TuningBudget(/*usual=*/120, /*quick=*/10);
@@ -126,13 +125,11 @@ absl::Status RunAll() {
   return Show({row}, columns);
 }
 
-const Registered kBenchmark(
-    {.name = "iteration",
-     .usage = "measures whole training steps; see bench/README.md\n\n  iteration [--ranks=2] "
-              "[--layers=4] [--width=256] [--vocabulary=1000] [--sequence=128] [--examples=4] "
-              "[--torch=PYTHON] [--budget=120] [--quick] "
-              "[--json=FILE] [--markdown=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "iteration",
+                             .purpose = "measures whole training steps",
+                             .heeds = {"quick", "budget"},
+                             .positive = {"ranks"},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

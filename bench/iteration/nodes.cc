@@ -80,15 +80,11 @@ absl::Status RunAll() {
   return Show({row}, columns);
 }
 
-const Registered kBenchmark(
-    {.name = "nodes",
-     .usage = "measures whole training steps on two nodes; see bench/README.md\n\n"
-              "  nodes [--case=gpt_step|local_sgd] [--layers=4] [--width=256] "
-              "[--vocabulary=1000] [--sequence=128] [--examples=4] "
-              "[--local_steps=4] [--torch=PYTHON] [--timeline=FILE] [--seconds=20] "
-              "[--budget=60] [--quick] "
-              "[--json=FILE] [--markdown=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "nodes",
+                             .purpose = "measures whole training steps on two nodes",
+                             .heeds = {"quick", "budget"},
+                             .words = {{"case", "gpt_step, local_sgd"}},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

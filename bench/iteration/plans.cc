@@ -295,7 +295,6 @@ absl::Status MeasureAt(double c, const Sizes& sizes, const std::string& scratch,
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--plans", absl::GetFlag(FLAGS_plans)));
   ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
@@ -327,11 +326,9 @@ absl::Status RunAll() {
 
 const Registered kBenchmark(
     {.name = "plans",
-     .usage = "compares predicted and measured times of plans of training steps; "
-              "see bench/README.md\n\n"
-              "  plans [--c=0.5,1,2] [--plans=20] [--seed=1] [--search=5] [--layers=4] "
-              "[--width=256] [--vocabulary=1000] [--sequence=128] [--examples=4] [--budget=30] "
-              "[--quick] [--json=FILE] [--markdown=FILE]",
+     .purpose = "compares predicted and measured times of plans of training steps",
+     .heeds = {"quick", "budget"},
+     .positive = {"plans"},
      .run = RunAll});
 
 }  // namespace

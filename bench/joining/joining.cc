@@ -129,9 +129,8 @@ std::vector<Column> Columns() {
 }
 
 absl::Status RunAll() {
-  if (absl::GetFlag(FLAGS_ranks) < 1 || absl::GetFlag(FLAGS_ranks) > Gatherer::kMostRanks)
+  if (absl::GetFlag(FLAGS_ranks) > Gatherer::kMostRanks)
     return absl::InvalidArgumentError("--ranks: want 1 to 8");
-  RETURN_IF_ERROR(CheckAtLeast("--rounds", absl::GetFlag(FLAGS_rounds)));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   SessionOptions options;
   options.cache_file = absl::StrCat(folder->path(), "/tuning.db");
@@ -139,8 +138,6 @@ absl::Status RunAll() {
   ASSIGN_OR_RETURN(const Graph adam, MakeWorkload("adam"));
   std::vector<Row> rows;
   const std::string chosen = absl::GetFlag(FLAGS_case);
-  if (!chosen.empty() && chosen != "join" && chosen != "step")
-    return absl::InvalidArgumentError("--case: want join or step");
   if (chosen != "step") {
     ASSIGN_OR_RETURN(rows.emplace_back(),
                      Measure("join", options, [](Session&) { return absl::OkStatus(); }));
@@ -160,9 +157,10 @@ absl::Status RunAll() {
 }
 
 const Registered kBenchmark({.name = "joining",
-                             .usage = "measures joining a world; see bench/README.md\n\n  joining "
-                                      "[--case=join|step] [--ranks=4] "
-                                      "[--json=FILE]",
+                             .purpose = "measures joining a world",
+                             .heeds = {"quick"},
+                             .positive = {"ranks", "rounds"},
+                             .words = {{"case", "join, step"}},
                              .run = RunAll});
 
 }  // namespace

@@ -60,18 +60,12 @@ void AddTables(absl::string_view name, EmbeddingCase c, EmbeddingCase::Work work
 }
 
 /// Numbers of ranks and types that the flags name; `usual` if they name no ranks.
-absl::StatusOr<std::vector<std::pair<int, DType>>> Worlds(std::vector<std::string> usual) {
+std::vector<std::pair<int, DType>> Worlds(const std::vector<int>& usual) {
   std::vector<std::pair<int, DType>> worlds;
-  const std::vector<std::string> named = absl::GetFlag(FLAGS_ranks);
-  for (const std::string& ranks_text : named.empty() ? usual : named) {
-    for (const std::string& dtype : absl::GetFlag(FLAGS_dtype)) {
-      int ranks = 0;
-      const std::optional<DType> type = ParseDType(dtype);
-      if (!absl::SimpleAtoi(ranks_text, &ranks) || ranks < 1 ||
-          (type != DType::kF32 && type != DType::kBF16))
-        return absl::InvalidArgumentError("want --ranks from 1 on, --dtype f32 or bf16");
-      worlds.emplace_back(ranks, *type);
-    }
+  const std::vector<int> named = IntegersOf(absl::GetFlag(FLAGS_ranks));
+  for (const int ranks : named.empty() ? usual : named) {
+    for (const std::string& dtype : absl::GetFlag(FLAGS_dtype))
+      worlds.emplace_back(ranks, *ParseDType(dtype));
   }
   return worlds;
 }
@@ -82,27 +76,9 @@ bool IsNamed(absl::string_view name) {
   return names.empty() || absl::c_linear_search(names, name);
 }
 
-absl::Status CheckFlags() {
-  constexpr absl::string_view kCases[] = {"dlrm",  "low",    "micro", "pooling",
-                                          "nodes", "decode", "moe"};
-  for (const std::string& name : absl::GetFlag(FLAGS_case)) {
-    if (!absl::c_linear_search(kCases, name))
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--case: want dlrm, low, micro, pooling, nodes, decode or moe, have ", name));
-  }
-  for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
-    if (indices != "uniform" && indices != "zipf")
-      return absl::InvalidArgumentError("want --indices uniform or zipf");
-  }
-  RETURN_IF_ERROR(CheckAtLeast("--local_batch", absl::GetFlag(FLAGS_local_batch)));
-  return CheckMoeFlags();
-}
-
 /// What the flags name, in the order of the rows.
 absl::StatusOr<std::vector<RowTask>> AllTasks() {
-  RETURN_IF_ERROR(CheckFlags());
-  ASSIGN_OR_RETURN(const auto worlds, Worlds({"2", "4"}));
-  ASSIGN_OR_RETURN(const auto pairs, Worlds({"2"}));
+  const auto worlds = Worlds({2, 4}), pairs = Worlds({2});
   const EmbeddingCase dlrm = TablesOf("dlrm-v2");
   EmbeddingCase low = dlrm;  // without the tables of more look-ups
   std::erase_if(low.lookups, [](int64_t lookups) { return lookups > 3; });
@@ -140,11 +116,15 @@ absl::Status Run() {
                        "baseline|time, ratio|ratio, ceiling|ratio, bar, met, variant|result"));
 }
 
-const Registered kBenchmark(
-    {.name = "fused",
-     .usage = "see bench/README.md\n\n  fused [--case=dlrm,low,micro,pooling,nodes,decode,moe] "
-              "[--ranks=2,4] [--fbgemm=DIR] [--json=FILE] [--quick]",
-     .run = Run});
+const Registered kBenchmark({.name = "fused",
+                             .purpose = "measures operators that compute while they communicate",
+                             .heeds = {"quick", "budget"},
+                             .positive = {"ranks", "local_batch"},
+                             .words = {{"case", "dlrm, low, micro, pooling, nodes, decode, moe"},
+                                       {"dtype", "f32, bf16"},
+                                       {"indices", "uniform, zipf"},
+                                       {"experts", "8, 64"}},
+                             .run = Run});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -18,7 +18,5 @@ std::vector<RowTask> DecodeTasks(DType dtype, int ranks);
 /// A layer of a mixture of experts on two nodes of one rank: the workload moe, with a group of
 /// tokens per rank, with few and many experts, chosen equally or not.
 std::vector<RowTask> MoeTasks(DType dtype);
-/// InvalidArgument if --experts has a number that no row has.
-absl::Status CheckMoeFlags();
 
 }  // namespace coconet::bench

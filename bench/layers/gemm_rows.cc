@@ -108,12 +108,6 @@ absl::StatusOr<std::vector<Row>> MeasurePart(Rank& rank, const Part& part) {
 
 absl::Status RunAll() {
   const std::vector<std::string> cases = absl::GetFlag(FLAGS_cases);
-  for (const std::string& name : cases) {
-    if (name != "products" && name != "pieces")
-      return absl::InvalidArgumentError(
-          absl::StrCat("--cases: want products or pieces, have ", name));
-  }
-  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
   const Part parts[] = {
       {"products", MeasureProduct, {DType::kF32, DType::kBF16, DType::kF16}, kSizes, Columns()},
       {"pieces", MeasurePieces, {DType::kF32, DType::kBF16}, kCutSizes, PieceColumns()}};
@@ -133,11 +127,12 @@ absl::Status RunAll() {
   return Save(all, Columns());
 }
 
-const Registered kBenchmark(
-    {.name = "gemm",
-     .usage = "measures matrix products; see bench/README.md\n\n  gemm [--ranks=2] "
-              "[--cases=products,pieces] [--json=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "gemm",
+                             .purpose = "measures matrix products",
+                             .heeds = {"quick"},
+                             .positive = {"ranks"},
+                             .words = {{"cases", "products, pieces"}},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -103,10 +103,10 @@ absl::Status Run() {
                 "variant|result|ours_variant"));
 }
 
-const Registered kBenchmark(
-    {.name = "model_parallel",
-     .usage = "see bench/README.md\n\n  model_parallel [--json=FILE] [--markdown=FILE] [--quick]",
-     .run = Run});
+const Registered kBenchmark({.name = "model_parallel",
+                             .purpose = "measures layers of model parallelism",
+                             .heeds = {"quick", "budget"},
+                             .run = Run});
 
 }  // namespace
 }  // namespace coconet::bench

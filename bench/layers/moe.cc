@@ -267,14 +267,6 @@ RowTask TaskOf(const MoeCase& c) {
 
 }  // namespace
 
-absl::Status CheckMoeFlags() {
-  for (const std::string& experts : absl::GetFlag(FLAGS_experts)) {
-    if (experts != "8" && experts != "64")
-      return absl::InvalidArgumentError(absl::StrCat("--experts: want 8 or 64, have ", experts));
-  }
-  return absl::OkStatus();
-}
-
 std::vector<RowTask> MoeTasks(DType dtype) {
   std::vector<RowTask> tasks;
   for (const auto& [experts, per_token, inner] :

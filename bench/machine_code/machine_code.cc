@@ -27,27 +27,17 @@ ABSL_FLAG(std::string, cache, "", "folder that keeps compiled kernels for the ne
 namespace coconet::bench {
 namespace {
 
-absl::StatusOr<Selection> SelectionOfFlags() {
+Selection SelectionOfFlags() {
   Selection selection = {.workloads = absl::GetFlag(FLAGS_only),
+                         .ranks = IntegersOf(absl::GetFlag(FLAGS_ranks)),
                          .every = absl::GetFlag(FLAGS_every)};
-  for (const std::string& name : absl::GetFlag(FLAGS_dtypes)) {
-    const std::optional<DType> dtype = ParseDType(name);
-    if (!dtype.has_value() ||
-        (*dtype != DType::kBF16 && *dtype != DType::kF16 && *dtype != DType::kF32))
-      return absl::InvalidArgumentError(absl::StrCat("--dtypes=", name, ": want bf16, f16 or f32"));
-    selection.dtypes.push_back(*dtype);
-  }
-  for (const std::string& text : absl::GetFlag(FLAGS_ranks)) {
-    if (text != "2" && text != "8")
-      return absl::InvalidArgumentError(absl::StrCat("--ranks=", text, ": want 2 or 8"));
-    selection.ranks.push_back(text == "2" ? 2 : 8);
-  }
+  for (const std::string& name : absl::GetFlag(FLAGS_dtypes))
+    selection.dtypes.push_back(*ParseDType(name));
   return selection;
 }
 
 absl::Status Run() {
-  ASSIGN_OR_RETURN(const Selection selection, SelectionOfFlags());
-  ASSIGN_OR_RETURN(const CollectedKernels collected, CollectKernels(selection));
+  ASSIGN_OR_RETURN(const CollectedKernels collected, CollectKernels(SelectionOfFlags()));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   const std::string given = Resolve(absl::GetFlag(FLAGS_cache)),
                     cache = given.empty() ? scratch->path() : given;
@@ -68,10 +58,8 @@ absl::Status Run() {
 
 const Registered kBenchmark(
     {.name = "machine_code",
-     .usage = "counts machine code of generated GPU kernels, without a GPU; see bench/README.md\n\n"
-              "  machine_code [--only=adam] [--dtypes=bf16,f16,f32] [--ranks=2,8] "
-              "[--arch=sm_80,sm_90a,sm_100] [--every] [--notable] [--cache=DIR] [--json=FILE] "
-              "[--markdown=FILE]",
+     .purpose = "counts machine code of generated GPU kernels, without a GPU",
+     .words = {{"dtypes", "bf16, f16, f32"}, {"ranks", "2, 8"}},
      .run = Run});
 
 }  // namespace

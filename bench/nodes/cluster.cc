@@ -152,10 +152,10 @@ absl::Status Run() {
                 {{"case", title}}));
 }
 
-const Registered kBenchmark(
-    {.name = "cluster",
-     .usage = "see bench/README.md\n\n  cluster [--json=FILE] [--markdown=FILE] [--quick]",
-     .run = Run});
+const Registered kBenchmark({.name = "cluster",
+                             .purpose = "measures layers on several nodes",
+                             .heeds = {"quick", "budget"},
+                             .run = Run});
 
 }  // namespace
 }  // namespace coconet::bench

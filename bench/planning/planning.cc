@@ -141,19 +141,15 @@ absl::Status PlanStep(const GptModel& model, double c, Row& row) {
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--width", absl::GetFlag(FLAGS_width)));
-  RETURN_IF_ERROR(CheckAtLeast("--seeds", absl::GetFlag(FLAGS_seeds), 0));
   std::vector<Row> rows;
   std::string bars = "over_bound <= 1.05, over_backtracking <= 1, build_s <= 2, refused <= 0";
   if (absl::GetFlag(FLAGS_seeds) > 0) bars += ", over_long <= 1.03";
-  for (const std::string& layers_text : absl::GetFlag(FLAGS_layers)) {
+  for (const int layers : IntegersOf(absl::GetFlag(FLAGS_layers))) {
     for (const std::string& c_text : absl::GetFlag(FLAGS_c)) {
-      int64_t layers = 0;
       double c = 0;
-      if (!absl::SimpleAtoi(layers_text, &layers) || layers < 1 || !absl::SimpleAtod(c_text, &c) ||
-          !(c > 0))
-        return absl::InvalidArgumentError(absl::StrCat(
-            "want --layers and --c as positive numbers, have ", layers_text, " and ", c_text));
+      if (!absl::SimpleAtod(c_text, &c) || !(c > 0))
+        return absl::InvalidArgumentError(
+            absl::StrCat("--c: want positive numbers, have ", c_text));
       const GptModel model = ModelOf(layers);
       Row& row = rows.emplace_back();
       row.Set("case", absl::StrCat("gpt_step ", model.layers, "x", model.width));
@@ -175,14 +171,11 @@ absl::Status RunAll() {
   return Show(rows, columns);
 }
 
-const Registered kBenchmark(
-    {.name = "planning",
-     .usage =
-         "searches plans of training steps; see bench/README.md\n\n  planning "
-         "[--layers=12,48] [--c=0.5,1,2] [--width=256] [--beside=1.1] [--seconds=10] [--seeds=5] "
-         "[--long_seconds=1800] [--seed=1] [--trace=FILE] [--verbose] [--quick] [--json=FILE] "
-         "[--markdown=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "planning",
+                             .purpose = "searches plans of training steps",
+                             .heeds = {"quick"},
+                             .positive = {"layers", "width"},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -368,8 +368,6 @@ absl::StatusOr<std::vector<Row>> JudgeAll(Rank& rank, const std::string& cache) 
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
-  RETURN_IF_ERROR(CheckAtLeast("--fusions", absl::GetFlag(FLAGS_fusions)));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
   const std::string cache =
       absl::GetFlag(FLAGS_cache).empty() ? folder->path() : Resolve(absl::GetFlag(FLAGS_cache));
@@ -390,13 +388,11 @@ absl::Status RunAll() {
   return Show(rows, columns);
 }
 
-const Registered kBenchmark(
-    {.name = "predictions",
-     .usage =
-         "compares predicted with measured times of kernels; see bench/README.md\n\n  "
-         "predictions [--ranks=1] [--fusions=500] [--seed=1] [--cache=DIR] [--all=FILE] [--quick] "
-         "[--json=FILE] [--markdown=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "predictions",
+                             .purpose = "compares predicted with measured times of kernels",
+                             .heeds = {"quick"},
+                             .positive = {"ranks", "fusions"},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -114,7 +114,6 @@ absl::StatusOr<std::vector<Row>> Measure(WorkloadInfo workload) {
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--batch", absl::GetFlag(FLAGS_batch), 0));
   ASSIGN_OR_RETURN(const std::vector<Row> rows,
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(
@@ -131,8 +130,8 @@ absl::Status RunAll() {
 
 const Registered kBenchmark(
     {.name = "first_tries",
-     .usage = "measures what a search on GPUs does before it tries anything, and what it tries "
-              "first; see bench/README.md\n\n  first_tries [--case=decode] [--json=FILE]",
+     .purpose =
+         "measures what a search on GPUs does before it tries anything, and what it tries first",
      .run = RunAll});
 
 }  // namespace

@@ -254,9 +254,6 @@ absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
-  RETURN_IF_ERROR(CheckAtLeast("--most", absl::GetFlag(FLAGS_most)));
-  RETURN_IF_ERROR(CheckAtLeast("--others", absl::GetFlag(FLAGS_others), 0));
   ASSIGN_OR_RETURN(std::vector<Row> rows, RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   double near = 0;
   int64_t measured = 0;
@@ -275,9 +272,9 @@ absl::Status RunAll() {
 
 const Registered kBenchmark(
     {.name = "kept",
-     .usage =
-         "compares the best of the variants that a search keeps with the best of all; see "
-         "bench/README.md\n\n  kept [--case=adam] [--most=48] [--others=16] [--list] [--json=FILE]",
+     .purpose = "compares the best of the variants that a search keeps with the best of all",
+     .heeds = {"quick"},
+     .positive = {"ranks", "most"},
      .run = RunAll});
 
 }  // namespace

@@ -146,7 +146,6 @@ absl::StatusOr<Row> Measure(const std::string& name, const Graph& program) {
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--cores", absl::GetFlag(FLAGS_cores)));
   ASSIGN_OR_RETURN(const Graph adam,
                    BoundWorkload("adam", DType::kBF16, {{"N", int64_t{1} << 28}}));
   ASSIGN_OR_RETURN(const Graph step, GptStep({.layers = 1}));
@@ -162,8 +161,8 @@ absl::Status RunAll() {
 
 const Registered kBenchmark(
     {.name = "pipeline",
-     .usage = "counts the variants that a first search of a minute tries on a GPU, by a model; see "
-              "bench/README.md\n\n  pipeline [--noahead] [--nokeep] [--json=FILE]",
+     .purpose = "counts the variants that a first search of a minute tries on a GPU, by a model",
+     .positive = {"cores"},
      .run = RunAll});
 
 }  // namespace

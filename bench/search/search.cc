@@ -266,10 +266,6 @@ absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
 }
 
 absl::Status RunAll() {
-  RETURN_IF_ERROR(CheckAtLeast("--ranks", absl::GetFlag(FLAGS_ranks)));
-  RETURN_IF_ERROR(CheckAtLeast("--replays", absl::GetFlag(FLAGS_replays)));
-  RETURN_IF_ERROR(CheckAtLeast("--live", absl::GetFlag(FLAGS_live), 0));
-  RETURN_IF_ERROR(CheckAtLeast("--most", absl::GetFlag(FLAGS_most)));
   ASSIGN_OR_RETURN(const std::vector<Row> rows,
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(
@@ -281,12 +277,11 @@ absl::Status RunAll() {
                   }}}));
 }
 
-const Registered kBenchmark(
-    {.name = "search",
-     .usage = "compares the tuner's searches with the exhaustive one; see bench/README.md\n\n  "
-              "search [--case=adam] [--ranks=2] [--replays=20] [--live=3] [--most=250] "
-              "[--budget=570] [--quick] [--json=FILE]",
-     .run = RunAll});
+const Registered kBenchmark({.name = "search",
+                             .purpose = "compares the tuner's searches with the exhaustive one",
+                             .heeds = {"quick", "budget"},
+                             .positive = {"ranks", "replays", "most"},
+                             .run = RunAll});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -33,11 +33,10 @@ absl::Status RunDataParallel() {
   return RunSuite(program);
 }
 
-const Registered kBenchmark(
-    {.name = "data_parallel",
-     .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel "
-              "[--json=FILE] [--quick] [--case=adam,dispatch]",
-     .run = RunDataParallel});
+const Registered kBenchmark({.name = "data_parallel",
+                             .purpose = "measures data-parallel optimizers",
+                             .heeds = {"quick", "budget"},
+                             .run = RunDataParallel});
 
 }  // namespace
 }  // namespace coconet::bench

@@ -25,11 +25,10 @@ absl::Status RunLamb() {
   return RunSuite({.topic = Topic::kLists, .budget_s = 240, .lists = lists});
 }
 
-const Registered kBenchmark(
-    {.name = "lamb",
-     .usage = "measures LAMB over the tensors of models; see bench/README.md\n\n  lamb "
-              "[--json=FILE] [--quick] [--case=lamb,lamb_flat]",
-     .run = RunLamb});
+const Registered kBenchmark({.name = "lamb",
+                             .purpose = "measures LAMB over the tensors of models",
+                             .heeds = {"quick", "budget"},
+                             .run = RunLamb});
 
 }  // namespace
 }  // namespace coconet::bench
