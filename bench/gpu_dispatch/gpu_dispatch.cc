@@ -7,17 +7,15 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
 #include "bench/gpu_dispatch/driver_recorder.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
+#include "bench/harness/workload.h"
 #include "coconet/base/status.h"
-#include "coconet/language/language.h"
 #include "runtime/cuda/cuda_world_over.h"
 
 ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"1", "2", "4", "8"}),
@@ -26,13 +24,8 @@ ABSL_FLAG(std::vector<std::string>, ranks, std::vector<std::string>({"1", "2", "
 namespace coconet::bench {
 namespace {
 
-/// x <- x + 1, one element: counts its steps.
-absl::StatusOr<Graph> CountingProgram() {
-  Program program("count");
-  const Tensor x = program.State("x", DType::kF32, {1}, Layout::Replicated());
-  Update(x, x + 1);
-  return program.graph();
-}
+/// Counts its steps.
+constexpr char kCount[] = "program count\nstate x : $0[1] replicated\nupdate(x, x + 1)\n";
 
 /// A way to dispatch one step.
 struct Way {
@@ -51,7 +44,7 @@ class DispatchMeter {
     options.cache_file = ":none:";
     options.policy = Policy::kBaselineOnMiss;  // the program has one variant worth the name
     Session session(rank_, options);
-    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(CountingProgram()));
+    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(BoundText(kCount, DType::kF32, {})));
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
     ASSIGN_OR_RETURN(CapturedSteps graph, bound.Capture(1));
     CUstream callers = nullptr;  // of the GPU that is current
@@ -86,33 +79,28 @@ class DispatchMeter {
     return absl::OkStatus();
   }
 
-  /// Microseconds of one of `terms_.dispatches` dispatches; all ranks begin together.
-  absl::StatusOr<double> Sample(const std::function<absl::Status()>& dispatch) {
-    RETURN_IF_ERROR(rank_.exchange().Barrier());
-    const double begin_s = SecondsNow();
-    for (int i = 0; i < terms_.dispatches; ++i) RETURN_IF_ERROR(dispatch());
-    const double took_us = 1e6 * (SecondsNow() - begin_s);
-    dispatched_ += terms_.dispatches;
-    RETURN_IF_ERROR(Settle());
-    return took_us / terms_.dispatches;
+  /// A side that makes the calls of a dispatch. The GPU has done them all when a step alone ends,
+  /// as the untimed one before each sample.
+  Contender Side(const char* name, std::function<absl::Status()> dispatch) {
+    return {name, [this, dispatch = std::move(dispatch)](int64_t steps) -> absl::Status {
+              for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(dispatch());
+              dispatched_ += steps;
+              return steps == 1 ? Settle() : absl::OkStatus();
+            }};
   }
 
   absl::StatusOr<Row> MeasureWay(const Way& way) {
     ASSIGN_OR_RETURN(const std::vector<DriverCall> calls, Record(way.dispatch));
     dispatched_ += 1;
     RETURN_IF_ERROR(Settle());
-    const std::function<absl::Status()> floor = [&] { return Repeat(driver_, calls); };
-    RETURN_IF_ERROR(Sample(way.dispatch).status());  // warms up
-    RETURN_IF_ERROR(Sample(floor).status());
-    std::vector<double> ours_us, floor_us;
-    for (int round = 0; round < terms_.rounds; ++round) {
-      for (const bool ours : {round % 2 == 0, round % 2 != 0}) {
-        ASSIGN_OR_RETURN(const double us, Sample(ours ? way.dispatch : floor));
-        (ours ? ours_us : floor_us).push_back(us);
-      }
-    }
-    ASSIGN_OR_RETURN(const double ours, rank_.exchange().Max(Median(std::move(ours_us))));
-    ASSIGN_OR_RETURN(const double alone, rank_.exchange().Max(Median(std::move(floor_us))));
+    const auto floor = [&] { return Repeat(driver_, calls); };
+    ASSIGN_OR_RETURN(const std::vector<Finding> measured,
+                     MeasureInRounds(rank_, {Side("ours", way.dispatch), Side("floor", floor)},
+                                     {.min_rounds = terms_.rounds,
+                                      .max_rounds = terms_.rounds,
+                                      .steps = terms_.dispatches}));
+    RETURN_IF_ERROR(Settle());
+    const double ours = measured[0].timing.median_us, alone = measured[1].timing.median_us;
     Row row;
     row.Set("case", "dispatch")
         .Set("ranks", int64_t{rank_.size()})
