@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/c/coconet.h"
@@ -32,34 +33,6 @@ absl::Status StatusOf(int code) {
   return absl::Status(static_cast<absl::StatusCode>(code), coconet_last_error());
 }
 
-/// The program through the C interface.
-class InC {
- public:
-  InC() = default;
-  InC(const InC&) = delete;
-  InC& operator=(const InC&) = delete;
-  ~InC() {
-    coconet_binding_free(binding_);
-    coconet_program_free(program_);
-    coconet_session_close(session_);
-  }
-  absl::Status Open(const std::string& cache, int64_t n) {
-    coconet_options options = {};
-    options.size = sizeof options;
-    options.cache_file = cache.c_str();
-    RETURN_IF_ERROR(StatusOf(coconet_session_open(&options, &session_)));
-    const coconet_size size = {"N", &n, 1};
-    RETURN_IF_ERROR(StatusOf(coconet_compile(session_, kCount, &size, 1, &program_)));
-    return StatusOf(coconet_bind(program_, nullptr, nullptr, 0, &binding_));
-  }
-  coconet_binding* binding() const { return binding_; }
-
- private:
-  coconet_session* session_ = nullptr;
-  coconet_program* program_ = nullptr;
-  coconet_binding* binding_ = nullptr;
-};
-
 absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n) {
   const std::string cache = absl::StrCat(folder, "/tuning.db");
   SessionOptions options;
@@ -67,10 +40,21 @@ absl::StatusOr<Row> MeasureSize(Rank& rank, const std::string& folder, int64_t n
   Session session(rank, options);
   ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(Parse(kCount), {{"N", n}}));
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
-  InC c;
-  RETURN_IF_ERROR(c.Open(cache, n));
+  coconet_session* c_session = nullptr;
+  coconet_program* c_program = nullptr;
+  coconet_binding* c_binding = nullptr;
+  const absl::Cleanup free = [&] {
+    coconet_binding_free(c_binding);
+    coconet_program_free(c_program);
+    coconet_session_close(c_session);
+  };
+  const coconet_options c_options = {.size = sizeof c_options, .cache_file = cache.c_str()};
+  const coconet_size size = {"N", &n, 1};
+  RETURN_IF_ERROR(StatusOf(coconet_session_open(&c_options, &c_session)));
+  RETURN_IF_ERROR(StatusOf(coconet_compile(c_session, kCount, &size, 1, &c_program)));
+  RETURN_IF_ERROR(StatusOf(coconet_bind(c_program, nullptr, nullptr, 0, &c_binding)));
   const auto run_in_c = [&] {
-    const int code = coconet_run(c.binding());
+    const int code = coconet_run(c_binding);
     return code == COCONET_OK ? absl::OkStatus() : StatusOf(code);
   };
   const Contender contenders[] = {
