@@ -2,13 +2,19 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/measure/arena.h"
+#include "autotune/runner/binaries.h"
+#include "autotune/runner/rank_runner.h"
+#include "bench/harness/rounds.h"
+#include "bench/harness/workload.h"
 #include "bench/one_gpu/checks.h"
+#include "bench/probe/probe_program.h"
+#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/driver/device.h"
@@ -20,6 +26,7 @@ namespace coconet::bench {
 namespace {
 
 constexpr int64_t kPage = int64_t{2} << 20;
+constexpr int64_t kElements = 1003;
 
 /// Memory of which a kernel finds nothing at its address.
 class NoMemory final : public Memory {
@@ -36,12 +43,12 @@ class NoMemory final : public Memory {
 
 /// Waits for what a nonblocking communicator does.
 absl::Status Settle(const NcclApi& nccl, ncclComm_t comm) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const double end_s = SecondsNow() + 30;
   while (true) {
     ncclResult_t state = ncclSuccess;
     RETURN_IF_ERROR(ToStatus(nccl, nccl.CommGetAsyncError(comm, &state), "ncclCommGetAsyncError"));
     if (state != ncclInProgress) return ToStatus(nccl, state, "ncclCommGetAsyncError");
-    if (std::chrono::steady_clock::now() > end)
+    if (SecondsNow() > end_s)
       return absl::DeadlineExceededError("NCCL: a communicator is in progress after 30 s");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -70,7 +77,40 @@ absl::Status SumAlone(const NcclApi& nccl, const std::shared_ptr<Device>& device
   return sums == values ? absl::OkStatus() : absl::InternalError("a sum over one rank is wrong");
 }
 
+absl::StatusOr<Variant> VariantNamed(Rank& rank, const Choice& choice) {
+  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("adam", DType::kF32, {{"N", kElements}}));
+  ASSIGN_OR_RETURN(const ConfigSpace space, SpaceOfWorld(rank, SumOrder::kAny));
+  return Chooser(program, space).One(choice);
+}
+
+absl::StatusOr<std::unique_ptr<Module>> ModuleOf(Rank& rank, const KernelSource& source) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
+                   Binaries::Open(rank, {.cache_dir = GetEnv().cache_dir}));
+  ASSIGN_OR_RETURN(const auto paths, binaries->Compile({source}, {}));
+  RETURN_IF_ERROR(paths[0].status());
+  ASSIGN_OR_RETURN(Binaries::Loaded loaded, binaries->Load(*paths[0], source));
+  RETURN_IF_ERROR(loaded.status);
+  return std::move(loaded.module);
+}
+
 }  // namespace
+
+absl::StatusOr<BoundVariant> BindAdam(
+    Rank& rank, const Choice& choice, double timeout_s,
+    const std::function<void(std::vector<std::unique_ptr<Memory>>& memory)>& replaced) {
+  ASSIGN_OR_RETURN(const Variant variant, VariantNamed(rank, choice));
+  ASSIGN_OR_RETURN(const Lowered lowered, LowerVariant(variant, TargetOf(rank)));
+  BoundVariant bound;
+  ASSIGN_OR_RETURN(bound.module, ModuleOf(rank, lowered.kernels));
+  for (const Buffer& buffer : lowered.plan.buffers) {
+    ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(BytesOf(buffer), buffer.symmetric));
+  }
+  if (replaced) replaced(bound.memory);
+  std::vector<Memory*> buffers;
+  for (const std::unique_ptr<Memory>& memory : bound.memory) buffers.push_back(memory.get());
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(lowered.plan, *bound.module, buffers, timeout_s));
+  return bound;
+}
 
 absl::StatusOr<std::string> CheckNcclOfOne(const OneGpu& gpu) {
   RETURN_IF_ERROR(gpu.nccl.status());
@@ -159,9 +199,9 @@ absl::StatusOr<std::string> CheckLateRank(const OneGpu& gpu) {
         RETURN_IF_ERROR(bound.plan->Run());
         RETURN_IF_ERROR(rank.exchange().Barrier());
         if (rank.rank() == 0) {
-          const auto begin = std::chrono::steady_clock::now();
+          const double begin_s = SecondsNow();
           waited = bound.plan->Run();
-          seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+          seconds = SecondsNow() - begin_s;
         }
         return rank.exchange().Barrier();
       }));
