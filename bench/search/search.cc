@@ -35,22 +35,23 @@ namespace {
 
 constexpr double kNear = 1.03;
 
-/// A program's variants, all timed to the end in the same rounds, in which all ran one after the
-/// other.
-struct Recording {
-  std::vector<Entrant> entrants;
-  int baseline = 0;
-  /// By variant, as many for each; empty: the variant failed.
-  std::vector<std::vector<VariantRunner::Sample>> rounds = {};
-  std::vector<double> level_us = {};  // by variant: its median, as if all rounds had been alike
-  double measuring_s = 0;             // of all samples
-};
-
 /// What a search picked and what its samples took.
 struct Pick {
   int variant = -1;
   double measuring_s = 0;
   int tried = 0;
+};
+
+/// What a search on the ranks knows in the end.
+struct Searched {
+  Pick pick;
+  std::vector<Entrant> entrants;
+  int baseline = 0;
+  std::vector<VariantResult> results;                       // by variant
+  std::vector<std::vector<VariantRunner::Sample>> samples;  // by variant
+
+  /// A variant's median, as if all rounds had been alike.
+  double Us(size_t variant) const { return results[variant].timing.median_us; }
 };
 
 /// Passes all calls to another runner, and keeps the samples.
@@ -86,16 +87,16 @@ class Recorder final : public VariantRunner {
   double seconds_ = 0;
 };
 
-/// Answers with the samples of a recording.
+/// Answers with the samples of a recording (Record).
 class Replayer final : public VariantRunner {
  public:
-  Replayer(const Recording& recording, uint64_t seed) : recording_(recording), seed_(seed) {}
+  Replayer(const Searched& recording, uint64_t seed) : recording_(recording), seed_(seed) {}
 
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
       absl::Span<const int> variants, const std::function<bool()>& /*stop*/) override {
     std::vector<std::optional<Failure>> failures;
     for (int v : variants) {
-      failures.push_back(recording_.rounds[v].empty()
+      failures.push_back(recording_.samples[v].empty()
                              ? std::optional(Failure{Verdict::kCompileError, "as recorded"})
                              : std::nullopt);
     }
@@ -106,7 +107,7 @@ class Replayer final : public VariantRunner {
   Facts FactsOf(int /*v*/) const override { return {}; }
   Trust TrustIn(int /*v*/) const override { return {}; }
   absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
-    const std::vector<Sample>& samples = recording_.rounds[v];
+    const std::vector<Sample>& samples = recording_.samples[v];
     const uint64_t pair = calls_++ / 2;
     const Sample& sample = samples[std::mt19937_64(seed_ * 1000003 + pair)() % samples.size()];
     seconds_ += 1e-6 * sample.us * (warm_up + steps);
@@ -117,7 +118,7 @@ class Replayer final : public VariantRunner {
   double seconds() const { return seconds_; }
 
  private:
-  const Recording& recording_;
+  const Searched& recording_;
   const uint64_t seed_;
   uint64_t calls_ = 0;
   double seconds_ = 0;
@@ -141,14 +142,6 @@ absl::StatusOr<VariantSet> VariantsOf(const Graph& program, const ConfigSpace& s
   return OnlyKept(std::move(set), chosen, none);
 }
 
-/// What a search on the ranks knows in the end.
-struct Searched {
-  Pick pick;
-  std::vector<Entrant> entrants;
-  std::vector<VariantResult> results;                       // by variant
-  std::vector<std::vector<VariantRunner::Sample>> samples;  // by variant
-};
-
 /// Collective. Searches on the real ranks, without a tuning cache. The kernels may be compiled.
 absl::StatusOr<Searched> Search(Rank& rank, const Graph& program, const VariantSet& set,
                                 SearchKind kind, uint64_t seed, double budget_s) {
@@ -160,22 +153,19 @@ absl::StatusOr<Searched> Search(Rank& rank, const Graph& program, const VariantS
   ASSIGN_OR_RETURN(Tuned tuned, Tune(entrants, set.baseline, recorder, rank.exchange(), options));
   return Searched{{tuned.best, recorder.seconds(), tuned.record.search.tried},
                   std::move(entrants),
+                  set.baseline,
                   std::move(tuned.variants),
                   recorder.samples()};
 }
 
-/// Collective. Searches exhaustively. On rank 0, `recording` is filled.
-absl::Status Record(Rank& rank, const Graph& program, const VariantSet& set, double budget_s,
-                    Recording& recording) {
+/// Collective. Searches exhaustively. The result's samples are of the same rounds, in which all
+/// variants ran one after the other, to the end; those that failed have none.
+absl::StatusOr<Searched> Record(Rank& rank, const Graph& program, const VariantSet& set,
+                                double budget_s) {
   ASSIGN_OR_RETURN(Searched all, Search(rank, program, set, SearchKind::kExhaustive, 1, budget_s));
-  if (rank.rank() != 0) return absl::OkStatus();
-  recording = {.entrants = std::move(all.entrants),
-               .baseline = set.baseline,
-               .measuring_s = all.pick.measuring_s};
   constexpr int64_t kLeastRounds = 20;
-  for (size_t v = 0; v < all.results.size(); ++v) {
-    std::vector<VariantRunner::Sample>& samples = recording.rounds.emplace_back(all.samples[v]);
-    recording.level_us.push_back(all.results[v].timing.median_us);
+  for (size_t v = 0; rank.rank() == 0 && v < all.results.size(); ++v) {
+    std::vector<VariantRunner::Sample>& samples = all.samples[v];
     if (FailsForGood(all.results[v].verdict)) {
       samples.clear();
     } else if (std::ssize(samples) < kLeastRounds) {
@@ -187,11 +177,11 @@ absl::Status Record(Rank& rank, const Graph& program, const VariantSet& set, dou
       samples.erase(samples.begin(), samples.end() - kLeastRounds);
     }
   }
-  return absl::OkStatus();
+  return all;
 }
 
 /// Searches with recorded samples: two successive ones are of one round, which the seed draws.
-absl::StatusOr<Pick> Replay(const Recording& recording, SearchKind kind, uint64_t seed) {
+absl::StatusOr<Pick> Replay(const Searched& recording, SearchKind kind, uint64_t seed) {
   Replayer replayer(recording, seed);
   Solo solo;
   TunerOptions options{.budget_s = 1e9, .seed = seed, .search = kind};
@@ -201,20 +191,20 @@ absl::StatusOr<Pick> Replay(const Recording& recording, SearchKind kind, uint64_
   return Pick{tuned.best, replayer.seconds(), tuned.record.search.tried};
 }
 
-Row RowOf(const Recording& recording, const std::vector<Pick>& picks) {
+Row RowOf(const Searched& recording, const std::vector<Pick>& picks) {
   double best_us = 0;
-  for (size_t v = 0; v < recording.level_us.size(); ++v) {
-    if (recording.rounds[v].empty()) continue;
-    if (best_us == 0 || recording.level_us[v] < best_us) best_us = recording.level_us[v];
+  for (size_t v = 0; v < recording.samples.size(); ++v) {
+    if (recording.samples[v].empty()) continue;
+    if (best_us == 0 || recording.Us(v) < best_us) best_us = recording.Us(v);
   }
   std::vector<double> shares, tried;
   int64_t near = 0;
   double worst = 0;
   for (const Pick& pick : picks) {
-    const double ratio = recording.level_us[pick.variant] / best_us;
+    const double ratio = recording.Us(pick.variant) / best_us;
     near += ratio <= kNear ? 1 : 0;
     worst = std::max(worst, ratio);
-    shares.push_back(pick.measuring_s / recording.measuring_s);
+    shares.push_back(pick.measuring_s / recording.pick.measuring_s);
     tried.push_back(pick.tried);
   }
   Row row;
@@ -227,7 +217,7 @@ Row RowOf(const Recording& recording, const std::vector<Pick>& picks) {
       .Set("worst", worst)
       .Set("share", Median(shares))
       .Set("share_most", *std::max_element(shares.begin(), shares.end()))
-      .Set("exhaustive_s", recording.measuring_s);
+      .Set("exhaustive_s", recording.pick.measuring_s);
   row.SetBars(BarsOf("near_share >= 0.95, share <= 0.25"));
   return row.Set("bars_met", MetOf(row));
 }
@@ -238,11 +228,12 @@ absl::StatusOr<std::vector<Row>> Measure(const WorkloadInfo& workload) {
   const int most = IsQuick() ? 12 : absl::GetFlag(FLAGS_most);
   ASSIGN_OR_RETURN(const Graph program,
                    ProgramOf(workload, DType::kF32, absl::GetFlag(FLAGS_n), ranks));
-  Recording recording;
+  Searched recording;
   std::vector<Pick> live;
   RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const VariantSet set, VariantsOf(program, SpaceHere(rank), most));
-    RETURN_IF_ERROR(Record(rank, program, set, budget_s, recording));
+    ASSIGN_OR_RETURN(Searched recorded, Record(rank, program, set, budget_s));
+    if (rank.rank() == 0) recording = std::move(recorded);
     for (int i = 0; i < absl::GetFlag(FLAGS_live); ++i) {
       ASSIGN_OR_RETURN(const Searched searched,
                        Search(rank, program, set, SearchKind::kAuto, 100 + i, budget_s));
