@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "bench/harness/row.h"
 #include "bench/scripts/script.h"
 #include "coconet/base/status.h"

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/machine_code/facts.h"
 #include "coconet/base/dtype.h"

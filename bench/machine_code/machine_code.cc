@@ -3,12 +3,10 @@
 
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_cat.h"
 #include "bench/harness/user.h"
 #include "bench/machine_code/report.h"
 #include "coconet/base/dtype.h"

@@ -18,7 +18,6 @@
 #include "coconet/ir/infer.h"
 #include "coconet/schedule/schedule.h"
 #include "runtime/mesh.h"
-#include "runtime/rank.h"
 
 namespace coconet::bench {
 namespace {
