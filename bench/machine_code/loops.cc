@@ -50,38 +50,17 @@ std::vector<BasicBlock> BlocksOf(const std::vector<Instruction>& code) {
   return blocks;
 }
 
-std::vector<std::vector<int>> Before(const std::vector<BasicBlock>& blocks) {
-  std::vector<std::vector<int>> before(blocks.size());
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    for (int to : blocks[b].next) before[to].push_back(static_cast<int>(b));
-  }
-  return before;
-}
-
-/// By block: whether a way from the first block goes to it and avoids `without`.
-std::vector<bool> ReachedWithout(const std::vector<BasicBlock>& blocks, int without) {
-  std::vector<bool> reached(blocks.size());
-  std::vector<int> pending = {0};
-  while (!pending.empty()) {
-    const int block = pending.back();
-    pending.pop_back();
-    if (block == without || reached[block]) continue;
-    reached[block] = true;
-    pending.insert(pending.end(), blocks[block].next.begin(), blocks[block].next.end());
-  }
-  return reached;
-}
-
-/// `head` and what reaches `from` without it.
-void AddBody(const std::vector<std::vector<int>>& before, int head, int from, std::set<int>& body) {
-  body.insert(head);
+/// `from` and the blocks that ways from it go to, by the lists of `next`, which avoid `without`.
+std::set<int> Reached(const std::vector<std::vector<int>>& next, int from, int without) {
+  std::set<int> reached;
   std::vector<int> pending = {from};
   while (!pending.empty()) {
     const int block = pending.back();
     pending.pop_back();
-    if (!body.insert(block).second) continue;
-    pending.insert(pending.end(), before[block].begin(), before[block].end());
+    if (block == without || !reached.insert(block).second) continue;
+    pending.insert(pending.end(), next[block].begin(), next[block].end());
   }
+  return reached;
 }
 
 int Bytes(const Instruction& i) {
@@ -129,14 +108,20 @@ FlowGraph FlowOf(const MachineFunction& function) {
   FlowGraph flow;
   if (function.instructions.empty()) return flow;
   flow.blocks = BlocksOf(function.instructions);
-  const std::vector<std::vector<int>> before = Before(flow.blocks);
-  const std::vector<bool> reached = ReachedWithout(flow.blocks, -1);
+  std::vector<std::vector<int>> after(flow.blocks.size()), before(flow.blocks.size());
+  for (size_t b = 0; b < flow.blocks.size(); ++b) {
+    after[b] = flow.blocks[b].next;
+    for (int to : after[b]) before[to].push_back(static_cast<int>(b));
+  }
+  const std::set<int> reached = Reached(after, 0, -1);
   for (int head = 0; head < static_cast<int>(flow.blocks.size()); ++head) {
-    const std::vector<bool> around = ReachedWithout(flow.blocks, head);
+    const std::set<int> around = Reached(after, 0, head);
     std::set<int> body;
     for (int from : before[head]) {
       // All ways to `from` go through `head`.
-      if (reached[from] && !around[from]) AddBody(before, head, from, body);
+      if (!reached.contains(from) || around.contains(from)) continue;
+      body.insert(head);
+      body.merge(Reached(before, from, head));
     }
     if (!body.empty()) flow.loops.push_back({.head = head, .blocks = {body.begin(), body.end()}});
   }
