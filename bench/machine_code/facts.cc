@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
+#include <regex>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -76,34 +78,19 @@ int BytesOf(absl::string_view type) {
 /// The type that "own2" or "b1" points to, from its declaration, "bf16* b1[kRanks];", in the
 /// kernel's text.
 Pointed PointedBy(absl::string_view name, absl::string_view kernel) {
-  for (absl::string_view star : {"* const ", "* "}) {
-    const std::string declared = absl::StrCat(star, name);
-    for (size_t at = kernel.find(declared); at != absl::string_view::npos;
-         at = kernel.find(declared, at + 1)) {
-      const absl::string_view rest = kernel.substr(at + declared.size());
-      if (rest.empty() || absl::ascii_isalnum(rest[0])) continue;
-      const absl::string_view before = kernel.substr(0, at);
-      const int bytes = BytesOf(before.substr(before.find_last_of(" \n(") + 1));
-      if (bytes > 0)
-        return {bytes, absl::StartsWith(rest, "[kRanks]") ? ConstantIn(kernel, "kRanks") : 1};
-    }
+  const std::regex declared(absl::StrCat(R"((\w+)\* (?:const )?)", name, R"((\[kRanks\])?(?!\w))"));
+  for (std::cregex_iterator at(kernel.begin(), kernel.end(), declared), end; at != end; ++at) {
+    const int bytes = BytesOf(at->str(1));
+    if (bytes > 0) return {bytes, at->length(2) > 0 ? ConstantIn(kernel, "kRanks") : 1};
   }
   return {};
 }
 /// The only pointer that a line names; 0 bytes for none or several.
 Pointed OnlyPointer(absl::string_view line, absl::string_view kernel) {
-  std::optional<Pointed> only;
-  for (absl::string_view prefix : {"own", "p.b"}) {
-    for (size_t at = line.find(prefix); at != absl::string_view::npos;
-         at = line.find(prefix, at + 1)) {
-      const absl::string_view name = line.substr(prefix == "own" ? at : at + 2);
-      const size_t digits = name.find_first_of("0123456789");
-      if (digits != (prefix == "own" ? 3 : 1)) continue;
-      if (only.has_value()) return {};
-      only = PointedBy(name.substr(0, name.find_first_not_of("0123456789", digits)), kernel);
-    }
-  }
-  return only.value_or(Pointed{});
+  static const auto& named = *new std::regex(R"((own\d+)|p\.(b\d+))");
+  std::cregex_iterator at(line.begin(), line.end(), named), end;
+  if (std::distance(at, end) != 1) return {};
+  return PointedBy(at->str(1) + at->str(2), kernel);
 }
 
 /// The bytes that the lines store for an element; 0 if one of them does not tell.

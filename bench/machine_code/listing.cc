@@ -67,8 +67,8 @@ class Reader {
     absl::string_view rest = absl::StripAsciiWhitespace(line);
     if (absl::ConsumePrefix(&rest, ".section\t")) return Section(absl::StripAsciiWhitespace(rest));
     if (!in_code_ || rest.empty()) return absl::OkStatus();
-    if (absl::EndsWith(rest, ":")) return Label(std::string(absl::StripSuffix(rest, ":")));
     if (absl::ConsumePrefix(&rest, "/*")) return Code(Until(rest, "*/"), rest);
+    if (absl::ConsumeSuffix(&rest, ":")) Label(std::string(rest));
     return absl::OkStatus();
   }
 
@@ -92,11 +92,10 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status Label(std::string name) {
+  void Label(std::string name) {
     // Functions that the kernel calls follow it in its section.
     if (absl::StartsWith(name, "$")) functions_.push_back({name, {}});
     labels_[std::move(name)] = {functions_.size() - 1, functions_.back().instructions.size()};
-    return absl::OkStatus();
   }
 
   absl::Status Code(absl::string_view address, absl::string_view words) {
@@ -165,10 +164,9 @@ void SourceTexts::Add(absl::string_view file, absl::string_view text) {
 
 absl::string_view SourceTexts::At(const SourceLine& line) const {
   const auto found = lines_.find(line.file);
-  if (found == lines_.end() || line.line < 1 ||
-      static_cast<size_t>(line.line) > found->second.size())
-    return "";
-  return found->second[line.line - 1];
+  const auto at = static_cast<size_t>(line.line) - 1;
+  if (found == lines_.end() || at >= found->second.size()) return "";
+  return found->second[at];
 }
 
 std::vector<std::string> SourceTexts::BodyOf(const SourceLine& line) const {
