@@ -76,9 +76,10 @@ absl::StatusOr<std::vector<std::string>> DifferentKernels(size_t kernels) {
   return sources;
 }
 
-/// Compiles all `sources` by `threads` threads into a new cache; returns microseconds.
+/// Compiles all `sources` by `threads` threads into a new cache; returns microseconds, and sets
+/// "nvrtc".
 absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std::string>& sources,
-                                  int threads) {
+                                  int threads, Row& row) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> cache, TempDir::Make());
   ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
                    MakeNvrtcCompiler(arch, {.cache_dir = cache->path()}));
@@ -95,6 +96,7 @@ absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std:
   for (std::thread& other : others) other.join();
   const double us = 1e6 * (SecondsNow() - begin_s);
   for (const absl::Status& status : compiled) RETURN_IF_ERROR(status);
+  row.Set("nvrtc", compiler->identity().substr(0, compiler->identity().find(';')));
   return us;
 }
 
@@ -107,35 +109,30 @@ absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std:
 /// without NVRTC.
 absl::StatusOr<Row> Measure(const std::string& name, absl::string_view arch,
                             const std::vector<std::string>& sources, int threads, int rounds) {
+  Row row;
+  row.Set("case", name)
+      .Set("dtype", std::string(Name(kDType)))
+      .Set("arch", std::string(arch))
+      .Set("ranks", kRanks);
   std::vector<double> ours, alone;
   for (int round = 0; round <= rounds; ++round) {
-    ASSIGN_OR_RETURN(const double one, CompileAll(arch, sources, 1));
+    ASSIGN_OR_RETURN(const double one, CompileAll(arch, sources, 1, row));
     double many = one;
     if (threads > 1) {
-      ASSIGN_OR_RETURN(many, CompileAll(arch, sources, threads));
+      ASSIGN_OR_RETURN(many, CompileAll(arch, sources, threads, row));
     }
     if (round == 0) continue;
     alone.push_back(one);
     ours.push_back(many);
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> cache, TempDir::Make());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
-                   MakeNvrtcCompiler(arch, {.cache_dir = cache->path()}));
-  const std::string& identity = compiler->identity();
   const Timing timing = Summarize(ours);
-  Row row;
-  row.Set("case", name)
-      .Set("dtype", std::string(Name(kDType)))
-      .Set("arch", std::string(arch))
-      .Set("ranks", kRanks)
-      .Set("nvrtc", identity.substr(0, identity.find(';')));
   SetTime(row, "ours", timing);
   row.Set("spread", Noise(timing)).Set("threads", threads).Set("rounds", rounds);
   if (threads == 1) {
     row.Set("characters", static_cast<int64_t>(sources[0].size()));
     row.SetBars(BarsOf("ours_us <= 120000"));
   } else {
-    const double alone_us = Summarize(alone).median_us, ratio = alone_us / timing.median_us;
+    const double alone_us = Median(alone), ratio = alone_us / timing.median_us;
     row.Set("kernels", static_cast<int64_t>(sources.size()))
         .Set("baseline_us", alone_us)
         .Set("ratio", ratio)
