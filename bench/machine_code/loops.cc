@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -74,16 +74,12 @@ int Bytes(const Instruction& i) {
 
 /// General registers that the operand names, R255 being the zero.
 void AddRegisters(absl::string_view operand, std::set<int>& registers) {
-  for (size_t at = 0; at < operand.size(); ++at) {
-    const bool inside = at > 0 && (absl::ascii_isalnum(operand[at - 1]) || operand[at - 1] == '_');
-    if (operand[at] != 'R' || inside) continue;
-    size_t end = at + 1;
-    while (end < operand.size() && absl::ascii_isdigit(operand[end])) ++end;
+  static const auto& named = *new std::regex(R"(\bR(\d+)(\.64)?)");
+  for (std::cregex_iterator at(operand.begin(), operand.end(), named), end; at != end; ++at) {
     int number = 0;
-    if (!absl::SimpleAtoi(operand.substr(at + 1, end - at - 1), &number)) continue;
+    if (!absl::SimpleAtoi(at->str(1), &number)) continue;
     registers.insert(number);
-    // An address in a pair.
-    if (absl::StartsWith(operand.substr(end), ".64")) registers.insert(number + 1);
+    if (at->length(2) > 0) registers.insert(number + 1);  // an address in a pair
   }
 }
 
