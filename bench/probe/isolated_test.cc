@@ -22,6 +22,17 @@ Row ResultOf(const ProbeLine& line) {
       .Set("kernels", JsonList({JsonObject().Set("kernel", "fuse(C)").Text()}));
 }
 
+/// What a process does: `meet` is called with the number of each line that has begun.
+auto EachLine(void (*meet)(int number)) {
+  return [meet](absl::Span<const ProbeLine> left, const Listener& listener) {
+    for (const ProbeLine& line : left) {
+      listener.begins();
+      meet(line.number);
+      listener.is_done(ResultOf(line));
+    }
+  };
+}
+
 /// Runs `count` lines; returns their rows.
 std::vector<Row> RunLines(int count,
                           absl::FunctionRef<void(absl::Span<const ProbeLine>, const Listener&)> run,
@@ -52,31 +63,18 @@ TEST(ProbeRow, ComesBackFromItsBytes) {
 }
 
 TEST(RunIsolated, GoesOnAfterALineThatEndsItsProcess) {
-  const std::vector<Row> rows =
-      RunLines(5, [](absl::Span<const ProbeLine> left, const Listener& listener) {
-        for (const ProbeLine& line : left) {
-          listener.begins();
-          if (line.number == 2) raise(SIGSEGV);
-          if (line.number == 4) _exit(7);
-          listener.is_done(ResultOf(line));
-        }
-      });
+  const std::vector<Row> rows = RunLines(5, EachLine([](int number) {
+                                           if (number == 2) raise(SIGSEGV);
+                                           if (number == 4) _exit(7);
+                                         }));
   for (int at : {0, 2, 4}) EXPECT_EQ(rows[at].Number("us"), 12.5 * (at + 1));
   EXPECT_THAT(TextOf(rows[1], "error"), HasSubstr("ended by signal 11"));
   EXPECT_THAT(TextOf(rows[3], "error"), HasSubstr("exit code 7"));
 }
 
 TEST(RunIsolated, EndsALineThatTakesTooLong) {
-  const std::vector<Row> rows =
-      RunLines(2,
-               [](absl::Span<const ProbeLine> left, const Listener& listener) {
-                 for (const ProbeLine& line : left) {
-                   listener.begins();
-                   if (line.number == 1) sleep(1000);
-                   listener.is_done(ResultOf(line));
-                 }
-               },
-               {.line_seconds = 0.5});
+  const std::vector<Row> rows = RunLines(
+      2, EachLine([](int number) { sleep(number == 1 ? 1000 : 0); }), {.line_seconds = 0.5});
   EXPECT_THAT(TextOf(rows[0], "error"), HasSubstr("not done after 0.5 s (--line-seconds)"));
   EXPECT_EQ(TextOf(rows[1], "error"), "");
 }
