@@ -1,5 +1,6 @@
 // Prints how fast generated kernels load and store, beside plain streams of the same bytes.
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,15 +17,13 @@
 #include "bench/harness/machine.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/harness/user.h"
 #include "bench/harness/workload.h"
 #include "coconet/base/dtype.h"
-#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/schedule.h"
-#include "jit/compile/compiler.h"
-#include "jit/compile/temp_dir.h"
 #include "jit/lower/lower.h"
 #include "runtime/node/cpu.h"
 #include "runtime/rank.h"
@@ -109,14 +108,6 @@ std::vector<KernelCase> KernelCases(bool quick) {
   return cases;
 }
 
-/// A case's most fused schedule for some ranks and rows, by packs of a vector of f32.
-struct Form {
-  std::string stores = {};  // "plain", "streaming"
-  Lowered lowered = {};
-  double lower_s = 0;
-  std::string binary = {};
-};
-
 /// The schedule with the fewest steps, the first of these.
 absl::StatusOr<Schedule> MostFused(const Graph& program, const Config& config, int ranks) {
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
@@ -133,44 +124,10 @@ absl::StatusOr<Schedule> MostFused(const Graph& program, const Config& config, i
   return *best;
 }
 
-/// A bound plan and its memory.
-struct OnRank {
-  std::unique_ptr<Module> module;
-  std::vector<std::unique_ptr<Memory>> memory;
-  std::unique_ptr<BoundPlan> plan;
-};
-
-/// Numbers from 0.5 to 1, so that nothing overflows or becomes denormal; indices at random.
-void Fill(const Buffer& buffer, void* data) {
-  uint64_t random = 88172645463325252;
-  for (int64_t i = 0; i < buffer.elements; ++i) {
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    const bool is_index = buffer.dtype == DType::kI32;
-    const double value = is_index ? static_cast<double>(random % kTable)
-                                  : 0.5 + static_cast<double>(random >> 41) * 0x1p-24;
-    StoreElement(buffer.dtype, data, i, buffer.elements == 1 ? 1 : value);
-  }
-}
-
-absl::StatusOr<OnRank> BindForm(Rank& rank, const Form& form) {
-  OnRank bound;
-  ASSIGN_OR_RETURN(bound.module, rank.Load(form.binary));
-  std::vector<Memory*> buffers;
-  for (const Buffer& buffer : form.lowered.plan.buffers) {
-    if (buffer.role == BufferRole::kSync) {
-      buffers.push_back(nullptr);
-      continue;
-    }
-    const int64_t bytes = buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
-    ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(bytes, buffer.symmetric));
-    buffers.push_back(bound.memory.back().get());
-    Fill(buffer, buffers.back()->own());
-  }
-  ASSIGN_OR_RETURN(bound.plan,
-                   rank.Bind(form.lowered.plan, *bound.module, buffers, GetEnv().timeout_s));
-  return bound;
+/// Numbers from 0.5 to 1, so that nothing overflows or becomes denormal; rows at random for "i".
+double NumberFor(absl::string_view tensor, int64_t index, int rank) {
+  const double number = NumberAt(tensor, index, rank);
+  return tensor == "i" ? std::floor((1 + number) / 2 * kTable) : 0.75 + number / 4;
 }
 
 /// The plain streams of one rank.
@@ -198,41 +155,24 @@ absl::StatusOr<Streams> MakeStreams(const KernelCase& c, int64_t rows) {
   return s;
 }
 
-/// With plain and, if it stores, with streaming stores.
-absl::StatusOr<std::vector<Form>> CompileCase(const KernelCase& c, int64_t rows, int ranks,
-                                              Compiler& compiler) {
-  const std::string text = absl::StrCat("program ", c.name, "\n", c.In(c.statements));
-  ASSIGN_OR_RETURN(const Graph program, BoundText(text, c.dtype, {{"N", rows}}));
-  // As the tuner has it on hosts.
-  Config config{.protocol = Protocol::kGenerated, .vec = ThisCpu().vector_bytes / 4, .chunk = 4096};
-  ASSIGN_OR_RETURN(const Schedule schedule, MostFused(program, config, ranks));
-  std::vector<Form> forms;
-  for (const Streaming streaming : {Streaming::kNone, Streaming::kAll}) {
-    if (streaming == Streaming::kAll && c.stores == 0) continue;
-    config.streaming = streaming;
-    Form& form = forms.emplace_back();
-    form.stores = streaming == Streaming::kNone ? "plain" : "streaming";
-    const double begin_s = SecondsNow();
-    ASSIGN_OR_RETURN(form.lowered, Lower(schedule, config, ranks));
-    form.lower_s = SecondsNow() - begin_s;
-    ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(form.lowered.kernels));
-    form.binary = binary.path;
-  }
-  return forms;
-}
-
 /// Collective: every rank runs the kernel on memory of its own, in the same rounds as plain streams
 /// of the same bytes, each with plain and with streaming stores, of which the faster counts. Sets
 /// on rank 0, besides the common fields, "gb_s" and "limit_gb_s" of all ranks together, "spread"
 /// and "limit_spread", "ours_stores" and "limit_stores".
-absl::Status MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
-                           const std::vector<Form>& forms, Row& row) {
-  std::vector<OnRank> ours;
+absl::Status MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows, const Graph& program,
+                           const std::string& schedule, Config config, Row& row) {
+  std::vector<std::unique_ptr<TunedContender>> ours;
   std::vector<Contender> contenders;
-  for (const Form& form : forms) {
-    ASSIGN_OR_RETURN(ours.emplace_back(), BindForm(rank, form));
-    const auto run = [plan = ours.back().plan.get()] { return plan->Run(); };
-    contenders.push_back(EachStep("ours", run, form.stores));
+  for (const Streaming streaming : {Streaming::kNone, Streaming::kAll}) {
+    const bool is_plain = streaming == Streaming::kNone;
+    if (!is_plain && c.stores == 0) continue;
+    config.streaming = streaming;
+    SessionOptions options;
+    options.cache_file = ":none:";
+    options.policy = Policy::kBaselineOnMiss;  // compiled and verified, not tuned
+    options.choice = {schedule, Text(config)};
+    ASSIGN_OR_RETURN(ours.emplace_back(), TunedContender::Make(rank, options, program, NumberFor));
+    contenders.push_back(ContenderOf("ours", *ours.back(), is_plain ? "plain" : "streaming"));
   }
   ASSIGN_OR_RETURN(const Streams streams, MakeStreams(c, rows));
   const auto add_limit = [&](Kernels::Streams loop, const char* stores) {
@@ -259,22 +199,30 @@ absl::Status MeasureKernel(Rank& rank, const KernelCase& c, int64_t rows,
   row.Set("limit_gb_s", 1e-3 * static_cast<double>(bytes) / limit_us);
   row.Set("of_limit", limit_us / us);
   row.Set("ours_stores", best.name).Set("limit_stores", limit.name);
-  row.Set("preempted", best.preempted).Set("lower_s", forms.back().lower_s);
+  row.Set("preempted", best.preempted);
   return absl::OkStatus();
 }
 
-absl::Status MeasureOn(int ranks, const KernelCase& c, int64_t rows, Compiler& compiler, Row& row) {
-  ASSIGN_OR_RETURN(const std::vector<Form> forms, CompileCase(c, rows, ranks, compiler));
-  return RunWorld({.ranks = ranks},
-                  [&](Rank& rank) { return MeasureKernel(rank, c, rows, forms, row); });
+absl::Status MeasureOn(int ranks, const KernelCase& c, int64_t rows, Row& row) {
+  const std::string text = absl::StrCat("program ", c.name, "\n", c.In(c.statements));
+  ASSIGN_OR_RETURN(const Graph program, BoundText(text, c.dtype, {{"N", rows}}));
+  // As the tuner has it on hosts.
+  const Config config{
+      .protocol = Protocol::kGenerated, .vec = ThisCpu().vector_bytes / 4, .chunk = 4096};
+  ASSIGN_OR_RETURN(const Schedule schedule, MostFused(program, config, ranks));
+  const double begin_s = SecondsNow();
+  RETURN_IF_ERROR(Lower(schedule, config, ranks).status());
+  const double lower_s = SecondsNow() - begin_s;
+  RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) {
+    return MeasureKernel(rank, c, rows, program, TraceText(schedule.trace()), config, row);
+  }));
+  row.Set("lower_s", lower_s);
+  return absl::OkStatus();
 }
 
 absl::Status RunAll() {
   const std::vector<std::string> wanted = absl::GetFlag(FLAGS_case);
   const std::vector<KernelCase> cases = KernelCases(IsQuick());
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
-                   MakeHostCompiler({.cache_dir = folder->path()}));
   std::vector<RowTask> tasks;
   for (const KernelCase& c : cases) {
     if (!wanted.empty() && !absl::c_linear_search(wanted, c.name)) continue;
@@ -284,8 +232,8 @@ absl::Status RunAll() {
         RowTask& task = tasks.emplace_back();
         task.words = absl::StrCat(c.name, ": ", form, " of ", size, " rows on ", ranks, " ranks");
         task.row.Set("case", c.name).Set("form", form).Set("ranks", ranks).Set("rows", size);
-        task.measure = [&compiler, &c, size, ranks](const std::string& /*scratch*/, Row& row) {
-          return MeasureOn(ranks, c, size, *compiler, row);
+        task.measure = [&c, size, ranks](const std::string& /*scratch*/, Row& row) {
+          return MeasureOn(ranks, c, size, row);
         };
       }
     }
