@@ -2,7 +2,6 @@
 // compared with the best of all of the fastest schedules, and of others at random.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <random>
@@ -13,8 +12,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/measure/statistics.h"
 #include "autotune/search/kept_variants.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "bench/search/subjects.h"
 #include "coconet/base/status.h"
@@ -34,14 +33,11 @@ namespace coconet::bench {
 namespace {
 
 constexpr double kNear = 1.03;
-constexpr double kSampleUs = 1000;  // length of a sample
-constexpr int kMostSteps = 1 << 16;
-constexpr size_t kBatch = 16;  // variants compiled together
+constexpr double kSampleUs = 10000;  // length of a sample, of which the runner's calls are little
+constexpr size_t kBatch = 16;        // variants compiled together
 constexpr int kFirstRounds = 3, kTurns = 9, kLastRounds = 31;
 constexpr int kSchedules = 3;     // of which all variants are timed
 constexpr size_t kFinalists = 5;  // of the part, and of all
-/// What is slower than the best by this factor in one round takes no part in further ones.
-constexpr double kHopeless = 1.5;
 
 /// How a chosen part of a program's variants compares with many more.
 struct Screened {
@@ -55,97 +51,66 @@ struct Screened {
 /// Times variants on the ranks. Its answers are the same on all ranks, as the runner's are.
 class Screening {
  public:
-  Screening(VariantRunner& runner, size_t variants)
-      : runner_(runner), samples_(variants), steps_(variants) {}
+  Screening(Rank& rank, VariantRunner& runner, size_t variants)
+      : rank_(rank), runner_(runner), us_(variants) {}
 
-  /// Compiles and loads the variants and times them in rounds.
+  /// Compiles and loads the variants and times those that run.
   absl::Status Enter(absl::Span<const int> variants) {
     std::vector<int> entered;
     for (size_t begin = 0; begin < variants.size(); begin += kBatch) {
       const absl::Span<const int> batch = variants.subspan(begin, kBatch);
-      ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures,
+      ASSIGN_OR_RETURN(std::vector<std::optional<Failure>> failures,
                        runner_.Compile(batch, [] { return false; }));
       for (size_t i = 0; i < batch.size(); ++i) {
+        if (!failures[i].has_value()) {
+          ASSIGN_OR_RETURN(failures[i], runner_.Load(batch[i]));
+        }
         if (failures[i].has_value()) continue;
-        ASSIGN_OR_RETURN(const bool runs, FirstSteps(batch[i]));
-        if (runs) entered.push_back(batch[i]);
+        ASSIGN_OR_RETURN(const VariantRunner::Sample first, runner_.Time(batch[i], 0, 1));
+        if (!first.failure.has_value()) entered.push_back(batch[i]);
       }
     }
-    for (int round = 0; round < kFirstRounds; ++round) {
-      for (int v : entered) {
-        if (round > 0 && Us(v) >= kHopeless * Us(Best(entered))) continue;
-        ASSIGN_OR_RETURN(samples_[v].emplace_back(), StepUs(v));
-      }
-    }
+    ASSIGN_OR_RETURN(const std::vector<double> us, Rounds(entered, kFirstRounds));
+    for (size_t i = 0; i < entered.size(); ++i) us_[entered[i]] = us[i];
     return absl::OkStatus();
   }
 
-  /// The medians of rounds of these variants alone, in turns.
-  absl::StatusOr<std::vector<double>> Again(absl::Span<const int> variants) {
-    std::vector<std::vector<double>> samples(variants.size());
-    for (int turn = 0; turn < kTurns; ++turn) {
-      for (size_t i = 0; i < variants.size(); ++i) {
-        ASSIGN_OR_RETURN(samples[i].emplace_back(), StepUs(variants[i]));
-      }
-    }
-    std::vector<double> medians;
-    for (const std::vector<double>& one : samples) medians.push_back(Median(one));
-    return medians;
-  }
-
-  /// The median, over rounds, of the time of `a` over that of `b`.
-  absl::StatusOr<double> Ratio(int a, int b) {
-    std::vector<double> ratios;
-    for (int round = 0; a != b && round < kLastRounds; ++round) {
-      const bool swapped = round % 2 == 1;
-      ASSIGN_OR_RETURN(const double first, StepUs(swapped ? b : a));
-      ASSIGN_OR_RETURN(const double second, StepUs(swapped ? a : b));
-      ratios.push_back(swapped ? second / first : first / second);
-    }
-    return ratios.empty() ? 1 : Median(ratios);
-  }
-
-  bool Timed(int v) const { return !samples_[v].empty(); }
-  double Us(int v) const { return Median(samples_[v]); }
-  int Best(absl::Span<const int> variants) const {
-    int best = -1;
+  /// The medians of rounds of these variants alone.
+  absl::StatusOr<std::vector<double>> Rounds(absl::Span<const int> variants, int rounds) {
+    std::vector<Contender> contenders;
     for (int v : variants) {
-      if (Timed(v) && (best < 0 || Us(v) < Us(best))) best = v;
+      contenders.push_back({"", [this, v](int64_t steps) -> absl::Status {
+                              ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
+                                               runner_.Time(v, 0, static_cast<int>(steps)));
+                              if (!sample.failure.has_value()) return absl::OkStatus();
+                              return absl::InternalError(sample.failure->reason);
+                            }});
     }
-    return best;
+    ASSIGN_OR_RETURN(
+        const std::vector<Finding> measured,
+        MeasureInRounds(rank_, contenders,
+                        {.min_rounds = rounds, .max_rounds = rounds, .min_sample_us = kSampleUs}));
+    std::vector<double> us;
+    for (const Finding& finding : measured) us.push_back(finding.timing.median_us);
+    return us;
   }
+
+  /// By variant: the median of its first rounds; 0: it was not timed.
+  const std::vector<double>& us() const { return us_; }
 
  private:
-  absl::StatusOr<bool> FirstSteps(int v) {
-    ASSIGN_OR_RETURN(const std::optional<Failure> failure, runner_.Load(v));
-    if (failure.has_value()) return false;
-    for (int attempt = 0; attempt < 2; ++attempt) {  // the first step is cold
-      ASSIGN_OR_RETURN(const VariantRunner::Sample sample, runner_.Time(v, attempt, 1 + attempt));
-      if (sample.failure.has_value()) return false;
-      steps_[v] = static_cast<int>(
-          std::clamp(std::ceil(kSampleUs / std::max(sample.us, 1e-3)), 1.0, double{kMostSteps}));
-    }
-    return true;
-  }
-  absl::StatusOr<double> StepUs(int v) {
-    ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
-                     runner_.Time(v, steps_[v] > 10 ? steps_[v] / 10 : 0, steps_[v]));
-    if (sample.failure.has_value()) return absl::InternalError(sample.failure->reason);
-    return sample.us;
-  }
-
+  Rank& rank_;
   VariantRunner& runner_;
-  std::vector<std::vector<double>> samples_;
-  std::vector<int> steps_;  // of a sample
+  std::vector<double> us_;
 };
 
 /// The variants that are timed beside those of `part`.
-std::vector<int> Others(const Screening& screening, const VariantSet& set,
+std::vector<int> Others(const std::vector<double>& us, const VariantSet& set,
                         absl::Span<const int> part, int others) {
   const std::vector<int> schedules = SchedulesOf(set);
   std::vector<int> order;
-  absl::c_copy_if(part, std::back_inserter(order), [&](int v) { return screening.Timed(v); });
-  absl::c_stable_sort(order, [&](int a, int b) { return screening.Us(a) < screening.Us(b); });
+  absl::c_copy_if(part, std::back_inserter(order), [&](int v) { return us[v] > 0; });
+  absl::c_stable_sort(order, [&](int a, int b) { return us[a] < us[b]; });
   std::set<int> fastest;
   for (int v : order) {
     if (fastest.size() < kSchedules) fastest.insert(schedules[v]);
@@ -168,14 +133,13 @@ std::vector<int> Others(const Screening& screening, const VariantSet& set,
 absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantSet& set,
                                 absl::Span<const int> part, int others) {
   ASSIGN_OR_RETURN(const Run run, MakeRunner(rank, program, set, 1));
-  Screening screening(*run.runner, set.variants.size());
+  Screening screening(rank, *run.runner, set.variants.size());
   RETURN_IF_ERROR(screening.Enter(part));
-  RETURN_IF_ERROR(screening.Enter(Others(screening, set, part, others)));
-  Screened screened;
+  RETURN_IF_ERROR(screening.Enter(Others(screening.us(), set, part, others)));
+  Screened screened{.us = screening.us()};
   std::vector<int> timed;
   for (int v = 0; v < static_cast<int>(set.variants.size()); ++v) {
-    screened.us.push_back(screening.Timed(v) ? screening.Us(v) : 0);
-    if (screening.Timed(v)) timed.push_back(v);
+    if (screened.us[v] > 0) timed.push_back(v);
   }
   screened.timed = static_cast<int>(timed.size());
   absl::c_stable_sort(timed, [&](int a, int b) { return screened.us[a] < screened.us[b]; });
@@ -187,7 +151,7 @@ absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantS
     of_part += is_of_part ? 1 : 0;
   }
   if (of_part == 0) return absl::InternalError("none of the variants that are kept runs");
-  ASSIGN_OR_RETURN(const std::vector<double> again, screening.Again(finalists));
+  ASSIGN_OR_RETURN(const std::vector<double> again, screening.Rounds(finalists, kTurns));
   double best_us = 0, part_us = 0;
   for (size_t i = 0; i < finalists.size(); ++i) {
     if (screened.best < 0 || again[i] < best_us) screened.best = finalists[i], best_us = again[i];
@@ -196,7 +160,9 @@ absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantS
       screened.best_of_part = finalists[i], part_us = again[i];
   }
   screened.us[screened.best] = best_us;
-  ASSIGN_OR_RETURN(screened.ratio, screening.Ratio(screened.best_of_part, screened.best));
+  ASSIGN_OR_RETURN(const std::vector<double> last,
+                   screening.Rounds({screened.best_of_part, screened.best}, kLastRounds));
+  screened.ratio = screened.best == screened.best_of_part ? 1 : last[0] / last[1];
   return screened;
 }
 
