@@ -47,9 +47,20 @@ absl::Status Run() {
     kernels.insert(kernels.end(), counted.begin(), counted.end());
   }
   std::vector<Row> rows = BarRowsOf(kernels);
-  const std::vector<Row> of_kernels = RowsOf(kernels);
-  std::cout << BarsText(rows) << "\n" << NarrowText(kernels);
-  if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << KernelsText(of_kernels);
+  std::vector<Row> of_kernels;
+  for (const CountedKernel& k : kernels) of_kernels.push_back(RowOf(k));
+  const auto verdict = [](const Row& bar) {
+    return std::string(bar.Get("met") == Value(true) ? "met" : "MISSED");
+  };
+  const std::vector<Column> of_bars =
+      ColumnsOf("bar|text|case, wanted|text|bar, found, verdict|*", {{"verdict", verdict}});
+  std::cout << Table(rows, of_bars) << "\n" << NarrowText(kernels);
+  const std::vector<Column> of_kernel = ColumnsOf(
+      "workload|text|name, schedule, kernel, config, arch, regs|text|registers, "
+      "stack, shared, loop, elements, / elem|text|loop_per_element, "
+      "main|text|main_per_element, calls, spills, in flight|text|"
+      "bytes_before_use, narrow, other|text|narrow_elsewhere, accesses");
+  if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << Table(of_kernels, of_kernel);
   rows.insert(rows.end(), of_kernels.begin(), of_kernels.end());
   return Save(rows, ColumnsOf("case, wanted|text|bar, found"));
 }

@@ -171,6 +171,8 @@ std::string FoundIn(const CountedKernel& k) {
                          InstructionsPerElement(*loop), loop->in_flight.bytes, registers);
 }
 
+}  // namespace
+
 Row RowOf(const CountedKernel& k) {
   const KernelOrigin& o = k.origin;
   const std::string name = absl::StrCat(o.workload, " ", Name(o.dtype), " ", o.ranks);
@@ -207,8 +209,6 @@ Row RowOf(const CountedKernel& k) {
   return row.Set("narrow_elsewhere", CountNarrow(k, LoopKind::kOther));
 }
 
-}  // namespace
-
 const LoopFacts* MainLoop(const CountedKernel& kernel) {
   const LoopFacts* most = nullptr;
   for (const LoopFacts& loop : kernel.loops) {
@@ -228,28 +228,6 @@ std::vector<Row> BarRowsOf(const Kernels& kernels) {
     AddBulk(kernels, architecture, bars);
   }
   return bars;
-}
-
-std::vector<Row> RowsOf(const Kernels& kernels) {
-  std::vector<Row> rows;
-  for (const CountedKernel& k : kernels) rows.push_back(RowOf(k));
-  return rows;
-}
-
-std::string BarsText(const std::vector<Row>& bars) {
-  const auto verdict = [](const Row& bar) {
-    return std::string(bar.Get("met") == Value(true) ? "met" : "MISSED");
-  };
-  return Table(
-      bars, ColumnsOf("bar|text|case, wanted|text|bar, found, verdict|*", {{"verdict", verdict}}));
-}
-
-std::string KernelsText(const std::vector<Row>& kernels) {
-  return Table(kernels,
-               ColumnsOf("workload|text|name, schedule, kernel, config, arch, regs|text|registers, "
-                         "stack, shared, loop, elements, / elem|text|loop_per_element, "
-                         "main|text|main_per_element, calls, spills, in flight|text|"
-                         "bytes_before_use, narrow, other|text|narrow_elsewhere, accesses"));
 }
 
 std::string NarrowText(const Kernels& kernels) {

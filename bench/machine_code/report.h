@@ -15,12 +15,9 @@ const LoopFacts* MainLoop(const CountedKernel& kernel);
 /// What the counts must be: rows of "case", "bar" (what is wanted), "found" and "met", for the
 /// kernels that are there.
 std::vector<Row> BarRowsOf(const std::vector<CountedKernel>& kernels);
-/// The kernels with their main loops, and all loops as "loops".
-std::vector<Row> RowsOf(const std::vector<CountedKernel>& kernels);
+/// A kernel with its main loop, and all loops as "loops".
+Row RowOf(const CountedKernel& kernel);
 
-/// Tables of these rows.
-std::string BarsText(const std::vector<Row>& bars);
-std::string KernelsText(const std::vector<Row>& kernels);
 /// Accesses under 4 bytes in loops over packs, by their places, with the workloads that have them.
 std::string NarrowText(const std::vector<CountedKernel>& kernels);
 
