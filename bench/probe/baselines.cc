@@ -1,12 +1,9 @@
-#include "bench/probe/baselines.h"
-
-#include <optional>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/command/sizes.h"
 #include "bench/gpu/ceilings.h"
+#include "bench/probe/probe_group.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"

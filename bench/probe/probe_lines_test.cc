@@ -1,6 +1,6 @@
 #include "bench/probe/probe_lines.h"
 
-#include "bench/probe/baselines.h"
+#include "bench/probe/probe_group.h"
 #include "bench/probe/probe_program.h"
 #include "coconet/workloads/training_steps.h"
 #include "coconet/workloads/workloads.h"

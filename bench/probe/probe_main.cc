@@ -27,7 +27,6 @@
 #include "autotune/search/choice.h"
 #include "autotune/search/small_sizes.h"
 #include "bench/harness/user.h"
-#include "bench/probe/baselines.h"
 #include "bench/probe/carried_cubins.h"
 #include "bench/probe/isolated.h"
 #include "bench/probe/probe_group.h"
