@@ -48,61 +48,49 @@ struct Screened {
   int timed = 0;
 };
 
-/// Times variants on the ranks. Its answers are the same on all ranks, as the runner's are.
-class Screening {
- public:
-  Screening(Rank& rank, VariantRunner& runner, size_t variants)
-      : rank_(rank), runner_(runner), us_(variants) {}
+/// Collective. The medians of rounds of these variants alone, which are loaded.
+absl::StatusOr<std::vector<double>> Rounds(Rank& rank, VariantRunner& runner,
+                                           absl::Span<const int> variants, int rounds) {
+  std::vector<Contender> contenders;
+  for (int v : variants) {
+    contenders.push_back({"", [&runner, v](int64_t steps) -> absl::Status {
+                            ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
+                                             runner.Time(v, 0, static_cast<int>(steps)));
+                            if (!sample.failure.has_value()) return absl::OkStatus();
+                            return absl::InternalError(sample.failure->reason);
+                          }});
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<Finding> measured,
+      MeasureInRounds(rank, contenders,
+                      {.min_rounds = rounds, .max_rounds = rounds, .min_sample_us = kSampleUs}));
+  std::vector<double> us;
+  for (const Finding& finding : measured) us.push_back(finding.timing.median_us);
+  return us;
+}
 
-  /// Compiles and loads the variants and times those that run.
-  absl::Status Enter(absl::Span<const int> variants) {
-    std::vector<int> entered;
-    for (size_t begin = 0; begin < variants.size(); begin += kBatch) {
-      const absl::Span<const int> batch = variants.subspan(begin, kBatch);
-      ASSIGN_OR_RETURN(std::vector<std::optional<Failure>> failures,
-                       runner_.Compile(batch, [] { return false; }));
-      for (size_t i = 0; i < batch.size(); ++i) {
-        if (!failures[i].has_value()) {
-          ASSIGN_OR_RETURN(failures[i], runner_.Load(batch[i]));
-        }
-        if (failures[i].has_value()) continue;
-        ASSIGN_OR_RETURN(const VariantRunner::Sample first, runner_.Time(batch[i], 0, 1));
-        if (!first.failure.has_value()) entered.push_back(batch[i]);
+/// Collective. Compiles and loads the variants, and times those that run in first rounds, of which
+/// it sets the medians in `us`, by variant.
+absl::Status Enter(Rank& rank, VariantRunner& runner, absl::Span<const int> variants,
+                   std::vector<double>& us) {
+  std::vector<int> entered;
+  for (size_t begin = 0; begin < variants.size(); begin += kBatch) {
+    const absl::Span<const int> batch = variants.subspan(begin, kBatch);
+    ASSIGN_OR_RETURN(std::vector<std::optional<Failure>> failures,
+                     runner.Compile(batch, [] { return false; }));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (!failures[i].has_value()) {
+        ASSIGN_OR_RETURN(failures[i], runner.Load(batch[i]));
       }
+      if (failures[i].has_value()) continue;
+      ASSIGN_OR_RETURN(const VariantRunner::Sample first, runner.Time(batch[i], 0, 1));
+      if (!first.failure.has_value()) entered.push_back(batch[i]);
     }
-    ASSIGN_OR_RETURN(const std::vector<double> us, Rounds(entered, kFirstRounds));
-    for (size_t i = 0; i < entered.size(); ++i) us_[entered[i]] = us[i];
-    return absl::OkStatus();
   }
-
-  /// The medians of rounds of these variants alone.
-  absl::StatusOr<std::vector<double>> Rounds(absl::Span<const int> variants, int rounds) {
-    std::vector<Contender> contenders;
-    for (int v : variants) {
-      contenders.push_back({"", [this, v](int64_t steps) -> absl::Status {
-                              ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
-                                               runner_.Time(v, 0, static_cast<int>(steps)));
-                              if (!sample.failure.has_value()) return absl::OkStatus();
-                              return absl::InternalError(sample.failure->reason);
-                            }});
-    }
-    ASSIGN_OR_RETURN(
-        const std::vector<Finding> measured,
-        MeasureInRounds(rank_, contenders,
-                        {.min_rounds = rounds, .max_rounds = rounds, .min_sample_us = kSampleUs}));
-    std::vector<double> us;
-    for (const Finding& finding : measured) us.push_back(finding.timing.median_us);
-    return us;
-  }
-
-  /// By variant: the median of its first rounds; 0: it was not timed.
-  const std::vector<double>& us() const { return us_; }
-
- private:
-  Rank& rank_;
-  VariantRunner& runner_;
-  std::vector<double> us_;
-};
+  ASSIGN_OR_RETURN(const std::vector<double> medians, Rounds(rank, runner, entered, kFirstRounds));
+  for (size_t i = 0; i < entered.size(); ++i) us[entered[i]] = medians[i];
+  return absl::OkStatus();
+}
 
 /// The variants that are timed beside those of `part`.
 std::vector<int> Others(const std::vector<double>& us, const VariantSet& set,
@@ -133,10 +121,9 @@ std::vector<int> Others(const std::vector<double>& us, const VariantSet& set,
 absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantSet& set,
                                 absl::Span<const int> part, int others) {
   ASSIGN_OR_RETURN(const Run run, MakeRunner(rank, program, set, 1));
-  Screening screening(rank, *run.runner, set.variants.size());
-  RETURN_IF_ERROR(screening.Enter(part));
-  RETURN_IF_ERROR(screening.Enter(Others(screening.us(), set, part, others)));
-  Screened screened{.us = screening.us()};
+  Screened screened{.us = std::vector<double>(set.variants.size())};
+  RETURN_IF_ERROR(Enter(rank, *run.runner, part, screened.us));
+  RETURN_IF_ERROR(Enter(rank, *run.runner, Others(screened.us, set, part, others), screened.us));
   std::vector<int> timed;
   for (int v = 0; v < static_cast<int>(set.variants.size()); ++v) {
     if (screened.us[v] > 0) timed.push_back(v);
@@ -151,7 +138,7 @@ absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantS
     of_part += is_of_part ? 1 : 0;
   }
   if (of_part == 0) return absl::InternalError("none of the variants that are kept runs");
-  ASSIGN_OR_RETURN(const std::vector<double> again, screening.Rounds(finalists, kTurns));
+  ASSIGN_OR_RETURN(const std::vector<double> again, Rounds(rank, *run.runner, finalists, kTurns));
   double best_us = 0, part_us = 0;
   for (size_t i = 0; i < finalists.size(); ++i) {
     if (screened.best < 0 || again[i] < best_us) screened.best = finalists[i], best_us = again[i];
@@ -161,7 +148,7 @@ absl::StatusOr<Screened> Screen(Rank& rank, const Graph& program, const VariantS
   }
   screened.us[screened.best] = best_us;
   ASSIGN_OR_RETURN(const std::vector<double> last,
-                   screening.Rounds({screened.best_of_part, screened.best}, kLastRounds));
+                   Rounds(rank, *run.runner, {screened.best_of_part, screened.best}, kLastRounds));
   screened.ratio = screened.best == screened.best_of_part ? 1 : last[0] / last[1];
   return screened;
 }
