@@ -1,14 +1,13 @@
 // How many operations of simulated threads a core performs per second: bazel run //bench:simt
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "coconet/base/status.h"
+#include "jit/compile/binary_cache.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/temp_dir.h"
 #include "runtime/simt/testing/simt_lab.h"
@@ -59,8 +58,7 @@ absl::StatusOr<std::string> Image() {
   ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
                    MakeSimtCompiler({.cache_dir = folder->path()}));
   ASSIGN_OR_RETURN(const Binary binary, compiler->Compile(kKernels));
-  std::ifstream file(binary.path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return BinaryCache::ReadAt(binary.path).value();
 }
 
 absl::Status Measure() {

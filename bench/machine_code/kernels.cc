@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +20,7 @@
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
+#include "jit/compile/binary_cache.h"
 #include "jit/compile/disassembler.h"
 #include "jit/compile/embedded_headers.h"
 #include "jit/compile/nvrtc_compiler.h"
@@ -137,8 +136,7 @@ using BySymbol = std::map<std::string, CountedKernel>;
 absl::StatusOr<BySymbol> ReadUnit(Compiler& compiler, const KernelSet& kernels,
                                   const KernelSource& unit) {
   ASSIGN_OR_RETURN(const Binary binary, compiler.Compile(unit));
-  std::ifstream file(binary.path, std::ios::binary);
-  const std::string cubin(std::istreambuf_iterator<char>(file), {});
+  const std::string cubin = BinaryCache::ReadAt(binary.path).value();
   SourceTexts texts;
   for (const DeviceHeader& header : DeviceHeaders(Dialect::kCuda))
     texts.Add(header.name, header.text);
