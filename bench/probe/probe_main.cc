@@ -203,30 +203,16 @@ void RunLines(absl::Span<const ProbeLine> lines, const std::string& folder, Back
   }
 }
 
-/// The rows so far, in files that are up to date whatever ends the process.
-class Rows {
- public:
-  void Add(const Row& row) {
-    rows_.push_back(row);
-    Say(absl::StrReplaceAll(Summary(row), {{"\n", "; "}}));
-    if (saved_.ok()) saved_ = Save(rows_, ProbeColumns());
-  }
-  size_t size() const { return rows_.size(); }
-  absl::Status Finish() {
-    RETURN_IF_ERROR(saved_);
-    return Show(rows_, ProbeColumns());
-  }
-
- private:
-  std::vector<Row> rows_;
-  absl::Status saved_;
-};
-
 absl::Status Run(const File& file) {
   ASSIGN_OR_RETURN(const Backend backend, ChosenBackend());
   ASSIGN_OR_RETURN(ProbeOptions options, OptionsFor(backend));
-  Rows rows;
-  const auto add = [&](const Row& row) { rows.Add(row); };
+  std::vector<Row> rows;
+  absl::Status saved;  // of the rows so far: files are up to date whatever ends the process
+  const auto add = [&](const Row& row) {
+    rows.push_back(row);
+    Say(absl::StrReplaceAll(Summary(row), {{"\n", "; "}}));
+    if (saved.ok()) saved = Save(rows, ProbeColumns());
+  };
   const auto run = [&](absl::Span<const ProbeLine> lines, const Listener& listener) {
     options.listener = listener;
     RunLines(lines, file.folder, backend, options);
@@ -236,14 +222,15 @@ absl::Status Run(const File& file) {
                 {.line_seconds = absl::GetFlag(FLAGS_line_seconds),
                  .interrupted = Interrupted,
                  .is_done = add});
-    return rows.Finish();
+  } else {
+    run(file.lines, {.begins = nullptr, .is_done = add});
+    if (rows.empty()) return absl::OkStatus();  // another process has rank 0
+    const absl::Status why =
+        absl::UnknownError("not run, since the process runs nothing more after the error before");
+    while (rows.size() < file.lines.size()) add(Failed(file.lines[rows.size()], why));
   }
-  run(file.lines, {.begins = nullptr, .is_done = add});
-  if (rows.size() == 0) return absl::OkStatus();  // another process has rank 0
-  const absl::Status why =
-      absl::UnknownError("not run, since the process runs nothing more after the error before");
-  while (rows.size() < file.lines.size()) rows.Add(Failed(file.lines[rows.size()], why));
-  return rows.Finish();
+  RETURN_IF_ERROR(saved);
+  return Show(rows, ProbeColumns());
 }
 
 /// The sources that running a line takes, those that verify it at small sizes included; none
