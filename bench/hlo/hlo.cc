@@ -148,10 +148,6 @@ absl::Status MeasureTraining(int ranks, const std::string& scratch, Row& row) {
   return absl::OkStatus();
 }
 
-bool Runs(absl::string_view name) {
-  return absl::c_linear_search(absl::GetFlag(FLAGS_cases), name);
-}
-
 absl::StatusOr<std::vector<std::string>> Files() {
   std::vector<std::string> files;
   for (const std::string& name : absl::GetFlag(FLAGS_files)) {
@@ -183,8 +179,9 @@ absl::Status Judged(const absl::Status& measured, absl::string_view bars, Row& r
 }
 
 absl::Status RunAll() {
+  const std::vector<std::string> cases = absl::GetFlag(FLAGS_cases);
   std::vector<RowTask> tasks;
-  if (Runs("plans")) {
+  if (absl::c_linear_search(cases, "plans")) {
     ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
     for (const std::string& file : files) {
       const std::string name = fs::path(file).stem();
@@ -197,7 +194,7 @@ absl::Status RunAll() {
       tasks.push_back({.words = name, .row = Row().Set("case", name), .measure = measure});
     }
   }
-  if (Runs("train")) {
+  if (absl::c_linear_search(cases, "train")) {
     for (const int ranks : IntegersOf(absl::GetFlag(FLAGS_ranks))) {
       const auto measure = [ranks](const std::string& scratch, Row& row) {
         return Judged(MeasureTraining(ranks, scratch, row), "ratio >= 1.3", row);
