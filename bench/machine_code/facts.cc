@@ -152,12 +152,6 @@ absl::string_view Name(LoopKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-int LoopFacts::CountNarrow() const {
-  int count = 0;
-  for (const auto& [access, times] : narrow) count += times;
-  return count;
-}
-
 std::vector<LoopFacts> FactsOf(const MachineFunction& function, const SourceTexts& texts,
                                absl::string_view kernel) {
   const FlowGraph flow = FlowOf(function);

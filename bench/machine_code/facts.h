@@ -40,8 +40,6 @@ struct LoopFacts {
   bool loads_in_bulk = false;                // the same, from global to shared memory
   InFlight in_flight;
   PlacedAccesses narrow;  // accesses to global memory under kNarrowBytes
-
-  int CountNarrow() const;
 };
 
 /// The loops that access global memory, spill or drain, in the order of their addresses.

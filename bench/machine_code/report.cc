@@ -24,7 +24,9 @@ using Kernels = std::vector<CountedKernel>;
 
 int CountNarrow(const CountedKernel& kernel, LoopKind kind) {
   int count = 0;
-  for (const LoopFacts& loop : kernel.loops) count += loop.kind == kind ? loop.CountNarrow() : 0;
+  for (const LoopFacts& loop : kernel.loops) {
+    for (const auto& [access, times] : loop.narrow) count += loop.kind == kind ? times : 0;
+  }
   return count;
 }
 
