@@ -42,10 +42,6 @@ struct Log {
   }
 };
 
-bool IsInterrupted(const Isolation& isolation) {
-  return isolation.interrupted && isolation.interrupted();
-}
-
 std::string WhyEnded(int status) {
   if (WIFSIGNALED(status))
     return absl::StrCat("its process was ended by signal ", WTERMSIG(status), " (",
@@ -71,7 +67,7 @@ std::string Await(pid_t pid, const Log& log, absl::FunctionRef<void()> hear,
                          " s (--line-seconds): its process was ended");
       kill(pid, SIGKILL);
     }
-    if (!is_told_to_end && IsInterrupted(isolation)) {
+    if (!is_told_to_end && isolation.interrupted()) {
       is_told_to_end = true;
       kill(pid, SIGTERM);  // which ends it after the line that runs
     }
@@ -101,7 +97,7 @@ void RunIsolated(absl::Span<const ProbeLine> lines,
     }
   };
   while (done < lines.size()) {
-    const bool interrupted = IsInterrupted(isolation);
+    const bool interrupted = isolation.interrupted();
     log.begun = log.done = 0;
     std::fflush(nullptr);  // what is buffered must not be written by both processes
     const pid_t pid = interrupted ? -1 : fork();
@@ -121,7 +117,7 @@ void RunIsolated(absl::Span<const ProbeLine> lines,
     const std::string why = Await(pid, log, hear, isolation);
     // A child that told nothing of a line is the fault of its first one.
     const bool fails = log.begun > log.done || log.done == 0;
-    if (fails && done < lines.size() && !IsInterrupted(isolation)) fail(why);
+    if (fails && done < lines.size() && !isolation.interrupted()) fail(why);
   }
 }
 

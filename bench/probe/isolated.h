@@ -11,13 +11,13 @@ namespace coconet::bench {
 
 /// Hears of lines that run, in their order.
 struct Listener {
-  std::function<void()> begins;  // before a line runs; may be empty
+  std::function<void()> begins = [] {};  // before a line runs
   std::function<void(const Row& row)> is_done;
 };
 
 struct Isolation {
-  double line_seconds = 120;          // after which a line's process is ended
-  std::function<bool()> interrupted;  // may be empty
+  double line_seconds = 120;  // after which a line's process is ended
+  std::function<bool()> interrupted = [] { return false; };
   std::function<void(const Row& row)> is_done;
 };
 

@@ -165,7 +165,7 @@ bool RunGroup(absl::Span<const ProbeLine> lines, const std::string& folder, Back
   options.listener = {.begins =
                           [&, begins = options.listener.begins] {
                             has_begun = true;
-                            if (begins) begins();
+                            begins();
                           },
                       .is_done =
                           [&, is_done = options.listener.is_done](const Row& row) {
@@ -223,7 +223,7 @@ absl::Status Run(const File& file) {
                  .interrupted = Interrupted,
                  .is_done = add});
   } else {
-    run(file.lines, {.begins = nullptr, .is_done = add});
+    run(file.lines, {.is_done = add});
     if (rows.empty()) return absl::OkStatus();  // another process has rank 0
     const absl::Status why =
         absl::UnknownError("not run, since the process runs nothing more after the error before");
