@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "coconet/base/status.h"
 #include "runtime/node/memory.h"
 
 namespace coconet::bench {
@@ -13,7 +15,12 @@ namespace coconet::bench {
 class Array {
  public:
   /// ResourceExhausted when memory is short.
-  static absl::StatusOr<Array> Allocate(int64_t bytes);
+  static absl::StatusOr<Array> Allocate(int64_t bytes) {
+    Array array;
+    ASSIGN_OR_RETURN(array.region_, Region::Map(bytes, /*fd=*/-1));
+    std::memset(array.region_->base(), 0, array.region_->bytes());
+    return array;
+  }
 
   template <class T>
   T* as() const {
