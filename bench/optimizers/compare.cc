@@ -6,7 +6,6 @@
 #include "absl/strings/string_view.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/optimizers/baseline.h"
-#include "bench/optimizers/memory_limit.h"
 #include "bench/optimizers/training.h"
 #include "bench/optimizers/tuned_step.h"
 #include "coconet/base/status.h"

@@ -14,7 +14,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
-#include "bench/optimizers/memory_limit.h"
+#include "bench/optimizers/baseline.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "jit/compile/temp_dir.h"
