@@ -11,19 +11,30 @@
 
 namespace coconet::bench {
 
-absl::StatusOr<Finished> RunBenchmark(const std::string& program,
-                                      std::vector<std::string> arguments) {
+Finished RunBenchmark(const std::string& program, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), absl::StrCat("bench/", program));
-  return RunProcess({.argv = arguments,
-                     .input = {},
-                     .environment = {"BUILD_WORKING_DIRECTORY=" + testing::TempDir()},
-                     .time_limit_s = 280});
+  const auto run = RunProcess({.argv = arguments,
+                               .input = {},
+                               .environment = {"BUILD_WORKING_DIRECTORY=" + testing::TempDir()},
+                               .time_limit_s = 280});
+  EXPECT_TRUE(run.ok()) << run.status();
+  return run.value_or(Finished());
+}
+
+void ExpectRefusal(const std::string& program, std::vector<std::string> arguments,
+                   const std::string& message) {
+  const Finished run = RunBenchmark(program, std::move(arguments));
+  EXPECT_EQ(run.code, 2);
+  const std::string name = program.substr(program.rfind('/') + 1);
+  EXPECT_EQ(run.output, absl::StrCat(name, ": ", message, "\n"));
 }
 
 JsonReader JsonReader::OfFile(const std::string& name) {
   std::stringstream text;
   text << std::ifstream(testing::TempDir() + "/" + name).rdbuf();
-  return JsonReader(text.str());
+  JsonReader reader(text.str());
+  EXPECT_EQ(reader.Ask("SELECT json_valid(?1)"), 1) << name;
+  return reader;
 }
 
 int64_t JsonReader::Ask(const std::string& sql) const {
