@@ -13,7 +13,6 @@
 #include "bench/baselines/mpi_settings.h"
 #include "bench/embedding/embedding_baseline.h"
 #include "bench/harness/finding.h"
-#include "bench/harness/launch.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/harness/user.h"
 #include "bench/harness/worker.h"
@@ -150,6 +149,15 @@ absl::StatusOr<TunedContender*> InOtherOrder(Field& field, const Graph& program,
       absl::StrCat("other order: want ", Text(record.best.config), ", have ", Text(config)));
 }
 
+/// Findings by side:
+///   ours          pooling and AllToAll, tuned
+///   remote_first, plain_order   one of them: the same variant in the other order of destinations,
+///                 if it has one
+///   pooling       ours, without the AllToAll, into memory of its own: the bound
+///   baseline      EmbeddingBaseline
+///   loop          the baseline's pooling alone
+/// Facts "variant" by side; "imbalance" of ColumnCut; "sets": how many; "baseline_pools_by": the
+/// baseline's way. Internal when the sides differ by more than roundings, here and below.
 absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const EmbeddingCase& c) {
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("dlrm_embedding", c.dtype, SizesOf(c)));
   ASSIGN_OR_RETURN(const Graph alone, PoolingAlone(c));
@@ -167,23 +175,30 @@ absl::StatusOr<std::vector<Finding>> MeasureEmbedding(Rank& rank, const Embeddin
   contenders.AddStep("loop", [&] { return baseline->Pool(); });
   if (other != nullptr) {
     RETURN_IF_ERROR(field.CheckAlike(other, *baseline));
-    contenders.AddStep("other_order", field.StepOf(other));
+    contenders.AddStep(record.best.config.remote_first ? "plain_order" : "remote_first",
+                       field.StepOf(other));
   }
   contenders.AddFact("imbalance", field.cut.imbalance);
   contenders.AddFact("sets", field.sets.size());
-  contenders.AddFact("pools_by", baseline->pools_by());
-  contenders.AddFact("order", record.best.config.remote_first ? "remote first" : "plain");
+  contenders.AddFact("baseline_pools_by", baseline->pools_by());
   return contenders.Measure({.seconds = c.seconds, .min_sample_us = 2e4});
 }
 
+/// By one process, whose rank is one thread:
+///   ours     the program without its AllToAll, tuned
+///   loop     a careful user's loop
+///   fbgemm   FBGEMM's kernel, if it can be loaded
+/// Facts "variant", "sets", and "fbgemm": "present", or why it is absent.
 absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingCase& c) {
   ASSIGN_OR_RETURN(const Graph program, PoolingAlone(c));
   ASSIGN_OR_RETURN(ColumnCut cut, CutColumns(c, program, rank.rank(), rank.size()));
   Field field(rank, c, std::move(cut));
   Contenders& contenders = field.contenders;
   ASSIGN_OR_RETURN(TunedContender* const ours, field.Add("ours", program));
+  EmbeddingCase by_loop = c;
+  by_loop.fbgemm.clear();
   ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
-                   EmbeddingBaseline::Make(c, field.cut, field.sets, rank));
+                   EmbeddingBaseline::Make(by_loop, field.cut, field.sets, rank));
   RETURN_IF_ERROR(field.CheckAlike(ours, *baseline));
   contenders.AddStep("loop", [&] { return baseline->Pool(); });
   const absl::StatusOr<FbgemmBags> fbgemm = c.fbgemm.empty()
@@ -210,7 +225,7 @@ absl::StatusOr<std::vector<Finding>> MeasurePooling(Rank& rank, const EmbeddingC
     });
   }
   contenders.AddFact("sets", field.sets.size());
-  contenders.AddFact("fbgemm_is",
+  contenders.AddFact("fbgemm",
                      fbgemm.ok() ? "present" : absl::StrCat("absent: ", fbgemm.status().message()));
   return contenders.Measure({.seconds = c.seconds, .min_sample_us = 2e4});
 }
@@ -228,6 +243,8 @@ RankRows RowsOf(const EmbeddingCase& c, const ColumnCut& cut, int rank, int rank
   return rows;
 }
 
+/// MeasureOnNode's findings: a rank computes the sums of all samples in its columns, and sends
+/// those of its peers' samples to them. Fact: "imbalance" of ColumnCut.
 absl::StatusOr<std::vector<Finding>> MeasureOnNodes(Rank& rank, const EmbeddingCase& c) {
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("dlrm_embedding", c.dtype, SizesOf(c)));
   ASSIGN_OR_RETURN(const Graph pooling, PoolingAlone(c));
@@ -237,7 +254,7 @@ absl::StatusOr<std::vector<Finding>> MeasureOnNodes(Rank& rank, const EmbeddingC
   ASSIGN_OR_RETURN(const std::unique_ptr<RowSender> sender,
                    RowSender::Make(rank, RowsOf(c, field.cut, rank.rank(), rank.size())));
   field.contenders.AddStep("sending", [&] { return sender->Send(); });
-  if (c.work == EmbeddingCase::Work::kNodes) {
+  if (!c.parts_only) {
     ASSIGN_OR_RETURN(TunedContender* const ours, field.Add("ours", program));
     ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingBaseline> baseline,
                      EmbeddingBaseline::Make(c, field.cut, field.sets, rank));
@@ -248,120 +265,57 @@ absl::StatusOr<std::vector<Finding>> MeasureOnNodes(Rank& rank, const EmbeddingC
   return MeasureOnNode(field.contenders, sender->bytes_there(), c.seconds);
 }
 
-/// Findings for kExchanged are by side:
-///   ours         pooling and AllToAll, tuned
-///   other_order  the same variant in the other order of destinations, if it has one
-///   pooling      ours, without the AllToAll, into memory of its own: the bound
-///   baseline     EmbeddingBaseline
-///   loop         the baseline's pooling alone
-/// Facts "variant" by side; "imbalance" of ColumnCut; "sets": how many; "pools_by": the baseline's
-/// way; "order": that of ours, "remote first" or "plain".
-///
-/// For kPooling, by one process, whose rank is one thread:
-///   ours     the program without its AllToAll, tuned
-///   loop     a careful user's loop
-///   fbgemm   FBGEMM's kernel, if it can be loaded
-/// Facts "variant", "sets", and "fbgemm_is": "present", or why it is absent.
-///
-/// For kNodes those of MeasureOnNode: a rank computes the sums of all samples in its columns, and
-/// sends those of its peers' samples to them. Fact: "imbalance" of ColumnCut.
-///
-/// Internal when the sides differ by more than roundings.
-absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const EmbeddingCase& c) {
-  switch (c.work) {
-    case EmbeddingCase::Work::kExchanged:
-      return MeasureEmbedding(rank, c);
-    case EmbeddingCase::Work::kPooling:
-      return MeasurePooling(rank, c);
-    case EmbeddingCase::Work::kNodes:
-    case EmbeddingCase::Work::kNodesParts:
-      break;
-  }
-  return MeasureOnNodes(rank, c);
-}
-
-const Worker<EmbeddingCase> kWorker("embedding", Measure, [](const EmbeddingCase& c) {
-  // A rank has a thread for each core that it may use: one.
-  if (c.work == EmbeddingCase::Work::kPooling) RunOn({AllowedCores()[0]});
+const Worker<EmbeddingCase> kExchanged("exchanged", MeasureEmbedding);
+const Worker<EmbeddingCase> kPooling("pooling", MeasurePooling, [](const EmbeddingCase&) {
+  RunOn({AllowedCores()[0]});  // a rank has a thread for each core that it may use: one
   return WorldOptions{.ranks = 0};
 });
+const Worker<EmbeddingCase> kNodes("nodes", MeasureOnNodes);
 
-/// The times of ours in both orders of destinations, which differ in that alone.
-void SetOrders(const std::vector<Finding>& found, Row& row) {
-  const Finding* const other = FastestOf(found, "other_order");
-  if (other == nullptr) return;  // the schedule that was picked has no such order
-  const std::string picked = FactOf(found, "order");
-  const Timing& ours = FastestOf(found, "ours")->timing;
-  SetTime(row, "remote_first", picked == "plain" ? other->timing : ours);
-  SetTime(row, "plain_order", picked == "plain" ? ours : other->timing);
+/// The time of ours in the order that was picked beside that in the other one, which differs in
+/// that alone.
+void SetOrders(const Timing& ours, Row& row) {
+  const bool other_first = row.Number("remote_first_us") > 0;
+  if (!other_first && row.Number("plain_order_us") == 0) return;  // the schedule has no such order
+  SetTime(row, other_first ? "plain_order" : "remote_first", ours);
   row.Set("order_ratio", row.Number("plain_order_us") / row.Number("remote_first_us"));
-  row.Set("order_picked", picked);
+  row.Set("order_picked", other_first ? "plain" : "remote first");
 }
 
 absl::Status ExchangedRow(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
-  ASSIGN_OR_RETURN(const SettingFindings best,
-                   RunWithBestSetting(ranks, kWorker.Arguments(c), scratch));
-  SetTimes(row, best.found, {"ours", "pooling", "baseline", "loop"});
+  ASSIGN_OR_RETURN(const std::vector<MpiSetting> tried,
+                   TrySettings(MpiSettings(/*crowded=*/false, /*quick=*/true), ranks,
+                               kExchanged.Arguments(c), scratch));
+  const MpiSetting& best = FastestOf(tried);
+  SetFindings(row, best.found);
   const double ours_us = row.Number("ours_us"), loop_us = row.Number("loop_us"),
-               baseline_us = row.Number("baseline_us");
-  row.Set("variant", FactOf(best.found, "variant", "ours"));
-  row.Set("pooling_variant", FactOf(best.found, "variant", "pooling"));
-  row.Set("imbalance", NumberOf(best.found, "imbalance"));
-  row.Set("sets", CountOf(best.found, "sets"));
-  row.Set("baseline_pools_by", FactOf(best.found, "pools_by"));
-  row.Set("bound_us", row.Number("pooling_us"));
-  row.Set("of_bound", row.Number("bound_us") / ours_us);
+               pooling_us = row.Number("pooling_us"), baseline_us = row.Number("baseline_us");
+  row.Set("bound_us", pooling_us).Set("of_bound", pooling_us / ours_us);
   row.Set("ratio", baseline_us / ours_us).Set("ceiling", baseline_us / loop_us);
-  row.Set("of_ceiling", loop_us / ours_us)
-      .Set("pooling_vs_loop", loop_us / row.Number("pooling_us"));
-  SetOrders(best.found, row);
-  row.Set("mpi_setting", best.setting);
+  row.Set("of_ceiling", loop_us / ours_us).Set("pooling_vs_loop", loop_us / pooling_us);
+  SetOrders(FastestOf(best.found, "ours")->timing, row);
+  row.Set("mpi_setting", best.name);
   return absl::OkStatus();
 }
 
-absl::Status PoolingRow(const EmbeddingCase& c, const std::string& scratch, Row& row) {
+absl::Status PoolingRow(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
   ASSIGN_OR_RETURN(const std::vector<Finding> found,
-                   RunWorker({.processes = 1,
-                              .arguments = kWorker.Arguments(c),
+                   RunWorker({.processes = ranks,
+                              .arguments = kPooling.Arguments(c),
                               .cache = absl::StrCat(scratch, "/cache"),
                               .scratch = scratch}));
-  SetTimes(row, found, {"ours", "loop", "fbgemm"});
-  row.Set("variant", FactOf(found, "variant")).Set("sets", CountOf(found, "sets"));
+  SetFindings(row, found);
   row.Set("pooling_vs_loop", row.Number("loop_us") / row.Number("ours_us"));
-  row.Set("fbgemm", FactOf(found, "fbgemm_is"));
-  if (row.Number("fbgemm_us") > 0)
-    row.Set("fbgemm_ratio", row.Number("fbgemm_us") / row.Number("ours_us"));
+  const bool has_fbgemm = row.Number("fbgemm_us") > 0;
+  if (has_fbgemm) row.Set("fbgemm_ratio", row.Number("fbgemm_us") / row.Number("ours_us"));
+  if (!IsQuick()) row.SetBars(BarsOf(has_fbgemm ? "fbgemm_ratio >= 0.95" : ""));
   return absl::OkStatus();
 }
 
-absl::Status NodesRow(const EmbeddingCase& c, const std::string& scratch, Row& row) {
+absl::Status NodesRow(const EmbeddingCase& c, int /*ranks*/, const std::string& scratch, Row& row) {
   EmbeddingCase parts = c;
-  parts.work = EmbeddingCase::Work::kNodesParts;
-  ASSIGN_OR_RETURN(
-      const std::vector<Finding> found,
-      MeasureOnTwoNodes(kWorker.Arguments(parts), kWorker.Arguments(c), scratch, "nodes", row));
-  row.Set("imbalance", NumberOf(found, "imbalance"));
-  return absl::OkStatus();
-}
-
-absl::Status MeasureRow(const EmbeddingCase& c, int ranks, const std::string& scratch, Row& row) {
-  switch (c.work) {
-    case EmbeddingCase::Work::kExchanged:
-      return ExchangedRow(c, ranks, scratch, row);
-    case EmbeddingCase::Work::kPooling:
-      return PoolingRow(c, scratch, row);
-    case EmbeddingCase::Work::kNodes:
-    case EmbeddingCase::Work::kNodesParts:
-      break;
-  }
-  return NodesRow(c, scratch, row);
-}
-
-std::string BarsFor(absl::string_view name, const EmbeddingCase& c, const Row& row) {
-  if (c.work == EmbeddingCase::Work::kPooling)
-    return row.Number("fbgemm_us") == 0 ? "" : "fbgemm_ratio >= 0.95";
-  if (c.work == EmbeddingCase::Work::kNodes) return "of_ceiling >= 0.9";
-  return absl::StrCat("of_bound >= 0.9, of_ceiling >= 0.9", name == "low" ? ", ratio >= 1.25" : "");
+  parts.parts_only = true;
+  return MeasureOnTwoNodes(kNodes.Arguments(parts), kNodes.Arguments(c), scratch, "nodes", row);
 }
 
 }  // namespace
@@ -373,12 +327,15 @@ RowTask EmbeddingTask(absl::string_view name, const EmbeddingCase& c, int ranks)
   row.Set("dtype", std::string(Name(c.dtype))).Set("indices", indices).Set("what", indices);
   row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
   row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);
+  const bool is_pooling = name == "pooling", is_nodes = name == "nodes";
+  const auto measure = is_pooling ? PoolingRow : is_nodes ? NodesRow : ExchangedRow;
+  std::string bars = is_pooling ? ""
+                     : is_nodes ? "of_ceiling >= 0.9"
+                                : "of_bound >= 0.9, of_ceiling >= 0.9";
+  if (name == "low") bars += ", ratio >= 1.25";
   return {absl::StrCat(name, ", ", ranks, " ranks, ", Name(c.dtype), ", ", indices), row,
-          [name = std::string(name), c, ranks](const std::string& scratch, Row& to) {
-            const absl::Status status = MeasureRow(c, ranks, scratch, to);
-            if (!IsQuick()) to.SetBars(BarsOf(BarsFor(name, c, to)));
-            return status;
-          }};
+          [=](const std::string& scratch, Row& to) { return measure(c, ranks, scratch, to); },
+          bars};
 }
 
 }  // namespace coconet::bench

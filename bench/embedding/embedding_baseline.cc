@@ -127,8 +127,7 @@ absl::StatusOr<std::unique_ptr<EmbeddingBaseline>> EmbeddingBaseline::Make(const
   ASSIGN_OR_RETURN(made->leaving_, floats(c.samples * made->width_));
   ASSIGN_OR_RETURN(made->arriving_, floats(arriving));
   ASSIGN_OR_RETURN(made->pooled_, floats(arriving));
-  if (!c.fbgemm.empty() && c.work != EmbeddingCase::Work::kPooling)
-    RETURN_IF_ERROR(made->LoadFbgemm());
+  if (!c.fbgemm.empty()) RETURN_IF_ERROR(made->LoadFbgemm());
   return made;
 }
 

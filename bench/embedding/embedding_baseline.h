@@ -52,7 +52,7 @@ class FbgemmBags {
 
 /// A careful user's step: pools into a send buffer, MPI_Alltoallv, unpacks to one row a sample.
 /// The columns are cut as ours are. Pools by FBGEMM's kernel if EmbeddingCase names it, it can be
-/// loaded and is faster here, else by a loop of this benchmark; for kPooling always by the loop.
+/// loaded and is faster here, else by a loop of this benchmark.
 class EmbeddingBaseline {
  public:
   /// `sets` outlives it.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,34 +16,20 @@ namespace coconet::bench {
 /// Bags of rows of embedding tables on the ranks that have them, and an AllToAll of their sums: the
 /// workload dlrm_embedding.
 struct EmbeddingCase {
-  enum class Work : uint8_t {
-    kExchanged,   // on the ranks of one node
-    kPooling,     // by one rank, without the AllToAll
-    kNodes,       // on nodes of one rank
-    kNodesParts,  // the same, pooling alone and sending alone
-  };
-  Work work = Work::kExchanged;
   DType dtype = DType::kF32;      // of the rows: kF32 or kBF16
   std::vector<int64_t> lookups;   // a sample, by table
   int64_t rows = 0, columns = 0;  // of each table
   int64_t samples = 0;            // of all ranks together
   double zipf = 0;                // exponent of the indices' distribution; 0: uniform
+  bool parts_only = false;        // of nodes: pooling alone and sending alone
   double seconds = 5;             // of the rounds
   double budget_s = 20;           // of tuning one contender
   std::string fbgemm = {};        // the site-packages folder that has FBGEMM and torch; "": none
 
-  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
-  static void VisitFields(auto& c, auto visit) {
-    visit("work", c.work);
-    visit("dtype", c.dtype);
-    visit("lookups", c.lookups);
-    visit("rows", c.rows);
-    visit("columns", c.columns);
-    visit("samples", c.samples);
-    visit("zipf", c.zipf);
-    visit("seconds", c.seconds);
-    visit("budget_s", c.budget_s);
-    visit("fbgemm", c.fbgemm);
+  /// The fields that are words of a worker's arguments (bench/harness/worker.h).
+  static auto Fields(auto& c) {
+    return std::tie(c.dtype, c.lookups, c.rows, c.columns, c.samples, c.zipf, c.parts_only,
+                    c.seconds, c.budget_s, c.fbgemm);
   }
 };
 

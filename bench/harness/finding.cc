@@ -1,8 +1,6 @@
 #include "bench/harness/finding.h"
 
 #include <fstream>
-#include <optional>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,23 +13,9 @@ namespace coconet::bench {
 namespace {
 
 std::string Line(const Finding& finding) {
-  std::vector<std::string> words;
-  const auto add = [&](const std::string& word) {
-    words.push_back(absl::StrReplaceAll(word, {{"\t", " "}, {"\n", " "}}));
-  };
-  std::apply([&](const auto&... field) { (add(WordOf(field)), ...); }, Finding::Fields(finding));
+  std::vector<std::string> words = WordsOf(Finding::Fields(finding));
+  for (std::string& word : words) word = absl::StrReplaceAll(word, {{"\t", " "}, {"\n", " "}});
   return absl::StrJoin(words, "\t");
-}
-
-std::optional<Finding> ParseLine(absl::string_view line) {
-  const std::vector<absl::string_view> words = absl::StrSplit(line, '\t');
-  Finding finding;
-  size_t at = 0;
-  const auto read = [&](auto& field) { return at < words.size() && FromWord(words[at++], field); };
-  const bool is_read =
-      std::apply([&](auto&... field) { return (read(field) && ...); }, Finding::Fields(finding));
-  if (!is_read || at != words.size()) return std::nullopt;
-  return finding;
 }
 
 }  // namespace
@@ -59,11 +43,6 @@ int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact,
   return absl::SimpleAtoi(FactOf(findings, fact, name), &count) ? count : -1;
 }
 
-double NumberOf(absl::Span<const Finding> findings, absl::string_view fact) {
-  double number = 0;
-  return absl::SimpleAtod(FactOf(findings, fact), &number) ? number : 0;
-}
-
 void SetTimes(Row& row, absl::Span<const Finding> findings,
               std::initializer_list<absl::string_view> sides) {
   for (absl::string_view side : sides) {
@@ -71,6 +50,33 @@ void SetTimes(Row& row, absl::Span<const Finding> findings,
       SetTime(row, side, found->timing);
   }
   row.Set("rounds", FastestOf(findings, "ours")->timing.samples);
+}
+
+void SetFacts(Row& row, absl::Span<const Finding> findings, absl::string_view ours) {
+  for (const Finding& fact : findings) {
+    if (fact.timing.samples > 0) continue;
+    const bool of_ours = fact.name.empty() || fact.name == ours;
+    if (!of_ours && FastestOf(findings, fact.name) == nullptr) continue;  // about another form
+    const std::string field = of_ours ? fact.side : absl::StrCat(fact.name, "_", fact.side);
+    int64_t count = 0;
+    double number = 0;
+    if (absl::SimpleAtoi(fact.detail, &count))
+      row.Set(field, count);
+    else if (absl::SimpleAtod(fact.detail, &number))
+      row.Set(field, number);
+    else
+      row.Set(field, fact.detail);
+  }
+}
+
+void SetFindings(Row& row, absl::Span<const Finding> findings) {
+  SetFacts(row, findings);
+  for (const Finding& f : findings) {
+    if (f.timing.samples == 0 || FastestOf(findings, f.side) != &f) continue;
+    SetTime(row, f.side, f.timing);
+    if (!f.name.empty()) row.Set(absl::StrCat(f.side, "_form"), f.name);
+    row.Set("rounds", f.timing.samples);
+  }
 }
 
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings) {
@@ -85,10 +91,9 @@ absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file) {
   if (!in) return absl::NotFoundError(absl::StrCat("read ", file, ": cannot"));
   std::vector<Finding> findings;
   for (std::string line; std::getline(in, line);) {
-    std::optional<Finding> finding = ParseLine(line);
-    if (!finding)
+    const std::vector<absl::string_view> words = absl::StrSplit(line, '\t');
+    if (!FromWords(words, Finding::Fields(findings.emplace_back())).ok())
       return absl::DataLossError(absl::StrCat("read ", file, ": what is \"", line, "\"?"));
-    findings.push_back(*std::move(finding));
   }
   return findings;
 }

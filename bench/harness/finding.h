@@ -41,12 +41,16 @@ std::string FactOf(absl::Span<const Finding> findings, absl::string_view fact,
 /// The detail as an integer; -1 if there is none.
 int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact,
                 absl::string_view name = "");
-/// The detail as a number; 0 if there is none.
-double NumberOf(absl::Span<const Finding> findings, absl::string_view fact);
 
 /// SetTime of the fastest finding of each side that took part, and "rounds", those of "ours".
 void SetTimes(Row& row, absl::Span<const Finding> findings,
               std::initializer_list<absl::string_view> sides);
+/// Sets each fact as a number or a text; the field is its name, behind "SIDE_" if it is about
+/// another side than ours, one of whose forms may be `ours`.
+void SetFacts(Row& row, absl::Span<const Finding> findings, absl::string_view ours = "ours");
+/// SetFacts; and SetTime of the fastest finding of each side, "SIDE_form" if it has one, and
+/// "rounds".
+void SetFindings(Row& row, absl::Span<const Finding> findings);
 
 /// A file with one line per finding.
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings);

@@ -96,6 +96,7 @@ absl::Status MeasureAll(absl::Span<const RowTask> tasks, const std::string& scra
     const absl::Status status = task.measure(scratch, row);
     if (absl::IsCancelled(status) || absl::IsUnavailable(status)) return status;
     if (!status.ok()) row.Set("error", std::string(status.message()));
+    if (!IsQuick() && !task.bars.empty()) row.SetBars(BarsOf(task.bars));
     rows.push_back(std::move(row));
   }
   return absl::OkStatus();

@@ -23,6 +23,7 @@ struct RowTask {
   Row row;            // its first fields
   /// Sets further fields; `scratch` is a folder for temporary files, one for all rows.
   std::function<absl::Status(const std::string& scratch, Row& row)> measure;
+  std::string bars = {};  // "ratio >= 2.5", say, which a row without --quick should reach
 };
 
 /// Measures rows, with "load_before" and AddMachine's fields after their first ones, and shows

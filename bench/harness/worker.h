@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "bench/harness/finding.h"
 #include "coconet/base/dtype.h"
+#include "coconet/base/status.h"
 #include "coconet/ir/types.h"
 #include "runtime/rank.h"
 #include "runtime/world.h"
@@ -22,7 +23,7 @@
 namespace coconet::bench {
 
 // How a benchmark tells its workers, processes that RunWorker starts, what to measure: arguments
-// "--worker=NAME", "FIELD=WORD" for each field of a case, and "--out=FILE" for the findings.
+// "--worker=NAME", a word for each field of a case, and "--out=FILE" for the findings.
 
 // A field's word, and the field of a word; false if no value of the field has that word.
 inline std::string WordOf(const std::string& value) { return value; }
@@ -56,23 +57,38 @@ bool FromWord(absl::string_view word, T& value) {
   }
 }
 
+/// The words of fields, in their order.
+template <class... Field>
+std::vector<std::string> WordsOf(const std::tuple<Field&...>& fields) {
+  return std::apply([](auto&... field) { return std::vector<std::string>{WordOf(field)...}; },
+                    fields);
+}
+/// InvalidArgument for more or fewer words than fields, and for a word that no value of its field
+/// has.
+template <class... Field>
+absl::Status FromWords(absl::Span<const absl::string_view> words,
+                       const std::tuple<Field&...>& fields) {
+  if (words.size() != sizeof...(Field))
+    return absl::InvalidArgumentError(
+        absl::StrCat("want ", sizeof...(Field), " words, have ", words.size()));
+  size_t at = 0;
+  const auto read = [&](auto&... field) { return (FromWord(words[at++], field) && ...); };
+  if (std::apply(read, fields)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("what is ", words[at - 1], "?"));
+}
+
 bool IsWorker(absl::Span<char* const> arguments);
 /// Runs the worker that the arguments name; its rank 0 writes the findings. InvalidArgument for
 /// arguments that no worker has.
 absl::Status Work(absl::Span<char* const> arguments);
 
-/// A case of a worker.
-struct WorkerTask {
-  /// False if there is no such field, or no value of it has that word.
-  std::function<bool(absl::string_view field, absl::string_view word)> set;
-  std::function<WorldOptions()> world;
-  std::function<absl::StatusOr<std::vector<Finding>>(Rank&)> measure;  // collective
-};
-/// `make` returns a case with the defaults of all fields.
-void RegisterWorker(absl::string_view name, std::function<WorkerTask()> make);
+/// Measures the case of these words, and writes what rank 0 has found to a file.
+using WorkerBody =
+    std::function<absl::Status(absl::Span<const absl::string_view> words, const std::string& out)>;
+void RegisterWorker(absl::string_view name, WorkerBody body);
 
-/// A kind of worker, at namespace scope. `Case` has a static function VisitFields(c, visit) that
-/// calls `visit(name, field)` for each field of a case, constant or not.
+/// A kind of worker, at namespace scope. `Case` has a static function Fields(c) that ties the
+/// fields of a case, constant or not.
 template <class Case>
 class Worker {
  public:
@@ -81,31 +97,43 @@ class Worker {
       absl::string_view name, absl::StatusOr<std::vector<Finding>> (*measure)(Rank&, const Case&),
       WorldOptions (*world)(const Case&) = [](const Case&) { return WorldOptions{.ranks = 0}; })
       : name_(name) {
-    RegisterWorker(name, [measure, world] {
-      const auto c = std::make_shared<Case>();
-      const auto set = [c](absl::string_view wanted, absl::string_view word) {
-        bool is_read = false;
-        Case::VisitFields(*c, [&](absl::string_view field, auto& value) {
-          if (field == wanted) is_read = FromWord(word, value);
-        });
-        return is_read;
-      };
-      return WorkerTask{.set = set,
-                        .world = [c, world] { return world(*c); },
-                        .measure = [c, measure](Rank& rank) { return measure(rank, *c); }};
+    RegisterWorker(name, [=](absl::Span<const absl::string_view> words, const std::string& out) {
+      Case c;
+      RETURN_IF_ERROR(FromWords(words, Case::Fields(c)));
+      return RunWorld(world(c), [&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::vector<Finding> found, measure(rank, c));
+        return rank.rank() == 0 ? WriteFindings(out, found) : absl::OkStatus();
+      });
     });
   }
   /// For RunWorker.
   std::vector<std::string> Arguments(const Case& c) const {
-    std::vector<std::string> arguments = {absl::StrCat("--worker=", name_)};
-    Case::VisitFields(c, [&](absl::string_view field, const auto& value) {
-      arguments.push_back(absl::StrCat(field, "=", WordOf(value)));
-    });
+    std::vector<std::string> arguments = WordsOf(Case::Fields(c));
+    arguments.insert(arguments.begin(), absl::StrCat("--worker=", name_));
     return arguments;
   }
 
  private:
   const std::string name_;
 };
+
+struct Launch {
+  int processes = 0;         // under mpirun; 0: one process without mpirun
+  std::string program = {};  // the worker's; "": this one
+  /// A command that starts the processes instead of mpirun, as bench/cluster/run.sh does; its exit
+  /// code 77 means that this machine cannot.
+  std::vector<std::string> launcher = {};
+  std::string parameters = {};              // MCA parameters of Open MPI: "pml=ucx pml_ucx_tls=any"
+  std::vector<std::string> arguments = {};  // of the worker: Worker::Arguments
+  std::string cache = {};                   // the worker's COCONET_CACHE_DIR; "": this process's
+  std::string scratch = {};                 // a folder for temporary files
+  double time_limit_s = 600;                // under mpirun
+};
+
+/// Starts this program again as a worker, waits for it to end, and returns the findings of its rank
+/// 0, which the worker writes to --out=FILE. There may be more ranks than cores; they pin
+/// themselves. Unavailable when mpirun is not on PATH or the launcher cannot work here; Internal,
+/// with the end of its output, when it failed; Cancelled when Ctrl-C ended it.
+absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch);
 
 }  // namespace coconet::bench

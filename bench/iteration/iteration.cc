@@ -91,38 +91,40 @@ absl::Status MeasureStep(Rank& rank, const Sizes& sizes, double budget_s, Row& r
   const TuningRecord& record = contenders.last().program().record();
   row.Set("operations", int64_t{program.size()}).Set("products", products.count());
   row.Set("gflop", products.flops() / 1e9).Set("variants", int64_t{record.variants});
-  row.Set("tried", int64_t{record.search.tried}).Set("variant", Words(record.best));
-  SetTimes(row, measured, {"ours", "products"});
+  row.Set("tried", int64_t{record.search.tried});
+  SetFindings(row, measured);
   row.Set("over_products", row.Number("ours_us") / row.Number("products_us"));
   return absl::OkStatus();
 }
 
+absl::Status MeasureRow(const Sizes& sizes, int ranks, double budget_s, Row& row) {
+  RETURN_IF_ERROR(RunWorld({.ranks = ranks},
+                           [&](Rank& rank) { return MeasureStep(rank, sizes, budget_s, row); }));
+  return SetTorch({.python = absl::GetFlag(FLAGS_torch)}, sizes, ranks, IsQuick() ? 0.3 : 10, row);
+}
+
 absl::Status RunAll() {
-  ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
+  const Sizes sizes = SizesOf("gpt_step");
   const int ranks = absl::GetFlag(FLAGS_ranks);
   const double budget_s = TuningBudget(/*usual=*/120, /*quick=*/10);
-  Row row;
-  row.Set("case", std::string("node")).Set("ranks", int64_t{ranks});
-  row.Set("dtype", std::string("f32"));
-  SetSizes(sizes, row);
-  row.Set("budget_s", budget_s).Set("load_before", LoadAverage());
-  AddMachine(row);
-  absl::Status status = RunWorld(
-      {.ranks = ranks}, [&](Rank& rank) { return MeasureStep(rank, sizes, budget_s, row); });
-  if (status.ok())
-    status =
-        SetTorch({.python = absl::GetFlag(FLAGS_torch)}, sizes, ranks, IsQuick() ? 0.3 : 10, row);
-  if (!status.ok()) row.Set("error", std::string(status.message()));
-  std::vector<Bar> bars = BarsOf("over_products <= 1.35");
-  if (const double torch = row.Number("torch_over_products"); torch > 0)
-    bars.push_back({"over_products", Bar::Side::kAtMost, torch});
-  if (TokensOf(sizes) >= kTokensOfBar) row.SetBars(bars);
+  const auto measure = [&](const std::string& /*scratch*/, Row& row) {
+    const absl::Status status = MeasureRow(sizes, ranks, budget_s, row);
+    std::vector<Bar> bars = BarsOf("over_products <= 1.35");
+    if (const double torch = row.Number("torch_over_products"); torch > 0)
+      bars.push_back({"over_products", Bar::Side::kAtMost, torch});
+    if (TokensOf(sizes) >= kTokensOfBar) row.SetBars(bars);
+    return status;
+  };
+  RowTask task{"gpt_step", Row(), measure};
+  task.row.Set("case", "node").Set("ranks", ranks).Set("dtype", "f32");
+  SetSizes(sizes, task.row);
+  task.row.Set("budget_s", budget_s);
   const std::vector<Column> columns = ColumnsOf(
       "case, ranks|%.0f, layers|%.0f, width|%.0f, tokens|%.0f, operations|%.0f, ours|time, "
       "products|time, over products|ratio, torch|time, its products|time|torch_products_us, "
       "over them|ratio|torch_over_products, bar, met, variant|*",
       {{"variant", [](const Row& r) { return TextOrError(r, "variant").substr(0, 80); }}});
-  return Show({row}, columns);
+  return MeasureRows({task}, columns);
 }
 
 const Registered kBenchmark({.name = "iteration",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "coconet/ir/types.h"
@@ -16,14 +17,9 @@ struct NodesCase {
   bool parts_only = false;    // "computation" and "sending" alone
   std::string timeline = {};  // the file for the launches of a step of "ours"; "": none
 
-  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
-  static void VisitFields(auto& c, auto visit) {
-    visit("program", c.program);
-    visit("sizes", c.sizes);
-    visit("seconds", c.seconds);
-    visit("budget_s", c.budget_s);
-    visit("parts_only", c.parts_only);
-    visit("timeline", c.timeline);
+  /// The fields that are words of a worker's arguments (bench/harness/worker.h).
+  static auto Fields(auto& c) {
+    return std::tie(c.program, c.sizes, c.seconds, c.budget_s, c.parts_only, c.timeline);
   }
 };
 

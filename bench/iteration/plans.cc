@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,6 @@
 #include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/training_steps.h"
-#include "jit/compile/temp_dir.h"
 #include "runtime/world.h"
 
 ABSL_FLAG(std::string, c, "0.5,1,2", "communication over computation, comma-separated");
@@ -155,13 +155,7 @@ struct PlansCase {
   double search_s = 0;     // of the search for the best plan
   std::string cache = {};  // the folder of compiled kernels
 
-  static void VisitFields(auto& c, auto visit) {
-    visit("sizes", c.sizes);
-    visit("plans", c.plans);
-    visit("seed", c.seed);
-    visit("search_s", c.search_s);
-    visit("cache", c.cache);
-  }
+  static auto Fields(auto& c) { return std::tie(c.sizes, c.plans, c.seed, c.search_s, c.cache); }
 };
 
 /// Collective: rank 0's plans, of which all ranks replay the traces.
@@ -295,33 +289,34 @@ absl::Status MeasureAt(double c, const Sizes& sizes, const std::string& scratch,
 }
 
 absl::Status RunAll() {
-  ASSIGN_OR_RETURN(const Sizes sizes, SizesOf("gpt_step"));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
-  std::vector<Row> rows;
+  const Sizes sizes = SizesOf("gpt_step");
+  std::vector<RowTask> tasks;
   Times all;
-  double correlations = 0;
+  std::vector<double> correlations;
   for (absl::string_view text : absl::StrSplit(absl::GetFlag(FLAGS_c), ',')) {
     double c = 0;
     if (!absl::SimpleAtod(text, &c) || !(c > 0))
       return absl::InvalidArgumentError(absl::StrCat("--c: want positive numbers, have ", text));
-    Row& row = rows.emplace_back();
-    row.Set("case", absl::StrCat("c = ", text));
-    SetSizes(sizes, row.Set("ranks", int64_t{2}));
-    AddMachine(row.Set("load_before", LoadAverage()));
-    const absl::Status measured = MeasureAt(c, sizes, scratch->path(), all, row);
-    if (!measured.ok()) row.Set("error", std::string(measured.message()));
-    correlations += row.Number("rank_correlation");
+    RowTask& task = tasks.emplace_back();
+    task.words = absl::StrCat("c = ", text);
+    SetSizes(sizes, task.row.Set("case", task.words).Set("ranks", 2));
+    task.measure = [&, c](const std::string& scratch, Row& row) {
+      const absl::Status measured = MeasureAt(c, sizes, scratch, all, row);
+      correlations.push_back(row.Number("rank_correlation"));
+      return measured;
+    };
   }
-  Row& together = rows.emplace_back();
-  together.Set("case", std::string("all"));
-  SetErrors(all, together);
-  together.Set("rank_correlation", correlations / static_cast<double>(rows.size() - 1));
-  AddMachine(together);
-  if (!IsQuick()) together.SetBars(BarsOf("median_error <= 0.1, rank_correlation >= 0.9"));
-  const std::vector<Column> columns = ColumnsOf(
-      "case, link, c|ratio|share, plans|%.0f, best|time, worst|time, median error|100*%.1f%%, "
-      "rank correlation|ratio, bar, met, error");
-  return Show(rows, columns);
+  const auto together = [&](const std::string& /*scratch*/, Row& row) {
+    SetErrors(all, row);
+    row.Set("rank_correlation", absl::c_accumulate(correlations, 0.0) / std::ssize(correlations));
+    return absl::OkStatus();
+  };
+  tasks.push_back(
+      {"all", Row().Set("case", "all"), together, "median_error <= 0.1, rank_correlation >= 0.9"});
+  return MeasureRows(tasks,
+                     ColumnsOf("case, link, c|ratio|share, plans|%.0f, best|time, worst|time, "
+                               "median error|100*%.1f%%, rank correlation|ratio, bar, met, "
+                               "error"));
 }
 
 const Registered kBenchmark(

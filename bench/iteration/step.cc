@@ -21,17 +21,6 @@ namespace {
 
 int64_t At(const Sizes& sizes, const std::string& name) { return sizes.at(name).sizes[0]; }
 
-/// A step's sizes with --quick, and else its sizes without flags.
-struct Usual {
-  absl::string_view step, quick, sizes;
-};
-constexpr Usual kUsual[] = {
-    {"gpt_step", "layers:1,width:32,heads:2,vocabulary:64,sequence:8,examples:2",
-     "layers:4,width:256,heads:4,vocabulary:1000,sequence:128,examples:4"},
-    {"local_sgd", "layers:2,inputs:32,width:32,outputs:8,examples:8,local_steps:2",
-     "layers:4,inputs:512,width:512,outputs:64,examples:128,local_steps:4"},
-};
-
 /// Sets a size to a number that a flag or another size gives, unless it is 0 or the step has no
 /// such size.
 void Give(absl::string_view name, int64_t number, Sizes& sizes) {
@@ -41,23 +30,26 @@ void Give(absl::string_view name, int64_t number, Sizes& sizes) {
 
 }  // namespace
 
-absl::StatusOr<Sizes> SizesOf(const std::string& step) {
-  for (const Usual& usual : kUsual) {
-    if (usual.step != step) continue;
-    Sizes sizes;
-    CC_CHECK(FromWord(IsQuick() ? usual.quick : usual.sizes, sizes));
-    if (IsQuick()) return sizes;
-    Give("layers", absl::GetFlag(FLAGS_layers), sizes);
-    Give("width", absl::GetFlag(FLAGS_width), sizes);
-    Give("vocabulary", absl::GetFlag(FLAGS_vocabulary), sizes);
-    Give("sequence", absl::GetFlag(FLAGS_sequence), sizes);
-    Give("examples", absl::GetFlag(FLAGS_examples), sizes);
-    Give("heads", std::max<int64_t>(1, At(sizes, "width") / 64), sizes);
-    Give("inputs", At(sizes, "width"), sizes);
+Sizes SizesOf(absl::string_view step) {
+  const bool is_gpt = step == "gpt_step";
+  Sizes sizes;
+  if (IsQuick()) {
+    CC_CHECK(FromWord(is_gpt ? "layers:1,width:32,heads:2,vocabulary:64,sequence:8,examples:2"
+                             : "layers:2,inputs:32,width:32,outputs:8,examples:8,local_steps:2",
+                      sizes));
     return sizes;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--case: want gpt_step or local_sgd, have '", step, "'"));
+  CC_CHECK(FromWord(is_gpt ? "layers:4,width:256,heads:4,vocabulary:1000,sequence:128,examples:4"
+                           : "layers:4,inputs:512,width:512,outputs:64,examples:128,local_steps:4",
+                    sizes));
+  Give("layers", absl::GetFlag(FLAGS_layers), sizes);
+  Give("width", absl::GetFlag(FLAGS_width), sizes);
+  Give("vocabulary", absl::GetFlag(FLAGS_vocabulary), sizes);
+  Give("sequence", absl::GetFlag(FLAGS_sequence), sizes);
+  Give("examples", absl::GetFlag(FLAGS_examples), sizes);
+  Give("heads", std::max<int64_t>(1, At(sizes, "width") / 64), sizes);
+  Give("inputs", At(sizes, "width"), sizes);
+  return sizes;
 }
 
 int64_t TokensOf(const Sizes& sizes) {

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "bench/harness/row.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/scripts/script.h"
@@ -14,9 +13,9 @@ namespace coconet::bench {
 
 /// Sizes of a training step as MakeTrainingStep takes them: with --quick small ones, else those
 /// that --layers, --width, --vocabulary, --sequence and --examples give, with heads of 64 and as
-/// many inputs as the width. Every program that links step.cc has these flags. InvalidArgument for
-/// another step than gpt_step and local_sgd.
-absl::StatusOr<Sizes> SizesOf(const std::string& step);
+/// many inputs as the width. Every program that links step.cc has these flags. `step` is gpt_step
+/// or local_sgd.
+Sizes SizesOf(absl::string_view step);
 
 /// Tokens of a rank in a step, or examples in a round.
 int64_t TokensOf(const Sizes& sizes);

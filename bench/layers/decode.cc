@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -37,15 +38,9 @@ struct DecodeCase {
   double budget_s = 20;     // of tuning
   std::string peer;         // path of peer_reduce.h's shared object; "": none
 
-  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
-  static void VisitFields(auto& c, auto visit) {
-    visit("dtype", c.dtype);
-    visit("tokens", c.tokens);
-    visit("hidden", c.hidden);
-    visit("from_memory", c.from_memory);
-    visit("seconds", c.seconds);
-    visit("budget_s", c.budget_s);
-    visit("peer", c.peer);
+  /// The fields that are words of a worker's arguments (bench/harness/worker.h).
+  static auto Fields(auto& c) {
+    return std::tie(c.dtype, c.tokens, c.hidden, c.from_memory, c.seconds, c.budget_s, c.peer);
   }
 };
 
@@ -124,8 +119,8 @@ absl::Status CheckAlike(Rank& rank, const DecodeCase& c, TunedContender& ours,
 ///   peak      as many multiplications and additions as a rank's product has
 ///   reduce    our AllReduce alone, of as many elements as h has, in f32; mpi_reduce MPI's,
 ///             peer_reduce the peer's, if one is given
-/// Facts "variant", "copies" of the weights, and "form": what oneDNN multiplies. Internal when ours
-/// and a baseline differ by more than roundings.
+/// Facts "variant", "copies" of the weights, and "multiplies": what oneDNN multiplies. Internal
+/// when ours and a baseline differ by more than roundings.
 absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase& c) {
   if (c.hidden % (rank.size() * kEpilogueColumns) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("decode: want a multiple of ", kEpilogueColumns,
@@ -190,22 +185,20 @@ absl::StatusOr<std::vector<Finding>> MeasureDecode(Rank& rank, const DecodeCase&
   if (peer != nullptr)
     contenders.AddStep("peer_reduce", [&] { return peer->Run(data.as<float>(), elements); });
   contenders.AddFact("copies", copies);
-  contenders.AddFact("form", Name(baselines[0]->widens() ? DType::kF32 : c.dtype));
+  contenders.AddFact("multiplies", Name(baselines[0]->widens() ? DType::kF32 : c.dtype));
   return contenders.Measure({.seconds = c.seconds, .min_sample_us = 1e4});
 }
 
 const Worker<DecodeCase> kWorker("decode", MeasureDecode);
 
 absl::Status Measure(const DecodeCase& c, int ranks, const std::string& scratch, Row& row) {
-  ASSIGN_OR_RETURN(const SettingFindings best,
-                   RunWithBestSetting(ranks, kWorker.Arguments(c), scratch));
-  SetTimes(row, best.found, {"baseline", "ours", "stream", "peak", "reduce", "mpi_reduce"});
-  row.Set("baseline_form", FastestOf(best.found, "baseline")->name);
-  row.Set("multiplies", FactOf(best.found, "form"));
+  ASSIGN_OR_RETURN(const std::vector<MpiSetting> tried,
+                   TrySettings(MpiSettings(/*crowded=*/false, /*quick=*/true), ranks,
+                               kWorker.Arguments(c), scratch));
+  const MpiSetting& best = FastestOf(tried);
+  SetFindings(row, best.found);
   const double ours_us = row.Number("ours_us"),
                bound_us = std::max(row.Number("stream_us"), row.Number("peak_us"));
-  row.Set("variant", FactOf(best.found, "variant", "ours"));
-  row.Set("copies", CountOf(best.found, "copies"));
   if (c.from_memory) {
     const double bytes = static_cast<double>(c.hidden * c.hidden) * SizeOf(c.dtype);
     row.Set("rotated_mib", bytes * row.Number("copies") / (1 << 20));
@@ -214,11 +207,9 @@ absl::Status Measure(const DecodeCase& c, int ranks, const std::string& scratch,
   row.Set("ratio", row.Number("baseline_us") / ours_us);
   row.Set("reduce_ratio", row.Number("mpi_reduce_us") / row.Number("reduce_us"));
   row.Set("peer", c.peer.empty() ? "absent" : c.peer);
-  if (!c.peer.empty()) {
-    SetTimes(row, best.found, {"peer_reduce"});
+  if (!c.peer.empty())
     row.Set("peer_ratio", row.Number("peer_reduce_us") / row.Number("reduce_us"));
-  }
-  row.Set("mpi_setting", best.setting);
+  row.Set("mpi_setting", best.name);
   return absl::OkStatus();
 }
 
@@ -236,18 +227,17 @@ RowTask TaskOf(const DecodeCase& c, int ranks) {
                                c.from_memory ? "" : ", in cache"));
   row.Set("tokens", c.tokens).Set("hidden", c.hidden).Set("from_memory", c.from_memory);
   row.Set("budget_s", c.budget_s);
-  return {absl::StrCat("decode, ", ranks, " ranks, ", Name(c.dtype), ", ", c.tokens, " tokens of ",
-                       c.hidden),
-          row, [c, ranks](const std::string& scratch, Row& to) {
-            const absl::Status status = Measure(c, ranks, scratch, to);
-            if (!IsQuick()) to.SetBars(BarsOf(BarsFor(c, ranks)));
-            return status;
-          }};
+  return {
+      absl::StrCat("decode, ", ranks, " ranks, ", Name(c.dtype), ", ", c.tokens, " tokens of ",
+                   c.hidden),
+      row,
+      [c, ranks](const std::string& scratch, Row& to) { return Measure(c, ranks, scratch, to); },
+      BarsFor(c, ranks)};
 }
 
 }  // namespace
 
-std::vector<RowTask> DecodeTasks(DType dtype, int ranks) {
+std::vector<RowTask> DecodeTasks(int ranks, DType dtype) {
   std::vector<RowTask> tasks;
   for (bool from_memory : {true, false}) {
     for (int64_t tokens : {1, 4, 16}) {

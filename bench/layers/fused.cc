@@ -2,15 +2,11 @@
 // bench/README.md explains the rows.
 
 #include <iterator>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "bench/embedding/embedding.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
@@ -44,65 +40,51 @@ EmbeddingCase TablesOf(absl::string_view preset) {
 }
 
 /// Rows of these tables, one for each distribution of the indices.
-void AddTables(absl::string_view name, EmbeddingCase c, EmbeddingCase::Work work, int ranks,
-               DType dtype, std::vector<RowTask>& tasks) {
-  c.work = work;
+std::vector<RowTask> TableTasks(absl::string_view name, EmbeddingCase c, int ranks, DType dtype) {
   c.dtype = dtype;
   if (IsQuick()) c.rows = 100;
   c.samples = (IsQuick() ? 8 : absl::GetFlag(FLAGS_local_batch)) * ranks;
   c.seconds = IsQuick() ? 0.2 : 5;
   c.budget_s = TuningBudget(/*usual=*/30, /*quick=*/3);
   c.fbgemm = Resolve(absl::GetFlag(FLAGS_fbgemm));
+  std::vector<RowTask> tasks;
   for (const std::string& indices : absl::GetFlag(FLAGS_indices)) {
     c.zipf = indices == "zipf" ? 1.05 : 0;
     tasks.push_back(EmbeddingTask(name, c, ranks));
   }
-}
-
-/// Numbers of ranks and types that the flags name; `usual` if they name no ranks.
-std::vector<std::pair<int, DType>> Worlds(const std::vector<int>& usual) {
-  std::vector<std::pair<int, DType>> worlds;
-  const std::vector<int> named = IntegersOf(absl::GetFlag(FLAGS_ranks));
-  for (const int ranks : named.empty() ? usual : named) {
-    for (const std::string& dtype : absl::GetFlag(FLAGS_dtype))
-      worlds.emplace_back(ranks, *ParseDType(dtype));
-  }
-  return worlds;
-}
-
-/// Whether --case names a case, or none at all.
-bool IsNamed(absl::string_view name) {
-  const std::vector<std::string> names = absl::GetFlag(FLAGS_case);
-  return names.empty() || absl::c_linear_search(names, name);
+  return tasks;
 }
 
 /// What the flags name, in the order of the rows.
 absl::StatusOr<std::vector<RowTask>> AllTasks() {
-  const auto worlds = Worlds({2, 4}), pairs = Worlds({2});
+  const std::vector<std::string> cases = absl::GetFlag(FLAGS_case);
+  const std::vector<int> named = IntegersOf(absl::GetFlag(FLAGS_ranks)),
+                         some = named.empty() ? std::vector<int>{2, 4} : named,
+                         pairs = named.empty() ? std::vector<int>{2} : named,
+                         two(absl::c_linear_search(pairs, 2) ? 1 : 0, 2);
+  std::vector<RowTask> tasks;
+  const auto add = [&](absl::string_view name, const std::vector<int>& worlds, auto tasks_of) {
+    if (!cases.empty() && !absl::c_linear_search(cases, name)) return;
+    for (const int ranks : worlds) {
+      for (const std::string& dtype : absl::GetFlag(FLAGS_dtype))
+        absl::c_move(tasks_of(ranks, *ParseDType(dtype)), std::back_inserter(tasks));
+    }
+  };
+  const auto add_tables = [&](absl::string_view name, const std::vector<int>& worlds,
+                              const EmbeddingCase& tables) {
+    add(name, worlds,
+        [&](int ranks, DType dtype) { return TableTasks(name, tables, ranks, dtype); });
+  };
   const EmbeddingCase dlrm = TablesOf("dlrm-v2");
   EmbeddingCase low = dlrm;  // without the tables of more look-ups
   std::erase_if(low.lookups, [](int64_t lookups) { return lookups > 3; });
-  using Work = EmbeddingCase::Work;
-  std::vector<RowTask> tasks;
-  for (const auto& [name, tables] :
-       {std::pair("dlrm", dlrm), {"low", low}, {"micro", TablesOf("micro")}}) {
-    for (const auto& [ranks, dtype] : worlds) {
-      if (IsNamed(name)) AddTables(name, tables, Work::kExchanged, ranks, dtype, tasks);
-    }
-  }
-  for (const auto& [ranks, dtype] : worlds) {  // once per type
-    if (IsNamed("pooling") && ranks == worlds[0].first)
-      AddTables("pooling", dlrm, Work::kPooling, 1, dtype, tasks);
-  }
-  for (const auto& [ranks, dtype] : pairs) {
-    if (IsNamed("nodes") && ranks == 2) AddTables("nodes", dlrm, Work::kNodes, ranks, dtype, tasks);
-  }
-  for (const auto& [ranks, dtype] : pairs) {
-    if (IsNamed("decode")) absl::c_move(DecodeTasks(dtype, ranks), std::back_inserter(tasks));
-  }
-  for (const auto& [ranks, dtype] : pairs) {
-    if (IsNamed("moe") && ranks == 2) absl::c_move(MoeTasks(dtype), std::back_inserter(tasks));
-  }
+  add_tables("dlrm", some, dlrm);
+  add_tables("low", some, low);
+  add_tables("micro", some, TablesOf("micro"));
+  add_tables("pooling", {1}, dlrm);
+  add_tables("nodes", two, dlrm);
+  add("decode", pairs, DecodeTasks);
+  add("moe", two, MoeTasks);
   if (!tasks.empty()) return tasks;
   return absl::InvalidArgumentError(
       "no row has what --case, --ranks, --dtype, --indices and --experts name: nodes and moe have "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -27,14 +28,8 @@ struct ModelCase {
   double seconds = 5;    // of the rounds
   double budget_s = 20;  // of tuning one contender
 
-  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
-  static void VisitFields(auto& c, auto visit) {
-    visit("kind", c.kind);
-    visit("dtype", c.dtype);
-    visit("sizes", c.sizes);
-    visit("seconds", c.seconds);
-    visit("budget_s", c.budget_s);
-  }
+  /// The fields that are words of a worker's arguments (bench/harness/worker.h).
+  static auto Fields(auto& c) { return std::tie(c.kind, c.dtype, c.sizes, c.seconds, c.budget_s); }
 };
 
 /// The arguments of a worker for RunWorker, whose findings are by side. kEpilogue: "ours",

@@ -2,12 +2,12 @@
 // loop. bench/README.md explains the rows.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
-#include "bench/harness/launch.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/layers/model_cases.h"
@@ -43,48 +43,24 @@ std::vector<EpilogueCase> Cases() {
   return cases;
 }
 
-/// Measures in a launch with this MPI setting. The first launch tunes ours; later ones find it in
-/// the cache.
-absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& setting, double seconds,
-                                             const std::string& scratch) {
-  c.seconds = IsQuick() ? seconds / 10 : seconds;
-  return RunWorker({.processes = kRanks,
-                    .parameters = setting.parameters,
-                    .arguments = Arguments(c),
-                    .cache = absl::StrCat(scratch, "/cache"),
-                    .scratch = scratch});
-}
-
-/// The defaults and the two settings that look best.
-absl::StatusOr<std::vector<MpiTrial>> Screen(const EpilogueCase& c, const std::string& scratch,
-                                             Row& row) {
-  std::vector<MpiTrial> trials;
-  for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, IsQuick())) {
-    const absl::StatusOr<std::vector<Finding>> found = Measure(c.what, setting, 0.6, scratch);
-    if (!found.ok() && (trials.empty() || absl::IsCancelled(found.status())))
-      return found.status();  // the defaults come first
-    if (found.ok()) trials.push_back({setting, FastestOf(*found, "baseline")->timing.median_us});
-  }
-  KeepFastest(trials, 3, row);
-  return trials;
-}
-
-absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row& row) {
-  ASSIGN_OR_RETURN(const std::vector<MpiTrial> trials, Screen(c, scratch, row));
-  double best_us = 0;
-  for (const MpiTrial& trial : trials) {
-    ASSIGN_OR_RETURN(const std::vector<Finding> found, Measure(c.what, trial.setting, 6, scratch));
-    const double baseline_us = FastestOf(found, "baseline")->timing.median_us,
-                 ours_us = FastestOf(found, "ours")->timing.median_us;
-    if (trial.setting.parameters.empty()) row.Set("vs_default", baseline_us / ours_us);
-    if (best_us != 0 && best_us <= baseline_us) continue;
-    best_us = baseline_us;
-    SetSides(row, found);
-    row.Set("ratio", baseline_us / ours_us).Set("mpi_setting", trial.setting.name);
-    row.Set("vs_packed", row.Number("baseline_packed_us") / ours_us);
-    row.Set("of_limit", (row.Number("product_us") + row.Number("rest_us")) / ours_us);
-  }
-  if (!IsQuick()) row.SetBars(BarsOf(c.bar));
+/// Tries all MPI settings shortly, and the defaults and the two that look best for longer.
+absl::Status MeasureCase(ModelCase c, const std::string& scratch, Row& row) {
+  const double part = IsQuick() ? 0.1 : 1;
+  c.seconds = 0.6 * part;
+  ASSIGN_OR_RETURN(
+      std::vector<MpiSetting> tried,
+      TrySettings(MpiSettings(/*crowded=*/false, IsQuick()), kRanks, Arguments(c), scratch));
+  KeepFastest(tried, 3, row);
+  c.seconds = 6 * part;
+  ASSIGN_OR_RETURN(tried, TrySettings(std::move(tried), kRanks, Arguments(c), scratch));
+  const MpiSetting& best = FastestOf(tried);
+  SetFindings(row, best.found);
+  const double ours_us = row.Number("ours_us");
+  row.Set("vs_default", tried[0].us / FastestOf(tried[0].found, "ours")->timing.median_us);
+  row.Set("ratio", row.Number("baseline_us") / ours_us).Set("mpi_setting", best.name);
+  row.Set("vs_packed", row.Number("baseline_packed_us") / ours_us);
+  row.Set("of_limit", (row.Number("product_us") + row.Number("rest_us")) / ours_us);
+  row.Set("ours_variant", row.Get("variant"));
   return absl::OkStatus();
 }
 
@@ -94,7 +70,8 @@ absl::Status Run() {
     tasks.push_back(
         {absl::StrCat(c.name, ", ", Name(c.what.dtype)),
          NewModelRow(c.name, c.what, kRanks, "processes"),
-         [c](const std::string& scratch, Row& row) { return MeasureCase(c, scratch, row); }});
+         [c](const std::string& scratch, Row& row) { return MeasureCase(c.what, scratch, row); },
+         c.bar});
   }
   return MeasureRows(
       tasks,

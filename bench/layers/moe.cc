@@ -32,18 +32,10 @@ struct MoeCase {
   double seconds = 5;                  // of the rounds
   double budget_s = 20;                // of tuning one contender
 
-  /// Its fields are words of a worker's arguments (bench/harness/worker.h).
-  static void VisitFields(auto& c, auto visit) {
-    visit("dtype", c.dtype);
-    visit("experts", c.experts);
-    visit("per_token", c.per_token);
-    visit("tokens", c.tokens);
-    visit("hidden", c.hidden);
-    visit("inner", c.inner);
-    visit("zipf", c.zipf);
-    visit("parts_only", c.parts_only);
-    visit("seconds", c.seconds);
-    visit("budget_s", c.budget_s);
+  /// The fields that are words of a worker's arguments (bench/harness/worker.h).
+  static auto Fields(auto& c) {
+    return std::tie(c.dtype, c.experts, c.per_token, c.tokens, c.hidden, c.inner, c.zipf,
+                    c.parts_only, c.seconds, c.budget_s);
   }
 };
 
@@ -240,16 +232,6 @@ absl::StatusOr<std::vector<Finding>> MeasureMoe(Rank& rank, const MoeCase& c) {
 
 const Worker<MoeCase> kWorker("moe", MeasureMoe);
 
-absl::Status Measure(const MoeCase& c, const std::string& scratch, Row& row) {
-  MoeCase parts = c;
-  parts.parts_only = true;
-  ASSIGN_OR_RETURN(
-      const std::vector<Finding> found,
-      MeasureOnTwoNodes(kWorker.Arguments(parts), kWorker.Arguments(c), scratch, "moe", row));
-  row.Set("capacity", CountOf(found, "capacity")).Set("imbalance", NumberOf(found, "imbalance"));
-  return absl::OkStatus();
-}
-
 RowTask TaskOf(const MoeCase& c) {
   Row row;
   row.Set("case", "moe").Set("ranks", int64_t{2}).Set("dtype", std::string(Name(c.dtype)));
@@ -259,15 +241,17 @@ RowTask TaskOf(const MoeCase& c) {
   row.Set("budget_s", c.budget_s);
   return {absl::StrCat("moe, 2 ranks, ", Name(c.dtype), ", ", c.experts, " experts"), row,
           [c](const std::string& scratch, Row& to) {
-            const absl::Status status = Measure(c, scratch, to);
-            if (!IsQuick()) to.SetBars(BarsOf("of_ceiling >= 0.85"));
-            return status;
-          }};
+            MoeCase parts = c;
+            parts.parts_only = true;
+            return MeasureOnTwoNodes(kWorker.Arguments(parts), kWorker.Arguments(c), scratch, "moe",
+                                     to);
+          },
+          "of_ceiling >= 0.85"};
 }
 
 }  // namespace
 
-std::vector<RowTask> MoeTasks(DType dtype) {
+std::vector<RowTask> MoeTasks(int /*ranks*/, DType dtype) {
   std::vector<RowTask> tasks;
   for (const auto& [experts, per_token, inner] :
        {std::tuple<int64_t, int64_t, int64_t>{8, 2, 1024}, {64, 6, 256}}) {

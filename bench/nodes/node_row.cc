@@ -5,7 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "bench/harness/launch.h"
+#include "bench/harness/worker.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -56,28 +56,23 @@ absl::StatusOr<LinkRate> TwoNodes::FindRate(const std::vector<std::string>& part
   return ChooseLinkRate(CountOf(first, "bytes"), wanted, parts_at);
 }
 
-absl::StatusOr<std::vector<Finding>> MeasureOnTwoNodes(const std::vector<std::string>& parts,
-                                                       const std::vector<std::string>& all,
-                                                       const std::string& scratch,
-                                                       const std::string& name, Row& row) {
+absl::Status MeasureOnTwoNodes(const std::vector<std::string>& parts,
+                               const std::vector<std::string>& all, const std::string& scratch,
+                               const std::string& name, Row& row) {
   const TwoNodes nodes{.scratch = scratch, .cache = name};
   ASSIGN_OR_RETURN(const LinkRate link, nodes.FindRate(parts, UsualShare()));
   row.Set("link", link.rate);
-  ASSIGN_OR_RETURN(std::vector<Finding> found, nodes.Run(link.rate, all));
-  SetTimes(row, found, {"ours", "sequential", "computation", "sending"});
+  ASSIGN_OR_RETURN(const std::vector<Finding> found, nodes.Run(link.rate, all));
+  SetFindings(row, found);
   const StepParts of_row = PartsOf(found);
-  const double processor_us = NumberOf(found, "sending_processor_us"),
-               both_us = of_row.computation_us + of_row.sending_us,
-               bound_us = OverlapBound(of_row, processor_us), ours_us = row.Number("ours_us");
-  row.Set("variant", FactOf(found, "variant", "ours"));
-  row.Set("sequential_variant", FactOf(found, "variant", "sequential"));
-  row.Set("sending_processor_us", processor_us).Set("share", of_row.share());
-  row.Set("bytes", CountOf(found, "bytes"));
-  row.Set("bound_us", bound_us).Set("of_bound", bound_us / ours_us);
+  const double both_us = of_row.computation_us + of_row.sending_us,
+               bound_us = OverlapBound(of_row, row.Number("sending_processor_us")),
+               ours_us = row.Number("ours_us");
+  row.Set("share", of_row.share()).Set("bound_us", bound_us).Set("of_bound", bound_us / ours_us);
   row.Set("baseline_us", row.Number("sequential_us"));
   row.Set("ratio", row.Number("sequential_us") / ours_us);
   row.Set("ceiling", both_us / bound_us).Set("of_ceiling", bound_us / ours_us);
-  return found;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RowSender>> RowSender::Make(Rank& rank, RankRows rows) {

@@ -47,15 +47,13 @@ struct TwoNodes {
 };
 
 /// Starts workers of MeasureOnNode on the nodes, whose links have the rate at which sending takes
-/// 0.6 to 1 of the computation, and sets the row's times, variants and ratios. "ceiling" is what
+/// 0.6 to 1 of the computation, and sets the row's findings and ratios. "ceiling" is what
 /// computation and sending, one after the other, take over OverlapBound. `parts` are the arguments
 /// of a worker that measures computation and sending alone, `all` those of one that measures all
-/// sides; `name` is of the tuning cache in `scratch` that they share. Returns the findings of
-/// `all`.
-absl::StatusOr<std::vector<Finding>> MeasureOnTwoNodes(const std::vector<std::string>& parts,
-                                                       const std::vector<std::string>& all,
-                                                       const std::string& scratch,
-                                                       const std::string& name, Row& row);
+/// sides; `name` is of the tuning cache in `scratch` that they share.
+absl::Status MeasureOnTwoNodes(const std::vector<std::string>& parts,
+                               const std::vector<std::string>& all, const std::string& scratch,
+                               const std::string& name, Row& row);
 
 /// The rows that this rank has for every rank: groups of `capacity` rows of `row` elements, of
 /// which the first ones are in use. `leaving` and `arriving` count those in use, by peer, then by

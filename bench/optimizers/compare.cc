@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
   if (field.ours != nullptr) {
     const TunedProgram& program = field.ours->program();
     contenders.AddTuned(ContenderOf("ours", *field.ours), program.record());
-    contenders.AddFact("threads", program.record().best.config.blocks);
+    contenders.AddFact("threads", program.record().best.config.blocks * rank.size());
     contenders.AddFact("tuned", program.from_cache() ? "from the cache" : "here");
   }
   if (field.flat != nullptr)

@@ -26,8 +26,8 @@ inline constexpr int64_t kLimitFrom = int64_t{1} << 20;
 
 /// Collective. Times all sides of one cell in the same rounds, after a check that ours and the
 /// baseline's forms compute the same. Facts: "variant" of "ours" and of "flat"; of ours also
-/// "threads" per rank, and "tuned" (here, or from the cache). If ours and the baseline take part
-/// over a list of tensors, the baseline uses the gradients and weights of ours, because memory
+/// "threads" of all ranks, and "tuned" (here, or from the cache). If ours and the baseline take
+/// part over a list of tensors, the baseline uses the gradients and weights of ours, because memory
 /// would not suffice twice.
 absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options,
                                              const Cell& cell, const Sides& sides,

@@ -13,7 +13,7 @@ struct Script {
   std::string python = {};  // the interpreter: a name on PATH, or a path from the user's folder
   std::string file = {};    // relative to the working directory: the repository or its runfiles
   std::vector<std::string> arguments = {};
-  std::vector<std::string> launcher = {};     // a command that starts it on nodes (launch.h)
+  std::vector<std::string> launcher = {};     // a command that starts it on nodes (worker.h)
   std::vector<std::string> environment = {};  // "NAME=value"
   std::vector<std::string> sides = {};        // the script must print a time of each
   double time_limit_s = 600;

@@ -36,6 +36,9 @@ absl::Status RunDataParallel() {
 const Registered kBenchmark({.name = "data_parallel",
                              .purpose = "measures data-parallel optimizers",
                              .heeds = {"quick", "budget"},
+                             .words = {{"case",
+                                        "first_sweep, dispatch, steps, warm_start, adam, "
+                                        "adam_threads"}},
                              .run = RunDataParallel});
 
 }  // namespace

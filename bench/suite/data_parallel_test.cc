@@ -33,8 +33,8 @@ TEST(DataParallel, WritesRowsOfTheAgreedForm) {
 
 TEST(DataParallel, NamesWhatItDoesNotKnow) {
   ExpectRefusal("suite/data_parallel", {"--case=adem"},
-                "--case: no case \"adem\"; there are first_sweep, dispatch, steps, warm_start, "
-                "adam, adam_threads");
+                "--case: want first_sweep, dispatch, steps, warm_start, adam, adam_threads; have "
+                "adem");
 }
 
 TEST(DataParallel, WantsASize) {

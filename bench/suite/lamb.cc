@@ -28,6 +28,7 @@ absl::Status RunLamb() {
 const Registered kBenchmark({.name = "lamb",
                              .purpose = "measures LAMB over the tensors of models",
                              .heeds = {"quick", "budget"},
+                             .words = {{"case", "lamb, lamb_flat, adam_flat"}},
                              .run = RunLamb});
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "bench/suite/suite.h"
 #include "coconet/base/status.h"
 #include "runtime/node/cpu.h"
@@ -92,22 +91,17 @@ absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload,
 }
 
 absl::Status Suite::Tune(int ranks, const Cell& cell) {
-  const auto tune = [&](double budget_s, bool tuned) {
-    return Worker({.task = WorkerOptions::Task::kTune,
-                   .processes = ranks,
-                   .cells = {cell},
-                   .budget_s = budget_s,
-                   .tuned = tuned})
-        .status();
-  };
-  const absl::Status known = tune(WorkerOptions().budget_s, true);
+  WorkerOptions options = {
+      .task = WorkerOptions::Task::kTune, .processes = ranks, .cells = {cell}, .tuned = true};
+  const absl::Status known = Worker(options).status();
   if (known.ok() || absl::IsCancelled(known)) return known;
   Say(absl::StrCat("tuning ", Text(cell)));
-  return tune(budget_s_, false);
+  options.tuned = false;
+  return Worker(options).status();
 }
 
 absl::Status Suite::AgainstMpi(absl::string_view name, int ranks, const std::vector<Cell>& cells) {
-  const absl::StatusOr<std::vector<std::vector<MpiTrial>>> trials = Screen(ranks, cells);
+  const absl::StatusOr<std::vector<std::vector<MpiSetting>>> trials = Screen(ranks, cells);
   for (size_t i = 0; i < cells.size(); ++i) {
     absl::Status ready = trials.status();
     if (ready.ok() && !cells[i].list.empty()) ready = Tune(ranks, cells[i]);
@@ -117,8 +111,8 @@ absl::Status Suite::AgainstMpi(absl::string_view name, int ranks, const std::vec
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::vector<MpiTrial>>> Suite::Screen(int ranks,
-                                                                 absl::Span<const Cell> cells) {
+absl::StatusOr<std::vector<std::vector<MpiSetting>>> Suite::Screen(int ranks,
+                                                                   absl::Span<const Cell> cells) {
   std::vector<Cell> stand_ins;  // by cell: itself or its stand-in
   for (const Cell& cell : cells) {
     ASSIGN_OR_RETURN(stand_ins.emplace_back(), StandIn(cell));
@@ -127,7 +121,7 @@ absl::StatusOr<std::vector<std::vector<MpiTrial>>> Suite::Screen(int ranks,
   once.erase(std::unique(once.begin(), once.end()), once.end());
 
   const bool crowded = ranks > static_cast<int>(AllowedCores().size());
-  std::vector<std::vector<MpiTrial>> trials(cells.size());
+  std::vector<std::vector<MpiSetting>> trials(cells.size());
   for (const MpiSetting& setting : MpiSettings(crowded, quick_)) {
     Say(absl::StrCat("MPI settings, ", ranks, " processes: ", setting.name));
     const Found found = Worker({.processes = ranks,
@@ -143,37 +137,38 @@ absl::StatusOr<std::vector<std::vector<MpiTrial>>> Suite::Screen(int ranks,
       absl::c_copy_if(*found, std::back_inserter(here),
                       [&](const Finding& f) { return f.of == Text(stand_ins[i]); });
       const Finding& fastest = *FastestOf(here, "baseline");
-      trials[i].push_back({setting, fastest.timing.median_us, fastest.name});
+      MpiSetting& trial = trials[i].emplace_back(setting);
+      trial.us = fastest.timing.median_us;
+      trial.form = fastest.name;
     }
   }
   return trials;
 }
 
 absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
-                          std::vector<MpiTrial> trials) {
+                          std::vector<MpiSetting> settings) {
   Row row = NewRow(name, ranks, "processes", cell);
-  KeepFastest(trials, cell.n > kScreenedUpTo ? 2 : 3, row);
+  KeepFastest(settings, cell.n > kScreenedUpTo ? 2 : 3, row);
   double baseline_us = 0;
-  for (const MpiTrial& trial : trials) {
-    const std::string form = FormFor(cell, trial.form, row);
+  for (const MpiSetting& setting : settings) {
+    const std::string form = FormFor(cell, setting.form, row);
     // Ours takes part in each launch, so that every ratio compares times of the same rounds.
     const Found found =
         Worker({.processes = ranks,
                 .cells = {cell},
                 .sides = {.ours = true, .baseline = true, .form = form, .limit = true},
                 .seconds = Seconds(SecondsFor(cell)),
-                .budget_s = budget_s_,
                 .tuned = !cell.list.empty()},  // Tune has tuned lists
-               trial.setting.parameters);
+               setting.parameters);
     if (!found.ok()) return Fail(std::move(row), found.status());
     const Finding &ours = *FastestOf(*found, "ours"), &baseline = *FastestOf(*found, "baseline");
     const double ratio = baseline.timing.median_us / ours.timing.median_us;
-    if (trial.setting.parameters.empty()) {
+    if (setting.parameters.empty()) {
       row.Set("vs_default", ratio)
           .Set("default_us", baseline.timing.median_us)
           .Set("default_form", baseline.name);
       row.Set("ours_beside_default_us", ours.timing.median_us);
-      SetVariant(row, *found);  // later launches find it in the cache
+      SetFacts(row, *found);  // later launches find it in the cache
     }
     if (baseline_us != 0 && baseline_us <= baseline.timing.median_us) continue;
     baseline_us = baseline.timing.median_us;
@@ -183,9 +178,8 @@ absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
     SetLimit(row, *found, cell);
     row.Set("ratio", ratio)
         .Set("baseline_form", baseline.name)
-        .Set("mpi_setting", trial.setting.name);
-    row.Set("mpi_parameters",
-            absl::StrJoin(trial.setting.parameters, " ", absl::PairFormatter("=")));
+        .Set("mpi_setting", setting.name)
+        .Set("mpi_parameters", setting.parameters);
   }
   Add(std::move(row));
   return absl::OkStatus();

@@ -9,7 +9,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/store/tuning_cache.h"
 #include "bench/harness/machine.h"
@@ -128,14 +127,6 @@ Suite::Suite(const SuiteProgram& program, std::string scratch)
       quick_(IsQuick()),
       budget_s_(TuningBudget(program.budget_s, /*quick=*/2)) {}
 
-std::vector<std::string> Suite::Cases(Topic topic) {
-  std::vector<std::string> names;
-  for (const CaseRow& row : kCases) {
-    if (row.topic == topic) names.emplace_back(row.name);
-  }
-  return names;
-}
-
 absl::Status Suite::Run(const std::vector<std::string>& cases) {
   for (const CaseRow& row : kCases) {
     if (row.topic != program_.topic) continue;
@@ -146,58 +137,22 @@ absl::Status Suite::Run(const std::vector<std::string>& cases) {
 }
 
 absl::Status RunSuite(const SuiteProgram& program) {
-  const std::vector<std::string> known = Suite::Cases(program.topic),
-                                 cases = absl::GetFlag(FLAGS_case);
-  for (const std::string& name : cases) {
-    if (!absl::c_linear_search(known, name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--case: no case \"", name, "\"; there are ", absl::StrJoin(known, ", ")));
-    }
-  }
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   Suite suite(program, scratch->path());
-  absl::Status status = suite.Run(cases);
+  absl::Status status = suite.Run(absl::GetFlag(FLAGS_case));
   // What was measured before an interruption is kept.
   status.Update(Show(suite.rows(), Columns(program.topic)));
   return status;
 }
 
 absl::Status Suite::FirstSweep() {
-  const Cell cell = {DType::kF32, quick_ ? 64 * kKi : 16 * kMi};
-  constexpr int kRanks = 2;
-  Row row = NewRow("first_sweep", kRanks, "threads", cell);
-  const Found found = Worker({.task = Task::kTune,
-                              .threads = kRanks,
-                              .cells = {cell},
-                              .budget_s = quick_ ? budget_s_ : kSweepBudget});
-  if (!found.ok()) return Fail(std::move(row), found.status());
-  SetTime(row, "ours", FastestOf(*found, "ours")->timing);
-  row.Set("variants", CountOf(*found, "variants"))
-      .Set("compiler_runs", CountOf(*found, "compiler runs"));
-  row.Set("variant", FactOf(*found, "variant"));
-  Add(std::move(row));
-  return absl::OkStatus();
+  return Measure("first_sweep", {DType::kF32, quick_ ? 64 * kKi : 16 * kMi},
+                 {.task = Task::kTune, .threads = 2, .budget_s = quick_ ? 0 : kSweepBudget});
 }
 
 absl::Status Suite::Dispatch() {
-  const Cell cell = {DType::kF32, 1};
-  const Row any = NewRow("dispatch", 1, "threads", cell);
-  const Found found = Worker({.task = Task::kDispatch,
-                              .threads = 1,
-                              .cells = {cell},
-                              .seconds = Seconds(2),
-                              .budget_s = budget_s_});
-  if (!found.ok()) return Fail(any, found.status());
-  for (const Finding& f : *found) {
-    if (f.side != "ours") continue;
-    Row row = any;
-    SetOurs(row, f);
-    row.Set("call", f.name);
-    row.Set("allocations", CountOf(*found, "allocations", f.name))
-        .Set("locks", CountOf(*found, "locks", f.name));
-    Add(std::move(row));
-  }
-  return absl::OkStatus();
+  return Measure("dispatch", {DType::kF32, 1},
+                 {.task = Task::kDispatch, .threads = 1, .seconds = Seconds(2)});
 }
 
 absl::Status Suite::Steps() {
@@ -244,7 +199,7 @@ absl::Status Suite::WarmStart(absl::string_view name, int others) {
         continue;
       }
       side.times.push_back(FastestOf(*found, "ours")->timing.median_us);
-      side.compiler_runs = std::max(side.compiler_runs, CountOf(*found, "compiler runs"));
+      side.compiler_runs = std::max(side.compiler_runs, CountOf(*found, "compiler_runs"));
     }
   }
   for (const Side& side : sides) SetTime(row, side.name, Summarize(side.times));
@@ -269,8 +224,8 @@ absl::Status Suite::AdamInThreads() {
   return absl::OkStatus();
 }
 
-Suite::Found Suite::Worker(const WorkerOptions& options,
-                           const std::vector<MpiParameter>& parameters) {
+Suite::Found Suite::Worker(WorkerOptions options, const std::string& parameters) {
+  if (options.budget_s == 0) options.budget_s = budget_s_;
   const std::string fresh = absl::StrCat(scratch_, "/cache");
   const bool use_fresh =
       cache_dir_.empty() || (options.task == Task::kTune && program_.topic == Topic::kDataParallel);
@@ -311,24 +266,26 @@ Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind,
 
 absl::Status Suite::Measure(absl::string_view name, const Cell& cell, WorkerOptions options) {
   const int ranks = options.threads + options.processes;
-  Row row = NewRow(name, ranks, options.threads > 0 ? "threads" : "processes", cell);
+  const Row first = NewRow(name, ranks, options.threads > 0 ? "threads" : "processes", cell);
   if (options.tuned) {
-    if (const absl::Status ready = Tune(ranks, cell); !ready.ok()) return Fail(row, ready);
+    if (const absl::Status ready = Tune(ranks, cell); !ready.ok()) return Fail(first, ready);
   }
   options.cells = {cell};
-  options.budget_s = budget_s_;
   const Found found = Worker(options);
-  if (!found.ok()) return Fail(std::move(row), found.status());
-  const Finding& ours = *FastestOf(*found, "ours");
-  SetOurs(row, ours);
-  if (const Finding* const flat = FastestOf(*found, "flat"); flat != nullptr) {
-    SetTime(row, "flat", flat->timing);
-    row.Set("vs_flat", flat->timing.median_us / ours.timing.median_us)
-        .Set("flat_variant", FactOf(*found, "variant", "flat"));
+  if (!found.ok()) return Fail(first, found.status());
+  for (const Finding& ours : *found) {
+    if (ours.side != "ours") continue;
+    Row row = first;
+    SetOurs(row, ours);
+    if (!ours.name.empty()) row.Set("call", ours.name);
+    if (const Finding* const flat = FastestOf(*found, "flat"); flat != nullptr) {
+      SetTime(row, "flat", flat->timing);
+      row.Set("vs_flat", flat->timing.median_us / ours.timing.median_us);
+    }
+    SetLimit(row, *found, cell);
+    SetFacts(row, *found, ours.name.empty() ? "ours" : ours.name);
+    Add(std::move(row));
   }
-  SetLimit(row, *found, cell);
-  SetVariant(row, *found);
-  Add(std::move(row));
   return absl::OkStatus();
 }
 
@@ -348,15 +305,11 @@ void Suite::Add(Row row) {
 
 void SetOurs(Row& row, const Finding& ours) {
   SetTime(row, "ours", ours.timing);
+  if (ours.timing.samples == 1) return;
   row.Set("rounds", ours.timing.samples)
       .Set("steps_a_sample", ours.steps)
       .Set("preempted", ours.preempted);
   row.Set("data", "warm: a sample follows a step");
-}
-
-void SetVariant(Row& row, absl::Span<const Finding> findings) {
-  row.Set("variant", FactOf(findings, "variant", "ours")).Set("tuned", FactOf(findings, "tuned"));
-  row.Set("threads", CountOf(findings, "threads") * static_cast<int64_t>(row.Number("ranks")));
 }
 
 void SetLimit(Row& row, absl::Span<const Finding> findings, const Cell& cell) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -8,13 +10,44 @@
 #include "absl/strings/string_view.h"
 #include "bench/baselines/mpi_settings.h"
 #include "bench/harness/finding.h"
-#include "bench/harness/launch.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
+#include "bench/harness/worker.h"
 #include "bench/optimizers/cell.h"
-#include "bench/suite/worker.h"
+#include "bench/optimizers/compare.h"
 
 namespace coconet::bench {
+
+/// What a worker of the suite measures.
+struct WorkerOptions {
+  enum class Task : uint8_t {
+    kCompare,   // Compare, cell by cell
+    kDispatch,  // MeasureDispatch
+    /// Once, the time from before the world to the first result; and fact "compiler_runs".
+    kWarmStart,
+    kTune,  // the time of tuning the cells; and facts "variants", "variant", "compiler_runs"
+  };
+  Task task{};
+  int processes = 0;  // ranks under mpirun, which tells the worker their number
+  int threads = 0;    // ranks, if they are threads
+  std::vector<Cell> cells = {};
+  Sides sides = {};
+  double seconds = 1;  // of the rounds of one cell
+  int min_rounds = 7;
+  int64_t steps = 0;    // per sample; 0: as in RoundTerms
+  double budget_s = 0;  // of tuning; 0: the suite's
+  bool tuned = false;   // takes what the cache has, even of a search that the budget ended
+
+  /// The fields that are words of a worker's arguments (bench/harness/worker.h).
+  static auto Fields(auto& options) {
+    return std::tie(options.task, options.threads, options.cells, options.sides.ours,
+                    options.sides.flat, options.sides.baseline, options.sides.form,
+                    options.sides.limit, options.seconds, options.min_rounds, options.steps,
+                    options.tuned, options.budget_s);
+  }
+};
+
+extern const Worker<WorkerOptions> kSuiteWorker;
 
 /// The subject of a benchmark program.
 enum class Topic : uint8_t {
@@ -39,7 +72,6 @@ class Suite {
   /// `scratch`: an empty folder.
   Suite(const SuiteProgram& program, std::string scratch);
 
-  static std::vector<std::string> Cases(Topic topic);
   /// Runs `cases`; if there are none, all. Cancelled when the user interrupts; rows() then has the
   /// rows so far.
   absl::Status Run(const std::vector<std::string>& cases);
@@ -71,16 +103,16 @@ class Suite {
 
   /// By cell: quick trials of the baseline under every MPI setting, the defaults first; settings
   /// that fail are left out.
-  absl::StatusOr<std::vector<std::vector<MpiTrial>>> Screen(int ranks,
-                                                            absl::Span<const Cell> cells);
+  absl::StatusOr<std::vector<std::vector<MpiSetting>>> Screen(int ranks,
+                                                              absl::Span<const Cell> cells);
   /// Tunes the cell unless the cache knows it: before memory is needed for more, and so that no
   /// later launch resumes a search that the budget ended.
   absl::Status Tune(int ranks, const Cell& cell);
   absl::Status Final(absl::string_view name, int ranks, const Cell& cell,
-                     std::vector<MpiTrial> trials);
+                     std::vector<MpiSetting> settings);
 
   /// Runs a worker with `options.processes` or `options.threads` ranks.
-  Found Worker(const WorkerOptions& options, const std::vector<MpiParameter>& parameters = {});
+  Found Worker(WorkerOptions options, const std::string& parameters = "");
   std::vector<Cell> Sized(DType dtype, const std::vector<int64_t>& sizes) const;
   /// Cells over the lists that the user wants, else over `models`; in a quick run each has a few
   /// elements per tensor.
@@ -89,8 +121,8 @@ class Suite {
   double Seconds(double full) const { return quick_ ? full / 10 : full; }
   void Say(absl::string_view line) const;  // on stderr
   Row NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const;
-  /// Adds the row of one launch that compares ours with flat and the limit, by ranks that are
-  /// threads or processes; before it, if `options.tuned`, tunes.
+  /// Adds the rows of one launch, by ranks that are threads or processes, a row for each form of
+  /// ours, with flat, the limit and facts; before it, if `options.tuned`, tunes.
   absl::Status Measure(absl::string_view name, const Cell& cell, WorkerOptions options);
   /// Returns the error if the user interrupted; else OK, and the error becomes a row's.
   absl::Status Fail(Row row, const absl::Status& why);
@@ -104,11 +136,9 @@ class Suite {
   std::vector<Row> rows_;
 };
 
-/// Sets the time of ours, "rounds", "steps_a_sample", "preempted" and "data".
+/// Sets the time of ours, and unless that was taken once "rounds", "steps_a_sample", "preempted"
+/// and "data".
 void SetOurs(Row& row, const Finding& ours);
-/// Sets what was tuned: "variant" in words, "tuned" (here, or from the cache), "threads"
-/// of all ranks.
-void SetVariant(Row& row, absl::Span<const Finding> findings);
 /// Sets "limit_us", "of_limit", "limit_kernel" (the fastest) and "gb_s" of ours, if the limit took
 /// part. Requires SetOurs.
 void SetLimit(Row& row, absl::Span<const Finding> findings, const Cell& cell);

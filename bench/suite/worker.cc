@@ -1,10 +1,9 @@
-#include "bench/suite/worker.h"
-
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "autotune/session/session.h"
 #include "bench/optimizers/tuned_step.h"
+#include "bench/suite/suite.h"
 #include "coconet/base/status.h"
 #include "jit/compile/compiler.h"
 #include "runtime/world.h"
@@ -14,14 +13,14 @@ namespace {
 
 const double kStartS = SecondsNow();  // when the process began
 
-/// The time since kStartS, measured once: the maximum over ranks; and fact "compiler runs".
+/// The time since kStartS, measured once: the maximum over ranks; and fact "compiler_runs".
 absl::StatusOr<std::vector<Finding>> Once(Rank& rank) {
   ASSIGN_OR_RETURN(const double us, rank.exchange().Max(1e6 * (SecondsNow() - kStartS)));
   return std::vector<Finding>{
       {.side = "ours",
        .timing = {.median_us = us, .low_us = us, .high_us = us, .samples = 1},
        .steps = 1},
-      {.side = "compiler runs", .detail = absl::StrCat(CompilerRuns())}};
+      {.side = "compiler_runs", .detail = absl::StrCat(CompilerRuns())}};
 }
 
 absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions& options,
