@@ -5,7 +5,6 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -143,31 +142,27 @@ absl::StatusOr<double> CoresOf(const Contender& contender) {
   return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC / wall_s;
 }
 
-/// Adds computation and communication alone.
-absl::Status AddParts(const ModelCase& c, Contenders& contenders) {
+absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
+  Contenders contenders(rank, c.budget_s);
+  if (!c.parts_only) {
+    ASSIGN_OR_RETURN(const Graph program, BoundWorkload("attention", c.dtype, c.sizes));
+    RETURN_IF_ERROR(contenders.Tune("overlapped", program, Overlaps));
+    RETURN_IF_ERROR(contenders.Tune("sequential", program, IsSequential));
+    RETURN_IF_ERROR(CheckOurs(c, contenders));
+  }
   Sizes of_rank = c.sizes, of_sum = c.sizes;
-  of_rank.insert_or_assign("K", SizeOf(c.sizes, "K") / contenders.rank().size());
+  of_rank.insert_or_assign("K", SizeOf(c.sizes, "K") / rank.size());
   of_sum.erase("K");
   ASSIGN_OR_RETURN(const Graph computation, BoundText(kComputation, c.dtype, of_rank));
   RETURN_IF_ERROR(contenders.Tune("computation", computation));
   ASSIGN_OR_RETURN(const Graph communication, BoundText(kCommunication, c.dtype, of_sum));
-  return contenders.Tune("communication", communication);
-}
-
-absl::StatusOr<std::vector<Finding>> AcrossParts(Rank& rank, const ModelCase& c) {
-  Contenders contenders(rank, c.budget_s);
-  RETURN_IF_ERROR(AddParts(c, contenders));
-  return contenders.Measure({.seconds = c.seconds});
-}
-
-absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
-  ASSIGN_OR_RETURN(const Graph program, BoundWorkload("attention", c.dtype, c.sizes));
-  Contenders contenders(rank, c.budget_s);
-  RETURN_IF_ERROR(contenders.Tune("overlapped", program, Overlaps));
-  RETURN_IF_ERROR(contenders.Tune("sequential", program, IsSequential));
-  RETURN_IF_ERROR(CheckOurs(c, contenders));
-  RETURN_IF_ERROR(AddParts(c, contenders));
-  for (const Contender& contender : contenders.timed()) {
+  RETURN_IF_ERROR(contenders.Tune("communication", communication));
+  // Either node sends the other its half of the sums, and later half of the result.
+  int64_t bytes = coconet::SizeOf(c.dtype);
+  for (const char* symbol : {"B", "S", "H"}) bytes *= SizeOf(c.sizes, symbol);
+  contenders.AddFact("bytes", bytes);
+  for (size_t i = 0; i < contenders.timed().size() && !c.parts_only; ++i) {
+    const Contender& contender = contenders.timed()[i];
     ASSIGN_OR_RETURN(const double cores, CoresOf(contender));
     contenders.AddFact("cores", absl::StrFormat("%.2f", cores), contender.name);
   }
@@ -197,17 +192,8 @@ absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
 }
 
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c) {
-  switch (c.kind) {
-    case ModelCase::Kind::kEpilogue:
-      return Epilogue(rank, c);
-    case ModelCase::Kind::kAcross:
-      return Across(rank, c);
-    case ModelCase::Kind::kAcrossParts:
-      return AcrossParts(rank, c);
-    case ModelCase::Kind::kPipeline:
-      return Pipeline(rank, c);
-  }
-  return absl::InternalError("no kind");
+  constexpr decltype(&Across) kMeasures[] = {Epilogue, Across, Pipeline};  // by kind
+  return kMeasures[static_cast<int>(c.kind)](rank, c);
 }
 
 const Worker<ModelCase> kWorker("model", MeasureModelCase, [](const ModelCase& c) {
@@ -224,23 +210,6 @@ Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks,
   row.Set("case", std::string(name)).Set("ranks", int64_t{ranks});
   row.Set("processes", std::string(processes)).Set("dtype", std::string(Name(c.dtype)));
   return row.Set("sizes", SizesText(c.sizes)).Set("budget_s", c.budget_s);
-}
-
-void SetSides(Row& row, absl::Span<const Finding> findings) {
-  std::set<std::string> sides;
-  for (const Finding& f : findings) {
-    if (f.timing.samples > 0) sides.insert(f.side);
-  }
-  for (const std::string& side : sides) {
-    const Finding& fastest = *FastestOf(findings, side);
-    SetTime(row, side, fastest.timing);
-    row.Set("rounds", fastest.timing.samples);
-    if (!fastest.name.empty()) row.Set(absl::StrCat(side, "_form"), fastest.name);
-    const std::string variant = FactOf(findings, "variant", side),
-                      cores = FactOf(findings, "cores", side);
-    if (!variant.empty()) row.Set(absl::StrCat(side, "_variant"), variant);
-    if (!cores.empty()) row.Set(absl::StrCat(side, "_cores"), std::stod(cores));
-  }
 }
 
 }  // namespace coconet::bench

@@ -11,9 +11,8 @@
 #include "bench/harness/finding.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
-#include "bench/harness/worker.h"
 #include "bench/layers/model_cases.h"
-#include "bench/nodes/cluster_link.h"
+#include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::string, rate, "",
@@ -23,13 +22,11 @@ ABSL_FLAG(std::string, rate, "",
 namespace coconet::bench {
 namespace {
 
-constexpr int kNodes = 2;
-
 struct ClusterCase {
   const char* name;
   ModelCase what;
   int ranks_per_node;
-  bool has_bars;
+  const char* bars;
 };
 
 std::vector<ClusterCase> Cases() {
@@ -38,13 +35,19 @@ std::vector<ClusterCase> Cases() {
   const Sizes product = {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", wide}},
               boundary = {{"B", 1}, {"S", 4 * tokens}, {"H", hidden}};
   std::vector<ClusterCase> cases = {
-      {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 1, true},
-      {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 2, false},
-      {"pipeline", {.kind = ModelCase::Kind::kPipeline, .sizes = boundary}, 2, true},
+      {"attention",
+       {.kind = ModelCase::Kind::kAcross, .sizes = product},
+       1,
+       "ratio >= 1.3, hidden >= 0.6"},
+      {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 2, ""},
+      {"pipeline",
+       {.kind = ModelCase::Kind::kPipeline, .sizes = boundary},
+       2,
+       "ratio >= 1.8, vs_slices >= 1.1"},
       {"pipeline",
        {.kind = ModelCase::Kind::kPipeline, .dtype = DType::kBF16, .sizes = boundary},
        2,
-       true},
+       "ratio >= 1.8, vs_slices >= 1.1"},
   };
   for (ClusterCase& c : cases) {
     c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
@@ -53,12 +56,11 @@ std::vector<ClusterCase> Cases() {
   return cases;
 }
 
-absl::StatusOr<std::vector<Finding>> RunOnCluster(const ClusterCase& c, const std::string& rate,
-                                                  const std::string& scratch) {
-  return RunWorker({.processes = kNodes * c.ranks_per_node,
-                    .launcher = ClusterLauncher(kNodes, c.ranks_per_node, rate),
-                    .arguments = Arguments(c.what),
-                    .scratch = scratch});
+TwoNodes NodesOf(const ClusterCase& c, const std::string& scratch) {
+  return {.scratch = scratch,
+          .cache = "cache",
+          .ranks_per_node = c.ranks_per_node,
+          .sending = "communication"};
 }
 
 /// The rate of the links: --rate; else for stages 2gbit, for the others one that is found by
@@ -67,25 +69,12 @@ absl::StatusOr<std::string> RateOf(const ClusterCase& c, const std::string& scra
   const std::string given = absl::GetFlag(FLAGS_rate);
   if (!given.empty()) return given;
   if (c.what.kind == ModelCase::Kind::kPipeline) return std::string("2gbit");
-  ClusterCase parts = c;
-  parts.what.kind = ModelCase::Kind::kAcrossParts;
-  parts.what.budget_s = TuningBudget(/*usual=*/10, /*quick=*/2);
-  parts.what.seconds = IsQuick() ? 0.5 : 3;
-  // Either node sends the other its half of the sums, and later half of the result.
-  int64_t bytes = SizeOf(c.what.dtype);
-  for (const char* symbol : {"B", "S", "H"}) bytes *= c.what.sizes.at(symbol).sizes[0];
-  ASSIGN_OR_RETURN(
-      const LinkRate link,
-      ChooseLinkRate(
-          bytes, UsualShare(), [&](const std::string& rate) -> absl::StatusOr<StepParts> {
-            ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(parts, rate, scratch));
-            const StepParts measured{
-                .computation_us = FastestOf(found, "computation")->timing.median_us,
-                .sending_us = FastestOf(found, "communication")->timing.median_us};
-            absl::FPrintF(stderr, "  link %s: computation %.3g us, communication %.3g us\n", rate,
-                          measured.computation_us, measured.sending_us);
-            return measured;
-          }));
+  ModelCase parts = c.what;
+  parts.parts_only = true;
+  parts.budget_s = TuningBudget(/*usual=*/10, /*quick=*/2);
+  parts.seconds = IsQuick() ? 0.5 : 3;
+  ASSIGN_OR_RETURN(const LinkRate link,
+                   NodesOf(c, scratch).FindRate(Arguments(parts), UsualShare()));
   return link.rate;
 }
 
@@ -105,26 +94,23 @@ std::string WhyNoGain(const Row& row) {
 void SetRatios(const ClusterCase& c, Row& row) {
   const double overlapped = row.Number("overlapped_us"), sequential = row.Number("sequential_us");
   row.Set("ratio", sequential / overlapped);
-  const char* bars = nullptr;
   if (c.what.kind == ModelCase::Kind::kAcross) {
     const double could = std::min(row.Number("computation_us"), row.Number("communication_us"));
     row.Set("hidden", (sequential - overlapped) / could);
     row.Set("share", row.Number("communication_us") / row.Number("computation_us"));
     if (overlapped >= sequential) row.Set("why", WhyNoGain(row));
-    bars = "ratio >= 1.3, hidden >= 0.6";
   } else {
     row.Set("vs_slices", row.Number("slices_us") / overlapped);
     row.Set("vs_slices_at_most", row.Number("slices_us") / row.Number("communication_us"));
-    bars = "ratio >= 1.8, vs_slices >= 1.1";
   }
-  if (c.has_bars && !IsQuick()) row.SetBars(BarsOf(bars));
 }
 
 absl::Status MeasureCase(const ClusterCase& c, const std::string& scratch, Row& row) {
   ASSIGN_OR_RETURN(const std::string rate, RateOf(c, scratch));
   row.Set("link", rate);
-  ASSIGN_OR_RETURN(const std::vector<Finding> found, RunOnCluster(c, rate, scratch));
-  SetSides(row, found);
+  ASSIGN_OR_RETURN(const std::vector<Finding> found,
+                   NodesOf(c, scratch).Run(rate, Arguments(c.what)));
+  SetFindings(row, found);
   SetRatios(c, row);
   return absl::OkStatus();
 }
@@ -136,9 +122,10 @@ absl::Status Run() {
         absl::StrCat(c.ranks_per_node, c.ranks_per_node == 1 ? " rank" : " ranks");
     tasks.push_back(
         {absl::StrCat(c.name, ", ", Name(c.what.dtype), ", ", ranks, " per node"),
-         NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
-                     absl::StrCat(kNodes, " nodes, ", ranks, " each")),
-         [c](const std::string& scratch, Row& row) { return MeasureCase(c, scratch, row); }});
+         NewModelRow(c.name, c.what, 2 * c.ranks_per_node,
+                     absl::StrCat("2 nodes, ", ranks, " each")),
+         [c](const std::string& scratch, Row& row) { return MeasureCase(c, scratch, row); },
+         c.bars});
   }
   const auto title = [](const Row& row) {
     return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes"));

@@ -1,4 +1,4 @@
-#include "bench/nodes/cluster_link.h"
+#include "bench/nodes/node_row.h"
 
 #include <cstdlib>
 #include <string>
@@ -19,7 +19,7 @@ StepParts OnLink(const std::string& rate, double bytes, double besides_us, doubl
   return {.computation_us = 1000, .sending_us = us + besides_us};
 }
 
-TEST(ClusterLink, ChoosesTheRateAtWhichSendingTakesItsShare) {
+TEST(NodeRow, ChoosesTheRateAtWhichSendingTakesItsShare) {
   for (const double bytes : {200.0, 1e5, 1e7}) {
     for (const double besides : {0.0, 300.0}) {
       std::vector<std::string> rates;
@@ -39,7 +39,7 @@ TEST(ClusterLink, ChoosesTheRateAtWhichSendingTakesItsShare) {
   EXPECT_EQ(exact->rate, "1000mbit");  // 8e5 bits in 800 us
 }
 
-TEST(ClusterLink, SaysWhereNoRateDoes) {
+TEST(NodeRow, SaysWhereNoRateDoes) {
   const auto slow = [](const std::string&) { return StepParts{1000, 1500}; };
   EXPECT_EQ(ChooseLinkRate(1, {}, slow).status(),
             absl::FailedPreconditionError("links without a limit: sending takes 1.5e+03 us, "
@@ -50,7 +50,7 @@ TEST(ClusterLink, SaysWhereNoRateDoes) {
                 "links at 2 rates: sending took 0.005 of computation in the end, want 0.6 to 1"));
 }
 
-TEST(ClusterLink, BoundsAStepByTheProcessorAndTheLink) {
+TEST(NodeRow, BoundsAStepByTheProcessorAndTheLink) {
   EXPECT_EQ(OverlapBound({1000, 800}, 100), 1100);
   EXPECT_EQ(OverlapBound({1000, 1800}, 100), 1800);
 }
