@@ -80,10 +80,9 @@ void SetFindings(Row& row, absl::Span<const Finding> findings) {
 }
 
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings) {
-  std::ofstream out(file);
-  for (const Finding& finding : findings) out << Line(finding) << "\n";
-  out.flush();
-  return out ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("write ", file, ": cannot"));
+  std::string text;
+  for (const Finding& finding : findings) absl::StrAppend(&text, Line(finding), "\n");
+  return WriteFile(file, text);
 }
 
 absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file) {

@@ -1,11 +1,10 @@
 #include "bench/iteration/on_nodes.h"
 
-#include <fstream>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/baselines/array.h"
+#include "bench/harness/row.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/harness/worker.h"
 #include "bench/iteration/step.h"
@@ -42,12 +41,11 @@ absl::Status WriteTimeline(const Rank& rank, const std::string& file, TunedConte
   RETURN_IF_ERROR(step.Run(1));
   ASSIGN_OR_RETURN(const std::vector<StepSpan> spans, step.Trace());
   if (rank.rank() != 0) return absl::OkStatus();
-  std::ofstream out(file);
+  std::string text;
   for (const StepSpan& span : spans)
-    out << absl::StrFormat("%d %10.1f %10.1f %s\n", span.lane, span.begin_us, span.end_us,
-                           span.label);
-  return out ? absl::OkStatus()
-             : absl::UnavailableError(absl::StrCat("--timeline: cannot write ", file));
+    absl::StrAppendFormat(&text, "%d %10.1f %10.1f %s\n", span.lane, span.begin_us, span.end_us,
+                          span.label);
+  return WriteFile(file, text);
 }
 
 absl::StatusOr<std::vector<Finding>> MeasureStepOnNodes(Rank& rank, const NodesCase& c) {

@@ -60,11 +60,6 @@ absl::Status Suite::LambOverLists() {
   return AgainstMpi("lamb", kListRanks, cells);
 }
 
-absl::Status Suite::LambAgainstFlat() {
-  return AgainstFlat("lamb_flat", "lamb", {"bert-large", "gpt2"});
-}
-absl::Status Suite::AdamAgainstFlat() { return AgainstFlat("adam_flat", "adam", {"bert-large"}); }
-
 absl::Status Suite::AgainstFlat(absl::string_view name, absl::string_view workload,
                                 const std::vector<std::string>& models) {
   ASSIGN_OR_RETURN(const std::vector<Cell> cells, Listed(workload, models));

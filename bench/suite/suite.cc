@@ -109,15 +109,31 @@ absl::Status AddPrograms(const std::string& file, int count) {
 
 // The first sweep needs an empty cache; the others may use what it left.
 constexpr Suite::CaseRow Suite::kCases[] = {
-    {Topic::kDataParallel, "first_sweep", &Suite::FirstSweep},
-    {Topic::kDataParallel, "dispatch", &Suite::Dispatch},
-    {Topic::kDataParallel, "steps", &Suite::Steps},
-    {Topic::kDataParallel, "warm_start", &Suite::WarmStart},
-    {Topic::kDataParallel, "adam", &Suite::AdamInProcesses},
-    {Topic::kDataParallel, "adam_threads", &Suite::AdamInThreads},
-    {Topic::kLists, "lamb", &Suite::LambOverLists},
-    {Topic::kLists, "lamb_flat", &Suite::LambAgainstFlat},
-    {Topic::kLists, "adam_flat", &Suite::AdamAgainstFlat},
+    {Topic::kDataParallel, "first_sweep",
+     [](Suite& s) {
+       return s.Measure(
+           "first_sweep", {DType::kF32, s.quick_ ? 64 * kKi : 16 * kMi},
+           {.task = Task::kTune, .threads = 2, .budget_s = s.quick_ ? s.budget_s_ : kSweepBudget});
+     }},
+    {Topic::kDataParallel, "dispatch",
+     [](Suite& s) {
+       return s.Measure("dispatch", {DType::kF32, 1},
+                        {.task = Task::kDispatch, .threads = 1, .seconds = s.Seconds(2)});
+     }},
+    {Topic::kDataParallel, "steps", [](Suite& s) { return s.Steps(); }},
+    {Topic::kDataParallel, "warm_start",
+     [](Suite& s) {
+       constexpr int kLivedInPrograms = 600;
+       RETURN_IF_ERROR(s.WarmStart("warm_start", 0));
+       return s.WarmStart("warm_start_lived_in", kLivedInPrograms);
+     }},
+    {Topic::kDataParallel, "adam", [](Suite& s) { return s.AdamInProcesses(); }},
+    {Topic::kDataParallel, "adam_threads", [](Suite& s) { return s.AdamInThreads(); }},
+    {Topic::kLists, "lamb", [](Suite& s) { return s.LambOverLists(); }},
+    {Topic::kLists, "lamb_flat",
+     [](Suite& s) { return s.AgainstFlat("lamb_flat", "lamb", {"bert-large", "gpt2"}); }},
+    {Topic::kLists, "adam_flat",
+     [](Suite& s) { return s.AgainstFlat("adam_flat", "adam", {"bert-large"}); }},
 };
 
 Suite::Suite(const SuiteProgram& program, std::string scratch)
@@ -131,7 +147,7 @@ absl::Status Suite::Run(const std::vector<std::string>& cases) {
   for (const CaseRow& row : kCases) {
     if (row.topic != program_.topic) continue;
     if (!cases.empty() && !absl::c_linear_search(cases, row.name)) continue;
-    RETURN_IF_ERROR((this->*row.run)());
+    RETURN_IF_ERROR(row.run(*this));
   }
   return absl::OkStatus();
 }
@@ -145,16 +161,6 @@ absl::Status RunSuite(const SuiteProgram& program) {
   return status;
 }
 
-absl::Status Suite::FirstSweep() {
-  return Measure("first_sweep", {DType::kF32, quick_ ? 64 * kKi : 16 * kMi},
-                 {.task = Task::kTune, .threads = 2, .budget_s = quick_ ? 0 : kSweepBudget});
-}
-
-absl::Status Suite::Dispatch() {
-  return Measure("dispatch", {DType::kF32, 1},
-                 {.task = Task::kDispatch, .threads = 1, .seconds = Seconds(2)});
-}
-
 absl::Status Suite::Steps() {
   const Cell cell = {DType::kF32, 64};
   for (const int ranks : {2, 4}) {
@@ -163,12 +169,6 @@ absl::Status Suite::Steps() {
                 {.threads = ranks, .sides = {.ours = true}, .seconds = Seconds(1), .steps = 1000}));
   }
   return absl::OkStatus();
-}
-
-absl::Status Suite::WarmStart() {
-  constexpr int kLivedInPrograms = 600;
-  RETURN_IF_ERROR(WarmStart("warm_start", 0));
-  return WarmStart("warm_start_lived_in", kLivedInPrograms);
 }
 
 absl::Status Suite::WarmStart(absl::string_view name, int others) {

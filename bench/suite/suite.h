@@ -81,22 +81,17 @@ class Suite {
   struct CaseRow {
     Topic topic;
     absl::string_view name;
-    absl::Status (Suite::*run)();
+    absl::Status (*run)(Suite& suite);
   };
   static const CaseRow kCases[];
   using Found = absl::StatusOr<std::vector<Finding>>;
 
-  absl::Status FirstSweep();
-  absl::Status Dispatch();
   absl::Status Steps();
-  absl::Status WarmStart();
   /// A warm start with `others` more programs in the tuning cache.
   absl::Status WarmStart(absl::string_view name, int others);
   absl::Status AdamInThreads();
   absl::Status AdamInProcesses();
   absl::Status LambOverLists();
-  absl::Status LambAgainstFlat();
-  absl::Status AdamAgainstFlat();
   absl::Status AgainstFlat(absl::string_view name, absl::string_view workload,
                            const std::vector<std::string>& models);
   absl::Status AgainstMpi(absl::string_view name, int ranks, const std::vector<Cell>& cells);
