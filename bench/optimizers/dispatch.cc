@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/optimizers/compare.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
@@ -54,21 +54,18 @@ absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOp
   ASSIGN_OR_RETURN(const TunedProgram smallest, session.Compile(SmallestProgram()));
   ASSIGN_OR_RETURN(BoundProgram program, smallest.Bind({}));
 
-  const std::vector<Contender> contenders = {
-      EachStep(
-          "ours", [&] { return plan->Run(); }, "BoundPlan::Run"),
-      EachStep("ours", [&] { return program.Run(); }, "BoundProgram::Run")};
-  ASSIGN_OR_RETURN(std::vector<Finding> findings, MeasureInRounds(rank, contenders, terms));
-  for (const Contender& contender : contenders) {
+  Contenders contenders(rank, options.budget_s);
+  contenders.AddStep("ours", [&] { return plan->Run(); }, "BoundPlan::Run");
+  contenders.AddStep("ours", [&] { return program.Run(); }, "BoundProgram::Run");
+  for (const Contender& contender : contenders.timed()) {
     RETURN_IF_ERROR(contender.run(1));
     const int64_t allocations_before = allocations, locks_before = locks;
     RETURN_IF_ERROR(contender.run(1000));
     const int64_t allocated = allocations - allocations_before, locked = locks - locks_before;
-    findings.push_back(
-        {.side = "allocations", .name = contender.form, .detail = absl::StrCat(allocated)});
-    findings.push_back({.side = "locks", .name = contender.form, .detail = absl::StrCat(locked)});
+    contenders.AddFact("allocations", allocated, contender.form);
+    contenders.AddFact("locks", locked, contender.form);
   }
-  return findings;
+  return contenders.Measure(terms);
 }
 
 }  // namespace coconet::bench
