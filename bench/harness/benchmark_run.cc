@@ -3,6 +3,7 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "autotune/store/database.h"
@@ -10,6 +11,21 @@
 #include "gtest/gtest.h"
 
 namespace coconet::bench {
+namespace {
+
+absl::StatusOr<int64_t> Count(const std::string& json, const std::string& condition) {
+  ASSIGN_OR_RETURN(Database db,
+                   Database::Open(testing::TempDir() + "/json.db", Access::kReadWrite));
+  const std::string sql =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE " +
+      std::regex_replace(condition, std::regex(R"(\$\.\w+)"), "json_extract(value, '$&')");
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+  statement.Bind(json);
+  RETURN_IF_ERROR(statement.Step().status());
+  return statement.Int(0);
+}
+
+}  // namespace
 
 Finished RunBenchmark(const std::string& program, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), absl::StrCat("bench/", program));
@@ -29,32 +45,12 @@ void ExpectRefusal(const std::string& program, std::vector<std::string> argument
   EXPECT_EQ(run.output, absl::StrCat(name, ": ", message, "\n"));
 }
 
-JsonReader JsonReader::OfFile(const std::string& name) {
-  std::stringstream text;
-  text << std::ifstream(testing::TempDir() + "/" + name).rdbuf();
-  JsonReader reader(text.str());
-  EXPECT_EQ(reader.Ask("SELECT json_valid(?1)"), 1) << name;
-  return reader;
-}
-
-int64_t JsonReader::Ask(const std::string& sql) const {
-  const absl::StatusOr<int64_t> answer = TryAsk(sql);
-  EXPECT_TRUE(answer.ok()) << sql << ": " << answer.status() << "\n" << json_;
-  return answer.value_or(-1);
-}
-
-int64_t JsonReader::Rows(const std::string& condition) const {
-  return Ask("SELECT COUNT(*) FROM json_each(?1) WHERE " +
-             std::regex_replace(condition, std::regex(R"(\$\.\w+)"), "json_extract(value, '$&')"));
-}
-
-absl::StatusOr<int64_t> JsonReader::TryAsk(const std::string& sql) const {
-  ASSIGN_OR_RETURN(Database db,
-                   Database::Open(testing::TempDir() + "/json.db", Access::kReadWrite));
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
-  statement.Bind(json_);
-  ASSIGN_OR_RETURN(const bool found, statement.Step());
-  return found ? statement.Int(0) : -1;
+int64_t RowsOf(const std::string& file, const std::string& condition) {
+  std::stringstream json;
+  json << std::ifstream(testing::TempDir() + "/" + file).rdbuf();
+  const absl::StatusOr<int64_t> count = Count(json.str(), condition);
+  EXPECT_TRUE(count.ok()) << condition << ": " << count.status() << "\n" << json.str();
+  return count.value_or(-1);
 }
 
 }  // namespace coconet::bench

@@ -39,9 +39,8 @@ TEST_P(Fused, WritesRows) {
   // Network namespaces take root or user namespaces (bench/cluster/run.sh).
   if (absl::StrContains(run.output, "not here: ")) GTEST_SKIP() << run.output;
   EXPECT_EQ(run.code, GetParam().code) << run.output;
-  const JsonReader json = JsonReader::OfFile(file);
   const std::string timed = GetParam().code == 0 ? "$.error IS NULL AND $.ours_us > 0 AND " : "";
-  EXPECT_EQ(json.Rows(absl::StrCat("$.case = '", which, "' AND ", timed, GetParam().rows)),
+  EXPECT_EQ(RowsOf(file, absl::StrCat("$.case = '", which, "' AND ", timed, GetParam().rows)),
             GetParam().count)
       << run.output;
   // Where ours can store in either order, both are in the row.
@@ -49,7 +48,7 @@ TEST_P(Fused, WritesRows) {
       "$.remote_first_us > 0 AND abs($.plain_order_us / $.remote_first_us / $.order_ratio - 1) < "
       "1e-3 AND $.ours_us = CASE $.order_picked WHEN 'plain' THEN $.plain_order_us"
       " WHEN 'remote first' THEN $.remote_first_us END";
-  EXPECT_EQ(json.Rows(orders), json.Rows("$.variant LIKE 'fuse(C, A2A)%' AND $.case = 'low'"))
+  EXPECT_EQ(RowsOf(file, orders), RowsOf(file, "$.variant LIKE 'fuse(C, A2A)%' AND $.case = 'low'"))
       << run.output;
 }
 

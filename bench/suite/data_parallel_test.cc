@@ -18,16 +18,17 @@ TEST(DataParallel, WritesRowsOfTheAgreedForm) {
       {"--quick", "--case=dispatch,adam", "--N=257", "--budget=1", "--json=rows.json"});
   EXPECT_EQ(run.code, 0) << run.output;
 
-  const JsonReader json = JsonReader::OfFile("rows.json");
-  EXPECT_EQ(json.Rows("true"), 5) << run.output;  // two of dispatch, three of adam
+  EXPECT_EQ(RowsOf("rows.json", "true"), 5) << run.output;  // two of dispatch, three of adam
   for (const char* type : {"text: $.case", "integer: $.ranks", "integer: $.n", "text: $.dtype",
                            "real: $.ours_us", "text: $.cpu", "text: $.date", "text: $.compiler"}) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(type, ": ");
-    EXPECT_EQ(json.Rows(absl::StrCat("typeof(", parts.second, ") = '", parts.first, "'")), 5)
+    EXPECT_EQ(RowsOf("rows.json", absl::StrCat("typeof(", parts.second, ") = '", parts.first, "'")),
+              5)
         << type;
   }
-  EXPECT_EQ(json.Rows("$.case = 'adam' AND $.n = 257 AND $.vs_default > 0"
-                      " AND abs($.baseline_us / $.ours_us / $.ratio - 1) < 1e-3"),
+  EXPECT_EQ(RowsOf("rows.json",
+                   "$.case = 'adam' AND $.n = 257 AND $.vs_default > 0"
+                   " AND abs($.baseline_us / $.ours_us / $.ratio - 1) < 1e-3"),
             3);
 }
 

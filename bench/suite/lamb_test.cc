@@ -15,12 +15,11 @@ TEST(Lamb, WritesRowsOfTheAgreedForm) {
                                                    "--json=lamb.json", "--markdown=lamb.md"});
   EXPECT_EQ(run.code, 0) << run.output;
 
-  const JsonReader json = JsonReader::OfFile("lamb.json");
   const std::string rows =
       "$.tensors = 148 AND $.list = '@gpt2/65536' AND $.error IS NULL AND $.ours_us > 0";
-  EXPECT_EQ(json.Rows(rows), 3) << run.output;
-  EXPECT_EQ(json.Rows(rows + " AND $.case = 'lamb' AND $.vs_default > 0"
-                             " AND abs($.baseline_us / $.ours_us / $.ratio - 1) < 1e-3"),
+  EXPECT_EQ(RowsOf("lamb.json", rows), 3) << run.output;
+  EXPECT_EQ(RowsOf("lamb.json", rows + " AND $.case = 'lamb' AND $.vs_default > 0"
+                                       " AND abs($.baseline_us / $.ours_us / $.ratio - 1) < 1e-3"),
             1);
   // Schedules are the same, without protocol and numbers.
   const std::string flat =
@@ -28,7 +27,7 @@ TEST(Lamb, WritesRowsOfTheAgreedForm) {
       " substr($.flat_variant, 1, instr($.flat_variant, ' ('))"
       " AND abs($.flat_us / $.ours_us / $.vs_flat - 1) < 1e-3";
   for (const char* name : {"lamb_flat", "adam_flat"})
-    EXPECT_EQ(json.Rows(absl::StrCat(rows, " AND $.case = '", name, "'", flat)), 1);
+    EXPECT_EQ(RowsOf("lamb.json", absl::StrCat(rows, " AND $.case = '", name, "'", flat)), 1);
 }
 
 TEST(Lamb, NamesWhatItDoesNotKnow) {
