@@ -120,7 +120,11 @@ constexpr Suite::CaseRow Suite::kCases[] = {
        return s.Measure("dispatch", {DType::kF32, 1},
                         {.task = Task::kDispatch, .threads = 1, .seconds = s.Seconds(2)});
      }},
-    {Topic::kDataParallel, "steps", [](Suite& s) { return s.Steps(); }},
+    {Topic::kDataParallel, "steps",
+     [](Suite& s) {
+       return s.InThreads("steps", {{DType::kF32, 64}},
+                          {.sides = {.ours = true}, .seconds = s.Seconds(1), .steps = 1000});
+     }},
     {Topic::kDataParallel, "warm_start",
      [](Suite& s) {
        constexpr int kLivedInPrograms = 600;
@@ -128,7 +132,13 @@ constexpr Suite::CaseRow Suite::kCases[] = {
        return s.WarmStart("warm_start_lived_in", kLivedInPrograms);
      }},
     {Topic::kDataParallel, "adam", [](Suite& s) { return s.AdamInProcesses(); }},
-    {Topic::kDataParallel, "adam_threads", [](Suite& s) { return s.AdamInThreads(); }},
+    {Topic::kDataParallel, "adam_threads",
+     [](Suite& s) {
+       std::vector<int64_t> sizes = {kKi};
+       if (!s.quick_) sizes.push_back(16 * kMi);
+       return s.InThreads("adam_threads", s.Sized(DType::kF32, sizes),
+                          {.sides = {.ours = true, .limit = true}, .seconds = s.Seconds(2)});
+     }},
     {Topic::kLists, "lamb", [](Suite& s) { return s.LambOverLists(); }},
     {Topic::kLists, "lamb_flat",
      [](Suite& s) { return s.AgainstFlat("lamb_flat", "lamb", {"bert-large", "gpt2"}); }},
@@ -161,12 +171,11 @@ absl::Status RunSuite(const SuiteProgram& program) {
   return status;
 }
 
-absl::Status Suite::Steps() {
-  const Cell cell = {DType::kF32, 64};
+absl::Status Suite::InThreads(absl::string_view name, const std::vector<Cell>& cells,
+                              WorkerOptions options) {
   for (const int ranks : {2, 4}) {
-    RETURN_IF_ERROR(
-        Measure("steps", cell,
-                {.threads = ranks, .sides = {.ours = true}, .seconds = Seconds(1), .steps = 1000}));
+    options.threads = ranks;
+    for (const Cell& cell : cells) RETURN_IF_ERROR(Measure(name, cell, options));
   }
   return absl::OkStatus();
 }
@@ -208,19 +217,6 @@ absl::Status Suite::WarmStart(absl::string_view name, int others) {
       .Set("programs", others + 1)
       .Set("compiler_runs", sides[0].compiler_runs);
   Add(std::move(row));
-  return absl::OkStatus();
-}
-
-absl::Status Suite::AdamInThreads() {
-  const std::vector<int64_t> sizes =
-      quick_ ? std::vector<int64_t>{kKi} : std::vector<int64_t>{kKi, 16 * kMi};
-  for (const int ranks : {2, 4}) {
-    for (const Cell& cell : Sized(DType::kF32, sizes)) {
-      RETURN_IF_ERROR(Measure(
-          "adam_threads", cell,
-          {.threads = ranks, .sides = {.ours = true, .limit = true}, .seconds = Seconds(2)}));
-    }
-  }
   return absl::OkStatus();
 }
 

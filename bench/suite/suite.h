@@ -86,10 +86,11 @@ class Suite {
   static const CaseRow kCases[];
   using Found = absl::StatusOr<std::vector<Finding>>;
 
-  absl::Status Steps();
   /// A warm start with `others` more programs in the tuning cache.
   absl::Status WarmStart(absl::string_view name, int others);
-  absl::Status AdamInThreads();
+  /// Measure of each cell by 2 and by 4 ranks that are threads.
+  absl::Status InThreads(absl::string_view name, const std::vector<Cell>& cells,
+                         WorkerOptions options);
   absl::Status AdamInProcesses();
   absl::Status LambOverLists();
   absl::Status AgainstFlat(absl::string_view name, absl::string_view workload,
