@@ -43,22 +43,18 @@ NodeId PlacedLaunches::CountsBeforeAllToAll(NodeId id) const {
 }
 
 std::set<NodeId> PlacedLaunches::Reads(NodeId id, int launch) const {
-  std::set<NodeId> reads;
-  std::set<NodeId> seen;
-  std::vector<NodeId> pending;
-  const auto expand = [&](NodeId of) {
-    for (NodeId operand : ValueOperands(graph(), of)) {
-      if (seen.insert(Value(operand)).second) pending.push_back(Value(operand));
-    }
-  };
-  expand(id);
+  std::set<NodeId> reads, scalars;
+  std::vector<NodeId> pending = {id};
   while (!pending.empty()) {
     const NodeId next = pending.back();
     pending.pop_back();
-    if (IsScalar(next)) {
-      expand(next);
-    } else if (!ComputesInPhases(launch, next)) {
-      reads.insert(next);
+    for (NodeId operand : ValueOperands(graph(), next)) {
+      const NodeId value = Value(operand);
+      if (IsScalar(value)) {
+        if (scalars.insert(value).second) pending.push_back(value);
+      } else if (!ComputesInPhases(launch, value)) {
+        reads.insert(value);
+      }
     }
   }
   return reads;
