@@ -32,7 +32,8 @@ absl::Status MeasureRow(const NodesCase& c, const std::string& scratch, Row& row
   parts.seconds = std::min(c.seconds, 4.0);
   RETURN_IF_ERROR(MeasureOnTwoNodes(Arguments(parts), Arguments(c), scratch, "nodes", row));
   if (c.program != "gpt_step") return absl::OkStatus();
-  row.Set("over_buckets", row.Number("buckets_us") / row.Number("ours_us"));
+  if (const double buckets_us = row.Number("buckets_us"); buckets_us > 0)
+    row.Set("over_buckets", buckets_us / row.Number("ours_us"));
   // PyTorch's step runs at the row's link rate.
   RETURN_IF_ERROR(SetTorch(
       {.python = absl::GetFlag(FLAGS_torch),
@@ -58,7 +59,7 @@ absl::Status RunAll() {
     const absl::Status status = MeasureRow(c, scratch, row);
     row.Set("ratio_of_ceiling", row.Number("ratio") / row.Number("ceiling"));
     std::string bars = "ratio_of_ceiling >= 0.9";
-    if (is_gpt) bars += ", over_buckets >= 1";
+    if (row.Number("buckets_us") > 0) bars += ", over_buckets >= 1";
     if (row.Number("torch_us") > 0) bars += ", torch_over_ours >= 1.1";
     if (TokensOf(c.sizes) >= kTokensOfBar) row.SetBars(BarsOf(bars));
     return status;
