@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
-#include "coconet/base/dtype.h"
+#include "runtime/plan.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {
@@ -14,16 +14,9 @@ namespace coconet::bench {
 /// place of its memory to another: by the driver within a GPU, by one core on hosts.
 absl::StatusOr<Contender> MakeCopy(Rank& rank, int64_t bytes);
 
-/// A matrix product, [rows, inner] x [inner, columns] on each rank.
-struct ProductCase {
-  int64_t rows = 0, inner = 0, columns = 0;
-  DType dtype = DType::kBF16;
-  int candidate = 0;  // GemmStep::candidate
-  int beside = 0;     // multiprocessors of the rank that stay idle
-};
-/// Collective. "product": a product by the library that plans use, and nothing else, on memory of
-/// its own. OutOfRange: the library has no such candidate.
-absl::StatusOr<Contender> MakeProduct(Rank& rank, const ProductCase& c);
+/// Collective. "product": a ProductStep by the library that plans use, and nothing else, on memory
+/// of its own. OutOfRange: the library has no such candidate.
+absl::StatusOr<Contender> MakeProduct(Rank& rank, const GemmStep& step);
 
 /// Adds what GPU times depend on: "gpu", "arch", "multiprocessors", "memory_bytes", "l2_bytes", and
 /// the versions "driver" and "nvrtc".

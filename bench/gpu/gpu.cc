@@ -135,7 +135,7 @@ double Fastest(const std::vector<Finding>& measured, absl::string_view side) {
 
 /// Appends the product by each of the library's algorithms, on all multiprocessors and, as
 /// "product_same", with `beside` of them idle.
-absl::Status AddProducts(Rank& rank, ProductCase product, int beside, int candidates,
+absl::Status AddProducts(Rank& rank, GemmStep product, int beside, int candidates,
                          Contenders& contenders) {
   for (product.candidate = 0; product.candidate < candidates; ++product.candidate) {
     for (const bool same : {false, true}) {
@@ -218,9 +218,9 @@ absl::StatusOr<Row> MeasureAllReduce(Rank& rank, int64_t bytes, const GpuTerms& 
 /// "bound": the sequential step over the longer of the product and the rest. With a clock in
 /// streams also "product_beside_us", the product's time under the overlap, and "of_product", the
 /// time of the product alone on as many multiprocessors ("product_same_us") over it.
-absl::StatusOr<Row> MeasureOverlap(Rank& rank, const ProductCase& product, const GpuTerms& terms) {
-  const Sizes sizes = {
-      {"B", 1}, {"S", product.rows}, {"K", product.inner * rank.size()}, {"H", product.columns}};
+absl::StatusOr<Row> MeasureOverlap(Rank& rank, const GemmStep& product, const GpuTerms& terms) {
+  const int64_t m = product.m.total, n = product.n.total, k = product.k.total;
+  const Sizes sizes = {{"B", 1}, {"S", m}, {"K", k * rank.size()}, {"H", n}};
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("mlp", kDType, sizes));
   Contenders contenders = ContendersOf(rank, terms);
   RETURN_IF_ERROR(contenders.Tune(
@@ -236,8 +236,8 @@ absl::StatusOr<Row> MeasureOverlap(Rank& rank, const ProductCase& product, const
                    contenders.Measure({.seconds = terms.seconds}));
   ASSIGN_OR_RETURN(const double beside_us, ProductTime(rank, ours));
   if (rank.rank() != 0) return Row();
-  Row row = RowOf(rank, "mlp", product.rows * product.columns, product.dtype);
-  row.Set("m", product.rows).Set("k", product.inner).Set("columns", product.columns);
+  Row row = RowOf(rank, "mlp", m * n, product.dtype);
+  row.Set("m", m).Set("k", k).Set("columns", n);
   SetTimesAndVariants(row, measured, {"ours", "sequential"});
   const double ours_us = row.Number("ours_us"), sequential_us = row.Number("sequential_us"),
                product_us = Fastest(measured, "product");
@@ -278,9 +278,8 @@ Case AllReduceOf(int64_t bytes) {
 }
 
 Case Overlap() {
-  const ProductCase product = IsQuick()
-                                  ? ProductCase{.rows = 256, .inner = 64, .columns = 256}
-                                  : ProductCase{.rows = 4096, .inner = 1536, .columns = 12288};
+  const GemmStep product = IsQuick() ? ProductStep(kDType, /*m=*/256, /*n=*/256, /*k=*/64)
+                                     : ProductStep(kDType, /*m=*/4096, /*n=*/12288, /*k=*/1536);
   const GpuTerms terms = {.budget_s = TuningBudget(12, 2), .seconds = IsQuick() ? 0.2 : 2};
   return {"mlp", 2, "over_sequential >= 1.1, of_product >= 0.9",
           [=](Rank& rank) { return MeasureOverlap(rank, product, terms); }};

@@ -3,11 +3,29 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/measure/arena.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 
 namespace coconet::bench {
+namespace {
+
+std::vector<char> ValuesOf(const std::string& tensor, DType dtype, int64_t elements, int rank,
+                           const Numbers& numbers) {
+  std::vector<char> values(static_cast<size_t>(elements) * SizeOf(dtype));
+  for (int64_t i = 0; i < elements; ++i)
+    StoreElement(dtype, values.data(), i, numbers(tensor, i, rank));
+  return values;
+}
+
+class NoModule final : public Module {
+ public:
+  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
+    return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
+  }
+};
+
+}  // namespace
 
 double NumberAt(absl::string_view tensor, int64_t index, int rank) {
   uint64_t word = 0x9e3779b97f4a7c15 * (static_cast<uint64_t>(index) + 1) +
@@ -51,9 +69,7 @@ absl::Status TunedContender::Fill(const Numbers& numbers) {
     }
     const int64_t elements = NumElements(type.shape);
     const int rank = type.layout.kind == Layout::Kind::kLocal ? session_->rank() : 0;
-    std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
-    for (int64_t i = 0; i < elements; ++i)
-      StoreElement(type.dtype, values.data(), i, numbers(name, i, rank));
+    const std::vector<char> values = ValuesOf(name, type.dtype, elements, rank, numbers);
     RETURN_IF_ERROR(bound_.Write(name, type.dtype, values.data(), elements));
   }
   return absl::OkStatus();
@@ -80,6 +96,37 @@ absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output
     return wide;
   }
   return absl::NotFoundError(absl::StrCat("read ", output, ": no such output of ", g.name));
+}
+
+GemmStep ProductStep(DType dtype, int64_t m, int64_t n, int64_t k) {
+  GemmStep step{.dtype = dtype, .m = {m}, .n = {n}, .k = {k}, .label = "MM"};
+  step.a = {.buffer = 0, .ld = k};
+  step.b = {.buffer = 1, .ld = n};
+  step.c = {.buffer = 2, .ld = n};
+  return step;
+}
+
+absl::StatusOr<BoundProduct> BindProduct(Rank& rank, const GemmStep& whole,
+                                         std::vector<Step> steps) {
+  const DType dtype = whole.dtype;
+  const int64_t m = whole.m.total, n = whole.n.total, k = whole.k.total;
+  const Plan plan = {.ranks = rank.size(),
+                     .buffers = {{"x", BufferRole::kInput, dtype, m * k, false},
+                                 {"w", BufferRole::kInput, dtype, k * n, false},
+                                 {"y", BufferRole::kOutput, dtype, m * n, false}},
+                     .steps = std::move(steps)};
+  BoundProduct made;
+  std::vector<Memory*> buffers;
+  for (const Buffer& buffer : plan.buffers) {
+    ASSIGN_OR_RETURN(made.memory.emplace_back(), rank.Allocate(BytesOf(buffer), false));
+    buffers.push_back(made.memory.back().get());
+    if (buffer.role != BufferRole::kInput) continue;
+    const std::vector<char> values =
+        ValuesOf(buffer.name, dtype, buffer.elements, rank.rank(), NumberAt);
+    RETURN_IF_ERROR(buffers.back()->Write(0, std::ssize(values), values.data()));
+  }
+  ASSIGN_OR_RETURN(made.plan, rank.Bind(plan, NoModule(), buffers, 0));
+  return made;
 }
 
 void Contenders::AddStep(absl::string_view side, std::function<absl::Status()> step,

@@ -15,6 +15,7 @@
 #include "bench/harness/finding.h"
 #include "bench/harness/rounds.h"
 #include "coconet/ir/graph.h"
+#include "runtime/plan.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {
@@ -59,6 +60,19 @@ class TunedContender {
   std::vector<DeviceBuffer> written_;
   BoundProgram bound_;  // destroyed before its buffers and its Session
 };
+
+/// Products that are steps of a plan, on memory of their own.
+struct BoundProduct {
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::unique_ptr<BoundPlan> plan;  // destroyed before its memory
+
+  void* data(int buffer) const { return memory[buffer]->own(); }
+};
+/// The product of buffers 0, [m, k], and 1, [k, n], into buffer 2.
+GemmStep ProductStep(DType dtype, int64_t m, int64_t n, int64_t k);
+/// Collective. Binds the steps that do the product `whole`, over NumberAt's numbers.
+absl::StatusOr<BoundProduct> BindProduct(Rank& rank, const GemmStep& whole,
+                                         std::vector<Step> steps);
 
 /// What a rank of a worker finds: the times of sides in the same rounds, and facts about them.
 class Contenders {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/baselines/array.h"
+#include "bench/harness/tuned_contender.h"
 #include "coconet/base/status.h"
-#include "runtime/plan.h"
 
 namespace coconet::bench {
 namespace {
@@ -43,55 +43,10 @@ std::vector<Step> StepsOf(const GemmStep& whole, const Cut& cut) {
   return steps;
 }
 
-Plan PlanOf(DType dtype, const GemmSize& size, int ranks, const Cut& cut) {
-  GemmStep step{.dtype = dtype, .m = {size.m}, .n = {size.n}, .k = {size.k}, .label = "MM"};
-  step.a = {.buffer = 0, .ld = size.k};
-  step.b = {.buffer = 1, .ld = size.n};
-  step.c = {.buffer = 2, .ld = size.n};
-  return {.ranks = ranks,
-          .buffers = {{"a", BufferRole::kInput, dtype, size.m * size.k, false},
-                      {"b", BufferRole::kInput, dtype, size.k * size.n, false},
-                      {"c", BufferRole::kOutput, dtype, size.m * size.n, false}},
-          .steps = StepsOf(step, cut)};
-}
-
-class NoModule final : public Module {
- public:
-  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
-    return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
-  }
-};
-
-/// A bound plan of one product, with its matrices.
-struct Ours {
-  std::vector<std::unique_ptr<Memory>> memory;
-  std::unique_ptr<BoundPlan> plan;
-
-  void* data(int buffer) const { return memory[buffer]->own(); }
-};
-
-/// Fills with values from -1 to 1 that repeat after `period` elements, a prime number.
-void Fill(DType dtype, void* data, int64_t count, int64_t period) {
-  for (int64_t i = 0; i < count; ++i) {
-    StoreElement(dtype, data, i,
-                 static_cast<double>(i % period) / static_cast<double>(period) * 2 - 1);
-  }
-}
-
-absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size, const Cut& cut) {
-  const Plan plan = PlanOf(dtype, size, rank.size(), cut);
-  Ours ours;
-  std::vector<Memory*> buffers;
-  for (const Buffer& buffer : plan.buffers) {
-    const int64_t bytes = buffer.elements * static_cast<int64_t>(SizeOf(dtype));
-    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, rank.Allocate(bytes, false));
-    buffers.push_back(memory.get());
-    ours.memory.push_back(std::move(memory));
-  }
-  ASSIGN_OR_RETURN(ours.plan, rank.Bind(plan, NoModule(), buffers, 0));
-  Fill(dtype, ours.data(0), size.m * size.k, 251);
-  Fill(dtype, ours.data(1), size.k * size.n, 241);
-  return ours;
+absl::StatusOr<BoundProduct> BindOurs(Rank& rank, DType dtype, const GemmSize& size,
+                                      const Cut& cut) {
+  const GemmStep whole = ProductStep(dtype, size.m, size.n, size.k);
+  return BindProduct(rank, whole, StepsOf(whole, cut));
 }
 
 /// OK when both are within the rounding error of k products of numbers up to 1.
@@ -110,7 +65,7 @@ absl::Status Agree(DType dtype, const GemmSize& size, const void* ours, const vo
 /// The fields that all rows have.
 Row RowOf(const char* name, const Rank& rank, DType dtype, const GemmSize& size) {
   Row row;
-  row.Set("case", name).Set("ranks", int64_t{rank.size()}).Set("dtype", std::string(Name(dtype)));
+  row.Set("case", name).Set("ranks", rank.size()).Set("dtype", std::string(Name(dtype)));
   return row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
 }
 
@@ -118,7 +73,7 @@ Row RowOf(const char* name, const Rank& rank, DType dtype, const GemmSize& size)
 
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms) {
-  ASSIGN_OR_RETURN(const Ours ours, BindOurs(rank, dtype, size, {}));
+  ASSIGN_OR_RETURN(const BoundProduct ours, BindOurs(rank, dtype, size, {}));
   ASSIGN_OR_RETURN(const Array result,
                    Array::Allocate(size.m * size.n * static_cast<int64_t>(SizeOf(dtype))));
   using Weights = OneDnnGemm::Weights;
@@ -154,13 +109,13 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
 absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const GemmSize& size,
                                                const RoundTerms& terms) {
   std::vector<Cut> cuts;
-  std::vector<Ours> bound;
+  std::vector<BoundProduct> bound;
   for (const auto& [pieces, columns] :
        {std::pair{1, false}, {2, false}, {4, false}, {2, true}, {4, true}}) {
     for (int way = 0; way < static_cast<int>(std::size(kWays)); ++way) {
       if (way == 2 && dtype != DType::kF32) continue;
       cuts.push_back({pieces, columns, way});
-      ASSIGN_OR_RETURN(Ours ours, BindOurs(rank, dtype, size, cuts.back()));
+      ASSIGN_OR_RETURN(BoundProduct ours, BindOurs(rank, dtype, size, cuts.back()));
       RETURN_IF_ERROR(ours.plan->Run());
       bound.push_back(std::move(ours));
       RETURN_IF_ERROR(Agree(dtype, size, bound[0].data(2), bound.back().data(2)));
@@ -176,7 +131,7 @@ absl::StatusOr<std::vector<Row>> MeasurePieces(Rank& rank, DType dtype, const Ge
     const Timing& timing = measured[i].timing;
     if (cuts[i].pieces == 1) whole_us = std::min(whole_us, timing.median_us);
     Row& row = rows.emplace_back(RowOf("gemm_pieces", rank, dtype, size));
-    row.Set("pieces", int64_t{cuts[i].pieces});
+    row.Set("pieces", cuts[i].pieces);
     row.Set("of", cuts[i].pieces == 1 ? "whole" : cuts[i].columns ? "columns" : "rows");
     row.Set("way", kWays[cuts[i].way]);
     row.Set("us", timing.median_us).Set("low_us", timing.low_us).Set("high_us", timing.high_us);

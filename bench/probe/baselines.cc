@@ -3,6 +3,7 @@
 #include "absl/strings/str_join.h"
 #include "autotune/command/sizes.h"
 #include "bench/gpu/ceilings.h"
+#include "bench/harness/tuned_contender.h"
 #include "bench/probe/probe_group.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/nearest.h"
@@ -108,12 +109,10 @@ absl::StatusOr<NamedNumbers> ParseProduct(const ProbeLine& line) {
                     {"multiprocessors", 1, kMostRanks, 0}});  // left out: all of the rank
 }
 
-absl::StatusOr<ProductCase> ProductOf(const Topology& here, const NamedNumbers& numbers) {
-  ProductCase product{.rows = numbers.at("M"),
-                      .inner = numbers.at("K"),
-                      .columns = numbers.at("N"),
-                      .dtype = static_cast<DType>(numbers.at("dtype")),
-                      .candidate = static_cast<int>(numbers.at("algorithm"))};
+absl::StatusOr<GemmStep> ProductOf(const Topology& here, const NamedNumbers& numbers) {
+  GemmStep product = ProductStep(static_cast<DType>(numbers.at("dtype")), numbers.at("M"),
+                                 numbers.at("N"), numbers.at("K"));
+  product.candidate = static_cast<int>(numbers.at("algorithm"));
   const auto wanted = static_cast<int>(numbers.at("multiprocessors"));
   const int own = here.own_multiprocessors > 0 ? here.own_multiprocessors
                                                : here.multiprocessors / here.ranks_per_gpu;
@@ -126,16 +125,17 @@ absl::StatusOr<ProductCase> ProductOf(const Topology& here, const NamedNumbers& 
 
 absl::Status RunProduct(Rank& rank, const NamedNumbers& numbers, const ProbeOptions& options,
                         Row& row) {
-  ASSIGN_OR_RETURN(const ProductCase c, ProductOf(rank.topology(), numbers));
-  const absl::StatusOr<Contender> product = MakeProduct(rank, c);
+  ASSIGN_OR_RETURN(const GemmStep step, ProductOf(rank.topology(), numbers));
+  const absl::StatusOr<Contender> product = MakeProduct(rank, step);
   RETURN_IF_ERROR(rank.exchange().Agree(product.status()));
   ASSIGN_OR_RETURN(const std::optional<Contender> copy, CopyBeside(rank, options));
-  const int64_t elements = c.rows * c.inner + c.inner * c.columns + c.rows * c.columns;
-  const int64_t bytes = rank.size() * static_cast<int64_t>(SizeOf(c.dtype)) * elements;
+  const int64_t m = step.m.total, n = step.n.total, k = step.k.total;
+  const int64_t elements = m * k + k * n + m * n;
+  const int64_t bytes = rank.size() * static_cast<int64_t>(SizeOf(step.dtype)) * elements;
   row.Set("schedule", "product").Set("protocol", rank.Products());
   RETURN_IF_ERROR(MeasureStep(rank, *product, copy, options, bytes, row));
-  const double flops = 2.0 * rank.size() * static_cast<double>(c.rows) *
-                       static_cast<double>(c.inner) * static_cast<double>(c.columns);
+  const double flops =
+      2.0 * rank.size() * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
   row.Set("tflop_s", 1e-6 * flops / row.Number("us"));
   return absl::OkStatus();
 }
