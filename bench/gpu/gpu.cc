@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -58,19 +57,10 @@ Contenders ContendersOf(Rank& rank, const GpuTerms& terms) {
   return contenders;
 }
 
-/// Sets the times of sides, and the variants of those that are tuned.
-void SetTimesAndVariants(Row& row, const std::vector<Finding>& measured,
-                         std::initializer_list<absl::string_view> sides) {
-  SetTimes(row, measured, sides);
-  for (const Finding& fact : measured) {
-    if (fact.side == "variant") row.Set(fact.name + "_variant", fact.detail);
-  }
-}
-
 Row RowOf(const Rank& rank, absl::string_view name, int64_t n, DType dtype) {
   Row row;
   row.Set("case", std::string(name))
-      .Set("ranks", int64_t{rank.size()})
+      .Set("ranks", rank.size())
       .Set("n", n)
       .Set("dtype", std::string(Name(dtype)))
       .Set("device", rank.topology().device);
@@ -127,12 +117,6 @@ absl::StatusOr<double> ProductTime(Rank& rank, TunedContender& overlapped) {
   return Median(std::move(times));
 }
 
-/// The time of the fastest algorithm of the product.
-double Fastest(const std::vector<Finding>& measured, absl::string_view side) {
-  const Finding* const fastest = FastestOf(measured, side);
-  return fastest == nullptr ? 0 : fastest->timing.median_us;
-}
-
 /// Appends the product by each of the library's algorithms, on all multiprocessors and, as
 /// "product_same", with `beside` of them idle.
 absl::Status AddProducts(Rank& rank, GemmStep product, int beside, int candidates,
@@ -150,16 +134,15 @@ absl::Status AddProducts(Rank& rank, GemmStep product, int beside, int candidate
   return absl::OkStatus();
 }
 
-// The functions that measure a row are collective. They return times in microseconds on rank 0, an
-// empty row on others.
+// The functions that measure a row are collective. Rank 0 sets it, with times in microseconds.
 
 /// Mixed-precision Adam over `n` elements on ranks that may share one GPU, in the same rounds as: a
 /// copy of `copied_bytes` by all ranks together, which shows the GPU's memory bandwidth; an
 /// AllReduce by our own two-shot kernel followed by one fused kernel; and a reduce-scatter, a fused
 /// kernel and an all-gather. Each of ours is tuned. The row has "copy_gb_s", "gb_s" (of the bytes
 /// that any schedule must move) and "of_copy".
-absl::StatusOr<Row> MeasureAdam(Rank& rank, int64_t n, int64_t copied_bytes,
-                                const GpuTerms& terms) {
+absl::Status MeasureAdam(Rank& rank, int64_t n, int64_t copied_bytes, const GpuTerms& terms,
+                         Row& row) {
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("adam", kDType, {{"N", n}}));
   Contenders contenders = ContendersOf(rank, terms);
   ASSIGN_OR_RETURN(Contender copy, MakeCopy(rank, copied_bytes));
@@ -173,9 +156,10 @@ absl::StatusOr<Row> MeasureAdam(Rank& rank, int64_t n, int64_t copied_bytes,
   }));
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    contenders.Measure({.seconds = terms.seconds}));
-  if (rank.rank() != 0) return Row();
-  Row row = RowOf(rank, "adam", n, kDType);
-  SetTimesAndVariants(row, measured, {"copy", "ours", "ar_c", "rs_c_ag"});
+  if (rank.rank() != 0) return absl::OkStatus();
+  row = RowOf(rank, "adam", n, kDType);
+  SetTimes(row, measured, {"copy", "ours", "ar_c", "rs_c_ag"});
+  SetFacts(row, measured, /*ours=*/"");
   const double ours_us = row.Number("ours_us"), copy_us = row.Number("copy_us");
   const int64_t necessary_bytes = contenders.tuned()[0]->program().record().necessary_bytes;
   row.Set("must_move_bytes", necessary_bytes)
@@ -184,14 +168,14 @@ absl::StatusOr<Row> MeasureAdam(Rank& rank, int64_t n, int64_t copied_bytes,
       .Set("of_copy", row.Number("gb_s") / row.Number("copy_gb_s"))
       .Set("over_ar_c", row.Number("ar_c_us") / ours_us)
       .Set("over_rs_c_ag", row.Number("rs_c_ag_us") / ours_us);
-  return row;
+  return absl::OkStatus();
 }
 
 /// A tuned sum of `bytes` bytes of f32 over all ranks, as one graph of many steps per rank; all
 /// ranks launch theirs together. "ours_us" is per step, the maximum over ranks; the host's time per
 /// step is "dispatch_us" in a stream and "replay_us" in a graph. Without graphs, steps run one
 /// after the other.
-absl::StatusOr<Row> MeasureAllReduce(Rank& rank, int64_t bytes, const GpuTerms& terms) {
+absl::Status MeasureAllReduce(Rank& rank, int64_t bytes, const GpuTerms& terms, Row& row) {
   Session session(rank, ContendersOf(rank, terms).options());
   ASSIGN_OR_RETURN(const TunedProgram tuned,
                    session.Compile(BoundText(kSum, DType::kF32, {{"N", bytes / 4}})));
@@ -203,12 +187,13 @@ absl::StatusOr<Row> MeasureAllReduce(Rank& rank, int64_t bytes, const GpuTerms& 
                    MeasureInRounds(rank, {EachStep("ours", run)}, {.seconds = terms.seconds}));
   Timing a_step = measured[0].timing;
   for (double* us : {&a_step.median_us, &a_step.low_us, &a_step.high_us}) *us /= kStepsAGraph;
-  Row row = RowOf(rank, "all_reduce", bytes / 4, DType::kF32);
-  row.Set("bytes", bytes).Set("steps_a_graph", int64_t{kStepsAGraph});
-  SetTime(row, "ours", a_step);
-  row.Set("rounds", int64_t{a_step.samples}).Set("ours_variant", Words(tuned.record().best));
-  if (graph.ok()) RETURN_IF_ERROR(SetHostTimes(row, rank, bound, *graph));
-  return rank.rank() == 0 ? row : Row();
+  Row mine = RowOf(rank, "all_reduce", bytes / 4, DType::kF32);
+  mine.Set("bytes", bytes).Set("steps_a_graph", kStepsAGraph);
+  SetTime(mine, "ours", a_step);
+  mine.Set("rounds", a_step.samples).Set("ours_variant", Words(tuned.record().best));
+  if (graph.ok()) RETURN_IF_ERROR(SetHostTimes(mine, rank, bound, *graph));
+  if (rank.rank() == 0) row = std::move(mine);
+  return absl::OkStatus();
 }
 
 /// A layer's product, its sum over ranks and its epilogue (bias, dropout, residual), tuned twice
@@ -218,7 +203,7 @@ absl::StatusOr<Row> MeasureAllReduce(Rank& rank, int64_t bytes, const GpuTerms& 
 /// "bound": the sequential step over the longer of the product and the rest. With a clock in
 /// streams also "product_beside_us", the product's time under the overlap, and "of_product", the
 /// time of the product alone on as many multiprocessors ("product_same_us") over it.
-absl::StatusOr<Row> MeasureOverlap(Rank& rank, const GemmStep& product, const GpuTerms& terms) {
+absl::Status MeasureOverlap(Rank& rank, const GemmStep& product, const GpuTerms& terms, Row& row) {
   const int64_t m = product.m.total, n = product.n.total, k = product.k.total;
   const Sizes sizes = {{"B", 1}, {"S", m}, {"K", k * rank.size()}, {"H", n}};
   ASSIGN_OR_RETURN(const Graph program, BoundWorkload("mlp", kDType, sizes));
@@ -235,22 +220,20 @@ absl::StatusOr<Row> MeasureOverlap(Rank& rank, const GemmStep& product, const Gp
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    contenders.Measure({.seconds = terms.seconds}));
   ASSIGN_OR_RETURN(const double beside_us, ProductTime(rank, ours));
-  if (rank.rank() != 0) return Row();
-  Row row = RowOf(rank, "mlp", m * n, product.dtype);
+  if (rank.rank() != 0) return absl::OkStatus();
+  row = RowOf(rank, "mlp", m * n, product.dtype);
   row.Set("m", m).Set("k", k).Set("columns", n);
-  SetTimesAndVariants(row, measured, {"ours", "sequential"});
+  SetTimes(row, measured, {"ours", "sequential", "product", "product_same"});
+  SetFacts(row, measured, /*ours=*/"");
   const double ours_us = row.Number("ours_us"), sequential_us = row.Number("sequential_us"),
-               product_us = Fastest(measured, "product");
-  row.Set("product_us", product_us)
-      .Set("over_sequential", sequential_us / ours_us)
+               product_us = row.Number("product_us");
+  row.Set("over_sequential", sequential_us / ours_us)
       .Set("bound", sequential_us / std::max(product_us, sequential_us - product_us));
-  if (beside_us > 0) {
-    const double same_us = Fastest(measured, "product_same");
+  if (beside_us > 0)
     row.Set("product_beside_us", beside_us)
-        .Set("product_same_us", same_us)
-        .Set("of_product", same_us / beside_us);
-  }
-  return row.Set("beside", beside);
+        .Set("of_product", row.Number("product_same_us") / beside_us);
+  row.Set("beside", beside);
+  return absl::OkStatus();
 }
 
 std::vector<Column> Columns() {
@@ -266,7 +249,7 @@ struct Case {
   std::string name;
   int ranks = 0;
   std::string bars;  // as BarsOf reads them
-  std::function<absl::StatusOr<Row>(Rank&)> measure;
+  std::function<absl::Status(Rank&, Row&)> measure;
   double torch_us = 0;  // of PyTorch doing the same; 0: it was not measured
 };
 
@@ -274,7 +257,7 @@ Case AllReduceOf(int64_t bytes) {
   const GpuTerms terms = {.budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
   return {"all_reduce", absl::GetFlag(FLAGS_host) ? 2 : 8,
           "ours_us <= 8, dispatch_us <= 5, replay_us <= 1.5",
-          [=](Rank& rank) { return MeasureAllReduce(rank, bytes, terms); }};
+          [=](Rank& rank, Row& row) { return MeasureAllReduce(rank, bytes, terms, row); }};
 }
 
 Case Overlap() {
@@ -282,7 +265,7 @@ Case Overlap() {
                                      : ProductStep(kDType, /*m=*/4096, /*n=*/12288, /*k=*/1536);
   const GpuTerms terms = {.budget_s = TuningBudget(12, 2), .seconds = IsQuick() ? 0.2 : 2};
   return {"mlp", 2, "over_sequential >= 1.1, of_product >= 0.9",
-          [=](Rank& rank) { return MeasureOverlap(rank, product, terms); }};
+          [=](Rank& rank, Row& row) { return MeasureOverlap(rank, product, terms, row); }};
 }
 
 Case AdamOn(int ranks, double torch_us) {
@@ -295,7 +278,8 @@ Case AdamOn(int ranks, double torch_us) {
   if (ranks == 2 && torch_us > 0) bars += ", over_torch >= 1.4";
   if (ranks == 8 && torch_us > 0) bars += ", over_torch >= 1.25";
   return {"adam", ranks, bars,
-          [=](Rank& rank) { return MeasureAdam(rank, n, copied_bytes, terms); }, torch_us};
+          [=](Rank& rank, Row& row) { return MeasureAdam(rank, n, copied_bytes, terms, row); },
+          torch_us};
 }
 
 std::vector<Case> Cases() {
@@ -321,11 +305,7 @@ absl::StatusOr<Row> Measure(const Case& c) {
   const bool host = absl::GetFlag(FLAGS_host);
   Row row;
   RETURN_IF_ERROR(RunWorld({.ranks = c.ranks, .backend = host ? Backend::kHost : Backend::kCuda},
-                           [&](Rank& rank) -> absl::Status {
-                             ASSIGN_OR_RETURN(Row mine, c.measure(rank));
-                             if (rank.rank() == 0) row = std::move(mine);
-                             return absl::OkStatus();
-                           }));
+                           [&](Rank& rank) { return c.measure(rank, row); }));
   if (c.torch_us > 0)
     row.Set("torch_us", c.torch_us).Set("over_torch", c.torch_us / row.Number("ours_us"));
   return row.SetBars(BarsOf(IsQuick() || host ? "" : c.bars));
@@ -339,7 +319,7 @@ absl::Status RunAll() {
     if (absl::IsUnavailable(row.status())) return row.status();
     if (!row.ok()) {
       const std::string error(row.status().message());
-      row = Row().Set("case", c.name).Set("ranks", int64_t{c.ranks}).Set("error", error);
+      row = Row().Set("case", c.name).Set("ranks", c.ranks).Set("error", error);
     }
     row->Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
     if (!absl::GetFlag(FLAGS_host)) AddGpu(*row);
