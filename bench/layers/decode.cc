@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include "bench/baselines/kernels.h"
 #include "bench/baselines/mpi.h"
 #include "bench/baselines/mpi_settings.h"
-#include "bench/baselines/peer_reduce.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/harness/user.h"
@@ -22,12 +22,67 @@
 #include "bench/layers/product_baseline.h"
 #include "coconet/base/status.h"
 
-ABSL_FLAG(
-    std::string, peer, "",
-    "of decode: a shared object with an AllReduce, as bench/baselines/peer_reduce.h describes it");
+ABSL_FLAG(std::string, peer, "",
+          "of decode: a shared object with an AllReduce, as bench/layers/decode.cc describes it");
 
 namespace coconet::bench {
 namespace {
+
+/// A peer: another library's AllReduce within a node, in a shared object with three C functions:
+///   int coconet_peer_init(int rank, int size, const char* name);   name: the same on all ranks, of
+///                                                                  this run alone
+///   int coconet_peer_all_reduce(float* data, long n);              sums in place
+///   void coconet_peer_destroy(void);
+/// 0 means success. All ranks call each of them, from one thread.
+class PeerReduce {
+ public:
+  /// Collective of the shared object's ranks. NotFound if the file or a function is not there,
+  /// Internal if it fails.
+  static absl::StatusOr<std::unique_ptr<PeerReduce>> Open(const std::string& path, int rank,
+                                                          int size, const std::string& name) {
+    void* const handle =
+        dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays until the process ends
+    if (handle == nullptr) return absl::NotFoundError(absl::StrCat("--peer: ", dlerror()));
+    const auto function = [&](const char* symbol, auto& to) {
+      using Pointer = std::remove_reference_t<decltype(to)>;
+      to = reinterpret_cast<Pointer>(dlsym(handle, symbol));
+      return to != nullptr;
+    };
+    std::unique_ptr<PeerReduce> peer(new PeerReduce);
+    peer->path_ = path;
+    int (*init)(int, int, const char*) = nullptr;
+    void (*destroy)() = nullptr;
+    if (!function("coconet_peer_init", init) ||
+        !function("coconet_peer_all_reduce", peer->reduce_) ||
+        !function("coconet_peer_destroy", destroy)) {
+      return absl::NotFoundError(absl::StrCat(
+          "--peer: ", path,
+          ": want coconet_peer_init, coconet_peer_all_reduce and coconet_peer_destroy"));
+    }
+    const int error = init(rank, size, name.c_str());
+    if (error != 0)
+      return absl::InternalError(absl::StrCat("--peer: ", path, ": coconet_peer_init: ", error));
+    peer->destroy_ = destroy;
+    return peer;
+  }
+  PeerReduce(const PeerReduce&) = delete;
+  ~PeerReduce() {
+    if (destroy_ != nullptr) destroy_();
+  }
+
+  absl::Status Run(float* data, int64_t n) {
+    const int error = reduce_(data, static_cast<long>(n));  // NOLINT(runtime/int): C
+    if (error == 0) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("--peer: ", path_, ": coconet_peer_all_reduce: ", error));
+  }
+
+ private:
+  PeerReduce() = default;
+  std::string path_;
+  int (*reduce_)(float*, long) = nullptr;  // NOLINT(runtime/int): C
+  void (*destroy_)() = nullptr;            // once initialised
+};
 
 /// x is [tokens, hidden], w [hidden, hidden].
 struct DecodeCase {
@@ -36,7 +91,7 @@ struct DecodeCase {
   bool from_memory = true;  // steps take turns with weights that together exceed the caches
   double seconds = 5;       // of the rounds
   double budget_s = 20;     // of tuning
-  std::string peer;         // path of peer_reduce.h's shared object; "": none
+  std::string peer;         // path of the peer's shared object; "": none
 
   /// The fields that are words of a worker's arguments (bench/harness/worker.h).
   static auto Fields(auto& c) {
