@@ -1,5 +1,3 @@
-#include "bench/embedding/embedding.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,6 +10,7 @@
 #include "autotune/store/tuning_cache.h"
 #include "bench/baselines/mpi_settings.h"
 #include "bench/embedding/embedding_baseline.h"
+#include "bench/embedding/embedding_case.h"
 #include "bench/harness/finding.h"
 #include "bench/harness/tuned_contender.h"
 #include "bench/harness/user.h"
@@ -323,7 +322,7 @@ absl::Status NodesRow(const EmbeddingCase& c, int /*ranks*/, const std::string& 
 RowTask EmbeddingTask(absl::string_view name, const EmbeddingCase& c, int ranks) {
   Row row;
   const std::string indices = c.zipf == 0 ? "uniform" : "zipf";
-  row.Set("case", std::string(name)).Set("ranks", int64_t{ranks});
+  row.Set("case", std::string(name)).Set("ranks", ranks);
   row.Set("dtype", std::string(Name(c.dtype))).Set("indices", indices).Set("what", indices);
   row.Set("tables", static_cast<int64_t>(c.lookups.size())).Set("rows", c.rows);
   row.Set("columns", c.columns).Set("samples", c.samples).Set("budget_s", c.budget_s);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "bench/harness/machine.h"
 #include "bench/harness/tuned_contender.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/slices.h"
@@ -32,6 +34,9 @@ struct EmbeddingCase {
                     c.seconds, c.budget_s, c.fbgemm);
   }
 };
+
+/// A row of `fused`.
+RowTask EmbeddingTask(absl::string_view name, const EmbeddingCase& c, int ranks);
 
 /// The values of tables, and the rows that indices name.
 Numbers NumbersOf(const EmbeddingCase& c);

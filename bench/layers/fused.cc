@@ -7,7 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
-#include "bench/embedding/embedding.h"
+#include "bench/embedding/embedding_case.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/layers/fused_cases.h"
