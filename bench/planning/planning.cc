@@ -88,7 +88,7 @@ absl::Status Describe(const FoundPlans& found, Row& row) {
   row.Set("peak_bytes", PeakBytes(tasks, timeline));
   const double begin = SecondsNow();
   const PlannedSchedule planned = PlannedScheduleOf(plan, us);
-  row.Set("convert_s", SecondsNow() - begin).Set("refused", int64_t{planned.refused_fusions});
+  row.Set("convert_s", SecondsNow() - begin).Set("refused", planned.refused_fusions);
   if (const std::string file = Resolve(absl::GetFlag(FLAGS_trace)); !file.empty())
     return WriteFile(file, ChromeTrace(tasks, timeline).text);
   return absl::OkStatus();
@@ -117,7 +117,7 @@ absl::Status Compare(const PlanGraph& graph, Row& row) {
   double best = std::numeric_limits<double>::infinity();
   for (int i = 1; i <= absl::GetFlag(FLAGS_seeds); ++i)
     best = std::min(best, found_us(PlanStrategy::kDirected, long_s, seed + i));
-  row.Set("seconds", seconds).Set("seeds", int64_t{absl::GetFlag(FLAGS_seeds)});
+  row.Set("seconds", seconds).Set("seeds", absl::GetFlag(FLAGS_seeds));
   if (absl::GetFlag(FLAGS_seeds) > 0)
     row.Set("long_s", long_s).Set("long_us", best).Set("over_long", us / best);
   return absl::OkStatus();
@@ -136,12 +136,12 @@ absl::Status PlanStep(const GptModel& model, double c, Row& row) {
   const double built = SecondsNow();
   ASSIGN_OR_RETURN(const PlanGraph graph, PlanGraph::Of(schedule, target, rates));
   row.Set("build_s", SecondsNow() - built);
-  row.Set("operations", int64_t{schedule.graph().size()}).Set("launches", int64_t{graph.size()});
+  row.Set("operations", schedule.graph().size()).Set("launches", graph.size());
   return Compare(graph, row);
 }
 
 absl::Status RunAll() {
-  std::vector<Row> rows;
+  std::vector<RowTask> tasks;
   std::string bars = "over_bound <= 1.05, over_backtracking <= 1, build_s <= 2, refused <= 0";
   if (absl::GetFlag(FLAGS_seeds) > 0) bars += ", over_long <= 1.03";
   for (const int layers : IntegersOf(absl::GetFlag(FLAGS_layers))) {
@@ -151,13 +151,12 @@ absl::Status RunAll() {
         return absl::InvalidArgumentError(
             absl::StrCat("--c: want positive numbers, have ", c_text));
       const GptModel model = ModelOf(layers);
-      Row& row = rows.emplace_back();
-      row.Set("case", absl::StrCat("gpt_step ", model.layers, "x", model.width));
-      row.Set("layers", model.layers).Set("c", c);
-      AddMachine(row);
-      const absl::Status status = PlanStep(model, c, row);
-      if (!status.ok()) row.Set("error", std::string(status.message()));
-      if (!IsQuick()) row.SetBars(BarsOf(bars));
+      const std::string name = absl::StrCat("gpt_step ", model.layers, "x", model.width);
+      tasks.push_back(
+          {absl::StrCat(name, ", c = ", c),
+           Row().Set("case", name).Set("layers", model.layers).Set("c", c),
+           [=](const std::string& /*scratch*/, Row& row) { return PlanStep(model, c, row); },
+           bars});
     }
     if (IsQuick()) break;
   }
@@ -168,7 +167,7 @@ absl::Status RunAll() {
       {{"over full overlap", [](const Row& r) {
           return absl::StrFormat("%.3f", r.Number("us") / r.Number("full_overlap_us"));
         }}});
-  return Show(rows, columns);
+  return MeasureRows(tasks, columns);
 }
 
 const Registered kBenchmark({.name = "planning",
