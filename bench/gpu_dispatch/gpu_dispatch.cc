@@ -12,7 +12,6 @@
 #include "absl/time/time.h"
 #include "autotune/session/session.h"
 #include "bench/gpu_dispatch/driver_recorder.h"
-#include "bench/harness/rounds.h"
 #include "bench/harness/user.h"
 #include "bench/harness/workload.h"
 #include "coconet/base/status.h"
@@ -36,7 +35,7 @@ struct Way {
 /// One rank's measurement of all ways.
 class DispatchMeter {
  public:
-  DispatchMeter(Rank& rank, const DriverApi& driver, const DispatchTerms& terms)
+  DispatchMeter(Rank& rank, const DriverApi& driver, const RoundTerms& terms)
       : rank_(rank), driver_(driver), terms_(terms) {}
 
   absl::StatusOr<std::vector<Row>> Measure() {
@@ -94,11 +93,9 @@ class DispatchMeter {
     dispatched_ += 1;
     RETURN_IF_ERROR(Settle());
     const auto floor = [&] { return Repeat(driver_, calls); };
-    ASSIGN_OR_RETURN(const std::vector<Finding> measured,
-                     MeasureInRounds(rank_, {Side("ours", way.dispatch), Side("floor", floor)},
-                                     {.min_rounds = terms_.rounds,
-                                      .max_rounds = terms_.rounds,
-                                      .steps = terms_.dispatches}));
+    ASSIGN_OR_RETURN(
+        const std::vector<Finding> measured,
+        MeasureInRounds(rank_, {Side("ours", way.dispatch), Side("floor", floor)}, terms_));
     RETURN_IF_ERROR(Settle());
     const double ours = measured[0].timing.median_us, alone = measured[1].timing.median_us;
     Row row;
@@ -109,7 +106,7 @@ class DispatchMeter {
         .Set("ours_us", ours)
         .Set("floor_us", alone)
         .Set("over_floor", ours / alone)
-        .Set("rounds", int64_t{terms_.rounds})
+        .Set("rounds", measured[0].timing.samples)
         .Set("sequence", Words(calls))
         .Set("device", rank_.topology().device);
     return row;
@@ -117,7 +114,7 @@ class DispatchMeter {
 
   Rank& rank_;
   const DriverApi& driver_;
-  const DispatchTerms terms_;
+  const RoundTerms terms_;
   std::vector<CUstream> streams_;
   int64_t dispatched_ = 0;
 };
@@ -131,7 +128,7 @@ std::vector<Column> Columns() {
 }  // namespace
 
 absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& libraries, int ranks,
-                                                    const DispatchTerms& terms) {
+                                                    const RoundTerms& terms) {
   const CudaLibraries recorded{.driver = Recorded(libraries.driver),
                                .open_cublaslt = libraries.open_cublaslt,
                                .open_libraries = libraries.open_libraries,
@@ -148,7 +145,8 @@ absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& librari
 }
 
 absl::Status RunGpuDispatch(const CudaLibraries& libraries, bool judged) {
-  const DispatchTerms terms = {.rounds = IsQuick() ? 11 : 101};
+  const int rounds = IsQuick() ? 11 : 101;
+  const RoundTerms terms = {.min_rounds = rounds, .max_rounds = rounds, .steps = 32};
   std::vector<Row> rows;
   for (const int ranks : IntegersOf(absl::GetFlag(FLAGS_ranks))) {
     absl::StatusOr<std::vector<Row>> of_ranks = MeasureGpuDispatch(libraries, ranks, terms);

@@ -4,15 +4,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/harness/rounds.h"
 #include "bench/harness/row.h"
 #include "runtime/cuda/cuda_rank.h"
 
 namespace coconet::bench {
-
-struct DispatchTerms {
-  int rounds = 101;     // samples of each side
-  int dispatches = 32;  // a sample has
-};
 
 /// What a dispatch costs the host on `ranks` ranks, threads of this process: of a program of one
 /// kernel by Run, in a stream of the caller's, in the rank's own, and each of these as a graph; a
@@ -20,7 +16,7 @@ struct DispatchTerms {
 /// arguments. "calls" are what one dispatch calls, "ours_us" and "floor_us" medians of a dispatch
 /// on the slowest rank. Internal unless every dispatch of both sides has done its step.
 absl::StatusOr<std::vector<Row>> MeasureGpuDispatch(const CudaLibraries& libraries, int ranks,
-                                                    const DispatchTerms& terms);
+                                                    const RoundTerms& terms);
 
 /// A benchmark's run: the rows of the flag --ranks. `judged`: with bars, at 1 rank.
 absl::Status RunGpuDispatch(const CudaLibraries& libraries, bool judged);

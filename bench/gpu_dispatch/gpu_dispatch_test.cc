@@ -20,7 +20,8 @@ CudaLibraries Fakes() { return {.driver = HostDriver(), .control = ControlOfHost
 TEST(GpuDispatch, BothSidesMakeTheCallsThatADispatchNeedsAndDoItsSteps) {
   SetHostDevices({.multiprocessors = 132});
   for (int ranks : {1, 2}) {
-    const auto rows = MeasureGpuDispatch(Fakes(), ranks, {.rounds = 3, .dispatches = 4});
+    const auto rows =
+        MeasureGpuDispatch(Fakes(), ranks, {.min_rounds = 3, .max_rounds = 3, .steps = 4});
     ASSERT_TRUE(rows.ok()) << rows.status();
     std::vector<std::pair<std::string, int>> calls;
     for (const Row& row : *rows) {
