@@ -1,6 +1,7 @@
 // Prints how fast a rank multiplies matrices on one thread: a GemmStep against oneDNN as a careful
 // user calls it.
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,31 +94,23 @@ struct Part {
   std::vector<Column> columns;
 };
 
-/// Collective: the part's rows.
-absl::StatusOr<std::vector<Row>> MeasurePart(Rank& rank, const Part& part) {
-  const RoundTerms terms{.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)};
-  std::vector<Row> rows;
-  for (DType dtype : part.dtypes) {
-    for (const GemmSize& size : part.sizes) {
-      ASSIGN_OR_RETURN(const std::vector<Row> more, part.measure(rank, dtype, size, terms));
-      rows.insert(rows.end(), more.begin(), more.end());
-    }
-  }
-  return rows;
-}
-
 absl::Status RunAll() {
   const std::vector<std::string> cases = absl::GetFlag(FLAGS_cases);
   const Part parts[] = {
       {"products", MeasureProduct, {DType::kF32, DType::kBF16, DType::kF16}, kSizes, Columns()},
       {"pieces", MeasurePieces, {DType::kF32, DType::kBF16}, kCutSizes, PieceColumns()}};
+  const RoundTerms terms{.seconds = IsQuick() ? 0.1 : absl::GetFlag(FLAGS_seconds)};
   std::vector<Row> all;
   for (const Part& part : parts) {
     if (!cases.empty() && !absl::c_linear_search(cases, part.name)) continue;
     std::vector<Row> rows;
     const auto body = [&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(std::vector<Row> measured, MeasurePart(rank, part));
-      if (rank.rank() == 0) rows = std::move(measured);
+      for (DType dtype : part.dtypes) {
+        for (const GemmSize& size : part.sizes) {
+          ASSIGN_OR_RETURN(const std::vector<Row> more, part.measure(rank, dtype, size, terms));
+          if (rank.rank() == 0) absl::c_copy(more, std::back_inserter(rows));
+        }
+      }
       return absl::OkStatus();
     };
     RETURN_IF_ERROR(RunWorld({.ranks = absl::GetFlag(FLAGS_ranks)}, body));
