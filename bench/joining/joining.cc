@@ -123,11 +123,6 @@ absl::StatusOr<Row> Measure(const std::string& name, const SessionOptions& optio
   return row.SetBars(BarsOf("over <= 2"));
 }
 
-std::vector<Column> Columns() {
-  return ColumnsOf(
-      "case, ranks|%.0f, joined|time|ours_us, RunRanks|time|baseline_us, over|%.2f, bar");
-}
-
 absl::Status RunAll() {
   if (absl::GetFlag(FLAGS_ranks) > Gatherer::kMostRanks)
     return absl::InvalidArgumentError("--ranks: want 1 to 8");
@@ -153,7 +148,10 @@ absl::Status RunAll() {
                        return bound.Run();
                      }));
   }
-  return Show(rows, Columns());
+  return Show(
+      rows,
+      ColumnsOf(
+          "case, ranks|%.0f, joined|time|ours_us, RunRanks|time|baseline_us, over|%.2f, bar"));
 }
 
 const Registered kBenchmark({.name = "joining",
