@@ -33,7 +33,6 @@
 #include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads/training_steps.h"
-#include "runtime/world.h"
 
 ABSL_FLAG(std::string, c, "0.5,1,2", "communication over computation, comma-separated");
 ABSL_FLAG(int, plans, 20, "at each c");
@@ -69,18 +68,10 @@ class Drawing {
   int Below(size_t n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
 
   bool Edit(IterationPlan& plan) {
-    switch (Below(5)) {
-      case 0:
-        return JoinBuckets(plan);
-      case 1:
-        return Detach(plan, 1);
-      case 2:
-        return Detach(plan, 0);
-      case 3:
-        return JoinKernels(plan);
-      default:
-        return Move(plan);
-    }
+    const int drawn = Below(5);
+    if (drawn == 0) return JoinBuckets(plan);
+    if (drawn <= 2) return Detach(plan, /*lane=*/2 - drawn);
+    return drawn == 3 ? JoinKernels(plan) : Move(plan);
   }
 
   bool JoinBuckets(IterationPlan& plan) {

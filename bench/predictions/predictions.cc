@@ -104,26 +104,17 @@ class Drawing {
 
   /// A tensor that has the shape, or broadcasts to it.
   Tensor Operand() {
-    switch (Below(random_, 8)) {
-      case 0:
-        return Number();
-      case 1:
-        return program_.Scalar(absl::StrCat("s", named_++));
-      case 2: {
-        if (shape_.size() < 2) return Wide(NewInput());
-        Shape shape = shape_;
-        if (layout_.sliced() || Chance(random_, 70))
-          shape = {shape_.back()};
-        else
-          shape.back() = 1;
-        return program_.Input(absl::StrCat("b", named_++), DType::kF32, shape,
-                              Layout::Replicated());
-      }
-      case 3:
-        return Wide(NewInput());
-      default:
-        return Young();
-    }
+    const int64_t drawn = Below(random_, 8);
+    if (drawn == 0) return Number();
+    if (drawn == 1) return program_.Scalar(absl::StrCat("s", named_++));
+    if (drawn > 3) return Young();
+    if (drawn == 3 || shape_.size() < 2) return Wide(NewInput());
+    Shape shape = shape_;
+    if (layout_.sliced() || Chance(random_, 70))
+      shape = {shape_.back()};
+    else
+      shape.back() = 1;
+    return program_.Input(absl::StrCat("b", named_++), DType::kF32, shape, Layout::Replicated());
   }
 
   Tensor NewValue() {
