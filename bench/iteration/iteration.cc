@@ -53,14 +53,12 @@ class Products {
     return products;
   }
 
-  absl::Status Run(int64_t steps) {
-    for (int64_t step = 0; step < steps; ++step) {
-      for (const One& one : all_) {
-        for (int64_t i = 0; i < one.batches; ++i) {
-          RETURN_IF_ERROR(one.gemm->SetWeights(one.b.as<char>() + i * one.b_bytes));
-          RETURN_IF_ERROR(one.gemm->Run(one.a.as<char>() + i * one.a_bytes,
-                                        one.c.as<char>() + i * one.c_bytes));
-        }
+  absl::Status Run() {
+    for (const One& one : all_) {
+      for (int64_t i = 0; i < one.batches; ++i) {
+        RETURN_IF_ERROR(one.gemm->SetWeights(one.b.as<char>() + i * one.b_bytes));
+        RETURN_IF_ERROR(
+            one.gemm->Run(one.a.as<char>() + i * one.a_bytes, one.c.as<char>() + i * one.c_bytes));
       }
     }
     return absl::OkStatus();
@@ -84,7 +82,7 @@ absl::Status MeasureStep(Rank& rank, const Sizes& sizes, double budget_s, Row& r
   Contenders contenders(rank, budget_s);
   contenders.options().cache_file = ":none:";
   RETURN_IF_ERROR(contenders.Tune("ours", program, nullptr, NumbersOf(sizes)));
-  contenders.Add(ContenderOf("products", products));
+  contenders.AddStep("products", [&] { return products.Run(); });
   ASSIGN_OR_RETURN(const std::vector<Finding> measured,
                    contenders.Measure({.seconds = IsQuick() ? 0.3 : 10}));
   if (rank.rank() != 0) return absl::OkStatus();

@@ -126,12 +126,7 @@ void Baseline::Begin(int rank) {
   step_ = 0;
 }
 
-absl::Status Baseline::Run(int64_t steps) {
-  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Step());
-  return absl::OkStatus();
-}
-
-absl::Status Baseline::Step() {
+absl::Status Baseline::Run() {
   const Kernels& kernels = BestKernels();
   const BaselineMemory& memory = *memory_;
   const AdamStep step = AdamStepNumber(++step_, ranks_, kLearningRate);

@@ -36,12 +36,11 @@ class Baseline {
   std::string form() const;  // in words
   /// Sets gradients and weights to those of FillGradient and FillWeights, moments to zero.
   void Begin(int rank);
-  absl::Status Run(int64_t steps);
+  absl::Status Run();
   /// The weights of each tensor.
   const std::vector<void*>& weights() const;
 
  private:
-  absl::Status Step();
   void UpdateLamb(size_t tensor);
 
   const BaselineForm& form_;

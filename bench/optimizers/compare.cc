@@ -101,7 +101,7 @@ absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
   absl::Status alike;
   for (const auto& baseline : field.baselines) {
     baseline->Begin(rank.rank());
-    RETURN_IF_ERROR(baseline->Run(1));
+    RETURN_IF_ERROR(baseline->Run());
     if (field.ours == nullptr) continue;
     alike.Update(CheckWeights(cell, baseline->form(), ours, SamplesOf(cell, baseline->weights())));
   }
@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
   if (field.flat != nullptr)
     contenders.AddTuned(ContenderOf("flat", *field.flat), field.flat->program().record());
   for (const auto& baseline : field.baselines)
-    contenders.Add(ContenderOf("baseline", *baseline, baseline->form()));
+    contenders.AddStep("baseline", [it = baseline.get()] { return it->Run(); }, baseline->form());
   for (const Contender& limit : field.limit) contenders.Add(limit);
   return contenders.Measure(terms);
 }
