@@ -20,10 +20,9 @@ Contender SlowOn(int slow, Rank& rank, int us) {
 TEST(MeasureInRounds, TakesTheSlowestRanksTime) {
   const absl::Status status = RunWorld({.ranks = 2}, [](Rank& rank) -> absl::Status {
     const Contender contenders[] = {SlowOn(0, rank, 2000), SlowOn(1, rank, 2000)};
-    const absl::StatusOr<std::vector<Finding>> measured =
-        MeasureInRounds(rank, contenders, {.seconds = 0, .min_rounds = 3});
-    if (!measured.ok()) return measured.status();
-    for (const Finding& m : *measured) {
+    ASSIGN_OR_RETURN(const std::vector<Finding> measured,
+                     MeasureInRounds(rank, contenders, {.seconds = 0, .min_rounds = 3}));
+    for (const Finding& m : measured) {
       EXPECT_GE(m.timing.low_us, 2000) << "rank " << rank.rank();
       EXPECT_EQ(m.timing.samples, 3);
       EXPECT_EQ(m.steps, 1);
@@ -43,15 +42,14 @@ TEST(MeasureInRounds, MakesShortStepsASampleTogether) {
                               return absl::OkStatus();
                             }};
     // A hundred steps, so that no pause of a loaded machine fills a sample.
-    const absl::StatusOr<std::vector<Finding>> free =
-        MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .min_sample_us = 1e5});
-    if (!free.ok()) return free.status();
-    EXPECT_GT(free->front().steps, 1);
+    ASSIGN_OR_RETURN(
+        const std::vector<Finding> free,
+        MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .min_sample_us = 1e5}));
+    EXPECT_GT(free.front().steps, 1);
     calls = steps = 0;
-    const absl::StatusOr<std::vector<Finding>> fixed =
-        MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .steps = 30});
-    if (!fixed.ok()) return fixed.status();
-    EXPECT_EQ(fixed->front().steps, 30);
+    ASSIGN_OR_RETURN(const std::vector<Finding> fixed,
+                     MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .steps = 30}));
+    EXPECT_EQ(fixed.front().steps, 30);
     // One sample to set the pace and two rounds, each after an untimed step.
     EXPECT_EQ(calls, 6);
     EXPECT_EQ(steps, 3 * 31);
