@@ -5,7 +5,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
 
 namespace coconet::bench {

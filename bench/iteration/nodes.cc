@@ -7,7 +7,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "bench/harness/finding.h"
 #include "bench/harness/machine.h"
 #include "bench/harness/user.h"
 #include "bench/iteration/on_nodes.h"

@@ -11,7 +11,6 @@
 #include "bench/nodes/node_row.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
-#include "coconet/ir/op_table.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/workloads/training_steps.h"
 #include "jit/config/config.h"

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "absl/status/status.h"
 #include "bench/harness/machine.h"
 #include "coconet/base/dtype.h"
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autotune/search/choice.h"
 #include "runtime/cuda/cuda_rank.h"

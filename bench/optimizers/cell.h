@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
-#include "coconet/ir/graph.h"
+#include "coconet/ir/types.h"
 
 namespace coconet::bench {
 
