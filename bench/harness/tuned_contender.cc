@@ -129,11 +129,6 @@ absl::StatusOr<BoundProduct> BindProduct(Rank& rank, const GemmStep& whole,
   return made;
 }
 
-void Contenders::AddStep(absl::string_view side, std::function<absl::Status()> step,
-                         absl::string_view form) {
-  Add(EachStep(std::string(side), std::move(step), std::string(form)));
-}
-
 void Contenders::AddTuned(Contender ours, const TuningRecord& record) {
   AddFact("variant", Words(record.best), ours.name);
   Add(std::move(ours));

@@ -84,9 +84,11 @@ class Contenders {
 
   /// A side may be added in several forms.
   void Add(Contender contender) { contenders_.push_back(std::move(contender)); }
-  /// Adds a side that `step` runs one step of.
-  void AddStep(absl::string_view side, std::function<absl::Status()> step,
-               absl::string_view form = "");
+  /// Adds a side that `step`, which returns a status, runs one step of.
+  template <class Step>
+  void AddStep(std::string side, Step step, std::string form = {}) {
+    Add(EachStep(std::move(side), std::move(step), std::move(form)));
+  }
   /// Adds a side of ours, and what was picked as a fact "variant" of its name.
   void AddTuned(Contender ours, const TuningRecord& record);
   /// Collective. Tunes the program, among some of its schedules, and adds it.
