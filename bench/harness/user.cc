@@ -56,10 +56,11 @@ absl::Status CheckFlag(const Benchmark& benchmark, const absl::CommandLineFlag& 
   std::string wanted;
   for (const absl::string_view word : absl::StrSplit(text, IsList(flag) ? "," : "\n")) {
     if (is_number && !IsNumber(flag, word, least))
-      wanted = absl::StrCat("numbers from ", least, " on");
+      wanted = absl::StrCat(IsList(flag) ? "numbers" : "a number", " from ", least, " on");
     for (const auto& [name, known] : benchmark.words) {
       const std::vector<absl::string_view> all = absl::StrSplit(known, ", ");
-      if (name == flag.Name() && !absl::c_linear_search(all, word)) wanted = std::string(known);
+      if (name == flag.Name() && !absl::c_linear_search(all, word))
+        wanted = absl::StrCat(IsList(flag) ? "some of " : "one of ", known);
     }
   }
   if (wanted.empty()) return absl::OkStatus();

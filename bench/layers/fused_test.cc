@@ -88,10 +88,11 @@ INSTANTIATE_TEST_SUITE_P(Cases, Fused, testing::ValuesIn(kRuns),
 
 TEST(FusedFlags, NamesWhatItDoesNotKnow) {
   for (const auto& [flags, error] : {
-           std::pair("--case=dlrn",
-                     "--case: want dlrm, low, micro, pooling, nodes, decode, moe; have dlrn"),
-           {"--experts=9", "--experts: want 8, 64; have 9"},
-           {"--local_batch=0", "--local_batch: want numbers from 1 on; have 0"},
+           std::pair(
+               "--case=dlrn",
+               "--case: want some of dlrm, low, micro, pooling, nodes, decode, moe; have dlrn"),
+           {"--experts=9", "--experts: want some of 8, 64; have 9"},
+           {"--local_batch=0", "--local_batch: want a number from 1 on; have 0"},
            {"--case=moe --ranks=4",
             "no row has what --case, --ranks, --dtype, --indices and --experts name: nodes and moe "
             "have 2 ranks, with --quick moe has 8 experts"},

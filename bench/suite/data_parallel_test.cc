@@ -33,9 +33,10 @@ TEST(DataParallel, WritesRowsOfTheAgreedForm) {
 }
 
 TEST(DataParallel, NamesWhatItDoesNotKnow) {
-  ExpectRefusal("suite/data_parallel", {"--case=adem"},
-                "--case: want first_sweep, dispatch, steps, warm_start, adam, adam_threads; have "
-                "adem");
+  ExpectRefusal(
+      "suite/data_parallel", {"--case=adem"},
+      "--case: want some of first_sweep, dispatch, steps, warm_start, adam, adam_threads; have "
+      "adem");
 }
 
 TEST(DataParallel, WantsASize) {
