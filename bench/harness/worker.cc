@@ -166,9 +166,10 @@ absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch) {
   if (!launch.launcher.empty() && exited && done.code == kCannot)
     return absl::UnavailableError(TailOf(done.output));
   if (!exited || done.code != 0) {
+    const std::string tail = TailOf(done.output);
     return absl::InternalError(absl::StrCat(
-        "worker: ", exited ? absl::StrCat("exit code ", done.code) : strsignal(done.code), ": ",
-        TailOf(done.output)));
+        "worker: ", exited ? absl::StrCat("exit code ", done.code) : strsignal(done.code),
+        tail.empty() ? "" : ": ", tail));
   }
   return ReadFindings(out);
 }
