@@ -115,6 +115,7 @@ absl::Status ShareByFiles(const DriverApi& driver, Rank& rank) {
 absl::Status LeaveOneAlone(Rank& rank) {
   ASSIGN_OR_RETURN(const BoundVariant bound, BindAdam(rank, {"AR; fuse(C)", "library"}, 0));
   RETURN_IF_ERROR(bound.plan->Run());
+  RETURN_IF_ERROR(rank.exchange().Barrier());  // else a peer hears of it while it is in this run
   if (rank.rank() == rank.size() - 1) return absl::CancelledError("leaves on purpose");
   const absl::Status left = bound.plan->Run();
   if (absl::IsAborted(left)) return absl::OkStatus();
