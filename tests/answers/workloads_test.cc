@@ -103,7 +103,7 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
 constexpr unsigned kOneInOfVariations = 10;
 
 /// One in so many of all schedules is tried, without --every_schedule.
-constexpr uint64_t kOneIn = 10;
+constexpr uint64_t kOneIn = 25;
 
 /// Where there are more schedules, each is tried at one number of ranks, others at each; where
 /// there are very many, one of two.

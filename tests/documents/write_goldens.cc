@@ -18,7 +18,8 @@ absl::StatusOr<std::vector<GoldenText>> MakeAll() {
   absl::StatusOr<std::vector<GoldenText>> texts = MakeGoldenTexts();
   const absl::StatusOr<std::unique_ptr<TempDir>> scratch = TempDir::Make();
   if (!texts.ok() || !scratch.ok()) return texts.ok() ? scratch.status() : texts.status();
-  absl::StatusOr<std::string> resources = MakeResourceText((*scratch)->path());
+  absl::StatusOr<std::string> resources = MakeResourceText(
+      (*scratch)->path(), [](absl::string_view /*workload*/, DType /*dtype*/) { return true; });
   if (resources.ok()) texts->push_back({std::string(kResourcesFile), *std::move(resources)});
   if (!resources.ok() && !absl::IsUnavailable(resources.status())) return resources.status();
   return texts;

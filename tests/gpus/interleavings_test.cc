@@ -55,7 +55,7 @@ constexpr Config kWays[] = {
 };
 
 /// The number of a workload's schedules, in all their ways, that are tried without --one_in.
-constexpr size_t kUsual = 12;
+constexpr size_t kUsual = 6;
 
 /// What a workload is run as.
 enum class Form : uint8_t { kOneNode, kTwoNodes, kList };
@@ -220,7 +220,7 @@ const OrderedProgram kOrdered[] = {
 };
 
 /// The same for schedules with an order.
-constexpr size_t kUsualOrdered = 6;
+constexpr size_t kUsualOrdered = 3;
 /// So many times more interleavings than of other kernels.
 constexpr int kMoreOrders = 8;
 

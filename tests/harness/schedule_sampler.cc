@@ -59,7 +59,8 @@ ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& ra
     : worlds_(std::move(worlds)),
       random_(random),
       batch_(batch),
-      gemm_candidates_(gemm_candidates) {
+      gemm_candidates_(gemm_candidates),
+      worlds_sample_(OneInFlag(1), random) {
   for (const Target& world : worlds_) compiled_[world] = DrawCompiledConfig(random_);
 }
 
@@ -90,8 +91,10 @@ absl::Status ScheduleSampler::AddSome(const Graph& program) {
   const auto asked = static_cast<size_t>(absl::GetFlag(FLAGS_schedules));
   const size_t some = asked > 0 ? asked : TheMachine().simulated ? 4 : 16;
   const size_t first = random_() % 1024;  // in each world another one
+  bool takes_world = false;
   return Add(program, [&](size_t index, size_t count, size_t world) {
-    return (index + world + first) % ((count + some - 1) / some) == 0;
+    if (index == 0) takes_world = worlds_sample_.Takes();
+    return takes_world && (index + world + first) % ((count + some - 1) / some) == 0;
   });
 }
 

@@ -11,6 +11,7 @@
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "tests/harness/judge.h"
+#include "tests/harness/sample.h"
 #include "tests/harness/variant_batch.h"
 
 ABSL_DECLARE_FLAG(int, schedules);
@@ -32,6 +33,7 @@ class ScheduleSampler {
   /// `program` is bound.
   absl::Status Add(const Graph& program, const Tries& tries);
   /// Adds about as many schedules in each world as --schedules says, or all when there are fewer.
+  /// Over all calls, one in --one_in worlds is taken.
   absl::Status AddSome(const Graph& program);
 
  private:
@@ -40,6 +42,7 @@ class ScheduleSampler {
   std::mt19937_64& random_;
   VariantBatch& batch_;
   const int gemm_candidates_;
+  OneIn worlds_sample_;
 };
 
 /// A program in the text form, without version and name, and where it is tried.

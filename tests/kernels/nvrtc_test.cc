@@ -38,7 +38,7 @@ namespace coconet {
 namespace {
 
 /// The kernels of one in so many schedules are compiled, in one way.
-constexpr uint64_t kOneIn = 60;
+constexpr uint64_t kOneIn = 150;
 /// Workloads that differ little from another one try fewer schedules by this factor.
 constexpr unsigned kFewerOfVariations = 8;
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
@@ -131,7 +131,7 @@ absl::Status AddWorkload(const WorkloadInfo& workload, const Case& c, const Samp
   return AddKernels(program, c, sizes, of_variations, kernels, /*nodes=*/2);
 }
 
-constexpr unsigned kOtherOneIn = 6;  // schedules
+constexpr unsigned kOtherOneIn = 18;  // schedules
 /// Operations that no workload has; $0 is the case's type.
 constexpr char kOtherProgram[] = R"(coconet 1
 program others
@@ -284,7 +284,7 @@ TEST_P(NvrtcArchitectureTest, CompilesExchangesAndBags) {
   Compile(kernels);
 }
 
-constexpr size_t kMulticastOneIn = 6;  // schedules
+constexpr size_t kMulticastOneIn = 12;  // schedules
 
 // Where a switch adds up, and before there was one.
 TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {

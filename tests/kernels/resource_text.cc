@@ -120,18 +120,18 @@ absl::StatusOr<std::map<std::string, KernelResources>> CompileFor(absl::string_v
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir,
-                                             std::optional<DType> only) {
-  const auto wanted = [&](DType dtype) { return !only.has_value() || *only == dtype; };
+absl::StatusOr<std::string> MakeResourceText(
+    const std::string& cache_dir,
+    const std::function<bool(absl::string_view workload, DType dtype)>& takes) {
   KernelSet kernels;
   std::vector<Origin> origins;
   for (const WorkloadInfo& info : Workloads()) {
     for (DType dtype : kTypes) {
-      if (wanted(dtype)) RETURN_IF_ERROR(AddWorkload(info, dtype, kernels, origins));
+      if (takes(info.name, dtype)) RETURN_IF_ERROR(AddWorkload(info, dtype, kernels, origins));
     }
   }
   for (DType dtype : kTypes) {
-    if (wanted(dtype)) RETURN_IF_ERROR(AddTiled("mlp", dtype, kernels, origins));
+    if (takes("mlp", dtype)) RETURN_IF_ERROR(AddTiled("mlp", dtype, kernels, origins));
   }
   std::map<absl::string_view, std::map<std::string, KernelResources>> compiled;
   std::string version;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,9 +13,10 @@ inline constexpr absl::string_view kResourcesFile = "tests/goldens/resources.txt
 
 /// Registers, stack and shared memory of kernels of every workload, those of the schedule that has
 /// most in one kernel, for each architecture. The first line names NVRTC's version, since another
-/// one allocates otherwise. With `only` the lines of that type's kernels. Unavailable without
-/// NVRTC.
-absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir,
-                                             std::optional<DType> only = std::nullopt);
+/// one allocates otherwise. Has the lines of the workloads and types that `takes` takes.
+/// Unavailable without NVRTC.
+absl::StatusOr<std::string> MakeResourceText(
+    const std::string& cache_dir,
+    const std::function<bool(absl::string_view workload, DType dtype)>& takes);
 
 }  // namespace coconet

@@ -14,6 +14,7 @@
 #include "autotune/session/session.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
+#include "tests/harness/sample.h"
 #include "tests/harness/schedule_sampler.h"
 #include "tests/harness/test_data.h"
 #include "tests/oracles/recorded_programs.h"
@@ -120,7 +121,10 @@ absl::Status RunTuned(Session& session, const RecordedProgram& made) {
 }
 
 TEST_F(ChoicesTest, SessionsTuneThem) {
+  std::mt19937_64 random(seed_);
+  OneIn sample(absl::GetFlag(FLAGS_all) ? 1 : 2, random);
   for (const RecordedProgram* program : Compiled()) {
+    if (!sample.Takes()) continue;
     const RecordedProgram& made = *program;
     SessionOptions options;
     options.cache_file = ":none:";
