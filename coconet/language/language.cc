@@ -112,9 +112,12 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     // Kernels take their indices from tensors.
     for (Tensor& operand : operands) {
       if (!operand.is_node()) continue;
+      const Layout& layout = operand.type().layout;
       Shape shape = operand.type().shape;
       shape.insert(shape.begin(), Dim(1));
-      operand = Reshape(operand, std::move(shape));
+      // A reshape of extents of 1 would cut the new dimension instead of the one that is sliced.
+      operand = layout.cut() && layout.dim != Layout::kFlat ? Expand(operand, std::move(shape))
+                                                            : Reshape(operand, std::move(shape));
     }
   }
   if (StreamOf(op).has_value() && operands[1].kind_ == Tensor::Kind::kNumber) {

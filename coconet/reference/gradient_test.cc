@@ -303,6 +303,11 @@ TEST(Gradient, StopsWhereItIsTold) {
   EXPECT_THAT(d->value, ::testing::ElementsAre(2, 3, 4)) << "x, not 2 x";
 }
 
+TEST(Gradient, OfOneRowOfSlices) {
+  const char* kRow = "input x : f32[1, 4, 6] local\ninput i : i32[] replicated\n";
+  Check({kRow, "all_reduce(sum, sum(gather(reduce_scatter(sum, x * x, 0), i, 1)))", "x"}, Seed());
+}
+
 TEST(Gradient, OfCollectives) {
   const uint64_t seed = Seed();
   const char* kParts =

@@ -131,11 +131,13 @@ input v : f32[E, C, D] sliced(2)
 input j : i32[E, C] replicated
 input l : f16[C, D] local
 input m : i32[C] local
+input k : f32[1, D] sliced(0)
 state s : f32[V, D]
 update(s, s * 0.5 + all_reduce(sum, scatter_add(u, i, w, [V, D])))
 output a = all_gather(scatter_add(v, j, [V, D]) + 1)
 output b = scatter_add(l, m, [V, D])
 output d = scatter_add(cast(f32, j), j, [V])
+output e = all_gather(scatter_add(k, const(2, i32), [V, 1, D]))
 )",
      {{{"V", 1}, {"D", 3}, {"E", 1}, {"C", 1}},
       {{"V", 9}, {"D", 64}, {"E", 3}, {"C", 37}},
