@@ -119,8 +119,9 @@ class Sequence(Training):
             self.zero(zero)
         for _ in range(times):
             self.backward(by_rank, self.scale, assign, spoil)
-        # Sums of squares of strided gradients have another order; torch cannot clip expanded ones.
-        is_plain = spoil is None and self.scale == 1 and assign in (False, "whole")
+        # Sums of squares of strided gradients, into which later ones may be added, have another
+        # order; torch cannot clip expanded ones.
+        is_plain = spoil is None and self.scale == 1 and not self.has_strides
         clip = self.clip() if is_plain else None
         self.step_of_both()
         if spoil is not None:

@@ -36,6 +36,7 @@ class Training:
         self.seed, self.tensors = draw.random(), 0
         self.refusals = collections.Counter()
         self.far = 0.0  # the greatest difference, over its bound
+        self.has_strides = False  # some gradient has gaps, or one element for all
         layout = draw.choice(list(LAYOUTS))
         self.is_half = layout == "f16"
         self.is_narrow = self.is_half or layout.startswith("bf16")
@@ -139,6 +140,7 @@ class Training:
                     self.reference.gradients[rank][i] = gradient.clone()
                 else:
                     self.reference.add(rank, i, gradient)
+                self.has_strides = self.has_strides or assign in ("expanded", "strided")
                 if rank == self.rank and assign:
                     p.grad = strided(gradient) if assign == "strided" else gradient
                 elif rank == self.rank:
@@ -161,6 +163,7 @@ class Training:
         return by_rank
 
     def zero(self, set_to_none):
+        self.has_strides = self.has_strides and not set_to_none
         self.ours.zero_grad(set_to_none=set_to_none)
         self.reference.zero(set_to_none)
 
