@@ -1,5 +1,6 @@
 #include "tests/harness/schedule_sampler.h"
 
+#include <algorithm>
 #include <iostream>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "jit/config/config_traits.h"
 #include "tests/harness/machine.h"
 #include "tests/harness/random_config.h"
+#include "tests/harness/sample.h"
 #include "tests/harness/test_data.h"
 
 ABSL_FLAG(int, schedules, 0,
@@ -60,8 +62,12 @@ ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& ra
       random_(random),
       batch_(batch),
       gemm_candidates_(gemm_candidates),
-      worlds_sample_(OneInFlag(1), random) {
-  for (const Target& world : worlds_) compiled_[world] = DrawCompiledConfig(random_);
+      first_(random() % 1024) {
+  OneIn sample(std::min<uint64_t>(OneInFlag(1), worlds_.size()), random);
+  for (const Target& world : worlds_) {
+    compiled_[world] = DrawCompiledConfig(random_);
+    sampled_.push_back(sample.Takes());
+  }
 }
 
 absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
@@ -90,11 +96,8 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
 absl::Status ScheduleSampler::AddSome(const Graph& program) {
   const auto asked = static_cast<size_t>(absl::GetFlag(FLAGS_schedules));
   const size_t some = asked > 0 ? asked : TheMachine().simulated ? 4 : 16;
-  const size_t first = random_() % 1024;  // in each world another one
-  bool takes_world = false;
   return Add(program, [&](size_t index, size_t count, size_t world) {
-    if (index == 0) takes_world = worlds_sample_.Takes();
-    return takes_world && (index + world + first) % ((count + some - 1) / some) == 0;
+    return sampled_[world] && (index + world + first_) % ((count + some - 1) / some) == 0;
   });
 }
 

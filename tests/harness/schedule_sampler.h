@@ -11,7 +11,6 @@
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "tests/harness/judge.h"
-#include "tests/harness/sample.h"
 #include "tests/harness/variant_batch.h"
 
 ABSL_DECLARE_FLAG(int, schedules);
@@ -33,7 +32,8 @@ class ScheduleSampler {
   /// `program` is bound.
   absl::Status Add(const Graph& program, const Tries& tries);
   /// Adds about as many schedules in each world as --schedules says, or all when there are fewer.
-  /// Over all calls, one in --one_in worlds is taken.
+  /// One in --one_in worlds is taken. All calls take the same worlds, and the same schedules where
+  /// a program has as many of them at other sizes, so that sizes share kernels.
   absl::Status AddSome(const Graph& program);
 
  private:
@@ -42,7 +42,8 @@ class ScheduleSampler {
   std::mt19937_64& random_;
   VariantBatch& batch_;
   const int gemm_candidates_;
-  OneIn worlds_sample_;
+  const size_t first_;         // schedule; in each world another one
+  std::vector<bool> sampled_;  // worlds
 };
 
 /// A program in the text form, without version and name, and where it is tried.
