@@ -110,8 +110,8 @@ Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes,
 }
 
 TEST(CudaBackend, OptimizersMatchTheInterpreter) {
-  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, 8}, 1).variants, 1);
-  EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3}, 2).variants, 1);
+  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, 8}, 1).variants, 10);
+  EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3}, 2).variants, 6);
 }
 
 TEST(CudaBackend, KernelsThatWereCompiledInPartsMatchTheInterpreter) {
@@ -136,31 +136,31 @@ TEST(CudaBackend, KernelsThatWereCompiledInPartsMatchTheInterpreter) {
 }
 
 TEST(CudaBackend, NormsMeetAcrossBlocksAndRanks) {
-  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", 4097}}, {1, 3, 4}, 1).variants, 1);
+  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", 4097}}, {1, 3, 4}, 1).variants, 6);
 }
 
 TEST(CudaBackend, ListsAreReachedByTables) {
   EXPECT_GT(
       RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001, 1000, 64}}}, {2, 3}, 1)
           .variants,
-      1);
+      6);
   EXPECT_GT(
-      RunSome("clip", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2}, 1).variants, 1);
+      RunSome("clip", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2}, 1).variants, 3);
 }
 
 TEST(CudaBackend, MatrixProductsMatchTheInterpreter) {
   const Sizes epilogue = {{"B", 2}, {"S", 33}, {"H", 65}, {"K", 40}};
-  EXPECT_GT(RunSome("attention", DType::kF32, epilogue, {1, 2, 3, 4}, 1).variants, 1);
-  EXPECT_GT(RunSome("mlp", DType::kBF16, epilogue, {2, 3, 4}, 2).variants, 1);
-  EXPECT_GT(RunSome("attention", DType::kF16, epilogue, {1, 4, {4, 2}}, 1).variants, 1);
+  EXPECT_GT(RunSome("attention", DType::kF32, epilogue, {1, 2, 3, 4}, 1).variants, 6);
+  EXPECT_GT(RunSome("mlp", DType::kBF16, epilogue, {2, 3, 4}, 2).variants, 6);
+  EXPECT_GT(RunSome("attention", DType::kF16, epilogue, {1, 4, {4, 2}}, 1).variants, 6);
 }
 
 TEST(CudaBackend, CollectivesBesideProductsMatchTheInterpreter) {
   const Sizes epilogue = {{"B", 1}, {"S", 33}, {"H", 65}, {"K", 40}};
   for (bool green : {true, false}) {
     TakeHostGreen();
-    EXPECT_GT(RunBeside("mlp", DType::kF32, epilogue, {1, 2, 3, 4}, green).variants, 1);
-    EXPECT_GT(RunBeside("attention", DType::kBF16, epilogue, {1, 2, 3, 4}, green).variants, 1);
+    EXPECT_GT(RunBeside("mlp", DType::kF32, epilogue, {1, 2, 3, 4}, green).variants, 3);
+    EXPECT_GT(RunBeside("attention", DType::kBF16, epilogue, {1, 2, 3, 4}, green).variants, 3);
     EXPECT_EQ(TakeHostGreen().launches > 0, green);
   }
 }
@@ -179,24 +179,24 @@ TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {
 TEST(CudaBackend, CollectivesOfStreamsMatchTheInterpreter) {
   const int before = NcclCollectives();
   EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, {4, 2}, {6, 3}}, 8).variants,
-            1);
-  EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3, {4, 2}}, 8).variants, 1);
+            10);
+  EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3, {4, 2}}, 8).variants, 6);
   EXPECT_GT(
       RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2, 3}, 8).variants,
-      1);
+      5);
   EXPECT_GT(RunSome("pipeline", DType::kF16, {{"B", 2}, {"S", 33}, {"H", 64}},
                     {{2, 1, 2}, {4, 2, 2}, {6, 1, 2}}, 8)
                 .variants,
-            1);
-  EXPECT_GT(NcclCollectives() - before, 10);
+            3);
+  EXPECT_GT(NcclCollectives() - before, 30);
 }
 
 TEST(CudaBackend, StagesAndNodesMatchTheInterpreter) {
   EXPECT_GT(
       RunSome("pipeline", DType::kF32, {{"B", 2}, {"S", 33}, {"H", 64}}, {{2, 1, 2}, {4, 2, 2}}, 2)
           .variants,
-      1);
-  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {{4, 2}}, 4).variants, 1);
+      3);
+  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {{4, 2}}, 4).variants, 3);
 }
 
 }  // namespace

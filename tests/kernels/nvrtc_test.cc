@@ -131,7 +131,10 @@ absl::Status AddWorkload(const WorkloadInfo& workload, const Case& c, const Samp
   return AddKernels(program, c, sizes, of_variations, kernels, /*nodes=*/2);
 }
 
-constexpr unsigned kOtherOneIn = 18;  // schedules
+/// Whether more than the usual sample is asked for.
+bool IsLong() { return absl::GetFlag(FLAGS_every_kernel) || OneInFlag(kOneIn) < kOneIn; }
+
+constexpr unsigned kOtherOneIn = 18, kOtherOneInOfLong = 6;  // schedules
 /// Operations that no workload has; $0 is the case's type.
 constexpr char kOtherProgram[] = R"(coconet 1
 program others
@@ -278,13 +281,14 @@ TEST_P(NvrtcArchitectureTest, CompilesExchangesAndBags) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(Mix(seed, static_cast<uint64_t>(GetParam())));
   SCOPED_TRACE(absl::StrCat("COCONET_SEED=", seed));
-  ASSERT_EQ(AddOtherKernels(kCases[GetParam()], Sample(&random, kOtherOneIn), kernels),
+  ASSERT_EQ(AddOtherKernels(kCases[GetParam()],
+                            Sample(&random, IsLong() ? kOtherOneInOfLong : kOtherOneIn), kernels),
             absl::OkStatus());
   EXPECT_FALSE(kernels.kernels().empty());
   Compile(kernels);
 }
 
-constexpr size_t kMulticastOneIn = 12;  // schedules
+constexpr size_t kMulticastOneIn = 12, kMulticastOneInOfLong = 6;  // schedules
 
 // Where a switch adds up, and before there was one.
 TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
@@ -293,9 +297,10 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
     const Graph program =
         BindSizes(MakeWorkload("momentum", {.dtype = dtype}).value(), {{"N", 1 << 20}}).value();
     const std::vector<Schedule> schedules = Derive(program).value();
-    const size_t first = FreshSeed() % kMulticastOneIn;
-    for (size_t i = first; i < schedules.size();
-         i += absl::GetFlag(FLAGS_every_kernel) ? 1 : kMulticastOneIn) {
+    const size_t step = absl::GetFlag(FLAGS_every_kernel) ? 1
+                        : IsLong()                        ? kMulticastOneInOfLong
+                                                          : kMulticastOneIn;
+    for (size_t i = FreshSeed() % step; i < schedules.size(); i += step) {
       const Schedule& schedule = schedules[i];
       for (int vec : {1, 8}) {
         const Config config{.protocol = Protocol::kGenerated, .vec = vec, .multicast = true};
@@ -403,7 +408,7 @@ TEST_F(NvrtcTest, CompilesElementwiseFunctionsOfEveryType) {
   if (compiler_ == nullptr) return;
   std::string text = "#include \"coconet/kernel.h\"\n";
   std::set<std::string> wanted;
-  const uint64_t one_in = OneInFlag(kOneIn) < kOneIn ? 1 : kElementwiseOneIn, seed = FreshSeed();
+  const uint64_t one_in = IsLong() ? 1 : kElementwiseOneIn, seed = FreshSeed();
   SCOPED_TRACE(absl::StrCat("COCONET_SEED=", seed));
   uint64_t number = seed;
   for (const auto& kernels : {PointwiseKernels(), CastKernels()}) {
