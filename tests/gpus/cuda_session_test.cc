@@ -20,6 +20,7 @@
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "tests/gpus/cuda_session.h"
+#include "tests/harness/sample.h"
 #include "tests/harness/test_data.h"
 
 namespace coconet {
@@ -232,7 +233,7 @@ TEST_F(CudaSession, TriesProductsInTilesWithWhatAwaitsThem) {
   constexpr uint64_t kOneIn = 3;  // variants
   const auto admits = [&](const Schedule& schedule, const Config& config) {
     const std::string variant = absl::StrCat(Describe(schedule), Text(config));
-    return config.tiles > 0 && Mix(seed, std::hash<std::string>()(variant)) % kOneIn == 0;
+    return config.tiles > 0 && TakesName(kOneIn, seed, variant);
   };
   const absl::StatusOr<Graph> program = Parse(R"(coconet 1
 program epilogue

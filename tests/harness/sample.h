@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <random>
 
+#include "absl/strings/string_view.h"
+
 namespace coconet {
 
 /// --one_in: a test takes one in so many things; `usual` if the flag is not given.
@@ -18,5 +20,9 @@ class OneIn {
   uint64_t one_in_;
   uint64_t next_;
 };
+
+/// Whether the thing of that name is taken, one in so many; which ones they are follows from
+/// `seed`.
+bool TakesName(uint64_t one_in, uint64_t seed, absl::string_view name);
 
 }  // namespace coconet

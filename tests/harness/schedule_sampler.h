@@ -42,7 +42,7 @@ class ScheduleSampler {
   std::mt19937_64& random_;
   VariantBatch& batch_;
   const int gemm_candidates_;
-  const size_t first_;         // schedule; in each world another one
+  const size_t first_;         // schedule that AddSome takes in the first world
   std::vector<bool> sampled_;  // worlds
 };
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <random>
 #include <string>
@@ -32,7 +31,7 @@ class DialectFunctionsTest : public testing::TestWithParam<DialectToolchain> {
   static bool Takes(const ElementwiseKernel& kernel) {
     static const uint64_t seed = FreshSeed();
     const std::string name = absl::StrCat(testing::PrintToString(GetParam()), kernel.name);
-    return Mix(seed, std::hash<std::string>()(name)) % OneInFlag(kOneIn) == 0;
+    return TakesName(OneInFlag(kOneIn), seed, name);
   }
 
   static const DialectModule& Module() {

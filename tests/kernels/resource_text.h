@@ -13,7 +13,7 @@ inline constexpr absl::string_view kResourcesFile = "tests/goldens/resources.txt
 
 /// Registers, stack and shared memory of kernels of every workload, those of the schedule that has
 /// most in one kernel, for each architecture. The first line names NVRTC's version, since another
-/// one allocates otherwise. Has the lines of the workloads and types that `takes` takes.
+/// one allocates otherwise. Kernels that `takes` refuses have no line.
 /// Unavailable without NVRTC.
 absl::StatusOr<std::string> MakeResourceText(
     const std::string& cache_dir,

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "tests/harness/sample.h"
 #include "tests/harness/test_data.h"
 #include "tests/kernels/resource_text.h"
 
@@ -26,7 +28,7 @@ std::string LinesOf(const std::string& text, const Takes& takes) {
   std::string lines;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
-    const std::optional<DType> dtype = ParseDType(words[1]);
+    const std::optional<DType> dtype = words.size() > 1 ? ParseDType(words[1]) : std::nullopt;
     if (lines.empty() || (dtype.has_value() && takes(words[0], *dtype)))
       absl::StrAppend(&lines, line, "\n");
   }
@@ -55,8 +57,7 @@ TEST(Resources, OfSomeKernelsAreWhatWasLookedAt) {
   const uint64_t seed = FreshSeed();
   SCOPED_TRACE(absl::StrCat("COCONET_SEED=", seed));
   Check([&](absl::string_view workload, DType dtype) {
-    const std::string pair = absl::StrCat(workload, " ", Name(dtype));
-    return Mix(seed, std::hash<std::string>()(pair)) % kOneIn == 0;
+    return TakesName(kOneIn, seed, absl::StrCat(workload, " ", Name(dtype)));
   });
 }
 
