@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
+#include "runtime/kernel_step.h"
 #include "runtime/rank_extent.h"
 
 namespace coconet {
@@ -40,52 +41,10 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-/// One kernel argument: one word, or one word per rank of the node.
-struct Arg {
-  enum class Kind : uint8_t {
-    /// `ranks / nodes` words: the buffer's address on each rank of the node, as this rank sees it.
-    kPeers,
-    kBeside,  // two words: its address in the previous and the next stage; null if there is none
-    kOwn,     // the buffer's address on this rank
-    /// The buffer's multicast address: the switch adds up loads from it and repeats stores to it on
-    /// all ranks of the node; null if there is none.
-    kMulticast,
-    kInt,       // `value`
-    kRank,      // this rank's number in the pipeline stage
-    kNodeRank,  // this rank's number in the node: its index in kPeers
-    kControl,   // address of this rank's Control (kernel_abi.h)
-    kTable,     // address of the step's table (KernelStep::tensors)
-  };
-  Kind kind{};
-  int buffer = -1;    // for kPeers, kBeside, kOwn, kMulticast
-  int64_t value = 0;  // for kInt
-  bool operator==(const Arg&) const = default;
-};
-
 /// The number of lanes. Steps of one lane run in order; steps of different lanes run concurrently,
 /// except that a step begins only when all steps in its `after` (indices of earlier steps) are
 /// done. Lane 0 is the caller's thread; lane 1 a thread for communication, which sleeps while idle.
 inline constexpr int kLanes = 2;
-
-/// Launches kernel `symbol` with `blocks` blocks of `threads` threads. On the host a block is one
-/// thread; block 0 runs on its lane's thread. All blocks of a step that waits for peers are
-/// resident at once.
-struct KernelStep {
-  std::string symbol;
-  std::vector<Arg> args;
-  int blocks = 1;
-  std::string label;  // for messages: "fuse(RS, C, AG)"
-  int lane = 0;
-  std::vector<int> after = {};
-  /// The table of a kernel over many tensors: one row of words per tensor, all of one length,
-  /// stored contiguously.
-  std::vector<std::vector<Arg>> tensors = {};
-  int threads = 1;
-  /// An earlier kernel on the other lane that this kernel's blocks wait for while both run, so that
-  /// the blocks of both must be resident together. -1: none.
-  int awaits = -1;
-  bool operator==(const KernelStep&) const = default;
-};
 
 /// A library collective over whole buffers (NCCL, MPI, or the `thread` communicator) between the n
 /// ranks of a group. `count`: elements per rank; kAllToAll: per pair of ranks.
