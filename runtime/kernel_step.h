@@ -42,6 +42,9 @@ struct KernelStep {
   /// stored contiguously.
   std::vector<std::vector<Arg>> tensors = {};
   int threads = 1;
+  /// GPUs: bytes of dynamic shared memory of a block, beside the arrays that the kernel's text
+  /// declares.
+  int64_t shared_bytes = 0;
   /// An earlier kernel on the other lane that this kernel's blocks wait for while both run, so that
   /// the blocks of both must be resident together. -1: none.
   int awaits = -1;

@@ -143,10 +143,12 @@ std::string PrintBody(const Step& step) {
               std::string rows;
               for (const std::vector<Arg>& tensor : s.tensors)
                 absl::StrAppend(&rows, "\n   tensor (", Print(tensor), ")");
-              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks,
-                                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
-                                  s.awaits < 0 ? "" : absl::StrCat(" awaits step ", s.awaits), " (",
-                                  Print(s.args), ") \"", s.label, "\"", rows);
+              return absl::StrCat(
+                  "kernel ", s.symbol, " blocks=", s.blocks,
+                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
+                  s.shared_bytes == 0 ? "" : absl::StrCat(" shared=", s.shared_bytes),
+                  s.awaits < 0 ? "" : absl::StrCat(" awaits step ", s.awaits), " (", Print(s.args),
+                  ") \"", s.label, "\"", rows);
             },
             [](const CollectiveStep& s) {
               const auto place = [](int buffer, int64_t offset) {

@@ -61,6 +61,16 @@ TEST(Plan, PrintsARowATensor) {
             "   tensor (own %1, int 5)\n");
 }
 
+TEST(Plan, PrintsSharedMemoryThatALaunchAsksFor) {
+  KernelStep step{.symbol = "k_1", .args = {}, .label = "MM"};
+  const KernelStep without = step;
+  step.threads = 384, step.shared_bytes = 102400;
+  EXPECT_EQ(Print(Plan{.buffers = {}, .steps = {step}}),
+            "plan ranks=1 bytes=0\n0: kernel k_1 blocks=1 threads=384 shared=102400 () \"MM\"\n");
+  step.threads = 1;
+  EXPECT_NE(Step(step), Step(without));
+}
+
 TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
   using Kind = CollectiveStep::Kind;
   Plan plan{.ranks = 4, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 8};

@@ -87,6 +87,8 @@ absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
     return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"),
                absl::StrCat(step.blocks));
   }
+  if (step.shared_bytes < 0)
+    return Bad(step.label, "a number of bytes of shared memory", absl::StrCat(step.shared_bytes));
   RETURN_IF_ERROR(CheckTable(step));
   RETURN_IF_ERROR(CheckWords(plan, step, step.args));
   for (const std::vector<Arg>& tensor : step.tensors)

@@ -59,7 +59,7 @@ absl::Status Want(const absl::Status& expected, const absl::Status& have) {
                           : Wrong("want ", expected.ToString(), ", have ", have.ToString());
 }
 
-/// Plans for other worlds than this one.
+/// Plans for other worlds than this one, or for blocks that there are not.
 absl::Status CheckShapeErrors(const Plan& good,
                               const std::function<absl::Status(const Plan&)>& bind) {
   const auto text = [](const Plan& p) {
@@ -75,7 +75,11 @@ absl::Status CheckShapeErrors(const Plan& good,
                                                      text(good), ", have ", text(bad))),
              bind(bad)));
   }
-  return absl::OkStatus();
+  Plan bad = good;
+  std::get<KernelStep>(bad.steps[0]).shared_bytes = -1;
+  return Want(absl::InvalidArgumentError("rank 0: Bind: one-shot sum: want a number of bytes of "
+                                         "shared memory, have -1"),
+              bind(bad));
 }
 
 /// Invalid collectives; buffers 0 and 2 of `good` have 100 elements each.
