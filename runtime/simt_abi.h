@@ -61,6 +61,8 @@ struct SimtCalls {
   void (*await_async)(void* machine, int open);
   /// Over a whole warp: concatenates every thread's `bytes` into `all`, for each thread.
   void (*gather)(void* machine, const void* mine, int bytes, void* all, const void* at);
+  /// The block's dynamic shared memory, aligned to 1024 bytes.
+  void* (*dynamic_shared)(void* machine);
 };
 
 /// A module's variable of type SimtCalls*, set when it is loaded.

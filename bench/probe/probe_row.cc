@@ -89,7 +89,7 @@ absl::Status SetKernels(Row& row, const Plan& plan, const Module& module) {
         .Set("blocks", int64_t{kernel->blocks})
         .Set("threads", int64_t{kernel->threads});
     const absl::StatusOr<KernelFootprint> taken =
-        FootprintOf(module, kernel->symbol, kernel->threads);
+        FootprintOf(module, kernel->symbol, kernel->threads, kernel->shared_bytes);
     if (!absl::IsUnimplemented(taken.status())) {  // it is on a GPU
       RETURN_IF_ERROR(taken.status());
       registers.push_back(absl::StrCat(taken->registers));

@@ -7,17 +7,22 @@
 namespace coconet {
 
 EmittedKernel KernelOf(int ranks, int vec, const Arguments& args, const std::string& body,
-                       int64_t bytes) {
+                       int64_t bytes, const BlockNeeds& block) {
   EmittedKernel kernel;
   kernel.args = args.Words();
   kernel.tensor_args = args.TensorWords();
+  const std::string head = block.threads == 0
+                               ? "CC_KERNEL(@name@)"
+                               : absl::StrCat("CC_KERNEL_OF(@name@, ", block.threads, ")");
   const std::string text =
       absl::StrCat("namespace @name@_n {\nusing namespace coconet;\nconstexpr int kRanks = ", ranks,
-                   ";\nconstexpr int kV = ", vec, ";\n", args.StructText(), "CC_KERNEL(@name@) {\n",
-                   body, "}\n}  // namespace @name@_n\n");
+                   ";\nconstexpr int kV = ", vec, ";\n", args.StructText(), head, " {\n", body,
+                   "}\n}  // namespace @name@_n\n");
   kernel.symbol = absl::StrCat("k_", Fingerprint(text).substr(0, 16));
   kernel.text = absl::StrReplaceAll(text, {{"@name@", kernel.symbol}});
   kernel.bytes = bytes;
+  kernel.threads = block.threads;
+  kernel.shared_bytes = block.shared_bytes;
   return kernel;
 }
 

@@ -23,9 +23,11 @@ struct EmittedKernel {
   /// Bytes that a thread loads before it uses the first, in the loop that loads the fewest. 0: its
   /// loops load nothing ahead.
   int64_t bytes_in_flight = 0;
-  int64_t chunks = 0;   // that have flags; of one tensor
-  bool totals = false;  // it adds something up over all tensors
-  bool rounds = false;  // blocks or ranks meet for sums in the middle of its work
+  int64_t chunks = 0;        // that have flags; of one tensor
+  bool totals = false;       // it adds something up over all tensors
+  bool rounds = false;       // blocks or ranks meet for sums in the middle of its work
+  int threads = 0;           // of a block; 0: Config::threads
+  int64_t shared_bytes = 0;  // dynamic shared memory of a block (KernelStep::shared_bytes)
 };
 
 /// The kernel of launch `launch` of `launches`, to be step `step` of the plan.
@@ -39,8 +41,16 @@ struct KernelPlace {
   const TiledProduct* tiles = nullptr;  // runs beside the kernel, which takes elements of it
 };
 
+/// What a kernel for GPUs needs of its blocks.
+struct BlockNeeds {
+  /// Threads of each block, for which its registers are allocated (CC_KERNEL_OF). 0: as many as the
+  /// config says, with registers for the most that a config may say.
+  int threads = 0;
+  int64_t shared_bytes = 0;  // dynamic shared memory (CC_DYNAMIC_SHARED)
+};
+
 /// The kernel with this body, for so many ranks of a node and packs of `vec` elements.
 EmittedKernel KernelOf(int ranks, int vec, const Arguments& args, const std::string& body,
-                       int64_t bytes);
+                       int64_t bytes, const BlockNeeds& block = {});
 
 }  // namespace coconet

@@ -113,7 +113,8 @@ void LaunchSteps::AddMove(const std::optional<EmittedKernel>& kernel, const std:
 KernelStep LaunchSteps::StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
                                const std::string& label) const {
   KernelStep step{kernel.symbol, args, config_.blocks, label};
-  step.threads = config_.threads;
+  step.threads = kernel.threads > 0 ? kernel.threads : config_.threads;
+  step.shared_bytes = kernel.shared_bytes;
   return step;
 }
 

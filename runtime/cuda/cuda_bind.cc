@@ -23,7 +23,7 @@ absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunct
                            const GpuShare& share, int taken) {
   int per_multiprocessor = 0;
   RETURN_IF_CU(device.driver(), OccupancyMaxActiveBlocksPerMultiprocessor, &per_multiprocessor,
-               function, step.threads, 0);
+               function, step.threads, static_cast<size_t>(step.shared_bytes));
   const bool apart = share.multiprocessors > 0;
   const int multiprocessors = apart ? share.multiprocessors : device.facts().multiprocessors;
   const int64_t most = int64_t{per_multiprocessor} * std::max(multiprocessors - taken, 0);
@@ -38,6 +38,31 @@ absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunct
       " ranks, which wait for each other",
       taken == 0 ? ""
                  : absl::StrCat("; a concurrent collective takes ", taken, " multiprocessors")));
+}
+
+/// Lets launches of the step's kernel have as much dynamic shared memory as the step says, which a
+/// kernel has to ask for where it and the arrays of its text exceed 48 KiB. Launches of other plans
+/// keep what they may have.
+absl::Status AllowSharedMemory(const Device& device, const KernelStep& step, CUfunction function) {
+  if (step.shared_bytes == 0) return absl::OkStatus();
+  const DriverApi& driver = device.driver();
+  const int most = device.facts().shared_bytes_per_block;
+  int declared = 0, allowed = 0;
+  RETURN_IF_CU(driver, FuncGetAttribute, &declared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+  RETURN_IF_CU(driver, FuncGetAttribute, &allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+               function);
+  if (step.shared_bytes <= allowed) return absl::OkStatus();
+  const CUresult asked =
+      step.shared_bytes > most
+          ? CUDA_ERROR_INVALID_VALUE
+          : driver.FuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    static_cast<int>(step.shared_bytes));
+  if (asked != CUDA_ERROR_INVALID_VALUE) return ToStatus(driver, asked, "cuFuncSetAttribute");
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "Bind: ", step.label, ": want at most ", most, " bytes of shared memory for a block on GPU ",
+      device.ordinal(), ", have ", step.shared_bytes,
+      declared == 0 ? "" : absl::StrCat(" beside ", declared, " in arrays of the kernel's text"),
+      "; take a variant whose tiles are smaller or have fewer stages"));
 }
 
 /// OK when one rank's products can run while the other ranks' kernels wait for it. A block of a
@@ -97,7 +122,9 @@ struct CallMaker {
   }
   absl::StatusOr<CudaWork> Make(const KernelStep& step, const Word* params) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
-    const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads};
+    const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads,
+                            step.shared_bytes};
+    RETURN_IF_ERROR(AllowSharedMemory(*parts.device, step, launch.function));
     if (Waits(step))
       RETURN_IF_ERROR(
           CheckResident(*parts.device, step, launch.function, share, TakenBeside(step.lane)));

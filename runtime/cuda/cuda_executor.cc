@@ -285,6 +285,7 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const CudaLaunch& launch)
   config.gridDimX = static_cast<unsigned>(launch.blocks);
   config.blockDimX = static_cast<unsigned>(launch.threads);
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = static_cast<unsigned>(launch.shared_bytes);
   config.hStream = streams_[call.lane];
   void* params[] = {const_cast<Word*>(launch.params)};
   return ToStatus(parts_.device->driver(),

@@ -42,6 +42,7 @@ struct CudaLaunch {
   CUfunction function;
   const Word* params;
   int blocks, threads;
+  int64_t shared_bytes;  // dynamic, of a block
 };
 /// A library collective that runs in a stream.
 struct StreamCollective {

@@ -171,6 +171,7 @@ void DeviceStreams::StartKernel(SimtStream& stream, const RunWork& work) {
   launch->params = work.params;
   launch->blocks = work.blocks;
   launch->threads = work.threads;
+  launch->shared_bytes = work.shared_bytes;
   launch->rank = stream.rank;
   launch->start = std::make_shared<Clock>(stream.clock);
   launch->done = [this, &stream, of = launch.get()] {

@@ -45,6 +45,7 @@ struct RunWork {
   const std::string* name;
   const void* params;
   int blocks, threads;
+  size_t shared_bytes;
 };
 struct CopyWork {
   void* to;

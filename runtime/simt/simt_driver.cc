@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMultiprocessors = 4;  // few, so that search tries few blocks
 constexpr int kThreadsPerMultiprocessor = 2048;
+constexpr int kSharedPerMultiprocessor = 228 << 10, kSharedPerBlock = 227 << 10;  // as Hopper has
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
 
 /// A CUcontext points to one: a device of a simulation.
@@ -66,6 +67,9 @@ SimtStream* Of(CUstream stream) {
 }
 SimtEvent* Of(CUevent event) { return reinterpret_cast<SimtEvent*>(event); }
 SimtGraph* Of(CUgraph graph) { return reinterpret_cast<SimtGraph*>(graph); }
+SimtModule::Function& Of(CUfunction function) {
+  return *reinterpret_cast<SimtModule::Function*>(function);
+}
 template <class T = void>
 T* At(CUdeviceptr address) {
   return reinterpret_cast<T*>(address);
@@ -133,13 +137,19 @@ void FillDevices(DriverApi& driver) {
     return Answer(bytes, static_cast<size_t>(kMemoryBytes));
   };
   driver.DeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
-    const bool counts = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
     const int resident = seen.simulation->options().resident_blocks;
-    *value = counts ? resident > 0 ? resident : kMultiprocessors
-             : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
-                 ? kThreadsPerMultiprocessor
-                 : 0;
-    return CUDA_SUCCESS;
+    switch (attribute) {
+      case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        return Answer(value, resident > 0 ? resident : kMultiprocessors);
+      case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        return Answer(value, kThreadsPerMultiprocessor);
+      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        return Answer(value, kSharedPerMultiprocessor);
+      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        return Answer(value, kSharedPerBlock);
+      default:  // CUdevice_attribute is NVIDIA's, and grows
+        return Answer(value, 0);
+    }
   };
   driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) { return Answer(can, 1); };
   driver.DeviceGetP2PAttribute = [](int* value, CUdevice_P2PAttribute attribute, CUdevice,
@@ -253,6 +263,17 @@ void FillStreams(DriverApi& driver) {
   };
 }
 
+CUresult GetFunctionAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      return Answer(value, Of(function).most_shared);
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      return Answer(value, 0);  // arrays of a text are made when a thread comes to them
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;  // a simulated multiprocessor has no registers
+  }
+}
+
 void FillKernels(DriverApi& driver) {
   driver.LibraryLoadData = [](CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
                               CUlibraryOption*, void**, unsigned) {
@@ -261,31 +282,38 @@ void FillKernels(DriverApi& driver) {
   };
   driver.LibraryUnload = Delete<SimtModule>;
   driver.LibraryGetKernel = [](CUkernel* kernel, CUlibrary library, const char* name) {
-    const SimtModule::Function* function = reinterpret_cast<SimtModule*>(library)->Find(name);
-    *kernel = reinterpret_cast<CUkernel>(const_cast<SimtModule::Function*>(function));
+    SimtModule::Function* const function = reinterpret_cast<SimtModule*>(library)->Find(name);
+    *kernel = reinterpret_cast<CUkernel>(function);
     return function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
   };
   driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
     return Answer(function, reinterpret_cast<CUfunction>(kernel));
   };
   driver.FuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
-  driver.FuncGetAttribute = [](int*, CUfunction_attribute, CUfunction) {
-    return CUDA_ERROR_NOT_SUPPORTED;  // a simulated multiprocessor has no registers
+  driver.FuncGetAttribute = GetFunctionAttribute;
+  driver.FuncSetAttribute = [](CUfunction function, CUfunction_attribute attribute, int value) {
+    const bool is_known = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    if (!is_known || value < 0 || value > kSharedPerBlock) return CUDA_ERROR_INVALID_VALUE;
+    return Answer(&Of(function).most_shared, value);
   };
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads,
-                                                        size_t) {
-    *blocks =
-        Gpus().options().resident_blocks > 0 ? 1 : kThreadsPerMultiprocessor / std::max(threads, 1);
-    return CUDA_SUCCESS;
+                                                        size_t shared) {
+    const int by_threads = kThreadsPerMultiprocessor / std::max(threads, 1);
+    const auto by_memory = static_cast<int>(kSharedPerMultiprocessor /
+                                            (shared + kSharedPerMultiprocessor - kSharedPerBlock));
+    const bool one = Gpus().options().resident_blocks > 0;
+    return Answer(blocks, std::min(one ? 1 : by_threads, by_memory));
   };
   driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params,
                              void**) {
-    const auto& kernel = *reinterpret_cast<const SimtModule::Function*>(function);
-    if (config->gridDimX == 0 || config->blockDimX == 0 || config->blockDimX > Epoch::kThreads)
+    const SimtModule::Function& kernel = Of(function);
+    const unsigned most = kernel.most_threads > 0 ? kernel.most_threads : Epoch::kThreads;
+    if (config->gridDimX == 0 || config->blockDimX == 0 || config->blockDimX > most ||
+        config->sharedMemBytes > static_cast<unsigned>(kernel.most_shared))
       return CUDA_ERROR_INVALID_VALUE;
     return Give(config->hStream,
                 RunWork{kernel.kernel, &kernel.name, params[0], static_cast<int>(config->gridDimX),
-                        static_cast<int>(config->blockDimX)});
+                        static_cast<int>(config->blockDimX), config->sharedMemBytes});
   };
 }
 

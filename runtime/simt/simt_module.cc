@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 namespace coconet {
 std::unique_ptr<SimtModule> SimtModule::Load(const void* image, SimtCalls* calls) {
@@ -19,12 +20,16 @@ std::unique_ptr<SimtModule> SimtModule::Load(const void* image, SimtCalls* calls
 
 SimtModule::~SimtModule() { dlclose(object_.handle); }
 
-const SimtModule::Function* SimtModule::Find(const std::string& name) {
+SimtModule::Function* SimtModule::Find(const std::string& name) {
   const auto known = functions_.find(name);
   if (known != functions_.end()) return &known->second;
   void* symbol = dlsym(object_.handle, name.c_str());
   if (symbol == nullptr) return nullptr;
-  return &functions_.emplace(name, Function{reinterpret_cast<SimtKernel>(symbol), name})
+  const auto* threads =
+      static_cast<const int*>(dlsym(object_.handle, absl::StrCat(name, "_threads").c_str()));
+  return &functions_
+              .emplace(name, Function{reinterpret_cast<SimtKernel>(symbol), name,
+                                      threads == nullptr ? 0 : *threads})
               .first->second;
 }
 

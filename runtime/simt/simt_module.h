@@ -16,6 +16,8 @@ class SimtModule {
   struct Function {
     SimtKernel kernel;
     std::string name;
+    int most_threads;            // of a block, by CC_KERNEL_OF; 0: its text does not say
+    int most_shared = 48 << 10;  // bytes of dynamic shared memory that a launch may give a block
   };
 
   /// `image`: the contents of an ELF file. Null if it is not a module of the simt dialect.
@@ -25,7 +27,7 @@ class SimtModule {
   SimtModule& operator=(const SimtModule&) = delete;
 
   /// The kernel of that name; null if there is none.
-  const Function* Find(const std::string& name);
+  Function* Find(const std::string& name);
 
  private:
   explicit SimtModule(MemoryObject object) : object_(std::move(object)) {}

@@ -276,6 +276,36 @@ TEST_P(NvrtcArchitectureTest, CompilesWhatComparesResults) {
   }
 }
 
+constexpr char kWideKernel[] = R"(#include "coconet/kernel.h"
+using namespace coconet;
+struct Params { float* a; Index n; };
+CC_KERNEL_OF(wide, 256) {
+  CC_DYNAMIC_SHARED(shared);
+  float* const values = reinterpret_cast<float*>(shared);
+  float sums[160];
+  for (int i = 0; i < 160; ++i) sums[i] = p.a[i * grid.BlockSize() + grid.ThreadId()];
+  for (Index k = 0; k < p.n; ++k) {
+    values[grid.ThreadId()] = p.a[k];
+    grid.Sync();
+    CC_UNROLL for (int i = 0; i < 160; ++i) sums[i] += sums[i] * values[i];
+    grid.Sync();
+  }
+  CC_UNROLL for (int i = 0; i < 160; ++i) p.a[i * grid.BlockSize() + grid.ThreadId()] = sums[i];
+}
+)";
+
+TEST_P(NvrtcArchitectureTest, CompilesBlocksOfABoundOfTheirOwnWithDynamicSharedMemory) {
+  if (compiler_ == nullptr) return;
+  const absl::StatusOr<Binary> binary = compiler_->Compile(kWideKernel);
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  const std::vector<KernelResources> kernels = ReadCubin(binary->path);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].kernel, "wide");
+  EXPECT_EQ(kernels[0].stack_bytes, 0u);
+  EXPECT_GT(kernels[0].registers, 160u) << "more than 512 threads could have";
+  EXPECT_LE(kernels[0].shared_bytes, 1024u) << "what CUDA keeps of a block";
+}
+
 TEST_P(NvrtcArchitectureTest, CompilesExchangesAndBags) {
   KernelSet kernels;
   const uint64_t seed = FreshSeed();

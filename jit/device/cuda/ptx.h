@@ -15,6 +15,9 @@
 #define CC_ROLLED _Pragma("unroll 1")
 /// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count) __shared__ T name[count]
+/// The block's dynamic shared memory, of which its launch says how many bytes there are; aligned to
+/// 1024 bytes, and the same wherever it is declared.
+#define CC_DYNAMIC_SHARED(name) unsigned char* const name = ::coconet::dynamic_shared
 /// A function of the C library for floating-point numbers.
 #define CC_LIBRARY(function) function
 
@@ -27,16 +30,21 @@
 #define CC_BOUNDS __launch_bounds__(CC_MAX_THREADS, 1)
 #endif
 
+#define CC_KERNEL_WITHIN(name, bounds)                                       \
+  CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid);  \
+  extern "C" __global__ void bounds name(const __grid_constant__ Params p) { \
+    name##_body(p, ::coconet::Grid{});                                       \
+  }                                                                          \
+  CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid)
 /// Defines kernel `name`. Its body sees the arguments as `p` (const Params&) and its block and
 /// thread as `grid`.
-#define CC_KERNEL(name)                                                         \
-  CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid);     \
-  extern "C" __global__ void CC_BOUNDS name(const __grid_constant__ Params p) { \
-    name##_body(p, ::coconet::Grid{});                                          \
-  }                                                                             \
-  CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid)
+#define CC_KERNEL(name) CC_KERNEL_WITHIN(name, CC_BOUNDS)
+/// The same for blocks of at most `threads` threads, which have all registers of a multiprocessor.
+#define CC_KERNEL_OF(name, threads) CC_KERNEL_WITHIN(name, __launch_bounds__(threads, 1))
 
 namespace coconet {
+
+extern __shared__ __align__(1024) unsigned char dynamic_shared[];
 
 // ---- Threads of a block -----------------------------------------------------------------------
 

@@ -30,6 +30,8 @@
     name##_body(*static_cast<const Params*>(params), ::coconet::Grid{block, blocks});        \
   }                                                                                          \
   static void name##_body(const Params& p, const ::coconet::Grid& grid)
+/// The same for blocks of at most `threads` threads of a GPU.
+#define CC_KERNEL_OF(name, threads) CC_KERNEL(name)
 
 namespace coconet {
 

@@ -19,6 +19,9 @@
   static const char name##_place = 0; \
   T(&name)                            \
   [count] = *static_cast<T(*)[count]>(::coconet::SharedArray(&name##_place, sizeof(T) * (count)))
+/// The block's dynamic shared memory, of which its launch says how many bytes there are; aligned to
+/// 1024 bytes, and the same wherever it is declared.
+#define CC_DYNAMIC_SHARED(name) unsigned char* const name = ::coconet::DynamicShared()
 #define CC_MULTIMEM 0
 /// A function of the C library for floating-point numbers.
 #define CC_LIBRARY(function) __builtin_##function
@@ -35,6 +38,10 @@
     name##_body(p, ::coconet::Grid{});                                                             \
   }                                                                                                \
   static __attribute__((noinline)) void name##_body(const Params& p, const ::coconet::Grid& grid)
+/// The same for blocks of at most `threads` threads, which the driver reads at each launch.
+#define CC_KERNEL_OF(name, threads)                                                     \
+  extern "C" __attribute__((visibility("default"))) const int name##_threads = threads; \
+  CC_KERNEL(name)
 
 extern "C" {
 __attribute__((visibility("default"))) ::coconet::SimtCalls* COCONET_SIMT_CALLS = nullptr;
@@ -109,6 +116,10 @@ static CC_ASKS bool SyncBlockAnd(bool ok) {
 static CC_ASKS void* SharedArray(const void* place, unsigned long bytes) {
   CC_CALLS;
   return calls->shared(calls->machine, place, bytes);
+}
+static CC_ASKS unsigned char* DynamicShared() {
+  CC_CALLS;
+  return static_cast<unsigned char*>(calls->dynamic_shared(calls->machine));
 }
 static CC_ASKS unsigned long long ShuffleBitsDown(unsigned mask, unsigned long long bits,
                                                   int distance) {

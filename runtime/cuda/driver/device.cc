@@ -18,6 +18,7 @@ absl::Status ReadAttributes(const DriverApi& driver, CUdevice device, DeviceFact
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &facts.threads_per_multiprocessor},
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
        &facts.shared_bytes_per_multiprocessor},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &facts.shared_bytes_per_block},
       {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
       {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, &multicast}};
   for (const auto& [attribute, value] : wanted)

@@ -22,6 +22,7 @@ struct DeviceFacts {
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
   int shared_bytes_per_multiprocessor = 0;
+  int shared_bytes_per_block = 0;  // the most, if a kernel asks for it
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
   bool multicast = false;  // has multimem instructions on memory of several GPUs

@@ -31,7 +31,7 @@ inline constexpr int kLeastDriver = 12040;
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) \
   X(StreamWaitEvent) X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery) \
   X(EventElapsedTime) X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) \
-  X(KernelGetFunction) X(FuncLoad) X(FuncGetAttribute) \
+  X(KernelGetFunction) X(FuncLoad) X(FuncGetAttribute) X(FuncSetAttribute) \
   X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx) X(StreamIsCapturing) \
   X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) \
   X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)

@@ -84,6 +84,9 @@ CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
       *value = 2048;
       break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = Devices().shared_bytes_per_block;
+      break;
     case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
       *value = Devices().multicast;
       break;
@@ -374,7 +377,7 @@ const DriverApi& HostDriver() {
     FillContexts(*made);
     FillMemory(*made);
     FillStreams(*made);
-    FillKernels(*made);
+    FillKernels(*made, Devices());
     FillVirtualMemory(*made, Devices());
     FillGraphs(*made);
     FillGreenContexts(*made, Devices());
@@ -387,7 +390,10 @@ void GiveToHostStream(CUstream stream, std::function<void()> work) {
   Give(stream, std::move(work));
 }
 
-void SetHostDevices(const HostDevices& devices) { Devices() = devices; }
+void SetHostDevices(const HostDevices& devices) {
+  Devices() = devices;
+  ForgetSharedMemory();
+}
 
 void FailCall(int call, CUresult result, const std::string& only) {
   EndContextAt(call, result, /*device=*/-1, only);

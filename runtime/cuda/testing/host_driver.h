@@ -26,10 +26,12 @@ struct HostDevices {
   int multiprocessors = 128;
   bool reach_each_other = true;
   int64_t memory_bytes = int64_t{1} << 30;  // per GPU
-  int group = 8;            // multiprocessors per group: green contexts have whole groups
-  bool tells_group = true;  // as drivers since CUDA 13 do
-  int driver = 13000;       // its CUDA version
-  bool multicast = false;   // an NVSwitch connects the GPUs
+  int shared_bytes_per_block = 227 << 10;
+  int declared_shared_bytes = 0;  // by each kernel
+  int group = 8;                  // multiprocessors per group: green contexts have whole groups
+  bool tells_group = true;        // as drivers since CUDA 13 do
+  int driver = 13000;             // its CUDA version
+  bool multicast = false;         // an NVSwitch connects the GPUs
   int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
   /// The links between GPUs; null: with atomic operations and rank 0, if they reach each other.
   int (*link)(CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) = nullptr;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
@@ -22,7 +23,8 @@ namespace {
 struct Kernels {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<int, int> running;  // by device
+  std::map<int, int> running;             // by device
+  std::map<CUfunction, int> most_shared;  // of those that cuFuncSetAttribute was called for
 };
 Kernels& All() {
   static auto* all = new Kernels;
@@ -48,11 +50,64 @@ class Running {
   int device_;
 };
 
+const HostDevices* gpus = nullptr;
+
+/// The most dynamic shared memory that a launch may give a block.
+int MostShared(CUfunction function) {
+  constexpr int kByDefault = 48 << 10;
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  const auto set = All().most_shared.find(function);
+  return set != All().most_shared.end() ? set->second
+                                        : std::max(kByDefault - gpus->declared_shared_bytes, 0);
+}
+
+CUresult GetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  COCONET_MAY_FAIL_IN("cuFuncGetAttribute");
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = 32;
+      break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = gpus->declared_shared_bytes;
+      break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = MostShared(function);
+      break;
+    default:
+      *value = 0;
+      break;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult SetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  COCONET_MAY_FAIL_IN("cuFuncSetAttribute");
+  const int most = gpus->shared_bytes_per_block - gpus->declared_shared_bytes;
+  const bool is_known = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+  if (!is_known || value < 0 || value > most) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  All().most_shared[function] = value;
+  return CUDA_SUCCESS;
+}
+
+/// Two, as far as their shared memory fits; the driver keeps 1 KiB of each.
+CUresult BlocksOfMultiprocessor(int* blocks, CUfunction function, int, size_t shared) {
+  COCONET_MAY_FAIL_IN("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  constexpr size_t kKept = 1 << 10;
+  const size_t all = gpus->shared_bytes_per_block + kKept,
+               block = shared + gpus->declared_shared_bytes + kKept;
+  const bool may = shared <= static_cast<size_t>(MostShared(function));
+  *blocks = may ? static_cast<int>(std::min<size_t>(all / block, 2)) : 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
   const bool own = config->hStream == nullptr || config->hStream == CU_STREAM_PER_THREAD;
   if (!own)
     NeedContext("cuLaunchKernelEx", reinterpret_cast<HostStream*>(config->hStream)->context());
   COCONET_MAY_FAIL_IN("cuLaunchKernelEx");
+  if (config->sharedMemBytes > static_cast<unsigned>(MostShared(function)))
+    return CUDA_ERROR_INVALID_VALUE;
   const auto kernel = reinterpret_cast<HostKernel>(function);
   GiveToHostStream(config->hStream,
                    [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX),
@@ -102,7 +157,13 @@ void AwaitHostKernels() {
   All().changed.wait(lock, [device = CurrentHostDevice()] { return All().running[device] == 0; });
 }
 
-void FillKernels(DriverApi& driver) {
+void ForgetSharedMemory() {
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  All().most_shared.clear();
+}
+
+void FillKernels(DriverApi& driver, const HostDevices& devices) {
+  gpus = &devices;
   driver.LibraryLoadData = LoadLibrary;
   driver.LibraryUnload = [](CUlibrary library) {
     AwaitHostKernels();
@@ -119,16 +180,9 @@ void FillKernels(DriverApi& driver) {
     COCONET_MAY_FAIL_IN("cuFuncLoad");
     return CUDA_SUCCESS;
   };
-  driver.FuncGetAttribute = [](int* value, CUfunction_attribute attribute, CUfunction) {
-    COCONET_MAY_FAIL_IN("cuFuncGetAttribute");
-    *value = attribute == CU_FUNC_ATTRIBUTE_NUM_REGS ? 32 : 0;
-    return CUDA_SUCCESS;
-  };
-  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
-    COCONET_MAY_FAIL_IN("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    *blocks = 2;
-    return CUDA_SUCCESS;
-  };
+  driver.FuncGetAttribute = GetAttribute;
+  driver.FuncSetAttribute = SetAttribute;
+  driver.OccupancyMaxActiveBlocksPerMultiprocessor = BlocksOfMultiprocessor;
   driver.LaunchKernelEx = Launch;
 }
 

@@ -159,6 +159,7 @@ struct SimtLaunch {
   std::string name;
   const void* params = nullptr;
   int blocks = 0, threads = 0;
+  size_t shared_bytes = 0;             // dynamic, of a block
   int rank = 0;                        // of its device
   std::shared_ptr<const Clock> start;  // what happened before it
   Clock end;                           // what happened before its end
@@ -182,7 +183,9 @@ struct SimtBlock {
   const SimtThread* first_there = nullptr;
   std::vector<SimtWarp> warps;
   std::vector<std::pair<const void*, SimtBuffer*>> shared;  // by place in the source
-  std::map<const char*, SimtBarrier> barriers;              // by address
+  SimtBuffer* dynamic =
+      nullptr;  // holds the dynamic shared memory; null: no thread has asked for it
+  std::map<const char*, SimtBarrier> barriers;  // by address
 };
 
 }  // namespace coconet

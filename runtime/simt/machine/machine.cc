@@ -159,6 +159,10 @@ void SimtMachine::FillAccessCalls() {
     SimtMachine& m = Of(machine);
     return m.blocks_.SharedArray(*m.running_, place, bytes);
   };
+  calls_.dynamic_shared = [](void* machine) {
+    SimtMachine& m = Of(machine);
+    return m.blocks_.DynamicShared(*m.running_);
+  };
   calls_.now_ns = [](void* machine) -> unsigned long long { return Of(machine).now_ns(); };
 }
 

@@ -110,6 +110,7 @@ void ResidentBlocks::EndBlock(SimtBlock& block) {
   launch->end.JoinSlot(block.slot, block.generation + 1);
   slots_.Give({.slot = block.slot, .generation = block.generation});
   for (const auto& [place, buffer] : block.shared) free_shared_.push_back(buffer);
+  if (block.dynamic != nullptr) free_dynamic_.push_back(block.dynamic);
   free_threads_.insert(free_threads_.end(), block.threads.begin(), block.threads.end());
   const auto is_block = [&](const auto& other) { return other.get() == &block; };
   blocks_.erase(absl::c_find_if(blocks_, is_block));
@@ -121,25 +122,48 @@ void ResidentBlocks::EndBlock(SimtBlock& block) {
   StartBlocks();
 }
 
-void* ResidentBlocks::SharedArray(SimtThread& thread, const void* place, size_t bytes) {
-  SimtBlock& block = *thread.block;
-  for (const auto& [known, buffer] : block.shared) {
-    if (known == place) return buffer->base();
-  }
-  const auto has_size = [&](const SimtBuffer* buffer) { return buffer->bytes() == bytes; };
-  const auto fits = absl::c_find_if(free_shared_, has_size);
+SimtBuffer* ResidentBlocks::TakeShared(SimtThread& thread, size_t bytes,
+                                       std::vector<SimtBuffer*>& free) {
+  const int rank = thread.block->launch->rank;
+  const auto has_size = [&](const SimtBuffer* buffer) {
+    return buffer->bytes() == bytes && buffer->rank() == rank;
+  };
+  const auto fits = absl::c_find_if(free, has_size);
   SimtBuffer* buffer = nullptr;
-  if (fits != free_shared_.end()) {
+  if (fits != free.end()) {
     buffer = *fits;
-    free_shared_.erase(fits);
+    free.erase(fits);
     buffer->shadow().Reset();
   } else {
-    buffer = memory_.Allocate(bytes, block.launch->rank);
+    buffer = memory_.Allocate(bytes, rank);
   }
   if (buffer == nullptr) {
     reporter_.ReportAndAbandon(thread, FindingKind::kNoRoom,
                                absl::StrCat("for ", bytes, " bytes of shared memory"));
   }
+  return buffer;
+}
+
+void* ResidentBlocks::DynamicShared(SimtThread& thread) {
+  constexpr size_t kAlignment = 1024;
+  static_assert(SimtMemory::kLead < kAlignment && kAlignment % SimtMemory::kLead == 0);
+  constexpr size_t kBefore = kAlignment - SimtMemory::kLead;  // in its buffer
+  SimtBlock& block = *thread.block;
+  if (block.dynamic == nullptr) {
+    const size_t bytes = block.launch->shared_bytes;
+    block.dynamic = TakeShared(thread, kBefore + bytes, free_dynamic_);
+    block.dynamic->NamePart(kBefore, bytes,
+                            absl::StrCat("the dynamic shared memory of block ", block.index));
+  }
+  return block.dynamic->base() + kBefore;
+}
+
+void* ResidentBlocks::SharedArray(SimtThread& thread, const void* place, size_t bytes) {
+  SimtBlock& block = *thread.block;
+  for (const auto& [known, buffer] : block.shared) {
+    if (known == place) return buffer->base();
+  }
+  SimtBuffer* const buffer = TakeShared(thread, bytes, free_shared_);
   buffer->NamePart(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
   block.shared.emplace_back(place, buffer);
   return buffer->base();

@@ -101,6 +101,9 @@ class SimtMemory {
   SimtMemory(const SimtMemory&) = delete;
   SimtMemory& operator=(const SimtMemory&) = delete;
 
+  /// Where a buffer begins in its first chunk: aligned as drivers promise, and not better.
+  static constexpr size_t kLead = 256;
+
   /// Uninitialised memory; null if there is no room.
   SimtBuffer* Allocate(size_t bytes, int rank);
   /// False if no buffer begins there.
@@ -123,8 +126,6 @@ class SimtMemory {
   static constexpr size_t kBytes = size_t{1} << 38;
   static constexpr int kChunkShift = 16;
   static constexpr size_t kChunk = size_t{1} << kChunkShift;
-  /// Where a buffer begins in its first chunk: aligned as drivers promise, and not better.
-  static constexpr size_t kLead = 256;
 
   SimtMemory(char* arena, SimtBuffer** chunks) : arena_(arena), chunks_(chunks) {
     free_[0] = kBytes >> kChunkShift;

@@ -28,7 +28,7 @@ unsigned* SimtLab::Fresh(size_t words) {
 }
 
 std::shared_ptr<SimtLaunch> SimtLab::Launch(const char* kernel, int rank, int blocks, int threads,
-                                            const SimtLaunch* after) {
+                                            const SimtLaunch* after, size_t shared_bytes) {
   const SimtModule::Function* function = module_->Find(kernel);
   CC_CHECK(function != nullptr);
   auto launch = std::make_shared<SimtLaunch>();
@@ -36,6 +36,7 @@ std::shared_ptr<SimtLaunch> SimtLab::Launch(const char* kernel, int rank, int bl
   launch->name = kernel;
   launch->params = &params_;
   launch->blocks = blocks, launch->threads = threads, launch->rank = rank;
+  launch->shared_bytes = shared_bytes;
   launch->start = after == nullptr ? start_ : std::make_shared<Clock>(after->end);
   launch->done = [] {};
   machine_->Launch(launch);
@@ -55,8 +56,8 @@ std::string SimtLab::Run() {
   return machine_->finding().has_value() ? machine_->finding()->text : "";
 }
 
-std::string SimtLab::Run(const char* kernel, int blocks, int threads) {
-  Launch(kernel, 0, blocks, threads);
+std::string SimtLab::Run(const char* kernel, int blocks, int threads, size_t shared_bytes) {
+  Launch(kernel, 0, blocks, threads, /*after=*/nullptr, shared_bytes);
   return Run();
 }
 

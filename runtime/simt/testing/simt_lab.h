@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,12 +32,13 @@ class SimtLab {
   /// Uninitialised memory.
   unsigned* Fresh(size_t words);
   /// Launches a kernel that is ordered behind `after` only, not behind other launches.
+  /// `shared_bytes`: dynamic shared memory of a block.
   std::shared_ptr<SimtLaunch> Launch(const char* kernel, int rank, int blocks, int threads,
-                                     const SimtLaunch* after = nullptr);
+                                     const SimtLaunch* after = nullptr, size_t shared_bytes = 0);
   /// Runs until all launches have ended, or a mistake is found: returns its text, or "".
   std::string Run();
   /// Launches the kernel on rank 0 and runs.
-  std::string Run(const char* kernel, int blocks, int threads);
+  std::string Run(const char* kernel, int blocks, int threads, size_t shared_bytes = 0);
 
  private:
   template <class T>
