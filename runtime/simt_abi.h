@@ -12,12 +12,26 @@ struct SimtPlace {
   int thread, threads;
 };
 
+/// A matrix in shared memory, an operand of a warp group's product: jit/device/simt/wgmma.h.
+struct SimtOperand {
+  const void* start;
+  unsigned leading, stride;  // bytes
+  bool transposed;           // lies along its lines
+};
+/// d += a . b, or d = a . b unless `adds`: a has 64 rows, b 2 * sums columns, both 16 k.
+struct SimtProduct {
+  SimtOperand a, b;
+  int sums;  // of each of the 128 threads
+  bool adds, bf16;
+};
+
 /// The functions that a module calls in the machine. `at`: the calling address in the module's
 /// code. A call returns after other threads may have run. It never returns once the machine has
 /// found a mistake: the machine stops.
 struct SimtCalls {
   const SimtPlace* place;            // of the running thread
   unsigned long stack, stack_bytes;  // the running thread's stack, whose accesses are not checked
+  unsigned long sums, sums_bytes;    // but here, where sums of its products are
   void* machine;
 
   /// Before a plain access. `aligned`: p is a multiple of `bytes`.
@@ -36,7 +50,7 @@ struct SimtCalls {
   unsigned long long (*shuffle_down)(void* machine, unsigned mask, unsigned long long value,
                                      int distance, const void* at);
   /// The block's shared array for this place in the source.
-  void* (*shared)(void* machine, const void* place, unsigned long bytes);
+  void* (*shared)(void* machine, const void* place, unsigned long bytes, unsigned long alignment);
   unsigned long long (*now_ns)(void* machine);
   /// Asynchronous bulk copies from shared memory, in groups per thread. await_bulk returns when all
   /// groups but the last `open` have read their source, or, if `stores`, have also stored it.
@@ -61,6 +75,16 @@ struct SimtCalls {
   void (*await_async)(void* machine, int open);
   /// Over a whole warp: concatenates every thread's `bytes` into `all`, for each thread.
   void (*gather)(void* machine, const void* mine, int bytes, void* all, const void* at);
+  /// Products of a warp group (PTX ISA, wgmma): begins one whose sums are on the thread's stack,
+  /// orders the thread's accesses of sums before products, makes the warp's products a group, waits
+  /// for all of its groups but the last `open`.
+  void (*multiply)(void* machine, const SimtProduct* product, float* sums, const void* at);
+  void (*fence_sums)(void* machine, const void* at);
+  void (*close_products)(void* machine, const void* at);
+  void (*await_products)(void* machine, int open, const void* at);
+  /// Before an access of [sums, sums + sums_bytes).
+  void (*access_sums)(void* machine, const void* p, unsigned long bytes, bool writes,
+                      const void* at);
   /// The block's dynamic shared memory, aligned to 1024 bytes.
   void* (*dynamic_shared)(void* machine);
 };

@@ -130,7 +130,9 @@ const std::vector<Room>& Rooms() {
       // that.
       {"runtime/simt/memory/", {}},
       {"runtime/simt/machine/",
-       {"runtime/simt/memory/", "runtime/simt_abi.h", "runtime/simt_options.h"}},
+       {"runtime/simt/memory/", "runtime/simt/products/", "runtime/simt_abi.h",
+        "runtime/simt_options.h"}},
+      {"runtime/simt/products/", {"runtime/simt_abi.h"}},
       {"runtime/simt/",
        {"runtime/simt/memory/", "runtime/simt/machine/", "runtime/cuda/cuda_world_over.h",
         "runtime/cuda/driver/", "runtime/cuda/gemm/", "runtime/node/", "runtime/simt_abi.h",

@@ -15,10 +15,11 @@
 #define CC_INLINE __attribute__((always_inline))
 #define CC_ROLLED
 /// An array in shared memory; one per place in the source.
-#define CC_SHARED(T, name, count)     \
-  static const char name##_place = 0; \
-  T(&name)                            \
-  [count] = *static_cast<T(*)[count]>(::coconet::SharedArray(&name##_place, sizeof(T) * (count)))
+#define CC_SHARED(T, name, count)      \
+  static const char name##_place = 0;  \
+  T(&name)                             \
+  [count] = *static_cast<T(*)[count]>( \
+      ::coconet::SharedArray(&name##_place, sizeof(T) * (count), alignof(T)))
 /// The block's dynamic shared memory, of which its launch says how many bytes there are; aligned to
 /// 1024 bytes, and the same wherever it is declared.
 #define CC_DYNAMIC_SHARED(name) unsigned char* const name = ::coconet::DynamicShared()
@@ -48,10 +49,19 @@ __attribute__((visibility("default"))) ::coconet::SimtCalls* COCONET_SIMT_CALLS 
 
 // ---- Functions that the compiler calls before accesses
 
+/// Accesses of the stack matter only where sums of products are.
+#define CC_ACCESS_STACK(bytes, writes)                                                   \
+  {                                                                                      \
+    const unsigned long begin = reinterpret_cast<unsigned long>(p);                      \
+    if (begin < calls->sums + calls->sums_bytes && begin + (bytes) > calls->sums)        \
+      calls->access_sums(calls->machine, p, bytes, writes, __builtin_return_address(0)); \
+    return;                                                                              \
+  }
 #define CC_ACCESS(name, bytes, writes, aligned)                                            \
   CC_ASKS void __tsan_##name(void* p) {                                                    \
     ::coconet::SimtCalls* const calls = COCONET_SIMT_CALLS;                                \
-    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes) return;    \
+    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes)            \
+      CC_ACCESS_STACK(bytes, writes)                                                       \
     calls->access(calls->machine, p, bytes, writes, aligned, __builtin_return_address(0)); \
   }
 CC_ACCESS(read1, 1, false, true)
@@ -76,12 +86,14 @@ CC_ACCESS(unaligned_write16, 16, true, false)
 #define CC_RANGE(name, writes)                                                           \
   CC_ASKS void __tsan_##name(void* p, unsigned long bytes) {                             \
     ::coconet::SimtCalls* const calls = COCONET_SIMT_CALLS;                              \
-    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes) return;  \
+    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes)          \
+      CC_ACCESS_STACK(bytes, writes)                                                     \
     calls->access(calls->machine, p, bytes, writes, false, __builtin_return_address(0)); \
   }
 CC_RANGE(read_range, false)
 CC_RANGE(write_range, true)
 #undef CC_RANGE
+#undef CC_ACCESS_STACK
 CC_ASKS void __tsan_init() {}
 CC_ASKS void __tsan_func_entry(void*) {}
 CC_ASKS void __tsan_func_exit() {}
@@ -113,9 +125,9 @@ static CC_ASKS bool SyncBlockAnd(bool ok) {
   CC_CALLS;
   return calls->barrier(calls->machine, true, ok, CC_AT);
 }
-static CC_ASKS void* SharedArray(const void* place, unsigned long bytes) {
+static CC_ASKS void* SharedArray(const void* place, unsigned long bytes, unsigned long alignment) {
   CC_CALLS;
-  return calls->shared(calls->machine, place, bytes);
+  return calls->shared(calls->machine, place, bytes, alignment);
 }
 static CC_ASKS unsigned char* DynamicShared() {
   CC_CALLS;

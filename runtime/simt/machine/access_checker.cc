@@ -23,8 +23,8 @@ bool AnyFence(const SimtThread& thread, F&& fences) {
 
 // PTX ISA, memory consistency model, proxies. Within a block, a fence lies between a write and a
 // bulk copy if the writer fenced after the write, or if another thread fenced after a barrier
-// behind the write and a barrier follows, or the copying thread itself did. What another block did,
-// and this one learned of by an acquire, must be known at the fence.
+// behind the write and a barrier follows, or the copying thread itself did behind the write. What
+// another block did, and this one learned of by an acquire, must be known at the fence.
 bool AccessChecker::IsFenced(const SimtThread& thread, Epoch access) {
   const SimtBlock& block = *thread.block;
   if (access.slot() != block.slot || access.generation() < block.first) {
@@ -35,6 +35,7 @@ bool AccessChecker::IsFenced(const SimtThread& thread, Epoch access) {
   if (access.async_proxy()) return true;  // one proxy, one block
   const Epoch fence = block.threads[access.thread()]->fenced;
   if (fence.exists() && fence.when() >= access.when()) return true;
+  if (thread.fenced.exists() && thread.fenced_clock->Knows(access)) return true;
   return AnyFence(thread, [&](const SimtThread& other) {
     return other.place.thread != access.thread() && other.fenced.generation() > access.generation();
   });
@@ -71,7 +72,7 @@ void AccessChecker::FailShadow(SimtThread& thread, KernelAccess access, const Si
   thread.Abandon();
 }
 
-void AccessChecker::CheckFences(SimtThread& thread, KernelAccess access) {
+void AccessChecker::CheckFences(SimtThread& thread, KernelAccess access, Proxied what) {
   SimtBuffer* buffer = memory_.Find(access.p);
   if (buffer == nullptr || !buffer->Holds(access.p, access.bytes) || given_up_) return;
   const size_t offset = buffer->OffsetOf(access.p);
@@ -80,8 +81,10 @@ void AccessChecker::CheckFences(SimtThread& thread, KernelAccess access) {
   if (!before.epoch.exists()) return;
   reporter_.ReportAndAbandon(
       thread, FindingKind::kRace,
-      absl::StrCat(reporter_.NameOf(thread, access.at), " copies ", access.writes ? "to " : "",
-                   buffer->Name(offset, access.bytes), " in bulk; ",
+      absl::StrCat(reporter_.NameOf(thread, access.at),
+                   what == Proxied::kProduct ? " multiplies " : " copies ",
+                   access.writes ? "to " : "", buffer->Name(offset, access.bytes),
+                   what == Proxied::kProduct ? "; " : " in bulk; ",
                    reporter_.NameOf(before.epoch, before.at), access.writes ? " was" : " wrote",
                    " there before, and no fence of proxies is between"));
 }

@@ -44,11 +44,13 @@ class AccessChecker {
   SimtBuffer* Check(SimtThread& thread, KernelAccess access) {
     return Check(thread, access, thread.agent);
   }
-  /// Checks that a proxy fence lies between earlier accesses by other proxies and this access of a
-  /// bulk copy that the thread begins now. The earlier accesses are the last writes, and for a
-  /// write the reads since then. Accesses before the launch need no fence.
-  void CheckFences(SimtThread& thread, KernelAccess access);
-  /// Whether a fence lets a bulk copy that the thread begins now see the access.
+  /// What accesses memory by the asynchronous proxy.
+  enum class Proxied : uint8_t { kBulkCopy, kProduct };
+  /// Checks that a proxy fence lies between earlier accesses by other proxies and this access of
+  /// what the thread begins now. The earlier accesses are the last writes, and for a write the
+  /// reads since then. Accesses before the launch need no fence.
+  void CheckFences(SimtThread& thread, KernelAccess access, Proxied what);
+  /// Whether a fence lets what the thread begins now see the access.
   static bool IsFenced(const SimtThread& thread, Epoch access);
   /// An access by the host or by a copy in a stream: it may race, and may read anything.
   void CheckHost(const Agent& agent, void* p, size_t bytes, bool writes);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/simt/machine/fiber.h"
+#include "runtime/simt/machine/warp_group.h"
 #include "runtime/simt/memory/clock.h"
 #include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
@@ -103,7 +104,7 @@ struct Polls {
 /// A thread of a block. Lives as long as its machine, in one block after another, so that pointers
 /// to threads that once waited for a word stay valid.
 struct SimtThread {
-  enum class State : uint8_t { kReady, kSpins, kAtBarrier, kInShuffle, kEnded };
+  enum class State : uint8_t { kReady, kSpins, kAtBarrier, kInShuffle, kGathers, kEnded };
 
   SimtPlace place = {};
   SimtBlock* block = nullptr;
@@ -129,12 +130,17 @@ struct SimtThread {
   Copies bulk, async;
   int loads = 0;                         // parts of bulk copies to shared memory
   const SimtBarrier* barrier = nullptr;  // that it waits for
+  SumsOfThread sums;
+  float* product_sums = nullptr;         // of the product that it begins
+  const Gathering* gathering = nullptr;  // that it waits for
   bool vote = false;                     // the result of its last barrier
   uint64_t shuffled = 0;                 // the result of its last shuffle
   const void* at = nullptr;              // where in the code it waits
   const unsigned* awaited = nullptr;     // the flag of its last note_wait
   unsigned epoch = 0;                    // and the flag's epoch that it waits for
 
+  /// Whether it waits for an instruction that `other` executes with it.
+  bool Awaits(const SimtThread& other) const;
   /// Lets other threads run. Called on the thread; returns when it is scheduled again.
   void Yield() { fiber.Stop(); }
   /// Called on the thread when the machine has ended: does not return.
@@ -182,10 +188,27 @@ struct SimtBlock {
   bool votes = false, all_ok = true;
   const SimtThread* first_there = nullptr;
   std::vector<SimtWarp> warps;
+  std::vector<SimtWarpGroup> groups;
   std::vector<std::pair<const void*, SimtBuffer*>> shared;  // by place in the source
   SimtBuffer* dynamic =
       nullptr;  // holds the dynamic shared memory; null: no thread has asked for it
   std::map<const char*, SimtBarrier> barriers;  // by address
+
+  /// Whether the buffer is shared memory of the block.
+  bool Shares(const SimtBuffer* buffer) const {
+    for (const auto& [place, own] : shared) {
+      if (own == buffer) return true;
+    }
+    return buffer == dynamic && buffer != nullptr;
+  }
 };
+
+inline bool SimtThread::Awaits(const SimtThread& other) const {
+  if (state != State::kGathers || block != other.block ||
+      place.thread / kGroupThreads != other.place.thread / kGroupThreads)
+    return false;
+  return gathering == &block->groups[place.thread / kGroupThreads].gathering ||
+         place.thread / kWarpThreads == other.place.thread / kWarpThreads;
+}
 
 }  // namespace coconet

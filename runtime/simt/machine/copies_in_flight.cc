@@ -23,8 +23,11 @@ void CopiesInFlight::Begin(SimtThread& thread, bool bulk, int number, CopyInFlig
                      " bytes, not all at multiples of ", kPiece));
   }
   if (bulk) {
-    checker_.CheckFences(thread, {copy.from, copy.bytes, /*writes=*/false, false, false, copy.at});
-    checker_.CheckFences(thread, {copy.to, copy.filled, /*writes=*/true, false, false, copy.at});
+    constexpr auto kBulk = AccessChecker::Proxied::kBulkCopy;
+    checker_.CheckFences(thread, {copy.from, copy.bytes, /*writes=*/false, false, false, copy.at},
+                         kBulk);
+    checker_.CheckFences(thread, {copy.to, copy.filled, /*writes=*/true, false, false, copy.at},
+                         kBulk);
   }
   Agent agent = thread.agent;
   agent.tick = static_cast<uint32_t>(number) % Epoch::kTicks;

@@ -1,6 +1,7 @@
 #include "runtime/simt/machine/machine.h"
 
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -34,21 +35,34 @@ void AddSpinning(const SimtMemory& memory, const std::vector<SimtThread*>& spinn
     lines.push_back(absl::StrCat("and ", spinning.size() - waits.size(), " more threads wait"));
 }
 
-/// The first thread of each block that waits at a barrier or in a shuffle.
+/// What a thread waits for that is not ready and does not spin; "" if it does not.
+std::string MeetingOf(const SimtThread& thread) {
+  switch (thread.state) {
+    case SimtThread::State::kAtBarrier:
+      return absl::StrCat("is at a barrier, as are ", thread.block->arrived, " of ",
+                          thread.block->threads.size(), " threads");
+    case SimtThread::State::kInShuffle:
+      return "waits to meet its warp";
+    case SimtThread::State::kGathers:
+      return absl::StrCat(thread.gathering->what, ", as do ", thread.gathering->arrived,
+                          " threads with it");
+    case SimtThread::State::kReady:
+    case SimtThread::State::kSpins:
+    case SimtThread::State::kEnded:
+      return "";
+  }
+  CC_CHECK(false);
+}
+
+/// Some threads of each block that wait for others: the first of each wait.
 void AddMeetings(const ResidentBlocks& blocks, const Reporter& reporter,
                  std::vector<std::string>& lines) {
   for (const std::unique_ptr<SimtBlock>& block : blocks.blocks()) {
+    std::set<std::string> told;
     for (const SimtThread* thread : block->threads) {
-      const bool at_barrier = thread->state == SimtThread::State::kAtBarrier;
-      if ((!at_barrier && thread->state != SimtThread::State::kInShuffle) ||
-          lines.size() > 2 * kMost)
-        continue;
-      lines.push_back(absl::StrCat(reporter.NameOf(*thread, thread->at),
-                                   at_barrier
-                                       ? absl::StrCat(" is at a barrier, as are ", block->arrived,
-                                                      " of ", block->threads.size(), " threads")
-                                       : " waits to meet its warp"));
-      break;
+      const std::string meeting = MeetingOf(*thread);
+      if (meeting.empty() || lines.size() > 2 * kMost || !told.insert(meeting).second) continue;
+      lines.push_back(absl::StrCat(reporter.NameOf(*thread, thread->at), " ", meeting));
     }
   }
 }
@@ -72,6 +86,7 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
       meetings_(scheduler_, stores_, reporter_),
       copies_(*memory_, scheduler_, checker_, reporter_),
       barriers_(*memory_, scheduler_, checker_, copies_, reporter_),
+      groups_(*memory_, scheduler_, checker_, reporter_),
       blocks_(options.resident_blocks, ranks, *memory_, slots_, scheduler_, reporter_) {
   calls_.stack_bytes = StackPool::kBytes;
   calls_.machine = this;
@@ -79,6 +94,12 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
   FillMeetingCalls();
   FillCopyCalls();
   FillBarrierCalls();
+  FillGroupCalls();
+}
+
+void SimtMachine::WatchSums() {
+  calls_.sums = running_->sums.watched;
+  calls_.sums_bytes = running_->sums.watched_bytes;
 }
 
 bool SimtMachine::Step() {
@@ -86,6 +107,7 @@ bool SimtMachine::Step() {
   scheduler_.BeginStep();
   stores_.DrainSome();
   copies_.LoadSome();
+  groups_.ReadSome();
   SimtThread* next = scheduler_.Next(blocks_.live_threads());
   if (next == nullptr) {
     if (!stores_.DrainAll() && !copies_.LoadOne()) return false;
@@ -95,6 +117,7 @@ bool SimtMachine::Step() {
   running_ = next;
   calls_.place = &next->place;
   calls_.stack = reinterpret_cast<uintptr_t>(next->stack);
+  WatchSums();
   next->fiber.Resume();
   running_ = nullptr;
   if (next->fiber.ended()) EndThread(*next);
@@ -107,6 +130,7 @@ void SimtMachine::EndThread(SimtThread& thread) {
   blocks_.EndThread(thread);
   copies_.CheckNone(thread);
   meetings_.CheckNoneWaits(thread);
+  groups_.CheckNone(thread);
   if (block.live > 0) return;
   copies_.CheckNoLoads(block);
   blocks_.EndBlock(block);
@@ -155,9 +179,10 @@ void SimtMachine::FillAccessCalls() {
     thread.awaited = flag;
     thread.epoch = epoch;
   };
-  calls_.shared = [](void* machine, const void* place, unsigned long bytes) {
+  calls_.shared = [](void* machine, const void* place, unsigned long bytes,
+                     unsigned long alignment) {
     SimtMachine& m = Of(machine);
-    return m.blocks_.SharedArray(*m.running_, place, bytes);
+    return m.blocks_.SharedArray(*m.running_, place, bytes, alignment);
   };
   calls_.dynamic_shared = [](void* machine) {
     SimtMachine& m = Of(machine);
@@ -228,6 +253,31 @@ void SimtMachine::FillBarrierCalls() {
     SimtMachine& m = Of(machine);
     m.barriers_.Load(*m.running_, static_cast<char*>(to), static_cast<const char*>(from), bytes,
                      reinterpret_cast<const char*>(barrier), at);
+  };
+}
+
+void SimtMachine::FillGroupCalls() {
+  calls_.multiply = [](void* machine, const SimtProduct* product, float* sums, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.groups_.Multiply(*m.running_, *product, sums, at);
+  };
+  calls_.fence_sums = [](void* machine, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.groups_.Fence(*m.running_, at);
+  };
+  calls_.close_products = [](void* machine, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.groups_.CloseGroup(*m.running_, at);
+  };
+  calls_.await_products = [](void* machine, int open, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.groups_.Await(*m.running_, open, at);
+  };
+  calls_.access_sums = [](void* machine, const void* p, unsigned long bytes, bool writes,
+                          const void* at) {
+    SimtMachine& m = Of(machine);
+    m.groups_.sums().Access(*m.running_, p, bytes, writes, at);
+    m.WatchSums();
   };
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/resident_blocks.h"
 #include "runtime/simt/machine/scheduler.h"
+#include "runtime/simt/machine/warp_groups.h"
 #include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
 #include "runtime/simt_abi.h"
@@ -61,8 +62,10 @@ class SimtMachine {
   /// Time of the devices: it passes with each step, and by PassTime.
   uint64_t now_ns() const { return idle_ns_ + scheduler_.steps() * kStepNs; }
   void PassTime(uint64_t ns) { idle_ns_ += ns; }
-  /// Accesses, barriers, shuffles and gathers so far.
-  uint64_t operations() const { return checker_.accesses() + meetings_.arrivals(); }
+  /// Accesses, barriers, shuffles, gathers and instructions of warp groups so far.
+  uint64_t operations() const {
+    return checker_.accesses() + meetings_.arrivals() + groups_.arrivals();
+  }
 
  private:
   static constexpr uint64_t kStepNs = 20;
@@ -73,6 +76,9 @@ class SimtMachine {
   void FillMeetingCalls();
   void FillCopyCalls();
   void FillBarrierCalls();
+  void FillGroupCalls();
+  /// Tells modules which accesses of the running thread's stack are checked.
+  void WatchSums();
   void EndThread(SimtThread& thread);
 
   const SimtOptions options_;
@@ -87,6 +93,7 @@ class SimtMachine {
   Meetings meetings_;
   CopiesInFlight copies_;
   Mbarriers barriers_;
+  WarpGroups groups_;
   ResidentBlocks blocks_;
   SimtThread* running_ = nullptr;
   uint64_t idle_ns_ = 0;

@@ -42,6 +42,11 @@ void Meetings::CheckBarrier(SimtThread& thread, bool votes, const void* at) {
     fail(" is at a barrier, where ", reporter_.NameOf(other, other.at),
          " waits for it to meet its warp");
   }
+  for (const SimtThread* other : block.threads) {
+    if (other->Awaits(thread))
+      fail(" is at a barrier, where ", reporter_.NameOf(*other, other->at), " ",
+           other->gathering->what, " with it");
+  }
 }
 
 bool Meetings::Barrier(SimtThread& thread, bool votes, bool ok, const void* at) {
@@ -117,6 +122,9 @@ std::string Meetings::MaskMistake(const SimtThread& thread, unsigned mask) const
       return absl::StrCat("it names thread ", first + lane, ", which waits at a barrier (",
                           reporter_.LineOf(named.at), ")");
     }
+    if (named.state == SimtThread::State::kGathers)
+      return absl::StrCat("it names thread ", first + lane, ", which ", named.gathering->what, " (",
+                          reporter_.LineOf(named.at), ")");
   }
   if (warp.arrived != 0 && warp.mask != mask)
     return absl::StrCat("threads of the warp wait with another, 0x", absl::Hex(warp.mask));

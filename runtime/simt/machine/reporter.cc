@@ -33,6 +33,12 @@ absl::string_view Name(FindingKind kind) {
       return "unfinished copy";
     case FindingKind::kBadBarrier:
       return "bad barrier";
+    case FindingKind::kDivergentGroup:
+      return "divergent warp group";
+    case FindingKind::kBadProduct:
+      return "bad product";
+    case FindingKind::kUnfinishedProduct:
+      return "unfinished product";
     case FindingKind::kDeadlock:
       return "deadlock";
     case FindingKind::kNoRoom:
@@ -90,8 +96,10 @@ std::string Reporter::NameOf(const SimtThread& thread, const void* at) const {
 std::string Reporter::NameOf(Epoch epoch, const void* at) const {
   const std::string owner = slots_.OwnerOf(epoch);
   if (at == nullptr) return owner;
-  return absl::StrCat(epoch.in_flight() ? "a copy, not awaited yet, of " : "", owner, " thread ",
-                      epoch.thread(), " (", LineOf(at), ")");
+  const char* const what = !epoch.in_flight()       ? ""
+                           : products_.contains(at) ? "a product, not awaited yet, of "
+                                                    : "a copy, not awaited yet, of ";
+  return absl::StrCat(what, owner, " thread ", epoch.thread(), " (", LineOf(at), ")");
 }
 
 }  // namespace coconet

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -13,17 +14,20 @@ namespace coconet {
 
 /// A mistake of a kernel or of its launch.
 enum class FindingKind : uint8_t {
-  kRace,              // two accesses of the same bytes, one of them a write, that nothing orders
-  kOutOfBounds,       // an access outside all allocations
-  kMisaligned,        // an access of n bytes not at a multiple of n
-  kNeverWritten,      // a read of uninitialised memory
-  kDivergentBarrier,  // threads of a block at different barriers, or one that some do not reach
-  kBadShuffle,        // masks of a warp that differ, or that name absent threads
-  kUnwrittenOutput,   // a step left part of its output uninitialised
-  kUnfinishedCopy,    // a thread ended before it awaited its copies
-  kBadBarrier,        // an mbarrier that was not initialised, or counts that it cannot hold
-  kDeadlock,          // all threads wait for flags that no thread will set
-  kNoRoom,            // the host has no memory for more threads
+  kRace,               // two accesses of the same bytes, one of them a write, that nothing orders
+  kOutOfBounds,        // an access outside all allocations
+  kMisaligned,         // an access of n bytes not at a multiple of n
+  kNeverWritten,       // a read of uninitialised memory
+  kDivergentBarrier,   // threads of a block at different barriers, or one that some do not reach
+  kBadShuffle,         // masks of a warp that differ, or that name absent threads
+  kUnwrittenOutput,    // a step left part of its output uninitialised
+  kUnfinishedCopy,     // a thread ended before it awaited its copies
+  kBadBarrier,         // an mbarrier that was not initialised, or counts that it cannot hold
+  kDivergentGroup,     // threads of a warp or warp group at different instructions
+  kBadProduct,         // a product without a fence, of wrong operands, or whose sums are used early
+  kUnfinishedProduct,  // a thread ended before it awaited its products
+  kDeadlock,           // all threads wait for flags that no thread will set
+  kNoRoom,             // the host has no memory for more threads
 };
 absl::string_view Name(FindingKind kind);
 
@@ -47,6 +51,8 @@ class Reporter {
   /// Reports a mistake of the running thread, and ends the thread.
   [[noreturn]] void ReportAndAbandon(SimtThread& thread, FindingKind kind, std::string text);
 
+  /// Notes that the accesses at this place in the code are those of products.
+  void NoteProduct(const void* at) { products_.insert(at); }
   /// The source line of an address in the code of a module.
   const std::string& LineOf(const void* at) const;
   /// Whether two addresses are of one source line: a compiler may duplicate code.
@@ -59,6 +65,7 @@ class Reporter {
  private:
   const SlotTable& slots_;
   std::optional<Finding> finding_;
+  std::set<const void*> products_;
   mutable std::map<const void*, std::string> lines_;  // by address
 };
 

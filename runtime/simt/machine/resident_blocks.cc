@@ -1,5 +1,6 @@
 #include "runtime/simt/machine/resident_blocks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -35,6 +36,7 @@ void ResidentBlocks::StartBlock(const std::shared_ptr<SimtLaunch>& launch) {
   block->first = block->generation = agent.generation;
   block->clock = launch->start;
   block->warps.resize((launch->threads + 31) / 32);
+  block->groups = std::vector<SimtWarpGroup>((launch->threads + kGroupThreads - 1) / kGroupThreads);
   ++resident_[launch->rank];
   const int starved_warp = scheduler_.DrawWarp(static_cast<int>(block->warps.size()));
   for (int i = 0; i < launch->threads; ++i) {
@@ -63,6 +65,7 @@ SimtThread& ResidentBlocks::TakeThread() {
   thread.barrier = nullptr;
   thread.fenced = thread.fenced_barriers = {};
   thread.fenced_clock = nullptr;
+  thread.sums = {};
   return thread;
 }
 
@@ -110,7 +113,7 @@ void ResidentBlocks::EndBlock(SimtBlock& block) {
   launch->end.JoinSlot(block.slot, block.generation + 1);
   slots_.Give({.slot = block.slot, .generation = block.generation});
   for (const auto& [place, buffer] : block.shared) free_shared_.push_back(buffer);
-  if (block.dynamic != nullptr) free_dynamic_.push_back(block.dynamic);
+  if (block.dynamic != nullptr) free_shared_.push_back(block.dynamic);
   free_threads_.insert(free_threads_.end(), block.threads.begin(), block.threads.end());
   const auto is_block = [&](const auto& other) { return other.get() == &block; };
   blocks_.erase(absl::c_find_if(blocks_, is_block));
@@ -122,20 +125,20 @@ void ResidentBlocks::EndBlock(SimtBlock& block) {
   StartBlocks();
 }
 
-SimtBuffer* ResidentBlocks::TakeShared(SimtThread& thread, size_t bytes,
-                                       std::vector<SimtBuffer*>& free) {
+SimtBuffer* ResidentBlocks::TakeShared(SimtThread& thread, size_t bytes, size_t alignment) {
   const int rank = thread.block->launch->rank;
-  const auto has_size = [&](const SimtBuffer* buffer) {
-    return buffer->bytes() == bytes && buffer->rank() == rank;
+  const auto fits_in = [&](const SimtBuffer* buffer) {
+    return buffer->bytes() == bytes && buffer->rank() == rank &&
+           reinterpret_cast<uintptr_t>(buffer->base()) % alignment == 0;
   };
-  const auto fits = absl::c_find_if(free, has_size);
+  const auto fits = absl::c_find_if(free_shared_, fits_in);
   SimtBuffer* buffer = nullptr;
-  if (fits != free.end()) {
+  if (fits != free_shared_.end()) {
     buffer = *fits;
-    free.erase(fits);
+    free_shared_.erase(fits);
     buffer->shadow().Reset();
   } else {
-    buffer = memory_.Allocate(bytes, rank);
+    buffer = memory_.Allocate(bytes, rank, std::max(alignment, SimtMemory::kDriversAlignment));
   }
   if (buffer == nullptr) {
     reporter_.ReportAndAbandon(thread, FindingKind::kNoRoom,
@@ -146,24 +149,23 @@ SimtBuffer* ResidentBlocks::TakeShared(SimtThread& thread, size_t bytes,
 
 void* ResidentBlocks::DynamicShared(SimtThread& thread) {
   constexpr size_t kAlignment = 1024;
-  static_assert(SimtMemory::kLead < kAlignment && kAlignment % SimtMemory::kLead == 0);
-  constexpr size_t kBefore = kAlignment - SimtMemory::kLead;  // in its buffer
   SimtBlock& block = *thread.block;
   if (block.dynamic == nullptr) {
     const size_t bytes = block.launch->shared_bytes;
-    block.dynamic = TakeShared(thread, kBefore + bytes, free_dynamic_);
-    block.dynamic->NamePart(kBefore, bytes,
+    block.dynamic = TakeShared(thread, bytes, kAlignment);
+    block.dynamic->NamePart(0, bytes,
                             absl::StrCat("the dynamic shared memory of block ", block.index));
   }
-  return block.dynamic->base() + kBefore;
+  return block.dynamic->base();
 }
 
-void* ResidentBlocks::SharedArray(SimtThread& thread, const void* place, size_t bytes) {
+void* ResidentBlocks::SharedArray(SimtThread& thread, const void* place, size_t bytes,
+                                  size_t alignment) {
   SimtBlock& block = *thread.block;
   for (const auto& [known, buffer] : block.shared) {
     if (known == place) return buffer->base();
   }
-  SimtBuffer* const buffer = TakeShared(thread, bytes, free_shared_);
+  SimtBuffer* const buffer = TakeShared(thread, bytes, alignment);
   buffer->NamePart(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
   block.shared.emplace_back(place, buffer);
   return buffer->base();

@@ -36,7 +36,7 @@ class ResidentBlocks {
   /// launch.
   void EndBlock(SimtBlock& block);
   /// The array of the thread's block for this place in the source, made on first use.
-  void* SharedArray(SimtThread& thread, const void* place, size_t bytes);
+  void* SharedArray(SimtThread& thread, const void* place, size_t bytes, size_t alignment);
   /// The dynamic shared memory of the thread's block, aligned to 1024 bytes and not better.
   void* DynamicShared(SimtThread& thread);
 
@@ -54,8 +54,8 @@ class ResidentBlocks {
   /// False if there is no stack.
   bool StartThread(SimtBlock& block, int index, int starved_warp);
   SimtThread& TakeThread();
-  /// Uninitialised memory of a block, one of `free` if one of its rank has that size.
-  SimtBuffer* TakeShared(SimtThread& thread, size_t bytes, std::vector<SimtBuffer*>& free);
+  /// Uninitialised memory of the thread's block.
+  SimtBuffer* TakeShared(SimtThread& thread, size_t bytes, size_t alignment);
 
   const int most_;
   SimtMemory& memory_;
@@ -68,7 +68,7 @@ class ResidentBlocks {
   std::vector<int> resident_;                         // blocks by rank
   std::vector<std::unique_ptr<SimtThread>> threads_;  // of all blocks so far
   std::vector<SimtThread*> free_threads_;
-  std::vector<SimtBuffer*> free_shared_, free_dynamic_;
+  std::vector<SimtBuffer*> free_shared_;
   int live_threads_ = 0;
 };
 

@@ -86,9 +86,10 @@ SimtMemory::~SimtMemory() {
   munmap(chunks_, (kBytes >> kChunkShift) * sizeof(SimtBuffer*));
 }
 
-SimtBuffer* SimtMemory::Allocate(size_t bytes, int rank) {
-  if (bytes > kBytes / 2) return nullptr;
-  const size_t used = (kLead + bytes + kChunk - 1) >> kChunkShift,
+SimtBuffer* SimtMemory::Allocate(size_t bytes, int rank, size_t alignment) {
+  if (bytes > kBytes / 2 || alignment >= kChunk) return nullptr;
+  const size_t lead = alignment;  // where the buffer begins in its first chunk
+  const size_t used = (lead + bytes + kChunk - 1) >> kChunkShift,
                want = used + 1;  // the last one stays unused
   auto hole = free_.begin();
   while (hole != free_.end() && hole->second < want) ++hole;
@@ -98,16 +99,17 @@ SimtBuffer* SimtMemory::Allocate(size_t bytes, int rank) {
   if (mprotect(at, used << kChunkShift, PROT_READ | PROT_WRITE) != 0) return nullptr;
   free_.erase(hole);
   if (left > 0) free_[first + want] = left;
-  auto buffer = std::make_unique<SimtBuffer>(at + kLead, bytes, rank);
+  auto buffer = std::make_unique<SimtBuffer>(at + lead, bytes, rank);
   for (size_t i = 0; i < used; ++i) chunks_[first + i] = buffer.get();
-  return (buffers_[at + kLead] = std::move(buffer)).get();
+  return (buffers_[at + lead] = std::move(buffer)).get();
 }
 
 bool SimtMemory::Free(void* base) {
   const auto found = buffers_.find(static_cast<char*>(base));
   if (found == buffers_.end()) return false;
-  const size_t used = (kLead + found->second->bytes() + kChunk - 1) >> kChunkShift;
-  char* const at = static_cast<char*>(base) - kLead;
+  const size_t lead = static_cast<size_t>(static_cast<char*>(base) - arena_) % kChunk;
+  const size_t used = (lead + found->second->bytes() + kChunk - 1) >> kChunkShift;
+  char* const at = static_cast<char*>(base) - lead;
   mmap(at, used << kChunkShift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
        -1, 0);
   const size_t first = static_cast<size_t>(at - arena_) >> kChunkShift;

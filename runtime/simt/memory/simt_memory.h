@@ -98,14 +98,14 @@ class SimtMemory {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMemory>> Make();
   ~SimtMemory();
+  /// What drivers promise for memory of a device.
+  static constexpr size_t kDriversAlignment = 256;
+
   SimtMemory(const SimtMemory&) = delete;
   SimtMemory& operator=(const SimtMemory&) = delete;
 
-  /// Where a buffer begins in its first chunk: aligned as drivers promise, and not better.
-  static constexpr size_t kLead = 256;
-
-  /// Uninitialised memory; null if there is no room.
-  SimtBuffer* Allocate(size_t bytes, int rank);
+  /// Uninitialised memory, aligned to a power of two and not better; null if there is no room.
+  SimtBuffer* Allocate(size_t bytes, int rank, size_t alignment = kDriversAlignment);
   /// False if no buffer begins there.
   bool Free(void* base);
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/simt_abi.h"
+
+namespace coconet {
+
+/// A product's rows and depth (PTX ISA, wgmma.mma_async.m64nNk16): its operands are rows of a, or
+/// columns of b, with kProductDepth halves each.
+constexpr int kProductRows = 64, kProductDepth = 16;
+
+/// Eight halves of an operand that lie together: of lines from `line` on for one k, or of one line
+/// from `k` on.
+struct OperandPiece {
+  const char* at;
+  int line, k;
+};
+constexpr int kPieceHalves = 8, kPieceBytes = 16;
+
+/// Where the operand's pieces are: by its strides, then bits 4 to 6 of the address are combined
+/// with bits 7 to 9 by exclusive or.
+std::vector<OperandPiece> PiecesOf(const SimtOperand& operand, int lines);
+
+/// Reads an operand: element (k, line) is at k * lines + line. Each of `pieces` must be readable.
+std::vector<float> ReadOperand(const std::vector<OperandPiece>& pieces, int lines, bool transposed,
+                               bool bf16);
+
+/// sums[kProductRows, columns] += a[kProductRows, kProductDepth] . b[kProductDepth, columns], with
+/// `a` and `b` as ReadOperand makes them: products of halves are exact in f32, and are added in f32
+/// by ascending k.
+void AddProduct(const std::vector<float>& a, const std::vector<float>& b, int columns,
+                std::vector<float>& sums);
+
+/// The place in sums[kProductRows, columns] of sum `i` of a warp group's thread `thread`.
+inline int PlaceOfSum(int thread, int i, int columns) {
+  const int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8,
+            column = i / 4 * 8 + thread % 4 * 2 + i % 2;
+  return row * columns + column;
+}
+
+}  // namespace coconet
