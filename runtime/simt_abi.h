@@ -57,8 +57,8 @@ struct SimtCalls {
   void (*copy_bulk)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_bulk_group)(void* machine);
   void (*await_bulk)(void* machine, int open, bool stores);
-  /// Makes what the thread has done, and what it knows of, visible to bulk copies.
-  void (*fence_bulk)(void* machine);
+  /// Makes what the thread has done, and what it knows of, visible to the asynchronous proxy.
+  void (*fence_async_proxy)(void* machine);
   /// An mbarrier of so many arrivals in each phase, and the fence behind such.
   void (*init_barrier)(void* machine, unsigned long long* barrier, int arrivals, const void* at);
   void (*fence_barriers)(void* machine);

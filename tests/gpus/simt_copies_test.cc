@@ -25,12 +25,12 @@ enum Fences { kNever, kEarly, kByWriters, kByCopier };
 template <bool kAwaitsReads, bool kAwaitsStores, int kFences>
 CC_DEVICE void Copies(const Params& p, const Grid& grid) {
   CC_SHARED(uint4, part, 2);
-  if (kFences == kEarly) FenceForBulkCopies();
+  if (kFences == kEarly) FenceAsyncProxy();
   if (grid.ThreadId() < 2) Store16(part + grid.ThreadId(), uint4{7, 7, 7, 7});
-  if (kFences == kByWriters) FenceForBulkCopies();
+  if (kFences == kByWriters) FenceAsyncProxy();
   grid.Sync();
   if (grid.ThreadId() == 0) {
-    if (kFences == kByCopier) FenceForBulkCopies();
+    if (kFences == kByCopier) FenceAsyncProxy();
     CopyBulk(p.a, part, 32);
     CloseBulkGroup();
     if (kAwaitsReads) AwaitBulkReads<0>();
@@ -86,7 +86,7 @@ CC_DEVICE void Loads(const Params& p, const Grid& grid) {
     const unsigned second = LoadWord(part + 1).x;
     grid.Sync();
     if (grid.ThreadId() == 7) p.a[32 + round] = second;
-    FenceForBulkCopies();
+    FenceAsyncProxy();
     grid.Sync();
   }
 }
@@ -106,9 +106,9 @@ CC_DEVICE void Overwrites(const Params& p, const Grid& grid) {
   CC_SHARED(uint4, part, 1);
   if (grid.ThreadId() != 0) return;
   Store16(part, uint4{7, 7, 7, 7});
-  FenceForBulkCopies();
+  FenceAsyncProxy();
   WaitFlag(p.control, p.flag, 1, 0, 0, 0);
-  if (kFences) FenceForBulkCopies();
+  if (kFences) FenceAsyncProxy();
   CopyBulk(p.a, part, 16);
   CloseBulkGroup();
   AwaitBulkStores();

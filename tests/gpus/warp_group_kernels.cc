@@ -53,11 +53,11 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
   const int thread = grid.ThreadId(), warp = thread / 32;
   const auto* const from = reinterpret_cast<const uint4*>(p.a);
   auto* const to = reinterpret_cast<float*>(p.a + 10240);
-  if (kMistake == kEarlyProxyFence) FenceForBulkCopies();
+  if (kMistake == kEarlyProxyFence) FenceAsyncProxy();
   Bring<kTransposeA, 64>(a->pieces + (kMistake == kBetweenPatterns ? 8 : 0), from, thread, 128,
                          kMistake != kNoSwizzle);
   Bring<kTransposeB, kMistake == kUnfilled ? 2 * kSums - 8 : 2 * kSums>(b, from + 512, thread, 128);
-  if (kMistake != kNoProxyFence && kMistake != kEarlyProxyFence) FenceForBulkCopies();
+  if (kMistake != kNoProxyFence && kMistake != kEarlyProxyFence) FenceAsyncProxy();
   if (kMistake != kNoBarrier) grid.Sync();
   if (kMistake == kThreeWarps && warp == 3) return;
   if (kMistake == kHalfWarp && thread % 32 >= 16) return;

@@ -31,9 +31,10 @@ CC_DEVICE void AwaitBulkStores() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   asm volatile("fence.proxy.async;" ::: "memory");
 }
-/// Orders what this thread has done, and what it has acquired, before bulk copies that it begins
-/// later, or others do after the next barrier.
-CC_DEVICE void FenceForBulkCopies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/// Orders what this thread has done, and what it has acquired, before what accesses memory by the
+/// asynchronous proxy and begins later, or by others after the next barrier: bulk copies, and
+/// products of warp groups.
+CC_DEVICE void FenceAsyncProxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 /// Initialises a barrier in shared memory: each phase has so many arrivals.
 CC_DEVICE void InitBarrier(unsigned long long* barrier, int arrivals) {
@@ -80,7 +81,7 @@ CC_DEVICE void CloseBulkGroup() {}
 template <int kOpen>
 CC_DEVICE void AwaitBulkReads() {}
 CC_DEVICE void AwaitBulkStores() {}
-CC_DEVICE void FenceForBulkCopies() {}
+CC_DEVICE void FenceAsyncProxy() {}
 CC_DEVICE void InitBarrier(unsigned long long*, int) {}
 CC_DEVICE void FenceBarriers() {}
 CC_DEVICE void ArriveAndExpect(unsigned long long*, int) {}

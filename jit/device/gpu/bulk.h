@@ -40,7 +40,7 @@ CC_DEVICE BulkRing<kRanks> MakeBulkRing(const Grid& grid, const Sync<kRanks>& sy
     CC_SHARED(BulkPart, parts, kBulkStages);
     ring.stages = stages, ring.filled = filled, ring.parts = parts;
     if (grid.ThreadId() == 0) {
-      FenceForBulkCopies();
+      FenceAsyncProxy();
       for (int stage = 0; stage < kBulkStages; ++stage) InitBarrier(filled + stage, 1);
       FenceBarriers();
     }

@@ -28,11 +28,12 @@ CC_DEVICE void AwaitBulkReads() {
 /// Waits until all of this thread's groups are stored. The thread's later releases are ordered
 /// after these stores.
 CC_DEVICE void AwaitBulkStores() { AwaitBulk(0, true); }
-/// Orders what this thread has done, and what it has acquired, before bulk copies that it begins
-/// later, or others do after the next barrier.
-static CC_ASKS void FenceForBulkCopies() {
+/// Orders what this thread has done, and what it has acquired, before what accesses memory by the
+/// asynchronous proxy and begins later, or by others after the next barrier: bulk copies, and
+/// products of warp groups.
+static CC_ASKS void FenceAsyncProxy() {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
-  calls->fence_bulk(calls->machine);
+  calls->fence_async_proxy(calls->machine);
 }
 
 /// Initialises a barrier in shared memory: each phase has so many arrivals.

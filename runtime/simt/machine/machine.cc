@@ -219,7 +219,7 @@ void SimtMachine::FillCopyCalls() {
     m.running_->Yield();
     m.copies_.Await(*m.running_, m.running_->bulk, open, stores);
   };
-  calls_.fence_bulk = [](void* machine) { CopiesInFlight::Fence(*Of(machine).running_); };
+  calls_.fence_async_proxy = [](void* machine) { CopiesInFlight::Fence(*Of(machine).running_); };
   calls_.copy_async = [](void* machine, void* to, const void* from, int bytes, const void* at) {
     SimtMachine& m = Of(machine);
     m.copies_.BeginAsync(*m.running_, static_cast<char*>(to), static_cast<const char*>(from),
