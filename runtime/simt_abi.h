@@ -25,6 +25,15 @@ struct SimtProduct {
   bool adds, bf16;
 };
 
+/// A tensor map as the simulated driver encodes it, in the 128 bytes of CUDA's.
+struct SimtTensorMap {
+  const void* base;
+  unsigned long long columns, rows, row_bytes;  // elements of a row, rows, bytes from row to row
+  unsigned box_columns, box_rows, element_bytes;
+  unsigned known;  // kSimtTensorMap, so that other bytes are told from a map
+};
+constexpr unsigned kSimtTensorMap = 0x7e4507a9;
+
 /// The functions that a module calls in the machine. `at`: the calling address in the module's
 /// code. A call returns after other threads may have run. It never returns once the machine has
 /// found a mistake: the machine stops.
@@ -47,6 +56,9 @@ struct SimtCalls {
   void (*note_wait)(void* machine, const unsigned* flag, unsigned epoch);
   /// Block barrier. `votes`: the barrier also votes; returns whether all threads passed `ok`.
   bool (*barrier)(void* machine, bool votes, bool ok, const void* at);
+  /// Barriers of so many threads of the block, by number, and of the warp.
+  void (*sync_threads)(void* machine, int barrier, int threads, const void* at);
+  void (*sync_warp)(void* machine, const void* at);
   unsigned long long (*shuffle_down)(void* machine, unsigned mask, unsigned long long value,
                                      int distance, const void* at);
   /// The block's shared array for this place in the source.
@@ -69,6 +81,10 @@ struct SimtCalls {
   /// An asynchronous bulk copy to shared memory, which completes as bytes of the barrier.
   void (*load_bulk)(void* machine, void* to, const void* from, int bytes,
                     unsigned long long* barrier, const void* at);
+  /// The same for a box of a matrix, as `map` has it: a SimtTensorMap in 128 bytes. Its row r lies
+  /// 128 * r bytes behind `to`, with swizzles of 128 bytes; elements outside the matrix are zeros.
+  void (*load_box)(void* machine, void* to, const void* map, int column, int row,
+                   unsigned long long* barrier, const void* at);
   /// Asynchronous copies of at most 16 bytes to shared memory, zero-filled to 16.
   void (*copy_async)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_async_group)(void* machine);
@@ -82,6 +98,8 @@ struct SimtCalls {
   void (*fence_sums)(void* machine, const void* at);
   void (*close_products)(void* machine, const void* at);
   void (*await_products)(void* machine, int open, const void* at);
+  /// Sets the registers of the warp group's threads to fewer or, once there are enough, to more.
+  void (*set_registers)(void* machine, int registers, bool raises, const void* at);
   /// Before an access of [sums, sums + sums_bytes).
   void (*access_sums)(void* machine, const void* p, unsigned long bytes, bool writes,
                       const void* at);

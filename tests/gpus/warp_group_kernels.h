@@ -12,4 +12,16 @@ namespace coconet {
 /// f32[64, 2 * S], from 10240 on. An operand is stored [line, k], or [k, line] if its letter is t.
 std::string ProductKernels();
 
+/// Rings of slabs that a thread of the third warp group fills by tensor loads and the other two
+/// multiply: along_k and along_lines, with a[128, k] and b[64, k] by the arguments' maps 0 and 1,
+/// either stored with a box of 64 k and so many lines, or of 16 k and 64 lines. p.n is k; the sums,
+/// an f32[128, 64], are in p.a from kPlaceOfRingSums on.
+std::string RingKernels();
+constexpr int kPlaceOfRingSums = 24576;
+
+/// Blocks whose parts meet at named barriers, and whose warp groups give each other registers.
+std::string PartKernels();
+/// Blocks whose counts of registers no GPU's compiler takes.
+std::string ImpossiblePartKernels();
+
 }  // namespace coconet

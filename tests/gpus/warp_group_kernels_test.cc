@@ -19,7 +19,7 @@ TEST(WarpGroupKernels, CompileForHopper) {
       {.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .time_limit_s = kCompileLimit});
   if (absl::IsUnavailable(compiler.status())) GTEST_SKIP() << compiler.status().message();
   ASSERT_TRUE(compiler.ok()) << compiler.status();
-  for (const std::string& text : {ProductKernels()})
+  for (const std::string& text : {ProductKernels(), RingKernels(), PartKernels()})
     EXPECT_EQ((*compiler)->Compile(text).status(), absl::OkStatus());
 }
 

@@ -9,6 +9,12 @@ CC_DEVICE unsigned SharedAddress(const void* shared) {
   return static_cast<unsigned>(__cvta_generic_to_shared(shared));
 }
 
+/// A tensor map: how a matrix lies in global memory, for loads of boxes. 64-byte aligned in a
+/// kernel's parameters.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
 #if __CUDA_ARCH__ >= 900
 constexpr bool kCopiesInBulk = true;
 /// Copies `bytes`, a multiple of 16, from shared to global memory, both 16-byte aligned, as part of
@@ -53,6 +59,10 @@ CC_DEVICE void ArriveAndExpect(unsigned long long* barrier, int bytes) {
       "r"(bytes)
       : "memory");
 }
+/// Arrives.
+CC_DEVICE void Arrive(unsigned long long* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(SharedAddress(barrier)) : "memory");
+}
 /// Whether the phase of that parity, the current one or its predecessor, is over; waits a while.
 /// May return false when it is.
 CC_DEVICE bool IsOver(unsigned long long* barrier, unsigned parity) {
@@ -74,6 +84,21 @@ CC_DEVICE void LoadBulk(void* shared, const void* from, int bytes, unsigned long
       "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(SharedAddress(barrier))
       : "memory");
 }
+/// Begins to load the box of a matrix whose first element is (row, column): each row is 128 bytes
+/// long, elements outside the matrix are zeros. It lies in shared memory, aligned to 1,024, as the
+/// matrices of wgmma.h, and all its bytes count as copied for the barrier's phase.
+CC_DEVICE void LoadBox(void* shared, const TensorMap* map, int column, int row,
+                       unsigned long long* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4}], [%2];" ::"r"(SharedAddress(shared)),
+      "l"(map), "r"(SharedAddress(barrier)), "r"(column), "r"(row)
+      : "memory");
+}
+/// Brings the map to where loads look for it.
+CC_DEVICE void PrefetchMap(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 #else
 constexpr bool kCopiesInBulk = false;
 CC_DEVICE void CopyBulk(void*, const void*, int) {}
@@ -85,8 +110,11 @@ CC_DEVICE void FenceAsyncProxy() {}
 CC_DEVICE void InitBarrier(unsigned long long*, int) {}
 CC_DEVICE void FenceBarriers() {}
 CC_DEVICE void ArriveAndExpect(unsigned long long*, int) {}
+CC_DEVICE void Arrive(unsigned long long*) {}
 CC_DEVICE bool IsOver(unsigned long long*, unsigned) { return true; }
 CC_DEVICE void LoadBulk(void*, const void*, int, unsigned long long*) {}
+CC_DEVICE void LoadBox(void*, const TensorMap*, int, int, unsigned long long*) {}
+CC_DEVICE void PrefetchMap(const TensorMap*) {}
 #endif
 
 }  // namespace coconet

@@ -54,6 +54,12 @@ CC_DEVICE int ThreadIndex() { return static_cast<int>(threadIdx.x); }
 CC_DEVICE int ThreadCount() { return static_cast<int>(blockDim.x); }
 CC_DEVICE void SyncBlock() { __syncthreads(); }
 CC_DEVICE bool SyncBlockAnd(bool ok) { return __syncthreads_and(ok) != 0; }
+/// Returns when whole warps of `threads` of the block's threads, the caller's among them, have come
+/// to a barrier of the same number, 1 to 15.
+CC_DEVICE void SyncThreads(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+CC_DEVICE void SyncWarp() { __syncwarp(); }
 /// The value of the thread `distance` further in the warp; the own value if there is no such
 /// thread; unspecified if that thread is not in `mask`.
 template <class T>

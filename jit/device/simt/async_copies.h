@@ -5,6 +5,12 @@
 
 namespace coconet {
 
+/// A tensor map: how a matrix lies in global memory, for loads of boxes. 64-byte aligned in a
+/// kernel's parameters.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
 constexpr bool kCopiesInBulk = true;
 /// Copies `bytes`, a multiple of 16, from shared to global memory, both 16-byte aligned, as part of
 /// the calling thread's open group.
@@ -51,6 +57,11 @@ static CC_ASKS void ArriveAndExpect(unsigned long long* barrier, int bytes) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->arrive(calls->machine, barrier, bytes, __builtin_return_address(0));
 }
+/// Arrives.
+static CC_ASKS void Arrive(unsigned long long* barrier) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->arrive(calls->machine, barrier, 0, __builtin_return_address(0));
+}
 /// Whether the phase of that parity, the current one or its predecessor, is over; waits a while.
 /// May return false when it is.
 static CC_ASKS bool IsOver(unsigned long long* barrier, unsigned parity) {
@@ -64,5 +75,15 @@ static CC_ASKS void LoadBulk(void* shared, const void* from, int bytes,
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->load_bulk(calls->machine, shared, from, bytes, barrier, __builtin_return_address(0));
 }
+/// Begins to load the box of a matrix whose first element is (row, column): each row is 128 bytes
+/// long, elements outside the matrix are zeros. It lies in shared memory, aligned to 1,024, as the
+/// matrices of wgmma.h, and all its bytes count as copied for the barrier's phase.
+static CC_ASKS void LoadBox(void* shared, const TensorMap* map, int column, int row,
+                            unsigned long long* barrier) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->load_box(calls->machine, shared, map, column, row, barrier, __builtin_return_address(0));
+}
+/// Brings the map to where loads look for it.
+CC_DEVICE void PrefetchMap(const TensorMap*) {}
 
 }  // namespace coconet

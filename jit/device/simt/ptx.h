@@ -125,6 +125,16 @@ static CC_ASKS bool SyncBlockAnd(bool ok) {
   CC_CALLS;
   return calls->barrier(calls->machine, true, ok, CC_AT);
 }
+/// Returns when whole warps of `threads` of the block's threads, the caller's among them, have come
+/// to a barrier of the same number, 1 to 15.
+static CC_ASKS void SyncThreads(int barrier, int threads) {
+  CC_CALLS;
+  calls->sync_threads(calls->machine, barrier, threads, CC_AT);
+}
+static CC_ASKS void SyncWarp() {
+  CC_CALLS;
+  calls->sync_warp(calls->machine, CC_AT);
+}
 static CC_ASKS void* SharedArray(const void* place, unsigned long bytes, unsigned long alignment) {
   CC_CALLS;
   return calls->shared(calls->machine, place, bytes, alignment);

@@ -76,4 +76,19 @@ CC_DEVICE void Wgmma(float (&d)[kSums], SharedMatrix a, SharedMatrix b, bool add
   BeginProduct(product, d);
 }
 
+static CC_ASKS void SetRegisters(int registers, bool raises) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->set_registers(calls->machine, registers, raises, __builtin_return_address(0));
+}
+/// Sets the registers of each thread of a warp group, a multiple of 8 from 24 to 256: fewer than it
+/// had, or more, for which it waits until others have given them up. All its threads call it.
+template <int kRegisters>
+CC_DEVICE void LowerRegisters() {
+  SetRegisters(kRegisters, false);
+}
+template <int kRegisters>
+CC_DEVICE void RaiseRegisters() {
+  SetRegisters(kRegisters, true);
+}
+
 }  // namespace coconet

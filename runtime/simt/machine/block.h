@@ -55,13 +55,18 @@ struct SimtBarrier {
 
 /// An asynchronous copy from or to shared memory.
 struct CopyInFlight {
-  char* to;
-  const char* from;
-  size_t bytes;
-  size_t filled;  // bytes that it writes: those beyond `bytes` are zero
+  /// Bytes that lie together at both ends, with zeros around what is read.
+  struct Stretch {
+    char* to;
+    const char* from;
+    size_t bytes;     // that it reads
+    size_t filled;    // that it writes
+    size_t lead = 0;  // zeros before what is read
+  };
+  std::vector<Stretch> stretches;
   const void* at = nullptr;
   int group = 0;                // number in its thread
-  std::vector<char> data = {};  // what it has read; empty: nothing yet
+  std::vector<char> data = {};  // what it writes; empty: it has read nothing yet
   Epoch epoch = {};
   bool has_read = false;  // its thread has awaited the read
 };
@@ -104,7 +109,16 @@ struct Polls {
 /// A thread of a block. Lives as long as its machine, in one block after another, so that pointers
 /// to threads that once waited for a word stay valid.
 struct SimtThread {
-  enum class State : uint8_t { kReady, kSpins, kAtBarrier, kInShuffle, kGathers, kEnded };
+  enum class State : uint8_t {
+    kReady,
+    kSpins,
+    kAtBarrier,
+    kAtNamedBarrier,
+    kInShuffle,
+    kGathers,
+    kAwaitsRegisters,
+    kEnded
+  };
 
   SimtPlace place = {};
   SimtBlock* block = nullptr;
@@ -133,14 +147,13 @@ struct SimtThread {
   SumsOfThread sums;
   float* product_sums = nullptr;         // of the product that it begins
   const Gathering* gathering = nullptr;  // that it waits for
+  int named_barrier = 0;                 // that it waits at
   bool vote = false;                     // the result of its last barrier
   uint64_t shuffled = 0;                 // the result of its last shuffle
   const void* at = nullptr;              // where in the code it waits
   const unsigned* awaited = nullptr;     // the flag of its last note_wait
   unsigned epoch = 0;                    // and the flag's epoch that it waits for
 
-  /// Whether it waits for an instruction that `other` executes with it.
-  bool Awaits(const SimtThread& other) const;
   /// Lets other threads run. Called on the thread; returns when it is scheduled again.
   void Yield() { fiber.Stop(); }
   /// Called on the thread when the machine has ended: does not return.
@@ -157,6 +170,13 @@ struct SimtWarp {
   std::array<int, 32> distances;
   std::array<const void*, 32> given;
   std::array<void*, 32> gathered;
+};
+
+/// A barrier of a part of a block, by its number. Whole warps come to it.
+struct NamedBarrier {
+  int threads = 0;                 // that it waits for
+  int arrived = 0;                 // those of whole warps that have come, 32 a warp
+  std::vector<SimtThread*> there;  // who came first is first
 };
 
 /// A launch of a kernel.
@@ -189,6 +209,9 @@ struct SimtBlock {
   const SimtThread* first_there = nullptr;
   std::vector<SimtWarp> warps;
   std::vector<SimtWarpGroup> groups;
+  int free_registers = 0;                    // that warp groups have given up
+  static constexpr int kNamedBarriers = 16;  // number 0 is the block's
+  std::array<NamedBarrier, kNamedBarriers> named_barriers;
   std::vector<std::pair<const void*, SimtBuffer*>> shared;  // by place in the source
   SimtBuffer* dynamic =
       nullptr;  // holds the dynamic shared memory; null: no thread has asked for it
@@ -201,14 +224,14 @@ struct SimtBlock {
     }
     return buffer == dynamic && buffer != nullptr;
   }
+  /// A thread that waits for an instruction which it executes with `thread`; null if none does.
+  const SimtThread* WhoGathers(const SimtThread& thread) const {
+    const SimtWarpGroup& group = groups[thread.place.thread / kGroupThreads];
+    const Gathering& of_warp = group.of_warps[thread.place.thread / kWarpThreads % kGroupWarps];
+    return group.gathering.arrived > 0 ? group.gathering.there
+           : of_warp.arrived > 0       ? of_warp.there
+                                       : nullptr;
+  }
 };
-
-inline bool SimtThread::Awaits(const SimtThread& other) const {
-  if (state != State::kGathers || block != other.block ||
-      place.thread / kGroupThreads != other.place.thread / kGroupThreads)
-    return false;
-  return gathering == &block->groups[place.thread / kGroupThreads].gathering ||
-         place.thread / kWarpThreads == other.place.thread / kWarpThreads;
-}
 
 }  // namespace coconet

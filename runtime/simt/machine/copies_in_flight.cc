@@ -10,39 +10,42 @@ namespace coconet {
 namespace {
 
 constexpr size_t kPiece = 16;
+constexpr size_t kBoxRowBytes = 128, kBoxAlignment = 1024;  // of swizzles of 128 bytes
 
 }  // namespace
 
+void CopiesInFlight::CheckAligned(SimtThread& thread, const CopyInFlight::Stretch& stretch,
+                                  const void* at) {
+  const uintptr_t ends = reinterpret_cast<uintptr_t>(stretch.to) |
+                         reinterpret_cast<uintptr_t>(stretch.from) | stretch.filled;
+  if (ends % kPiece == 0) return;
+  reporter_.ReportAndAbandon(thread, FindingKind::kMisaligned,
+                             absl::StrCat(reporter_.NameOf(thread, at), " copies ", stretch.bytes,
+                                          " bytes, not all at multiples of ", kPiece));
+}
+
 void CopiesInFlight::Begin(SimtThread& thread, bool bulk, int number, CopyInFlight& copy) {
-  const uintptr_t ends =
-      reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from) | copy.filled;
-  if (ends % kPiece != 0) {
-    reporter_.ReportAndAbandon(
-        thread, FindingKind::kMisaligned,
-        absl::StrCat(reporter_.NameOf(thread, copy.at), " copies ", copy.bytes,
-                     " bytes, not all at multiples of ", kPiece));
-  }
-  if (bulk) {
-    constexpr auto kBulk = AccessChecker::Proxied::kBulkCopy;
-    checker_.CheckFences(thread, {copy.from, copy.bytes, /*writes=*/false, false, false, copy.at},
-                         kBulk);
-    checker_.CheckFences(thread, {copy.to, copy.filled, /*writes=*/true, false, false, copy.at},
-                         kBulk);
-  }
+  constexpr auto kBulk = AccessChecker::Proxied::kBulkCopy;
   Agent agent = thread.agent;
   agent.tick = static_cast<uint32_t>(number) % Epoch::kTicks;
   agent.in_flight = true;
   agent.async_proxy = bulk;
   copy.epoch = agent.Now();
-  if (copy.bytes > 0)
-    checker_.Check(thread, {copy.from, copy.bytes, /*writes=*/false, false, false, copy.at}, agent);
-  checker_.Check(thread, {copy.to, copy.filled, /*writes=*/true, false, false, copy.at}, agent);
+  for (const CopyInFlight::Stretch& stretch : copy.stretches) {
+    const KernelAccess read{stretch.from, stretch.bytes, /*writes=*/false, false, false, copy.at},
+        write{stretch.to, stretch.filled, /*writes=*/true, false, false, copy.at};
+    if (bulk && stretch.bytes > 0) checker_.CheckFences(thread, read, kBulk);
+    if (bulk) checker_.CheckFences(thread, write, kBulk);
+    if (stretch.bytes > 0) checker_.Check(thread, read, agent);
+    checker_.Check(thread, write, agent);
+  }
   if (scheduler_.random().Below(2) == 0) Read(copy);
 }
 
 void CopiesInFlight::BeginBulk(SimtThread& thread, char* to, const char* from, size_t bytes,
                                const void* at) {
-  CopyInFlight copy{.to = to, .from = from, .bytes = bytes, .filled = bytes, .at = at};
+  CopyInFlight copy{.stretches = {{to, from, bytes, bytes}}, .at = at};
+  CheckAligned(thread, copy.stretches[0], at);
   copy.group = thread.bulk.closed;
   Begin(thread, /*bulk=*/true, copy.group, copy);
   thread.bulk.ongoing.push_back(std::move(copy));
@@ -50,7 +53,8 @@ void CopiesInFlight::BeginBulk(SimtThread& thread, char* to, const char* from, s
 
 void CopiesInFlight::BeginAsync(SimtThread& thread, char* to, const char* from, size_t bytes,
                                 const void* at) {
-  CopyInFlight copy{.to = to, .from = from, .bytes = bytes, .filled = kPiece, .at = at};
+  CopyInFlight copy{.stretches = {{to, from, bytes, kPiece}}, .at = at};
+  CheckAligned(thread, copy.stretches[0], at);
   copy.group = thread.async.closed;
   Begin(thread, /*bulk=*/false, copy.group, copy);
   thread.async.ongoing.push_back(std::move(copy));
@@ -58,17 +62,39 @@ void CopiesInFlight::BeginAsync(SimtThread& thread, char* to, const char* from, 
 
 void CopiesInFlight::Read(CopyInFlight& copy) {
   if (!copy.data.empty()) return;
-  copy.data.assign(copy.from, copy.from + copy.bytes);
-  copy.data.resize(copy.filled);
+  for (const CopyInFlight::Stretch& stretch : copy.stretches) {
+    const size_t end = copy.data.size() + stretch.filled;
+    copy.data.resize(copy.data.size() + stretch.lead);
+    copy.data.insert(copy.data.end(), stretch.from, stretch.from + stretch.bytes);
+    copy.data.resize(end);
+  }
+}
+
+void CopiesInFlight::Store(const CopyInFlight& copy) {
+  const char* from = copy.data.data();
+  for (const CopyInFlight::Stretch& stretch : copy.stretches) {
+    std::memcpy(stretch.to, from, stretch.filled);
+    from += stretch.filled;
+  }
 }
 
 void CopiesInFlight::EndAccess(const SimtThread& thread, const CopyInFlight& copy, const char* p,
                                size_t bytes) {
   SimtBuffer* buffer = memory_.Find(p);
-  if (buffer == nullptr) return;
+  if (buffer == nullptr || bytes == 0) return;
   Agent agent = thread.agent;
   agent.async_proxy = copy.epoch.async_proxy();
   buffer->shadow().EndCopy(copy.epoch, agent.Now(), buffer->OffsetOf(p), bytes);
+}
+
+void CopiesInFlight::EndReads(const SimtThread& thread, const CopyInFlight& copy) {
+  for (const CopyInFlight::Stretch& stretch : copy.stretches)
+    EndAccess(thread, copy, stretch.from, stretch.bytes);
+}
+
+void CopiesInFlight::EndWrites(const SimtThread& thread, const CopyInFlight& copy) {
+  for (const CopyInFlight::Stretch& stretch : copy.stretches)
+    EndAccess(thread, copy, stretch.to, stretch.filled);
 }
 
 void CopiesInFlight::Await(SimtThread& thread, SimtThread::Copies& copies, int open, bool stores) {
@@ -78,10 +104,10 @@ void CopiesInFlight::Await(SimtThread& thread, SimtThread::Copies& copies, int o
   for (CopyInFlight& copy : copies.ongoing) {
     if (!is_awaited(copy)) continue;
     Read(copy);
-    if (!std::exchange(copy.has_read, true)) EndAccess(thread, copy, copy.from, copy.bytes);
+    if (!std::exchange(copy.has_read, true)) EndReads(thread, copy);
     if (!stores) continue;
-    std::memcpy(copy.to, copy.data.data(), copy.filled);
-    EndAccess(thread, copy, copy.to, copy.filled);
+    Store(copy);
+    EndWrites(thread, copy);
   }
   if (stores) std::erase_if(copies.ongoing, is_awaited);
 }
@@ -95,30 +121,90 @@ void CopiesInFlight::Fence(SimtThread& thread) {
 
 // ---- Loads
 
-void CopiesInFlight::BeginLoad(SimtThread& thread, char* to, const char* from, size_t bytes,
-                               const char* barrier_at, SimtBarrier& barrier, const void* at) {
-  const size_t first = scheduler_.random().Below(bytes / kPiece + 1) * kPiece;
-  const std::pair<size_t, size_t> parts[] = {{0, first}, {first, bytes}};
-  for (const auto& [begin, end] : parts) {
-    if (begin == end) continue;
-    CopyInFlight copy{.to = to + begin,
-                      .from = from + begin,
-                      .bytes = end - begin,
-                      .filled = end - begin,
-                      .at = at};
-    Begin(thread, /*bulk=*/true, thread.loads++, copy);
-    loads_.push_back({&thread, std::move(copy), barrier_at, &barrier});
+void CopiesInFlight::BeginParts(SimtThread& thread, Parts parts, const char* barrier_at,
+                                SimtBarrier& barrier, const void* at) {
+  const size_t first = loads_.size();
+  for (std::vector<CopyInFlight::Stretch>& part : parts) {
+    if (part.empty()) continue;
+    loads_.push_back({&thread, {.stretches = std::move(part), .at = at}, barrier_at, &barrier});
     ++loading_;
   }
+  for (size_t i = first; i < loads_.size(); ++i)
+    Begin(thread, /*bulk=*/true, thread.loads++, loads_[i].copy);
+}
+
+void CopiesInFlight::BeginLoad(SimtThread& thread, char* to, const char* from, size_t bytes,
+                               const char* barrier_at, SimtBarrier& barrier, const void* at) {
+  CheckAligned(thread, {to, from, bytes, bytes}, at);
+  const size_t first = scheduler_.random().Below(bytes / kPiece + 1) * kPiece, rest = bytes - first;
+  Parts parts;
+  if (first > 0) parts[0].push_back({to, from, first, first});
+  if (rest > 0) parts[1].push_back({to + first, from + first, rest, rest});
+  BeginParts(thread, std::move(parts), barrier_at, barrier, at);
+}
+
+SimtTensorMap CopiesInFlight::ReadMap(SimtThread& thread, const char* to, const void* map,
+                                      const void* at) {
+  constexpr size_t kMapBytes = 128, kMapAlignment = 64;
+  const auto fail = [&](FindingKind kind, const auto&... why) {
+    reporter_.ReportAndAbandon(thread, kind,
+                               absl::StrCat(reporter_.NameOf(thread, at), " loads a box ", why...));
+  };
+  const auto offset = static_cast<const char*>(map) - thread.stack;
+  if (reinterpret_cast<uintptr_t>(map) % kMapAlignment != 0)
+    fail(FindingKind::kBadMap, "by a map that is not at a multiple of ", kMapAlignment);
+  // A kernel's parameters are on the thread's stack.
+  if (offset < 0 || offset + kMapBytes > StackPool::kBytes)
+    checker_.Check(thread, {map, kMapBytes, /*writes=*/false, false, false, at});
+  SimtTensorMap of;
+  std::memcpy(&of, map, sizeof of);
+  if (of.known != kSimtTensorMap) fail(FindingKind::kBadMap, "by bytes that are no map");
+  if (of.box_columns * of.element_bytes != kBoxRowBytes) {
+    fail(FindingKind::kBadMap, "with rows of ", of.box_columns * of.element_bytes, " bytes: want ",
+         kBoxRowBytes, ", a whole pattern of swizzles");
+  }
+  if ((reinterpret_cast<uintptr_t>(of.base) | of.row_bytes) % kPiece != 0)
+    fail(FindingKind::kBadMap, "of a matrix whose rows are not all at multiples of ", kPiece);
+  if (reinterpret_cast<uintptr_t>(to) % kBoxAlignment != 0)
+    fail(FindingKind::kMisaligned, "to ", reinterpret_cast<uintptr_t>(to) % kBoxAlignment,
+         " bytes behind a multiple of ", kBoxAlignment, ": patterns of swizzles begin there");
+  return of;
+}
+
+void CopiesInFlight::BeginBox(SimtThread& thread, char* to, const void* map, int column, int row,
+                              const char* barrier_at, SimtBarrier& barrier, const void* at) {
+  const SimtTensorMap of = ReadMap(thread, to, map, at);
+  const auto elements = static_cast<int64_t>(kPiece / of.element_bytes),
+             columns = static_cast<int64_t>(of.columns), rows = static_cast<int64_t>(of.rows);
+  const auto first = static_cast<int64_t>(scheduler_.random().Below(of.box_rows + 1));
+  Parts parts;
+  for (int64_t r = 0; r < of.box_rows; ++r) {
+    const bool is_inside = row + r >= 0 && row + r < rows;
+    for (int64_t piece = 0; piece < static_cast<int64_t>(kBoxRowBytes / kPiece); ++piece) {
+      const int64_t begin = column + piece * elements,
+                    from = std::clamp<int64_t>(begin, 0, columns),
+                    end = std::clamp<int64_t>(begin + elements, from, columns);
+      const size_t bytes = is_inside ? (end - from) * of.element_bytes : 0,
+                   lead = bytes > 0 ? (from - begin) * of.element_bytes : 0;
+      const char* const source =
+          static_cast<const char*>(of.base) + (row + r) * of.row_bytes + from * of.element_bytes;
+      parts[r < first ? 0 : 1].push_back({.to = Swizzled(to + r * kBoxRowBytes + piece * kPiece),
+                                          .from = bytes > 0 ? source : nullptr,
+                                          .bytes = bytes,
+                                          .filled = kPiece,
+                                          .lead = lead});
+    }
+  }
+  BeginParts(thread, std::move(parts), barrier_at, barrier, at);
 }
 
 void CopiesInFlight::Load(BulkLoad& load) {
   Read(load.copy);
-  std::memcpy(load.copy.to, load.copy.data.data(), load.copy.filled);
+  Store(load.copy);
   load.done = true;
   load.phase = load.barrier->phase;
   --loading_;
-  load.barrier->bytes -= static_cast<int64_t>(load.copy.bytes);
+  load.barrier->bytes -= static_cast<int64_t>(load.copy.data.size());
   if (!load.barrier->Advance()) return scheduler_.NoteChange();
   SimtBuffer* buffer = memory_.Find(load.at);
   scheduler_.NoteChange(buffer->KnownWordAt(buffer->OffsetOf(load.at)));
@@ -144,8 +230,8 @@ bool CopiesInFlight::EndLoads(const SimtThread& thread, const SimtBarrier& barri
                               uint64_t phase) {
   return std::erase_if(loads_, [&](const BulkLoad& load) {
            if (load.barrier != &barrier || !load.done || load.phase > phase) return false;
-           EndAccess(thread, load.copy, load.copy.from, load.copy.bytes);
-           EndAccess(thread, load.copy, load.copy.to, load.copy.filled);
+           EndReads(thread, load.copy);
+           EndWrites(thread, load.copy);
            return true;
          }) > 0;
 }

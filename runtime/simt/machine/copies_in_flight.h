@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,12 +29,16 @@ class CopiesInFlight {
   void BeginAsync(SimtThread& thread, char* to, const char* from, size_t bytes, const void* at);
   /// Ends the reads, and if `stores` the stores, of all closed groups but the last `open`.
   void Await(SimtThread& thread, SimtThread::Copies& copies, int open, bool stores);
-  /// A proxy fence: bulk copies see the thread's writes, and all writes that it has acquired.
+  /// A proxy fence: the asynchronous proxy sees the thread's writes, and all that it has acquired.
   static void Fence(SimtThread& thread);
 
   /// Begins a bulk copy to shared memory, as bytes of `barrier`, which is at `barrier_at`.
   void BeginLoad(SimtThread& thread, char* to, const char* from, size_t bytes,
                  const char* barrier_at, SimtBarrier& barrier, const void* at);
+  /// The same for a box of a matrix whose first element is (row, column), with swizzles of 128
+  /// bytes; `map` has the bytes of a SimtTensorMap.
+  void BeginBox(SimtThread& thread, char* to, const void* map, int column, int row,
+                const char* barrier_at, SimtBarrier& barrier, const void* at);
   /// Sometimes completes a part of some load.
   void LoadSome();
   /// Completes a part of some load. False if no load is in flight.
@@ -49,12 +54,23 @@ class CopiesInFlight {
   void CheckNoLoads(const SimtBlock& block);
 
  private:
+  /// Reports a copy whose ends or bytes are no multiples of 16.
+  void CheckAligned(SimtThread& thread, const CopyInFlight::Stretch& stretch, const void* at);
   /// `number`: of the copy's group, which its epoch tells.
   void Begin(SimtThread& thread, bool bulk, int number, CopyInFlight& copy);
+  /// Stores what the copy has read.
+  static void Store(const CopyInFlight& copy);
+  /// A load in two parts, which complete by themselves.
+  using Parts = std::array<std::vector<CopyInFlight::Stretch>, 2>;
+  void BeginParts(SimtThread& thread, Parts parts, const char* barrier_at, SimtBarrier& barrier,
+                  const void* at);
+  SimtTensorMap ReadMap(SimtThread& thread, const char* to, const void* map, const void* at);
   static void Read(CopyInFlight& copy);
   void Load(BulkLoad& load);
   /// Turns the copy's accesses of these bytes into the thread's.
   void EndAccess(const SimtThread& thread, const CopyInFlight& copy, const char* p, size_t bytes);
+  void EndReads(const SimtThread& thread, const CopyInFlight& copy);
+  void EndWrites(const SimtThread& thread, const CopyInFlight& copy);
   void ReportUnfinished(const SimtThread& thread, const CopyInFlight& copy);
 
   SimtMemory& memory_;

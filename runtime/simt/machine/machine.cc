@@ -41,11 +41,22 @@ std::string MeetingOf(const SimtThread& thread) {
     case SimtThread::State::kAtBarrier:
       return absl::StrCat("is at a barrier, as are ", thread.block->arrived, " of ",
                           thread.block->threads.size(), " threads");
+    case SimtThread::State::kAtNamedBarrier: {
+      const NamedBarrier& barrier = thread.block->named_barriers[thread.named_barrier];
+      return absl::StrCat("is at barrier ", thread.named_barrier, " of ", barrier.threads,
+                          " threads, to which warps of ", barrier.arrived, " have come");
+    }
     case SimtThread::State::kInShuffle:
       return "waits to meet its warp";
     case SimtThread::State::kGathers:
       return absl::StrCat(thread.gathering->what, ", as do ", thread.gathering->arrived,
                           " threads with it");
+    case SimtThread::State::kAwaitsRegisters: {
+      const SimtWarpGroup& group = thread.block->groups[thread.place.thread / kGroupThreads];
+      return absl::StrCat("waits for ", group.wanted, " registers where it has ", group.registers,
+                          ": a warp group needs ", (group.wanted - group.registers) * kGroupThreads,
+                          " more, and others have given up ", thread.block->free_registers);
+    }
     case SimtThread::State::kReady:
     case SimtThread::State::kSpins:
     case SimtThread::State::kEnded:
@@ -84,6 +95,7 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
       stores_(*memory_, scheduler_),
       model_(options.weak, *memory_, scheduler_, checker_, stores_),
       meetings_(scheduler_, stores_, reporter_),
+      named_barriers_(scheduler_, stores_, reporter_),
       copies_(*memory_, scheduler_, checker_, reporter_),
       barriers_(*memory_, scheduler_, checker_, copies_, reporter_),
       groups_(*memory_, scheduler_, checker_, reporter_),
@@ -130,6 +142,7 @@ void SimtMachine::EndThread(SimtThread& thread) {
   blocks_.EndThread(thread);
   copies_.CheckNone(thread);
   meetings_.CheckNoneWaits(thread);
+  named_barriers_.CheckNoneWaits(thread);
   groups_.CheckNone(thread);
   if (block.live > 0) return;
   copies_.CheckNoLoads(block);
@@ -196,6 +209,14 @@ void SimtMachine::FillMeetingCalls() {
     SimtMachine& m = Of(machine);
     return m.meetings_.Barrier(*m.running_, votes, ok, at);
   };
+  calls_.sync_threads = [](void* machine, int barrier, int threads, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.named_barriers_.Sync(*m.running_, barrier, threads, at);
+  };
+  calls_.sync_warp = [](void* machine, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.meetings_.SyncWarp(*m.running_, at);
+  };
   calls_.shuffle_down = [](void* machine, unsigned mask, unsigned long long value, int distance,
                            const void* at) -> unsigned long long {
     SimtMachine& m = Of(machine);
@@ -254,6 +275,12 @@ void SimtMachine::FillBarrierCalls() {
     m.barriers_.Load(*m.running_, static_cast<char*>(to), static_cast<const char*>(from), bytes,
                      reinterpret_cast<const char*>(barrier), at);
   };
+  calls_.load_box = [](void* machine, void* to, const void* map, int column, int row,
+                       unsigned long long* barrier, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.barriers_.LoadBox(*m.running_, static_cast<char*>(to), map, column, row,
+                        reinterpret_cast<const char*>(barrier), at);
+  };
 }
 
 void SimtMachine::FillGroupCalls() {
@@ -272,6 +299,10 @@ void SimtMachine::FillGroupCalls() {
   calls_.await_products = [](void* machine, int open, const void* at) {
     SimtMachine& m = Of(machine);
     m.groups_.Await(*m.running_, open, at);
+  };
+  calls_.set_registers = [](void* machine, int registers, bool raises, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.groups_.SetRegisters(*m.running_, registers, raises, at);
   };
   calls_.access_sums = [](void* machine, const void* p, unsigned long bytes, bool writes,
                           const void* at) {

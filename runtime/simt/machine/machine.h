@@ -13,6 +13,7 @@
 #include "runtime/simt/machine/mbarriers.h"
 #include "runtime/simt/machine/meetings.h"
 #include "runtime/simt/machine/memory_model.h"
+#include "runtime/simt/machine/named_barriers.h"
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/resident_blocks.h"
 #include "runtime/simt/machine/scheduler.h"
@@ -64,7 +65,8 @@ class SimtMachine {
   void PassTime(uint64_t ns) { idle_ns_ += ns; }
   /// Accesses, barriers, shuffles, gathers and instructions of warp groups so far.
   uint64_t operations() const {
-    return checker_.accesses() + meetings_.arrivals() + groups_.arrivals();
+    return checker_.accesses() + meetings_.arrivals() + named_barriers_.arrivals() +
+           groups_.arrivals();
   }
 
  private:
@@ -91,6 +93,7 @@ class SimtMachine {
   StoreBuffers stores_;
   MemoryModel model_;
   Meetings meetings_;
+  NamedBarriers named_barriers_;
   CopiesInFlight copies_;
   Mbarriers barriers_;
   WarpGroups groups_;

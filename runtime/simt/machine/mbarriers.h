@@ -34,6 +34,9 @@ class Mbarriers {
   /// Begins a bulk copy that completes as bytes of the barrier.
   void Load(SimtThread& thread, char* to, const char* from, int bytes, const char* p,
             const void* at);
+  /// The same for a box of a matrix.
+  void LoadBox(SimtThread& thread, char* to, const void* map, int column, int row, const char* p,
+               const void* at);
 
  private:
   /// The barrier there. Abandons the thread if there is none, or if its initialisation is not

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -42,10 +43,9 @@ void Meetings::CheckBarrier(SimtThread& thread, bool votes, const void* at) {
     fail(" is at a barrier, where ", reporter_.NameOf(other, other.at),
          " waits for it to meet its warp");
   }
-  for (const SimtThread* other : block.threads) {
-    if (other->Awaits(thread))
-      fail(" is at a barrier, where ", reporter_.NameOf(*other, other->at), " ",
-           other->gathering->what, " with it");
+  if (const SimtThread* other = block.WhoGathers(thread); other != nullptr) {
+    fail(" is at a barrier, where ", reporter_.NameOf(*other, other->at), " ",
+         other->gathering->what, " with it");
   }
 }
 
@@ -122,6 +122,10 @@ std::string Meetings::MaskMistake(const SimtThread& thread, unsigned mask) const
       return absl::StrCat("it names thread ", first + lane, ", which waits at a barrier (",
                           reporter_.LineOf(named.at), ")");
     }
+    if (named.state == SimtThread::State::kAtNamedBarrier) {
+      return absl::StrCat("it names thread ", first + lane, ", which waits at a named barrier (",
+                          reporter_.LineOf(named.at), ")");
+    }
     if (named.state == SimtThread::State::kGathers)
       return absl::StrCat("it names thread ", first + lane, ", which ", named.gathering->what, " (",
                           reporter_.LineOf(named.at), ")");
@@ -169,14 +173,23 @@ void Meetings::Gather(SimtThread& thread, const void* mine, int bytes, void* all
   MeetWarp(thread, ~0u, bytes, at);
 }
 
+void Meetings::SyncWarp(SimtThread& thread, const void* at) {
+  const auto rest = static_cast<unsigned>(thread.place.threads) - thread.place.thread / 32 * 32;
+  stores_.MakeAllVisible(thread);
+  MeetWarp(thread, rest < 32 ? (1u << rest) - 1 : ~0u, kSync, at);
+}
+
 void Meetings::FinishWarp(SimtBlock& block, int number) {
   // Hardware returns anything for a lane outside the mask. This NaN, as f32 and as f64, shows.
   constexpr uint64_t kUndefined = 0x7ff7dead7fb7deadULL;
   SimtWarp& warp = block.warps[number];
+  std::vector<SimtThread*> synced;
   for (int lane = 0; lane < 32; ++lane) {
     if ((warp.mask >> lane & 1) == 0) continue;
     SimtThread& thread = *block.threads[number * 32 + lane];
-    if (warp.bytes > 0) {
+    if (warp.bytes == kSync) {
+      synced.push_back(&thread);
+    } else if (warp.bytes > 0) {
       const auto bytes = static_cast<size_t>(warp.bytes);
       for (int other = 0; other < 32; ++other)
         std::memcpy(static_cast<char*>(warp.gathered[lane]) + other * bytes, warp.given[other],
@@ -189,6 +202,7 @@ void Meetings::FinishWarp(SimtBlock& block, int number) {
     }
     if (thread.state == SimtThread::State::kInShuffle) scheduler_.MakeReady(thread);
   }
+  if (!synced.empty()) MemoryModel::Join(synced);
   warp.arrived = 0;
   scheduler_.NoteChange();
 }

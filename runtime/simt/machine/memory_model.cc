@@ -104,6 +104,20 @@ Released MemoryModel::Release(SimtThread& thread) {
   return released;
 }
 
+void MemoryModel::Join(const std::vector<SimtThread*>& threads) {
+  const auto joined = std::make_shared<Clock>(*threads[0]->block->clock);
+  for (SimtThread* thread : threads) {
+    const Released released = Release(*thread);
+    if (thread->learned != nullptr) joined->Join(*thread->learned);
+    joined->JoinSlot(released.by.slot(), released.by.generation());
+    joined->JoinReleased(released.by);
+  }
+  for (SimtThread* thread : threads) {
+    thread->learned = joined;
+    thread->agent.clock = joined.get();
+  }
+}
+
 void MemoryModel::Spin(SimtThread& thread, const void* at) {
   ++thread.ticket;
   thread.at = at;

@@ -60,6 +60,9 @@ class MemoryModel {
   /// What the thread has done so far, for a thread that acquires it.
   static Released Release(SimtThread& thread);
   static void Acquire(SimtThread& thread, const Released& released);
+  /// Orders what these threads of a block, at least one, have done so far before what each does
+  /// next.
+  static void Join(const std::vector<SimtThread*>& threads);
 
  private:
   uint64_t LoadOne(SimtThread& thread, SimtBuffer* buffer, const char* p, int bytes, bool acquires);

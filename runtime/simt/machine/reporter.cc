@@ -39,6 +39,10 @@ absl::string_view Name(FindingKind kind) {
       return "bad product";
     case FindingKind::kUnfinishedProduct:
       return "unfinished product";
+    case FindingKind::kBadRegisters:
+      return "bad registers";
+    case FindingKind::kBadMap:
+      return "bad tensor map";
     case FindingKind::kDeadlock:
       return "deadlock";
     case FindingKind::kNoRoom:

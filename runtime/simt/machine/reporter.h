@@ -26,8 +26,10 @@ enum class FindingKind : uint8_t {
   kDivergentGroup,     // threads of a warp or warp group at different instructions
   kBadProduct,         // a product without a fence, of wrong operands, or whose sums are used early
   kUnfinishedProduct,  // a thread ended before it awaited its products
-  kDeadlock,           // all threads wait for flags that no thread will set
-  kNoRoom,             // the host has no memory for more threads
+  kBadRegisters,       // counts of registers that a warp group cannot have
+  kBadMap,    // a load of a box by bytes that are no tensor map, or of one that it cannot load
+  kDeadlock,  // all threads wait for flags that no thread will set
+  kNoRoom,    // the host has no memory for more threads
 };
 absl::string_view Name(FindingKind kind);
 

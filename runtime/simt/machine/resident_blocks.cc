@@ -7,6 +7,16 @@
 #include "absl/strings/str_cat.h"
 
 namespace coconet {
+namespace {
+
+/// The registers of each thread of a block at its launch, if its kernel is compiled for one block
+/// on a multiprocessor.
+int RegistersOf(int threads) {
+  constexpr int kRegisters = 1 << 16, kMost = 255, kStep = 8;
+  return std::min(kRegisters / threads, kMost) / kStep * kStep;
+}
+
+}  // namespace
 
 void ResidentBlocks::Launch(std::shared_ptr<SimtLaunch> launch) {
   scheduler_.Draw(*launch);
@@ -37,6 +47,7 @@ void ResidentBlocks::StartBlock(const std::shared_ptr<SimtLaunch>& launch) {
   block->clock = launch->start;
   block->warps.resize((launch->threads + 31) / 32);
   block->groups = std::vector<SimtWarpGroup>((launch->threads + kGroupThreads - 1) / kGroupThreads);
+  for (SimtWarpGroup& group : block->groups) group.registers = RegistersOf(launch->threads);
   ++resident_[launch->rank];
   const int starved_warp = scheduler_.DrawWarp(static_cast<int>(block->warps.size()));
   for (int i = 0; i < launch->threads; ++i) {

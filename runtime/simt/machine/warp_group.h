@@ -62,10 +62,12 @@ struct ProductInFlight {
 struct SimtWarpGroup {
   Gathering gathering;
   std::array<Gathering, kGroupWarps> of_warps;
-  std::array<int, kGroupWarps> arrived = {};              // threads of `gathering` by warp
-  std::array<const SimtThread*, kGroupWarps> last = {};   // of those
-  SimtProduct product = {};                               // that `gathering` begins
-  std::array<int, kGroupWarps> closed = {};               // groups of products
+  std::array<int, kGroupWarps> arrived = {};             // threads of `gathering` by warp
+  std::array<const SimtThread*, kGroupWarps> last = {};  // of those
+  SimtProduct product = {};                              // that `gathering` begins
+  std::array<int, kGroupWarps> closed = {};              // groups of products
+  int registers = 0;                                     // of each thread
+  int wanted = 0;  // registers of each thread that it waits for; 0: it does not wait
   std::deque<std::unique_ptr<ProductInFlight>> products;  // oldest first
 };
 

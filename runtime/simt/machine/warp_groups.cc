@@ -86,13 +86,11 @@ void WarpGroups::Meet(SimtThread& thread, const char* what, bool whole_group, co
 
 void WarpGroups::CheckNone(const SimtThread& thread) {
   sums_.CheckNone(thread);
-  for (const SimtThread* other : thread.block->threads) {
-    if (!other->Awaits(thread)) continue;
-    return reporter_.Report(
-        FindingKind::kDivergentGroup,
-        absl::StrCat(reporter_.NameOf(*other, other->at), " ", other->gathering->what,
-                     ", where thread ", thread.place.thread, " has ended"));
-  }
+  const SimtThread* other = thread.block->WhoGathers(thread);
+  if (other == nullptr) return;
+  reporter_.Report(FindingKind::kDivergentGroup,
+                   absl::StrCat(reporter_.NameOf(*other, other->at), " ", other->gathering->what,
+                                ", where thread ", thread.place.thread, " has ended"));
 }
 
 // ---- Products
@@ -270,6 +268,54 @@ void WarpGroups::EndProducts(SimtThread& thread, int open) {
   const Released released = MemoryModel::Release(thread);
   for (int lane = 0; lane < kWarpThreads; ++lane) {
     if (&LaneOf(thread, lane) != &thread) MemoryModel::Acquire(LaneOf(thread, lane), released);
+  }
+}
+
+// ---- Registers
+
+void WarpGroups::CheckRegisters(SimtThread& thread, int registers, bool raises, const void* at) {
+  constexpr int kFewest = 24, kMost = 256, kStep = 8;
+  const int has = thread.block->groups[GroupOf(thread)].registers;
+  const bool counts = registers >= kFewest && registers <= kMost && registers % kStep == 0;
+  if (counts && (raises ? registers >= has : registers <= has)) return;
+  reporter_.ReportAndAbandon(
+      thread, FindingKind::kBadRegisters,
+      absl::StrCat(
+          reporter_.NameOf(thread, at), raises ? " raises" : " lowers", " its registers from ", has,
+          " to ", registers,
+          counts ? ""
+                 : absl::StrCat(": want a multiple of ", kStep, " from ", kFewest, " to ", kMost)));
+}
+
+void WarpGroups::SetRegisters(SimtThread& thread, int registers, bool raises, const void* at) {
+  SimtBlock& block = *thread.block;
+  SimtWarpGroup& group = block.groups[GroupOf(thread)];
+  CheckRegisters(thread, registers, raises, at);
+  Meet(thread, raises ? "raises its registers" : "lowers its registers", /*whole_group=*/true, at,
+       [&] {
+         group.wanted = registers;
+         GrantRegisters(block);
+       });
+  if (group.wanted == 0) return;
+  scheduler_.Remove(thread);
+  thread.state = SimtThread::State::kAwaitsRegisters;
+  thread.Yield();
+}
+
+void WarpGroups::GrantRegisters(SimtBlock& block) {
+  for (bool gave = true; std::exchange(gave, false);) {
+    for (SimtWarpGroup& group : block.groups) {
+      const int more = (group.wanted - group.registers) * kGroupThreads;
+      if (group.wanted == 0 || more > block.free_registers) continue;
+      block.free_registers -= more;
+      group.registers = std::exchange(group.wanted, 0);
+      gave = gave || more < 0;
+      for (SimtThread* thread : block.threads) {
+        if (thread->state == SimtThread::State::kAwaitsRegisters &&
+            &block.groups[GroupOf(*thread)] == &group)
+          scheduler_.MakeReady(*thread);
+      }
+    }
   }
 }
 

@@ -17,6 +17,7 @@ namespace coconet {
 /// warp group, come to the same instruction of the same line. A product reads its operands by the
 /// asynchronous proxy at any time before a warp has awaited it, and for each warp all of them; its
 /// sums are executed in order. What a warp has awaited happened before what its threads do then.
+/// Also the registers that warp groups of a block give each other.
 class WarpGroups {
  public:
   WarpGroups(SimtMemory& memory, SimtScheduler& scheduler, AccessChecker& checker,
@@ -34,6 +35,9 @@ class WarpGroups {
   void CloseGroup(SimtThread& thread, const void* at);
   /// Waits for all groups of the warp but the last `open`.
   void Await(SimtThread& thread, int open, const void* at);
+  /// Sets the registers of the warp group's threads (PTX ISA, setmaxnreg): fewer, or more once
+  /// others have given up enough.
+  void SetRegisters(SimtThread& thread, int registers, bool raises, const void* at);
   /// Sometimes lets a product read its operands.
   void ReadSome();
 
@@ -60,6 +64,9 @@ class WarpGroups {
   void Read(ProductInFlight& product);
   void Execute(SimtBlock& block, int group, ProductInFlight& product);
   void EndProducts(SimtThread& thread, int open);
+  void CheckRegisters(SimtThread& thread, int registers, bool raises, const void* at);
+  /// Gives registers to the block's warp groups that wait for them, where there are enough.
+  void GrantRegisters(SimtBlock& block);
 
   SimtMemory& memory_;
   SimtScheduler& scheduler_;

@@ -1,7 +1,6 @@
 #include "runtime/simt/products/operands.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "coconet/base/dtype.h"
@@ -10,12 +9,6 @@ namespace coconet {
 namespace {
 
 constexpr int kRows = 8, kRowBytes = 128, kRowHalves = 64;  // of a pattern of swizzles
-
-const char* Swizzled(const char* p) {
-  const auto address = reinterpret_cast<uintptr_t>(p);
-  return p + (static_cast<ptrdiff_t>(address ^ (address >> 7 & 7) << 4) -
-              static_cast<ptrdiff_t>(address));
-}
 
 }  // namespace
 

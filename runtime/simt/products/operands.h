@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "runtime/simt_abi.h"
@@ -18,8 +19,14 @@ struct OperandPiece {
 };
 constexpr int kPieceHalves = 8, kPieceBytes = 16;
 
-/// Where the operand's pieces are: by its strides, then bits 4 to 6 of the address are combined
-/// with bits 7 to 9 by exclusive or.
+/// Bits 4 to 6 of the address combined with bits 7 to 9 by exclusive or: swizzles of 128 bytes.
+template <class T>
+T* Swizzled(T* p) {
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  return reinterpret_cast<T*>(address ^ (address >> 7 & 7) << 4);
+}
+
+/// Where the operand's pieces are: by its strides, and swizzled.
 std::vector<OperandPiece> PiecesOf(const SimtOperand& operand, int lines);
 
 /// Reads an operand: element (k, line) is at k * lines + line. Each of `pieces` must be readable.

@@ -1,5 +1,7 @@
 #include "runtime/simt/testing/simt_lab.h"
 
+#include <cstring>
+
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -16,10 +18,20 @@ SimtLab::SimtLab(const std::string& image, const SimtOptions& options, int64_t n
     : machine_(SimtMachine::Make(options, 2).value()),
       module_(SimtModule::Load(image.data(), machine_->calls())) {
   CC_CHECK(module_ != nullptr);
-  params_ = {Zeros<Control>(1), Zeros<unsigned>(static_cast<size_t>(n)), Zeros<unsigned>(2),
-             Zeros<uint64_t>(2), n};
+  params_ = {Zeros<Control>(1),
+             Zeros<unsigned>(static_cast<size_t>(n)),
+             Zeros<unsigned>(2),
+             Zeros<uint64_t>(2),
+             n,
+             {}};
   params_.control->timeout_ns = ~0ull;
   params_.control->stop = Zeros<unsigned>(1);
+}
+
+void SimtLab::SetMap(int number, SimtTensorMap map) {
+  map.known = kSimtTensorMap;
+  static_assert(sizeof map <= sizeof(Params::Map));
+  std::memcpy(&params_.maps[number], &map, sizeof map);
 }
 
 unsigned* SimtLab::Fresh(size_t words) {

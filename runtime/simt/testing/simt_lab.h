@@ -8,6 +8,7 @@
 #include "runtime/kernel_abi.h"
 #include "runtime/simt/machine/machine.h"
 #include "runtime/simt/simt_module.h"
+#include "runtime/simt_abi.h"
 
 namespace coconet {
 
@@ -22,6 +23,9 @@ class SimtLab {
     unsigned* flag;   // two
     uint64_t* words;  // two
     int64_t n;
+    struct alignas(64) Map {
+      uint64_t words[16];
+    } maps[2];  // of tensors; kernels may leave them out
   };
 
   /// `image`: a binary of the simt dialect. Initially the arguments' memory is zero.
@@ -29,6 +33,8 @@ class SimtLab {
 
   SimtMachine& machine() { return *machine_; }
   Params& params() { return params_; }
+  /// Makes one of the arguments' maps.
+  void SetMap(int number, SimtTensorMap map);
   /// Uninitialised memory.
   unsigned* Fresh(size_t words);
   /// Launches a kernel that is ordered behind `after` only, not behind other launches.
