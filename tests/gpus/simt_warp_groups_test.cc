@@ -161,6 +161,23 @@ TEST(SimtWarpGroups, SumsThatNobodyAccessedNeedNoOtherFence) {
   }
 }
 
+// Where a barrier of arrivals orders the stores before the products.
+TEST(SimtWarpGroups, SeeStoresThatAFenceIsBehind) {
+  for (const SimtOptions& options : SimtInterleavings()) {
+    for (const char* kernel : {"writers_fence", "readers_fence"}) {
+      Lab lab(options);
+      EXPECT_EQ(lab.Run(kernel, 1, 256), "");
+      EXPECT_EQ(lab.Differ(), "") << kernel;
+    }
+    for (const char* kernel : {"nobody_fences", "fences_before_stores", "fences_behind_arrivals"}) {
+      EXPECT_THAT(Lab(options).Run(kernel, 1, 256),
+                  ContainsRegex("data race: .* multiplies .* wrote there before, and no fence of "
+                                "proxies is between"))
+          << kernel;
+    }
+  }
+}
+
 TEST(SimtWarpGroups, AreWhole) {
   EXPECT_THAT(Lab(SimtOptions::Of(0)).Run("product_bf16_nt_32", 1, 96),
               ContainsRegex("divergent warp group: .* want a whole warp group, which has 128"));

@@ -162,6 +162,46 @@ MISTAKE(in_a_shuffle, kInAShuffle)
 MISTAKE(waits_twice, kWaitsTwice)
 MISTAKE(two_shapes, kTwoShapes)
 MISTAKE(before_the_wait, kBeforeTheWait)
+
+/// The second warp group stores operands and arrives, the first multiplies them.
+enum Fences { kByWriters, kByReaders, kByNobody, kBeforeStores, kBehindArrival };
+template <int kFences>
+CC_DEVICE void Feeds(const Params& p, const Grid& grid) {
+  CC_SHARED(Pattern, a, 8);
+  CC_SHARED(Pattern, b, 16);
+  CC_SHARED(u64, full, 1);
+  const int thread = grid.ThreadId();
+  const auto* const from = reinterpret_cast<const uint4*>(p.a);
+  if (thread == 0) InitBarrier(full, 128);
+  grid.Sync();
+  if (thread >= 128) {
+    if (kFences == kBeforeStores) FenceAsyncProxy();
+    Bring<false, 64>(a, from, thread - 128, 128);
+    Bring<true, 128>(b, from + 512, thread - 128, 128);
+    if (kFences == kByWriters) FenceAsyncProxy();
+    Arrive(full);
+    if (kFences == kBehindArrival) FenceAsyncProxy();
+    return;
+  }
+  while (!IsOver(full, 0)) {}
+  if (kFences == kByReaders) FenceAsyncProxy();
+  float d[64];
+  CC_UNROLL for (int i = 0; i < 64; ++i) d[i] = 1;
+  PinSums(d);
+  WgmmaFence();
+  for (int step = 0; step < kDepth / 16; ++step)
+    Wgmma<false, true>(d, AtStep<false>(MakeSharedMatrix(a, 0, 1024), step),
+                       AtStep<true>(MakeSharedMatrix(b, kDepth * 128, 1024), step), true, bf16{});
+  WgmmaCommit();
+  WgmmaWait<0>();
+  PinSums(d);
+  StoreSums(reinterpret_cast<float*>(p.a + 10240), d, thread);
+}
+CC_KERNEL(writers_fence) { Feeds<kByWriters>(p, grid); }
+CC_KERNEL(readers_fence) { Feeds<kByReaders>(p, grid); }
+CC_KERNEL(nobody_fences) { Feeds<kByNobody>(p, grid); }
+CC_KERNEL(fences_before_stores) { Feeds<kBeforeStores>(p, grid); }
+CC_KERNEL(fences_behind_arrivals) { Feeds<kBehindArrival>(p, grid); }
 )";
 
 constexpr char kRings[] = R"(#include "coconet/kernel.h"

@@ -19,6 +19,13 @@ bool AnyFence(const SimtThread& thread, F&& fences) {
   });
 }
 
+/// Whether the writer fenced behind its access, before what the thread does now.
+bool WriterFenced(const SimtThread& thread, const SimtThread& writer, Epoch access) {
+  const auto is_before = [](Epoch fence, Epoch e) { return fence.when() < e.when(); };
+  const auto behind = absl::c_lower_bound(writer.fences, access, is_before);
+  return behind != writer.fences.end() && thread.agent.Knows(*behind);
+}
+
 }  // namespace
 
 // PTX ISA, memory consistency model, proxies. Within a block, a fence lies between a write and a
@@ -33,8 +40,7 @@ bool AccessChecker::IsFenced(const SimtThread& thread, Epoch access) {
                     [&](const SimtThread& other) { return other.fenced_clock->Knows(access); });
   }
   if (access.async_proxy()) return true;  // one proxy, one block
-  const Epoch fence = block.threads[access.thread()]->fenced;
-  if (fence.exists() && fence.when() >= access.when()) return true;
+  if (WriterFenced(thread, *block.threads[access.thread()], access)) return true;
   if (thread.fenced.exists() && thread.fenced_clock->Knows(access)) return true;
   return AnyFence(thread, [&](const SimtThread& other) {
     return other.place.thread != access.thread() && other.fenced.generation() > access.generation();

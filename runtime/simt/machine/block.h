@@ -132,7 +132,8 @@ struct SimtThread {
   Agent agent;
   std::shared_ptr<Clock> learned;  // block->clock joined with what it acquired since the last
                                    // barrier; null: it acquired nothing
-  Epoch fenced;                    // its last proxy fence: bulk copies see its writes until then
+  Epoch fenced;                    // its last proxy fence
+  std::vector<Epoch> fences;       // those since the block's last barrier, and one before it
   std::shared_ptr<const Clock> fenced_clock;  // what had happened before that fence
   Epoch fenced_barriers;                      // its last fence for barriers that it had initialised
   Polls polls;

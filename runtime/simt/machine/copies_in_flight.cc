@@ -113,7 +113,12 @@ void CopiesInFlight::Await(SimtThread& thread, SimtThread::Copies& copies, int o
 }
 
 void CopiesInFlight::Fence(SimtThread& thread) {
+  const bool is_first = thread.fenced.generation() < thread.block->generation;
+  if (is_first) thread.fences.clear();
+  if (is_first && thread.fenced.exists()) thread.fences.push_back(thread.fenced);
   thread.fenced = thread.agent.Now();
+  if (thread.fences.empty() || thread.fences.back() != thread.fenced)
+    thread.fences.push_back(thread.fenced);
   thread.fenced_clock = thread.block->clock;
   if (thread.learned != nullptr) thread.fenced_clock = thread.learned;
   thread.agent.tick = std::min<uint32_t>(thread.agent.tick + 1, Epoch::kTicks - 1);

@@ -75,6 +75,7 @@ SimtThread& ResidentBlocks::TakeThread() {
   thread.bulk.closed = thread.async.closed = thread.loads = 0;
   thread.barrier = nullptr;
   thread.fenced = thread.fenced_barriers = {};
+  thread.fences.clear();
   thread.fenced_clock = nullptr;
   thread.sums = {};
   return thread;
