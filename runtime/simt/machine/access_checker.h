@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/simt/machine/block.h"
-#include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/reporter.h"
 
 namespace coconet {
 

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "runtime/simt/machine/access_checker.h"
-#include "runtime/simt/machine/block.h"
 #include "runtime/simt/machine/copies_in_flight.h"
-#include "runtime/simt/machine/reporter.h"
-#include "runtime/simt/machine/scheduler.h"
 #include "runtime/simt/memory/simt_memory.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/reporter.h"
+#include "runtime/simt/threads/scheduler.h"
 
 namespace coconet {
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "runtime/simt/machine/access_checker.h"
-#include "runtime/simt/machine/block.h"
-#include "runtime/simt/machine/scheduler.h"
 #include "runtime/simt/memory/clock.h"
 #include "runtime/simt/memory/simt_memory.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/scheduler.h"
 
 namespace coconet {
 

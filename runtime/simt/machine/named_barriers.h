@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "runtime/simt/machine/block.h"
 #include "runtime/simt/machine/memory_model.h"
-#include "runtime/simt/machine/reporter.h"
-#include "runtime/simt/machine/scheduler.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/reporter.h"
+#include "runtime/simt/threads/scheduler.h"
 
 namespace coconet {
 

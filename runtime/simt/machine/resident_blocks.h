@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/simt/machine/block.h"
-#include "runtime/simt/machine/fiber.h"
-#include "runtime/simt/machine/reporter.h"
-#include "runtime/simt/machine/scheduler.h"
 #include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/fiber.h"
+#include "runtime/simt/threads/reporter.h"
+#include "runtime/simt/threads/scheduler.h"
 
 namespace coconet {
 

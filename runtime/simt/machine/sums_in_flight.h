@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "runtime/simt/machine/block.h"
-#include "runtime/simt/machine/reporter.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/reporter.h"
 
 namespace coconet {
 

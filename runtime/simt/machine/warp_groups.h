@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "runtime/simt/machine/access_checker.h"
-#include "runtime/simt/machine/block.h"
-#include "runtime/simt/machine/reporter.h"
-#include "runtime/simt/machine/scheduler.h"
 #include "runtime/simt/machine/sums_in_flight.h"
 #include "runtime/simt/memory/simt_memory.h"
+#include "runtime/simt/threads/block.h"
+#include "runtime/simt/threads/reporter.h"
+#include "runtime/simt/threads/scheduler.h"
 
 namespace coconet {
 

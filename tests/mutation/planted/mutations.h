@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/simt/machine/reporter.h"
+#include "runtime/simt/threads/reporter.h"
 
 namespace coconet {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "runtime/simt/machine/block.h"
 #include "runtime/simt/memory/shadow.h"
+#include "runtime/simt/threads/block.h"
 
 namespace coconet {
 

@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/reporter.h"
+#include "runtime/simt/threads/reporter.h"
 
 #include <dlfcn.h>
 

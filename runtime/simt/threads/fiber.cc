@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/fiber.h"
+#include "runtime/simt/threads/fiber.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/simt/machine/fiber.h"
-#include "runtime/simt/machine/warp_group.h"
 #include "runtime/simt/memory/clock.h"
 #include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
+#include "runtime/simt/threads/fiber.h"
+#include "runtime/simt/threads/warp_group.h"
 #include "runtime/simt_abi.h"
 
 namespace coconet {

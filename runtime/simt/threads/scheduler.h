@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/simt/machine/block.h"
+#include "runtime/simt/threads/block.h"
 #include "runtime/simt_options.h"
 
 namespace coconet {

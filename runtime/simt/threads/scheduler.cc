@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/scheduler.h"
+#include "runtime/simt/threads/scheduler.h"
 
 #include "coconet/base/status.h"
 
