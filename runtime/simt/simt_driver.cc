@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/cuda/driver/tensor_map.h"
 #include "runtime/node/wait.h"
 #include "runtime/simt/device_streams.h"
 #include "runtime/simt/simt_module.h"
@@ -274,6 +275,25 @@ CUresult GetFunctionAttribute(int* value, CUfunction_attribute attribute, CUfunc
   }
 }
 
+CUresult EncodeTensorMap(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                         const cuuint64_t* extents, const cuuint64_t* strides,
+                         const cuuint32_t* box, const cuuint32_t* steps,
+                         CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                         CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  const TiledTensor tensor{type,  rank,       address, extents,   strides, box,
+                           steps, interleave, swizzle, promotion, fill};
+  if (!MistakeOfTensorMap(tensor).empty()) return CUDA_ERROR_INVALID_VALUE;
+  const bool is_simple = rank == 2 && steps[1] == 1 && swizzle == CU_TENSOR_MAP_SWIZZLE_128B &&
+                         fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
+  if (!is_simple) return CUDA_ERROR_NOT_SUPPORTED;
+  const SimtTensorMap made{address, extents[0], extents[1],         strides[0],
+                           box[0],  box[1],     ElementBytes(type), kSimtTensorMap};
+  static_assert(sizeof made <= sizeof *map);
+  *map = {};
+  std::memcpy(map, &made, sizeof made);
+  return CUDA_SUCCESS;
+}
+
 void FillKernels(DriverApi& driver) {
   driver.LibraryLoadData = [](CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
                               CUlibraryOption*, void**, unsigned) {
@@ -304,6 +324,7 @@ void FillKernels(DriverApi& driver) {
     const bool one = Gpus().options().resident_blocks > 0;
     return Answer(blocks, std::min(one ? 1 : by_threads, by_memory));
   };
+  driver.TensorMapEncodeTiled = EncodeTensorMap;
   driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params,
                              void**) {
     const SimtModule::Function& kernel = Of(function);

@@ -34,7 +34,7 @@ inline constexpr int kLeastDriver = 12040;
   X(KernelGetFunction) X(FuncLoad) X(FuncGetAttribute) X(FuncSetAttribute) \
   X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx) X(StreamIsCapturing) \
   X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) \
-  X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)
+  X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy) X(TensorMapEncodeTiled)
 // clang-format on
 /// Green contexts have streams of their own since CUDA 12.5.
 inline constexpr int kGreenStreamsDriver = 12050;

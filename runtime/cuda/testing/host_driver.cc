@@ -76,7 +76,7 @@ CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
   COCONET_MAY_FAIL("cuDeviceGetAttribute");
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-      *value = 9;
+      *value = Devices().major;
       break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = Devices().multiprocessors;

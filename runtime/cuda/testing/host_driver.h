@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -26,6 +27,7 @@ struct HostDevices {
   int multiprocessors = 128;
   bool reach_each_other = true;
   int64_t memory_bytes = int64_t{1} << 30;  // per GPU
+  int major = 9;                            // compute capability
   int shared_bytes_per_block = 227 << 10;
   int declared_shared_bytes = 0;  // by each kernel
   int group = 8;                  // multiprocessors per group: green contexts have whole groups
@@ -39,6 +41,17 @@ struct HostDevices {
   bool files_pass = true, fabric = false;  // kinds of handles that other processes can open
 };
 void SetHostDevices(const HostDevices& devices);
+
+/// What cuTensorMapEncodeTiled fills a map with, of at most two dimensions.
+struct HostTensorMap {
+  uint64_t known = kKnown;
+  const void* address = nullptr;
+  uint64_t type = 0, rank = 0;
+  uint64_t extents[2] = {}, stride = 0, box[2] = {};
+  uint64_t unused[7] = {};
+
+  static constexpr uint64_t kKnown = 0x70616d726f736e65;
+};
 
 /// Appends `work` to the stream, whose thread does it; does it at once for a null stream.
 void GiveToHostStream(CUstream stream, std::function<void()> work);

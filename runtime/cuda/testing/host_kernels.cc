@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "runtime/cuda/driver/tensor_map.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/cuda/testing/host_stream.h"
 #include "runtime/cuda/testing/host_traps.h"
@@ -101,6 +103,26 @@ CUresult BlocksOfMultiprocessor(int* blocks, CUfunction function, int, size_t sh
   return CUDA_SUCCESS;
 }
 
+CUresult EncodeTensorMap(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                         const cuuint64_t* extents, const cuuint64_t* strides,
+                         const cuuint32_t* box, const cuuint32_t* steps,
+                         CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                         CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  COCONET_MAY_FAIL_IN("cuTensorMapEncodeTiled");
+  const TiledTensor tensor{type,  rank,       address, extents,   strides, box,
+                           steps, interleave, swizzle, promotion, fill};
+  if (reinterpret_cast<uintptr_t>(map) % 64 != 0 || !MistakeOfTensorMap(tensor).empty())
+    return CUDA_ERROR_INVALID_VALUE;
+  HostTensorMap made;
+  made.address = address, made.type = type, made.rank = rank;
+  std::copy_n(extents, std::min(rank, 2u), made.extents);
+  if (rank > 1) made.stride = strides[0];
+  std::copy_n(box, std::min(rank, 2u), made.box);
+  static_assert(sizeof made == sizeof *map);
+  std::memcpy(map, &made, sizeof made);
+  return CUDA_SUCCESS;
+}
+
 CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
   const bool own = config->hStream == nullptr || config->hStream == CU_STREAM_PER_THREAD;
   if (!own)
@@ -184,6 +206,7 @@ void FillKernels(DriverApi& driver, const HostDevices& devices) {
   driver.FuncSetAttribute = SetAttribute;
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = BlocksOfMultiprocessor;
   driver.LaunchKernelEx = Launch;
+  driver.TensorMapEncodeTiled = EncodeTensorMap;
 }
 
 Control ControlOfHostKernels() {
