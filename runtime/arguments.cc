@@ -9,7 +9,7 @@ namespace {
 Word ToWord(const void* address) { return reinterpret_cast<Word>(address); }
 
 void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
-                std::vector<Word>& words) {
+                absl::Span<const TensorMapWords> maps, LineWords& words) {
   const Plan& plan = source.plan;
   switch (arg.kind) {
     case Arg::Kind::kPeers:
@@ -43,6 +43,11 @@ void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
     case Arg::Kind::kTable:
       words.push_back(ToWord(table));
       return;
+    case Arg::Kind::kTensorMap: {
+      const TensorMapWords map = maps.empty() ? TensorMapWords{} : maps[arg.value];
+      words.insert(words.end(), map.begin(), map.end());
+      return;
+    }
   }
   CC_CHECK(false);
 }
@@ -52,16 +57,17 @@ void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
 size_t WordsOf(const std::vector<Arg>& args, int node_size) {
   size_t words = 0;
   for (const Arg& arg : args) {
-    words += arg.kind == Arg::Kind::kPeers    ? static_cast<size_t>(node_size)
-             : arg.kind == Arg::Kind::kBeside ? Beside::kCount
-                                              : 1;
+    words += arg.kind == Arg::Kind::kPeers       ? static_cast<size_t>(node_size)
+             : arg.kind == Arg::Kind::kBeside    ? Beside::kCount
+             : arg.kind == Arg::Kind::kTensorMap ? std::tuple_size_v<TensorMapWords>
+                                                 : 1;
   }
   return words;
 }
 
 void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, const void* table,
-                 std::vector<Word>& words) {
-  for (const Arg& arg : args) AppendWord(source, arg, table, words);
+                 LineWords& words, absl::Span<const TensorMapWords> maps) {
+  for (const Arg& arg : args) AppendWord(source, arg, table, maps, words);
 }
 
 bool Waits(const KernelStep& step) {

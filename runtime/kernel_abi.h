@@ -13,7 +13,7 @@
 namespace coconet {
 
 /// A kernel's argument block is a struct of 8-byte words, in the order of KernelStep::args:
-/// pointers and signed 64-bit integers.
+/// tensor maps, pointers and signed 64-bit integers. It begins and ends at multiples of 64 bytes.
 using Word = unsigned long long;
 
 /// Host only: the type of a generated kernel, `extern "C" void symbol(...)`. The executor calls it

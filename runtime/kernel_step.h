@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "coconet/base/dtype.h"
+#include "runtime/rank_extent.h"
+
 namespace coconet {
 
-/// One kernel argument: one word, or one word per rank of the node.
+/// One kernel argument: one word, one word per rank of the node, or a tensor map.
 struct Arg {
   enum class Kind : uint8_t {
     /// `ranks / nodes` words: the buffer's address on each rank of the node, as this rank sees it.
@@ -21,11 +24,29 @@ struct Arg {
     kNodeRank,  // this rank's number in the node: its index in kPeers
     kControl,   // address of this rank's Control (kernel_abi.h)
     kTable,     // address of the step's table (KernelStep::tensors)
+    /// 16 words: KernelStep::maps[value] as GPUs load by it, encoded by the driver; zeros on hosts.
+    /// Before all other arguments, since it lies at a multiple of 64 bytes.
+    kTensorMap,
   };
   Kind kind{};
   int buffer = -1;    // for kPeers, kBeside, kOwn, kMulticast
-  int64_t value = 0;  // for kInt
+  int64_t value = 0;  // for kInt, kTensorMap
   bool operator==(const Arg&) const = default;
+};
+
+/// A matrix in a buffer of this rank, of which kernels load boxes by tensor maps (PTX ISA,
+/// cp.async.bulk.tensor) into shared memory with swizzles of 128 bytes. Elements outside the matrix
+/// are loaded as zeros. Where a rank has no rows or no columns, its map is of one element at the
+/// buffer's begin, by which the kernel must not load there.
+struct MatrixMap {
+  int buffer = -1;
+  DType dtype{};
+  int64_t offset = 0;           // of the first element, in elements
+  int64_t offset_per_rank = 0;  // added to it, times the rank's number in its stage
+  RankExtent rows = {}, columns = {};
+  int64_t ld = 0;                     // elements between consecutive rows
+  int box_rows = 0, box_columns = 0;  // of a load; a row has at most 128 bytes
+  bool operator==(const MatrixMap&) const = default;
 };
 
 /// Launches kernel `symbol` with `blocks` blocks of `threads` threads. On the host a block is one
@@ -41,6 +62,7 @@ struct KernelStep {
   /// The table of a kernel over many tensors: one row of words per tensor, all of one length,
   /// stored contiguously.
   std::vector<std::vector<Arg>> tensors = {};
+  std::vector<MatrixMap> maps = {};
   int threads = 1;
   /// GPUs: bytes of dynamic shared memory of a block, beside the arrays that the kernel's text
   /// declares.

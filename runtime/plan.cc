@@ -96,6 +96,8 @@ std::string Print(const Arg& arg) {
       return "control";
     case Arg::Kind::kTable:
       return "table";
+    case Arg::Kind::kTensorMap:
+      return absl::StrCat("tensor_map ", arg.value);
   }
   CC_CHECK(false);
 }
@@ -109,6 +111,14 @@ std::string Print(const RankExtent& extent) {
   if (extent.per == 0) return absl::StrCat(extent.total);
   return absl::StrCat(extent.total, "/", extent.per,
                       extent.shift == 0 ? "" : absl::StrCat("-", extent.shift));
+}
+
+std::string Print(const MatrixMap& map) {
+  return absl::StrCat(
+      Name(map.dtype), "[", Print(map.rows), ", ", Print(map.columns), "] %", map.buffer,
+      map.offset == 0 ? "" : absl::StrCat("+", map.offset),
+      map.offset_per_rank == 0 ? "" : absl::StrCat("+", map.offset_per_rank, "*rank"), "(", map.ld,
+      ") by [", map.box_rows, ", ", map.box_columns, "]");
 }
 
 std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
@@ -143,6 +153,7 @@ std::string PrintBody(const Step& step) {
               std::string rows;
               for (const std::vector<Arg>& tensor : s.tensors)
                 absl::StrAppend(&rows, "\n   tensor (", Print(tensor), ")");
+              for (const MatrixMap& map : s.maps) absl::StrAppend(&rows, "\n   map ", Print(map));
               return absl::StrCat(
                   "kernel ", s.symbol, " blocks=", s.blocks,
                   s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
@@ -211,6 +222,7 @@ void ForBuffers(Step& step, const std::function<void(int&)>& f) {
   std::visit(Match{[&](KernelStep& kernel) {
                      of_args(kernel.args);
                      for (std::vector<Arg>& row : kernel.tensors) of_args(row);
+                     for (MatrixMap& map : kernel.maps) of(map.buffer);
                    },
                    [&](CollectiveStep& collective) {
                      for (int* buffer : {&collective.in, &collective.out, &collective.rows.leaving,

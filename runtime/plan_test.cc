@@ -71,6 +71,41 @@ TEST(Plan, PrintsSharedMemoryThatALaunchAsksFor) {
   EXPECT_NE(Step(step), Step(without));
 }
 
+TEST(Plan, PrintsTensorMapsAndKnowsTheirBuffers) {
+  using Kind = Arg::Kind;
+  KernelStep step{.symbol = "k_1", .args = {{Kind::kTensorMap, -1, 1}, {Kind::kOwn, 2}}};
+  step.label = "MM";
+  step.maps = {{.buffer = 0,
+                .dtype = DType::kBF16,
+                .rows = {512},
+                .columns = {64},
+                .ld = 64,
+                .box_rows = 128,
+                .box_columns = 64},
+               {.buffer = 1,
+                .dtype = DType::kF16,
+                .offset = 8,
+                .offset_per_rank = 32,
+                .rows = {100},
+                .columns = {80, 32},
+                .ld = 96,
+                .box_rows = 64,
+                .box_columns = 32}};
+  Plan plan{.buffers = {}, .steps = {step}};
+  EXPECT_EQ(Print(plan),
+            "plan ranks=1 bytes=0\n"
+            "0: kernel k_1 blocks=1 (tensor_map 1, own %2) \"MM\"\n"
+            "   map bf16[512, 64] %0(64) by [128, 64]\n"
+            "   map f16[100, 80/32] %1+8+32*rank(96) by [64, 32]\n");
+  std::vector<int> buffers;
+  ForBuffers(plan.steps[0], [&](int& buffer) { buffers.push_back(buffer++); });
+  EXPECT_EQ(buffers, (std::vector<int>{2, 0, 1}));
+  EXPECT_EQ(std::get<KernelStep>(plan.steps[0]).maps[1].buffer, 2);
+  KernelStep other = step;
+  other.maps[1].offset_per_rank = 0;
+  EXPECT_NE(Step(step), Step(other));
+}
+
 TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
   using Kind = CollectiveStep::Kind;
   Plan plan{.ranks = 4, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 8};

@@ -11,6 +11,7 @@ EmittedKernel KernelOf(int ranks, int vec, const Arguments& args, const std::str
   EmittedKernel kernel;
   kernel.args = args.Words();
   kernel.tensor_args = args.TensorWords();
+  kernel.maps = args.Maps();
   const std::string head = block.threads == 0
                                ? "CC_KERNEL(@name@)"
                                : absl::StrCat("CC_KERNEL_OF(@name@, ", block.threads, ")");

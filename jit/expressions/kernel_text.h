@@ -19,6 +19,7 @@ struct EmittedKernel {
   std::string text;
   std::vector<Arg> args;
   std::vector<Arg> tensor_args;  // the row of its table for this tensor of a list
+  std::vector<MatrixMap> maps;   // of `args`
   int64_t bytes = 0;             // that rank 0 loads and stores; of one tensor
   /// Bytes that a thread loads before it uses the first, in the loop that loads the fewest. 0: its
   /// loops load nothing ahead.

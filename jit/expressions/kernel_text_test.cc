@@ -21,6 +21,27 @@ TEST(KernelText, SaysWhatItsBlocksNeed) {
   EXPECT_NE(plain.symbol, wide.symbol);
 }
 
+TEST(KernelText, HasTensorMapsBeforeAllElse) {
+  const MatrixMap a{.buffer = 3, .rows = {64}, .columns = {32}, .ld = 32},
+      b{.buffer = 4, .rows = {32}, .columns = {8}, .ld = 8};
+  Arguments args;
+  EXPECT_EQ(args.Own(5, DType::kF32), "own0");
+  EXPECT_EQ(args.LaunchInteger("count", 7), "p.count");
+  EXPECT_EQ(args.TensorMap("a", a), "p.a");
+  EXPECT_EQ(args.TensorMap("b", b), "p.b");
+  EXPECT_EQ(args.TensorMap("a", a), "p.a");
+  EXPECT_EQ(args.StructText(),
+            "struct Params {\n  TensorMap a;\n  TensorMap b;\n  f32* b0;\n  Index count;\n};\n");
+  const EmittedKernel kernel = KernelOf(1, 1, args, "", 0);
+  using Kind = Arg::Kind;
+  EXPECT_EQ(kernel.args, (std::vector<Arg>{{Kind::kTensorMap, -1, 0},
+                                           {Kind::kTensorMap, -1, 1},
+                                           {Kind::kOwn, 5, 0},
+                                           {Kind::kInt, -1, 7}}));
+  EXPECT_EQ(kernel.maps, (std::vector<MatrixMap>{a, b}));
+  EXPECT_TRUE(kernel.tensor_args.empty());
+}
+
 // It belongs to the launch.
 TEST(KernelText, LeavesDynamicMemoryOutOfTheText) {
   const Arguments args;

@@ -105,16 +105,16 @@ void LaunchSteps::AddMove(const std::optional<EmittedKernel>& kernel, const std:
                           int tensor) {
   if (!kernel.has_value()) return;
   draft_.AddSource(*kernel);
-  KernelStep step = StepOf(*kernel, kernel->args, label);
+  KernelStep step = StepOf(*kernel, label);
   step.blocks = config_.threads == 1 ? 1 : beside_ > 0 ? beside_ : config_.blocks;
   draft_.Add(std::move(step), kernel->bytes, tensor);
 }
 
-KernelStep LaunchSteps::StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
-                               const std::string& label) const {
-  KernelStep step{kernel.symbol, args, config_.blocks, label};
+KernelStep LaunchSteps::StepOf(const EmittedKernel& kernel, const std::string& label) const {
+  KernelStep step{kernel.symbol, kernel.args, config_.blocks, label};
   step.threads = kernel.threads > 0 ? kernel.threads : config_.threads;
   step.shared_bytes = kernel.shared_bytes;
+  step.maps = kernel.maps;
   return step;
 }
 
@@ -206,8 +206,8 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
   const EmittedKernel& first = kernels[programs_.of(tensors[0])];
   draft_.AddSource(first);
   const std::string label = DescribeLaunch(graph(), launch(part.launch).nodes);
-  const auto step_with = [&](const std::vector<Arg>& args) {
-    KernelStep step = StepOf(first, args, label);
+  const auto step_of = [&](const EmittedKernel& kernel) {
+    KernelStep step = StepOf(kernel, label);
     step.blocks = config.blocks;
     if (part.tiles != nullptr) step.awaits = part.tiles->step;
     return step;
@@ -216,15 +216,17 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
   if (of_tensors && first.tensor_args.empty()) {  // a kernel without a table
     for (int tensor : tensors) {
       const EmittedKernel& kernel = kernels[programs_.of(tensor)];
-      draft_.Add(step_with(kernel.args), kernel.bytes, tensor);
+      draft_.Add(step_of(kernel), kernel.bytes, tensor);
     }
     return absl::OkStatus();
   }
-  KernelStep step = step_with(first.args);
+  CC_CHECK(first.tensor_args.empty() || first.maps.empty());  // of which tensor?
+  KernelStep step = step_of(first);
   int64_t bytes = of_tensors ? 0 : first.bytes;
   for (int tensor : tensors) {
     const EmittedKernel& kernel = kernels[programs_.of(tensor)];
     if (of_tensors) bytes += kernel.bytes;
+    step.shared_bytes = std::max(step.shared_bytes, kernel.shared_bytes);
     if (!first.tensor_args.empty()) step.tensors.push_back(kernel.tensor_args);
   }
   draft_.Add(std::move(step), bytes, tensors[0],
@@ -241,7 +243,7 @@ absl::StatusOr<TiledProduct> LaunchSteps::AddTiledProduct(int number) {
   ASSIGN_OR_RETURN(const EmittedKernel kernel,
                    EmitTiledProduct(program.launches, tiles, config_, target_, program.table));
   draft_.AddSource(kernel);
-  KernelStep step = StepOf(kernel, kernel.args, "MM");
+  KernelStep step = StepOf(kernel, "MM");
   step.threads = kTileThreads;  // a host has one a block
   draft_.Add(std::move(step), kernel.bytes, 0);
   return tiles;

@@ -61,8 +61,7 @@ class LaunchSteps {
                                         bool splits) const;
   absl::Status AddKernel(const LaunchPart& part, const std::vector<int>& tensors,
                          const std::vector<int64_t>& chunks_of_program);
-  KernelStep StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
-                    const std::string& label) const;
+  KernelStep StepOf(const EmittedKernel& kernel, const std::string& label) const;
   /// The config of a launch: beside a product kernels have a block on each multiprocessor that it
   /// leaves.
   Config ConfigHere(int launch) const;

@@ -71,6 +71,14 @@ std::string Arguments::LaunchMember(absl::string_view declaration, absl::string_
   return Add({std::string(name), std::string(declaration), std::move(words), false});
 }
 
+std::string Arguments::TensorMap(absl::string_view name, const MatrixMap& map) {
+  if (field_names_.insert(std::string(name)).second) {
+    map_names_.emplace_back(name);
+    maps_.push_back(map);
+  }
+  return absl::StrCat("p.", name);
+}
+
 std::string Arguments::LaunchInteger(absl::string_view name, int64_t value) {
   return LaunchMember(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
 }
@@ -88,6 +96,9 @@ std::string Arguments::At(absl::string_view name) const {
 
 std::string Arguments::MembersText(bool each) const {
   std::string text;
+  for (const std::string& map : map_names_) {
+    if (!each) absl::StrAppend(&text, "  TensorMap ", map, ";\n");
+  }
   for (size_t i = 0; i < pointers_.size(); ++i) {
     if (pointers_[i].each != each) continue;
     absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* b", i,
@@ -131,6 +142,8 @@ std::string Arguments::WithTensorLocals(absl::string_view body) const {
 
 std::vector<Arg> Arguments::WordsOf(bool each) const {
   std::vector<Arg> words;
+  for (size_t map = 0; !each && map < maps_.size(); ++map)
+    words.push_back({Arg::Kind::kTensorMap, -1, static_cast<int64_t>(map)});
   for (const Pointer& p : pointers_) {
     if (p.each != each) continue;
     words.push_back({p.peers ? Arg::Kind::kPeers : Arg::Kind::kOwn, p.buffer, 0});

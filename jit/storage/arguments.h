@@ -51,6 +51,10 @@ class Arguments {
   /// The same for a BroadcastMap.
   std::string Map(const std::string& name, const std::vector<int64_t>& dims,
                   const std::vector<int64_t>& strides);
+  /// A TensorMap of the launch: always "p.<name>". They come first among the members.
+  std::string TensorMap(absl::string_view name, const MatrixMap& map);
+  /// The maps of TensorMap, in the order of their words.
+  const std::vector<MatrixMap>& Maps() const { return maps_; }
   /// The same for the launch: always "p.<name>".
   std::string LaunchInteger(absl::string_view name, int64_t value);
   /// The same for each tensor of a list: always "e.<name>".
@@ -94,6 +98,8 @@ class Arguments {
   std::vector<Pointer> pointers_;
   std::map<std::pair<int, DType>, size_t> slots_;  // of pointers_, by buffer and type
   std::vector<Field> fields_;
+  std::vector<std::string> map_names_;
+  std::vector<MatrixMap> maps_;  // by name
   std::set<std::string> field_names_;
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/arguments.h"
+#include "runtime/cuda/tensor_maps.h"
 
 namespace coconet {
 namespace {
@@ -191,7 +192,7 @@ struct Places {
 };
 absl::StatusOr<Places> LayOut(const ArgumentSource& source, CudaExecutor::Parts& parts) {
   Places places;
-  std::vector<Word> tables;
+  LineWords tables;
   for (const Step& step : parts.plan.steps) {
     places.tables.push_back(tables.size());
     const auto* kernel = std::get_if<KernelStep>(&step);
@@ -205,9 +206,12 @@ absl::StatusOr<Places> LayOut(const ArgumentSource& source, CudaExecutor::Parts&
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
     places.params.push_back(parts.params.size());
     const auto* kernel = std::get_if<KernelStep>(&parts.plan.steps[i]);
-    if (kernel != nullptr)
-      AppendWords(source, kernel->args, reinterpret_cast<const Word*>(at) + places.tables[i],
-                  parts.params);
+    if (kernel == nullptr) continue;
+    ASSIGN_OR_RETURN(const std::vector<TensorMapWords> maps,
+                     EncodeMaps(*parts.device, source, *kernel));
+    AppendWords(source, kernel->args, reinterpret_cast<const Word*>(at) + places.tables[i],
+                parts.params, maps);
+    FillLine(parts.params);
   }
   return places;
 }

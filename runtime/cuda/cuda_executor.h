@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/arguments.h"
 #include "runtime/control/board.h"
 #include "runtime/cuda/cuda_sync.h"
 #include "runtime/cuda/driver/stop_sign.h"
@@ -107,7 +108,7 @@ class CudaExecutor final : public BoundPlan {
     /// Recorded after a run with stream collectives; by run, modulo the most runs in flight.
     std::vector<std::unique_ptr<Event>> run_ends = {};
     std::vector<CudaCall> calls = {};  // one per step
-    std::vector<Word> params = {};     // argument blocks that launches point into
+    LineWords params = {};             // argument blocks that launches point into
   };
   explicit CudaExecutor(Parts parts);
   ~CudaExecutor() override;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/arguments.h"
 #include "runtime/control/kernel_control.h"
 #include "runtime/host/gemm.h"
 #include "runtime/host/team.h"
@@ -61,7 +62,7 @@ class Executor : public BoundPlan {
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
     std::shared_ptr<SyncSet> sync = nullptr;  // `shared` begins with the Control
     std::vector<Call> calls = {};             // one per step
-    std::vector<Word> params = {};            // argument blocks that the calls point into
+    LineWords params = {};                    // argument blocks that the calls point into
     /// By buffer: its addresses on the node's ranks, which stand in for a multicast address.
     std::vector<std::vector<void*>> multicast = {};
   };

@@ -104,15 +104,17 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr) continue;
-    words += WordsOf(kernel->args, parts.node.size);
+    words = WholeLines(words) + WordsOf(kernel->args, parts.node.size);
     if (!kernel->tensors.empty())
       words += (kernel->tensors.size() + 1) * WordsOf(kernel->tensors[0], parts.node.size);
   }
+  words = WholeLines(words);
   parts.params.reserve(words);  // calls point into it
   std::vector<size_t> begins;   // index of each step's first word
   for (const Step& step : parts.plan.steps) {
-    begins.push_back(parts.params.size());
     const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel != nullptr) FillLine(parts.params);
+    begins.push_back(parts.params.size());
     if (kernel == nullptr) continue;
     const Word* table =
         parts.params.data() + begins.back() + WordsOf(kernel->args, parts.node.size);
@@ -124,6 +126,7 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
                           kBehindTable);
     }
   }
+  FillLine(parts.params);
   CC_CHECK(parts.params.size() == words);
   const CallMaker maker{module, addresses, parts};
   for (size_t i = 0; i < begins.size(); ++i) {

@@ -56,6 +56,10 @@ absl::Status CheckBuffer(const Buffer& want, const Memory* have, int ranks) {
 
 absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vector<Arg>& words) {
   for (const Arg& arg : words) {
+    if (arg.kind == Arg::Kind::kTensorMap &&
+        (arg.value < 0 || arg.value >= static_cast<int64_t>(step.maps.size())))
+      return Bad(step.label, absl::StrCat("one of its ", step.maps.size(), " tensor maps"),
+                 absl::StrCat(arg.value));
     const bool shared = arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kBeside ||
                         arg.kind == Arg::Kind::kMulticast;
     if (!shared && arg.kind != Arg::Kind::kOwn) continue;
@@ -63,6 +67,63 @@ absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vec
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
     if (shared && !plan.buffers[arg.buffer].symmetric)
       return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
+  }
+  return absl::OkStatus();
+}
+
+/// The product, or nothing where it is more than elements can be.
+std::optional<int64_t> Product(std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (int64_t factor : factors) {
+    if (factor < 0 || __builtin_mul_overflow(product, factor, &product)) return std::nullopt;
+  }
+  return product;
+}
+
+/// The bytes from the buffer's begin to the end of a rank's part of the matrix; nothing where they
+/// are more than memory can have, or begin before the buffer.
+std::optional<int64_t> EndOf(const MatrixMap& map, int rank) {
+  const int64_t rows = map.rows.On(rank), columns = map.columns.On(rank);
+  if (rows < 0 || columns < 0) return std::nullopt;
+  if (rows == 0 || columns == 0) return 0;
+  const std::optional<int64_t> own = Product({map.offset_per_rank, rank}),
+                               above = Product({rows - 1, map.ld});
+  int64_t end = 0;
+  if (map.offset < 0 || !own.has_value() || !above.has_value() ||
+      __builtin_add_overflow(map.offset, *own, &end) || __builtin_add_overflow(end, *above, &end) ||
+      __builtin_add_overflow(end, columns, &end))
+    return std::nullopt;
+  return Product({end, static_cast<int64_t>(SizeOf(map.dtype))});
+}
+
+absl::Status CheckMap(const Plan& plan, const KernelStep& step, const MatrixMap& map) {
+  if (map.buffer < 0 || map.buffer >= static_cast<int>(plan.buffers.size()) ||
+      plan.buffers[map.buffer].role == BufferRole::kSync)
+    return Bad(step.label, "tensor maps of data of the plan", absl::StrCat("%", map.buffer));
+  const Buffer& buffer = plan.buffers[map.buffer];
+  if (map.ld < map.columns.Most())
+    return Bad(step.label,
+               absl::StrCat("rows of ", map.columns.Most(), " elements in a tensor map"),
+               absl::StrCat(map.ld));
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    const std::optional<int64_t> want = EndOf(map, rank);
+    const int64_t have = buffer.On(rank) * static_cast<int64_t>(SizeOf(buffer.dtype));
+    if (want.has_value() && *want <= have) continue;
+    return Bad(step.label, absl::StrCat("a tensor map within %", map.buffer, ", ", have, " bytes"),
+               want.has_value() ? absl::StrCat("one up to ", *want) : "one that no memory holds");
+  }
+  return absl::OkStatus();
+}
+
+/// OK when the maps lie in their buffers, and before all other arguments.
+absl::Status CheckMaps(const Plan& plan, const KernelStep& step) {
+  for (const MatrixMap& map : step.maps) RETURN_IF_ERROR(CheckMap(plan, step, map));
+  const auto is_map = [](const Arg& arg) { return arg.kind == Arg::Kind::kTensorMap; };
+  if (!absl::c_is_partitioned(step.args, is_map))
+    return Bad(step.label, "tensor maps before all other arguments", "one behind another");
+  for (const std::vector<Arg>& row : step.tensors) {
+    if (absl::c_any_of(row, is_map))
+      return Bad(step.label, "a table without tensor maps", "one in a row");
   }
   return absl::OkStatus();
 }
@@ -90,6 +151,7 @@ absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
   if (step.shared_bytes < 0)
     return Bad(step.label, "a number of bytes of shared memory", absl::StrCat(step.shared_bytes));
   RETURN_IF_ERROR(CheckTable(step));
+  RETURN_IF_ERROR(CheckMaps(plan, step));
   RETURN_IF_ERROR(CheckWords(plan, step, step.args));
   for (const std::vector<Arg>& tensor : step.tensors)
     RETURN_IF_ERROR(CheckWords(plan, step, tensor));
@@ -158,15 +220,6 @@ int64_t StorageOf(const CollectiveStep::Exchanged& x, bool of_low, int rank) {
   if (own == 0) return 0;
   return of_low ? ((x.outer - 1) * x.low.per + own) * x.middle * x.high.total * x.inner
                 : ((x.outer * x.low.total * x.middle - 1) * x.high.per + own) * x.inner;
-}
-
-/// The product, or nothing where it is more than elements can be.
-std::optional<int64_t> Product(std::initializer_list<int64_t> factors) {
-  int64_t product = 1;
-  for (int64_t factor : factors) {
-    if (factor < 0 || __builtin_mul_overflow(product, factor, &product)) return std::nullopt;
-  }
-  return product;
 }
 
 absl::Status CheckExchanged(const Plan& plan, const CollectiveStep& step) {

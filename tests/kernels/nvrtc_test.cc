@@ -306,6 +306,22 @@ TEST_P(NvrtcArchitectureTest, CompilesBlocksOfABoundOfTheirOwnWithDynamicSharedM
   EXPECT_LE(kernels[0].shared_bytes, 1024u) << "what CUDA keeps of a block";
 }
 
+constexpr char kMapKernel[] = R"(#include "coconet/kernel.h"
+using namespace coconet;
+struct Params { TensorMap a; TensorMap b; float* c; };
+static_assert(alignof(Params) == 64 && sizeof(Params) == 320);
+CC_KERNEL(maps) { p.c[0] = float(p.a.words[0] + p.b.words[15]); }
+)";
+
+TEST_P(NvrtcArchitectureTest, CompilesTensorMapsAsParameters) {
+  if (compiler_ == nullptr) return;
+  const absl::StatusOr<Binary> binary = compiler_->Compile(kMapKernel);
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  const std::vector<KernelResources> kernels = ReadCubin(binary->path);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].stack_bytes, 0u) << "they stay where parameters are";
+}
+
 TEST_P(NvrtcArchitectureTest, CompilesExchangesAndBags) {
   KernelSet kernels;
   const uint64_t seed = FreshSeed();

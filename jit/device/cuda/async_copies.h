@@ -5,15 +5,15 @@
 
 namespace coconet {
 
-CC_DEVICE unsigned SharedAddress(const void* shared) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
-}
-
 /// A tensor map: how a matrix lies in global memory, for loads of boxes. 64-byte aligned in a
 /// kernel's parameters.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
+
+CC_DEVICE unsigned SharedAddress(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
 
 #if __CUDA_ARCH__ >= 900
 constexpr bool kCopiesInBulk = true;

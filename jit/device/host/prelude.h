@@ -37,6 +37,12 @@ namespace coconet {
 
 using Index = long long;
 
+/// A tensor map: how a matrix lies in global memory, for loads of boxes by GPUs; zeros on hosts.
+/// 64-byte aligned in a kernel's parameters.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
 /// The calling thread's block and thread index. On the host a block has one thread.
 struct Grid {
   int block, blocks;
