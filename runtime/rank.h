@@ -140,9 +140,10 @@ struct Topology {
                            // the host's compiler compiles them
   bool simulated = false;  // the rank's GPU is simulated: its times mean nothing
   bool bulk_copies =
-      false;                // the GPU's kernels copy memory in bulk, from compute capability 9.0 on
-  int multiprocessors = 0;  // of the rank's GPU; 0: it has none
-  int ranks_per_gpu = 1;    // that share this GPU
+      false;  // the GPU's kernels copy memory in bulk, from compute capability 9.0 on
+  bool warp_groups = false;     // they multiply matrices by warp groups (wgmma): of 9.0 alone
+  int multiprocessors = 0;      // of the rank's GPU; 0: it has none
+  int ranks_per_gpu = 1;        // that share this GPU
   int own_multiprocessors = 0;  // of the GPU's, those that run only this rank's kernels; 0: all run
                                 // the kernels of all its ranks
   bool multicast =

@@ -82,7 +82,14 @@ std::string WordsOf(const VariantResult& v) {
   if (v.config.pieces > 1)
     words.push_back(
         absl::StrCat(v.config.pieces, v.config.columns ? " pieces of columns" : " pieces"));
-  if (v.config.tiles > 0) words.push_back(absl::StrCat("tiles of ", v.config.tiles));
+  if (v.config.tiles > 0) {
+    words.push_back(
+        absl::StrCat("tiles of ", v.config.tiles,
+                     v.config.tile_columns > 0 ? absl::StrCat(" x ", v.config.tile_columns) : "",
+                     v.config.tma          ? " by TMA"
+                     : v.config.stages > 0 ? " by warp groups"
+                                           : ""));
+  }
   if (v.config.beside > 0) words.push_back(absl::StrCat(v.config.beside, " beside"));
   if (v.config.batch > 0) words.push_back(absl::StrCat("batches of ", v.config.batch));
   return absl::StrCat(v.schedule,

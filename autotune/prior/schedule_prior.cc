@@ -13,8 +13,9 @@ namespace {
 constexpr double kRegisters = 38, kRegistersPerByte = 0.4, kRegistersStep = 8, kMostRegisters = 128;
 /// Blocks that wait for each other and do not fit are refused when they are bound.
 constexpr double kRefused = 8;
-/// Tiles by a generated kernel take so many times as long as a library's product.
-constexpr double kTiles = 3;
+/// Tiles by a generated kernel take so many times as long as a library's product: by warps; by warp
+/// groups, whose operands these copy themselves, or that are brought to them.
+constexpr double kTiles = 3, kWideTiles = 1.25, kTmaTiles = 1.08;
 
 }  // namespace
 
@@ -96,7 +97,8 @@ double SchedulePrior::LibraryUs(const LaunchTraits& launch, const Config& config
 double SchedulePrior::ProductUs(const LaunchTraits& launch, const Config& config) const {
   const bool is_16 = launch.dtype == DType::kF16 || launch.dtype == DType::kBF16;
   double flops_us = launch.flops / (is_16 ? rates_.flops_per_us_16 : rates_.flops_per_us);
-  if (config.tiles > 0 && launch.overlap >= 0) flops_us *= kTiles;
+  if (config.tiles > 0 && launch.overlap >= 0)
+    flops_us *= config.stages == 0 ? kTiles : config.tma ? kTmaTiles : kWideTiles;
   if (config.beside > 0 && launch.overlap >= 0)
     flops_us *= rates_.multiprocessors / std::max(rates_.multiprocessors - config.beside, 1);
   return std::max(flops_us, (launch.read + launch.written) / rates_.bytes_per_us);

@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
 
 RankRunner::MemoryClass RankRunner::MemoryClassOf(const Variant& variant) {
   const Config& config = variant.config;
-  return {variant.group, config.one_shot, config.pieces, config.tiles, config.columns};
+  return {variant.group, config.one_shot,      config.pieces,
+          config.tiles,  config.TileColumns(), config.columns};
 }
 
 RankRunner::~RankRunner() {

@@ -132,7 +132,7 @@ class RankRunner final : public VariantRunner {
         small_data_(small_.size()) {}
 
   /// The properties on which a variant's need of memory depends.
-  using MemoryClass = std::tuple<int, OneShot, int, int, bool>;
+  using MemoryClass = std::tuple<int, OneShot, int, int, int, bool>;
   static MemoryClass MemoryClassOf(const Variant& variant);
   /// Lowers the variant unless that was done before.
   absl::Status LowerOnce(int variant);

@@ -68,8 +68,9 @@ std::string LineUnlessDefault(absl::string_view field, absl::string_view value) 
 template <class Wire, class T>
 void PassFields(Wire& wire, T& t) {
   wire.Fields(t.device, t.library, t.nodes, t.ranks_per_node, t.cores, t.vector_bytes, t.arch,
-              t.simulated, t.bulk_copies, t.multiprocessors, t.ranks_per_gpu, t.own_multiprocessors,
-              t.multicast, t.driver, t.memory_bytes, t.gpu_memory_bytes, t.links, t.staged);
+              t.simulated, t.bulk_copies, t.warp_groups, t.multiprocessors, t.ranks_per_gpu,
+              t.own_multiprocessors, t.multicast, t.driver, t.memory_bytes, t.gpu_memory_bytes,
+              t.links, t.staged);
 }
 
 }  // namespace
@@ -143,6 +144,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
   space.bulk = absl::c_all_of(topologies, [](const Topology& t) { return t.bulk_copies; });
+  space.warp_groups = absl::c_all_of(topologies, [](const Topology& t) { return t.warp_groups; });
   // Where ranks share a GPU, no peer's memory is farther away than another's.
   space.ring = space.multiprocessors > 0 &&
                absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });

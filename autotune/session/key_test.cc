@@ -161,6 +161,11 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk);
   inputs_.topologies[1].bulk_copies = true;
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk);
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).warp_groups);
+  inputs_.topologies[0].warp_groups = true;
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).warp_groups);
+  inputs_.topologies[1].warp_groups = true;
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).warp_groups);
   for (Topology& t : inputs_.topologies) t.ranks_per_gpu = 1;
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring);
   inputs_.topologies[1].own_multiprocessors = 0;
@@ -205,6 +210,9 @@ TEST_F(KeyTest, TopologiesCrossTheWire) {
   EXPECT_FALSE(DecodeTopology(Encode(inputs_.topologies[0]))->bulk_copies);
   inputs_.topologies[0].bulk_copies = true;
   EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->bulk_copies);
+  EXPECT_FALSE(DecodeTopology(Encode(inputs_.topologies[0]))->warp_groups);
+  inputs_.topologies[0].warp_groups = true;
+  EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->warp_groups);
   inputs_.topologies[0].multicast = true;
   inputs_.topologies[0].driver = 13000;
   EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->multicast);

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "bench/harness/user.h"
+#include "bench/machine_code/products.h"
 #include "bench/machine_code/report.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/status.h"
@@ -47,6 +49,12 @@ absl::Status Run() {
     kernels.insert(kernels.end(), counted.begin(), counted.end());
   }
   std::vector<Row> rows = BarRowsOf(kernels);
+  std::vector<ProductFacts> products;
+  if (absl::GetFlag(FLAGS_only).empty() &&
+      absl::c_linear_search(absl::GetFlag(FLAGS_arch), "sm_90a")) {
+    ASSIGN_OR_RETURN(products, CountProducts(/*every_way=*/true));
+    for (const Row& bar : ProductBarRows(products)) rows.push_back(bar);
+  }
   std::vector<Row> of_kernels;
   for (const CountedKernel& k : kernels) of_kernels.push_back(RowOf(k));
   const auto verdict = [](const Row& bar) {
@@ -61,6 +69,14 @@ absl::Status Run() {
       "main|text|main_per_element, calls, spills, in flight|text|"
       "bytes_before_use, narrow, other|text|narrow_elsewhere, accesses");
   if (absl::GetFlag(FLAGS_table)) std::cout << "\n" << Table(of_kernels, of_kernel);
+  std::vector<Row> of_products;
+  for (const ProductFacts& product : products) of_products.push_back(RowOf(product));
+  const std::vector<Column> of_product = ColumnsOf(
+      "case|text, regs|text|registers, stack, text|text|text_bytes, compile_s, "
+      "slab: instructions|text|slab_instructions, tensor|text|slab_tensor_cycles, "
+      "issue|text|slab_issue_cycles, reads|text|slab_read_cycles, writes|text|slab_write_cycles");
+  if (!products.empty()) std::cout << "\n" << Table(of_products, of_product);
+  rows.insert(rows.end(), of_products.begin(), of_products.end());
   rows.insert(rows.end(), of_kernels.begin(), of_kernels.end());
   return Save(rows, ColumnsOf("case, wanted|text|bar, found"));
 }

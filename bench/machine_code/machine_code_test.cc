@@ -14,6 +14,7 @@
 #include "bench/machine_code/kernels.h"
 #include "bench/machine_code/listing.h"
 #include "bench/machine_code/loops.h"
+#include "bench/machine_code/products.h"
 #include "bench/machine_code/report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -177,6 +178,15 @@ TEST(GeneratedKernels, OfAdamAreCounted) {
   SCOPED_TRACE(absl::StrCat("COCONET_SEED=", seed));
   Check({.workloads = {"adam"}, .dtypes = {DType::kBF16}, .ranks = {2}},
         kArchitectures[seed % std::size(kArchitectures)]);
+}
+
+TEST(ProductKernels, ByWarpGroupsMeetTheirBars) {
+  const absl::StatusOr<std::vector<ProductFacts>> products = CountProducts(/*every_way=*/true);
+  if (absl::IsUnavailable(products.status())) GTEST_SKIP() << products.status().message();
+  ASSERT_TRUE(products.ok()) << products.status();
+  EXPECT_GE(products->size(), 16u);
+  for (const Row& bar : ProductBarRows(*products))
+    EXPECT_TRUE(bar.Get("met") == Value(true)) << bar.Json().text;
 }
 
 class LongGeneratedKernels : public testing::TestWithParam<absl::string_view> {};

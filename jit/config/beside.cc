@@ -1,6 +1,8 @@
 #include "jit/config/beside.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -40,8 +42,52 @@ bool CommunicatesByKernel(const Schedule& s, const std::vector<NodeId>& launch,
   });
 }
 
-/// Rows and columns of tiles: more take less of the operands, fewer let more of them begin.
+/// Rows and columns of tiles by warps: more take less of the operands, fewer let more of them
+/// begin.
 constexpr int kTileSides[] = {128, 64};
+/// Tiles by warp groups that are tried. Two warp groups read 128 x 256 x 64 from shared memory in
+/// 0.63 of the time that they multiply; others are for products that have few such tiles.
+constexpr struct {
+  int rows, columns, stages;
+  bool tma;
+} kWideTiles[] = {
+    {128, 256, 4, true}, {256, 128, 4, true}, {128, 128, 6, true}, {128, 256, 4, false}};
+
+/// The products of a schedule's overlaps.
+std::vector<NodeId> OverlappedProducts(const Schedule& s) {
+  std::vector<NodeId> products;
+  for (const std::vector<NodeId>& overlap : s.overlaps()) {
+    absl::c_copy_if(overlap, std::back_inserter(products),
+                    [&](NodeId id) { return As<MatMul>(s.graph(), id) != nullptr; });
+  }
+  return products;
+}
+
+/// Whether all products of the overlaps are of halves.
+bool AreOfHalves(const Schedule& s) {
+  return absl::c_all_of(OverlappedProducts(s), [&](NodeId id) {
+    return s.type(id).dtype == DType::kF16 || s.type(id).dtype == DType::kBF16;
+  });
+}
+
+/// Why the shape of tiles by warp groups is not legal, or they cannot be made here.
+std::string WhyNoWideTiles(const Config& c, const Schedule& s, const ConfigSpace& space) {
+  const int columns = c.TileColumns();
+  const bool is_shape = (c.tiles == 128 || c.tiles == 256) && columns > 0 && columns <= 256 &&
+                        columns % 64 == 0 && c.tiles * columns <= 128 * 256;
+  if (!is_shape)
+    return "want tiles=128 with tile-columns=64, 128, 192 or 256, or tiles=256 with 64 or 128, "
+           "where stages are not 0";
+  if (c.stages < kFewestStages || WideTileBytes(c) > kMostSharedBytes) {
+    return absl::StrCat("want stages at least ", kFewestStages, ", in ", kMostSharedBytes,
+                        " bytes of shared memory, of which ", c.stages, " stages take ",
+                        WideTileBytes(c));
+  }
+  if (!AreOfHalves(s)) return "want stages=0 for products of other types than f16 and bf16";
+  if (space.multiprocessors > 0 && !space.warp_groups)
+    return "want stages=0 on GPUs that have no products by warp groups (wgmma, of sm_90a)";
+  return "";
+}
 
 }  // namespace
 
@@ -72,15 +118,34 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   });
 }
 
-std::string WhyNoTiles(const Config& config, const Schedule& s, int nodes) {
-  if (config.tiles == 0) return "";
-  if (!absl::c_linear_search(kTileSides, config.tiles))
-    return absl::StrCat("want tiles of ", absl::StrJoin(kTileSides, " or "), ", or 0");
+int64_t WideTileBytes(const Config& c) {
+  constexpr int64_t kRowBytes = 128, kTurnBytes = 16 * 32 * sizeof(float);
+  const int64_t slabs = (c.tiles + c.TileColumns()) * kRowBytes * c.stages,
+                turns = kWideTileThreads / kWarpThreads * kTurnBytes,
+                barriers = c.tma ? int64_t{24} * c.stages + 24 : 0;
+  return slabs + turns + barriers;
+}
+
+std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpace& space) {
+  if (config.tma && config.stages == 0) return "want tma=1 with stages only";
+  if (config.tiles == 0) {
+    return config.tile_columns == 0 && config.stages == 0
+               ? ""
+               : "want tile-columns and stages with tiles only";
+  }
+  if (config.stages != 0) {
+    if (std::string no = WhyNoWideTiles(config, s, space); !no.empty()) return no;
+  } else if (!absl::c_linear_search(kTileSides, config.tiles) ||
+             config.TileColumns() != config.tiles) {
+    return absl::StrCat("want tiles of ", absl::StrJoin(kTileSides, " or "),
+                        ", or 0, and as many columns where stages are 0");
+  }
   if (config.beside == 0 || config.pieces != 1)
     return "want beside=M and no pieces where a product tells of its tiles";
-  return TakesTiles(s, config.protocol, nodes) ? ""
-                                               : "want tiles=0 where an overlap does not go from a "
-                                                 "product to a kernel that communicates";
+  return TakesTiles(s, config.protocol, space.nodes)
+             ? ""
+             : "want tiles=0 where an overlap does not go from a "
+               "product to a kernel that communicates";
 }
 
 void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>& configs) {
@@ -103,24 +168,34 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
 
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {
+  const bool wide = space.warp_groups && AreOfHalves(s);
   for (const Config& way : ways) {
     if (!TakesTiles(s, way.protocol, space.nodes)) continue;
     for (int beside : Besides(space.multiprocessors)) {
       std::set<std::tuple<int, int, int64_t, int>> seen;  // blocks are the collective's, `beside`
       for (const LaunchShape& shape : shapes) {
-        if (shape.threads > kTileThreads) continue;
         if (!seen.insert({shape.vec, shape.unroll, shape.chunk, shape.threads}).second) continue;
-        const int blocks = 2 * (space.multiprocessors - beside);
+        const int left = space.multiprocessors - beside;
+        const Config plain{.protocol = way.protocol,
+                           .vec = shape.vec,
+                           .chunk = shape.chunk,
+                           .blocks = 2 * left,
+                           .threads = shape.threads,
+                           .multicast = way.multicast,
+                           .beside = beside,
+                           .unroll = shape.unroll};
         for (int side : kTileSides) {
-          configs.push_back({.protocol = way.protocol,
-                             .vec = shape.vec,
-                             .chunk = shape.chunk,
-                             .blocks = blocks,
-                             .threads = shape.threads,
-                             .multicast = way.multicast,
-                             .beside = beside,
-                             .tiles = side,
-                             .unroll = shape.unroll});
+          if (shape.threads <= kTileThreads) configs.emplace_back(plain).tiles = side;
+        }
+        if (!wide) continue;
+        for (const auto& [rows, columns, stages, tma] : kWideTiles) {
+          Config config = plain;
+          config.blocks = left;
+          config.tiles = rows;
+          config.tile_columns = columns == rows ? 0 : columns;
+          config.stages = stages;
+          config.tma = tma;
+          configs.push_back(config);
         }
       }
     }

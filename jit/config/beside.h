@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,13 @@ bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes);
 /// communicates follows a product.
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
 
-/// Why Config::tiles is not legal; "" if it is.
-std::string WhyNoTiles(const Config& config, const Schedule& s, int nodes);
+/// The fewest Config::stages: while two are read by products, another is filled.
+inline constexpr int kFewestStages = 3;
+/// Dynamic shared memory of a block that makes tiles by warp groups: jit/device/gpu/wide_tiles.h.
+int64_t WideTileBytes(const Config& config);
+
+/// Why Config::tiles, or one of the numbers that concern these tiles, is not legal; "" if they are.
+std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpace& space);
 
 /// Adds to the configs of a schedule, for GPUs, those whose collectives run beside products, if
 /// there are any. `blocks` concerns other kernels and is not varied: of configs that differ in
@@ -26,9 +32,10 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, int nodes);
 void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>& configs);
 
 /// Adds those whose products signal each tile, with the protocol and the multicast of each of
-/// `ways`. A product has two blocks on each multiprocessor that the collectives beside it leave.
-/// The collectives' blocks are small enough to be resident beside a block of a product: that lasts
-/// as long as the product, and where products start first, few multiprocessors are free.
+/// `ways`. A product by warps has two blocks on each multiprocessor that the collectives beside it
+/// leave; the collectives' blocks are small enough to be resident beside one: that lasts as long as
+/// the product, and where products start first, few multiprocessors are free. A product by warp
+/// groups has one block on each of these, which takes nearly all of its shared memory.
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs);
 

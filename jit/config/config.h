@@ -38,8 +38,9 @@ enum class Streaming : uint8_t {
 /// The numbers that a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1
 /// stream=none one-shot=pull" and parses back. The following fields are left out if they have their
 /// default values: "pieces=4" (1), "batch=131072" (0), "threads=256" (1), "gemm=2" (0),
-/// "multicast=1", "ring=1", "bulk=1" (0), "beside=16", "tiles=128" (0), "remote-first=1",
-/// "concurrent=1" (0), "bucket=1048576" (0), "columns=1" (0), "unroll=4" (1).
+/// "multicast=1", "ring=1", "bulk=1" (0), "beside=16", "tiles=128" (0), "tile-columns=256" (0),
+/// "stages=4" (0), "tma=1", "remote-first=1", "concurrent=1" (0), "bucket=1048576" (0), "columns=1"
+/// (0), "unroll=4" (1).
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   /// Elements that a thread handles at once; a power of two, 1..64. On GPUs, kernels whose elements
@@ -69,11 +70,18 @@ struct Config {
   /// run beside the product, on lane 1. The product leaves each block a multiprocessor. 0: kernels
   /// and product take turns.
   int beside = 0;
-  /// In overlaps in which a kernel that communicates follows a product: the rows and columns of the
-  /// tiles that a generated kernel of `blocks` blocks makes the product in. The kernel that
-  /// communicates runs beside it and waits for the tiles of each chunk; pieces are 1. 0: a library
-  /// multiplies, piece by piece.
+  /// In overlaps in which a kernel that communicates follows a product: the rows of the tiles that
+  /// a generated kernel of `blocks` blocks makes the product in, and their columns, unless
+  /// `tile_columns` says how many. The kernel that communicates runs beside it and waits for the
+  /// tiles of each chunk; pieces are 1. 0: a library multiplies, piece by piece.
   int tiles = 0;
+  int tile_columns = 0;
+  /// Slabs of both operands, 64 elements deep, that tiles by warp groups of GPUs (wgmma, of sm_90a)
+  /// have in shared memory; a product of f16 or bf16. 0: tiles by warps (mma.sync), or of f32.
+  int stages = 0;
+  /// With `stages`: the GPU's tensor memory accelerator brings the slabs, instead of the threads
+  /// that multiply.
+  bool tma = false;
   /// Kernels store what they exchange (AllToAll) at other ranks first and at their own last, each
   /// rank beginning with the one after it, instead of rank by rank.
   bool remote_first = false;
@@ -94,6 +102,8 @@ struct Config {
   /// PacksToFetch (launch_shapes.h) says. On hosts, where loads are issued when they are used, only
   /// 1 is tried.
   int unroll = 1;
+  /// The columns of a tile.
+  int TileColumns() const { return tile_columns != 0 ? tile_columns : tiles; }
   bool operator==(const Config&) const = default;
 };
 
@@ -119,6 +129,7 @@ struct ConfigSpace {
   bool library = true;        // false: so it does, or the library goes by way of the host
   bool multicast = false;     // ranks of a node have memory with addresses for all of them
   bool bulk = false;          // GPUs copy in bulk
+  bool warp_groups = false;   // GPUs multiply by warp groups: wgmma
   bool ring = false;          // a rank may reach some of its node faster than others
 };
 

@@ -329,8 +329,9 @@ TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {
             "a switch does not sum in rank order");
 }
 
-Graph Product() {
-  return BindSizes(MakeWorkload("mlp").value(), {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 256}})
+Graph Product(DType dtype = DType::kF32) {
+  return BindSizes(MakeWorkload("mlp", {.dtype = dtype}).value(),
+                   {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 256}})
       .value();
 }
 
@@ -384,15 +385,19 @@ TEST(Validate, RefusesToLeaveMultiprocessorsToNobody) {
 }
 
 TEST(Configs, TryProductsInTilesOnGpusWhereAKernelTakesThem) {
-  const auto tried = [](const Graph& program, absl::string_view words, const ConfigSpace& space) {
+  size_t wide = 0;
+  const auto tried = [&](const Graph& program, absl::string_view words, const ConfigSpace& space) {
     std::set<std::string> tiled;
+    wide = 0;
     const Schedule s = Find(program, words);
     for (const Config& config : Configs(s, space)) {
       EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
       if (config.tiles == 0) continue;
       EXPECT_TRUE(tiled.insert(Text(config)).second) << Text(config);
       EXPECT_EQ(config.pieces, 1);
-      EXPECT_EQ(config.blocks, 2 * (space.multiprocessors - config.beside));
+      EXPECT_EQ(config.blocks,
+                (config.stages > 0 ? 1 : 2) * (space.multiprocessors - config.beside));
+      wide += config.stages > 0;
     }
     return tiled.size();
   };
@@ -412,6 +417,15 @@ TEST(Configs, TryProductsInTilesOnGpusWhereAKernelTakesThem) {
   const Graph odd =
       BindSizes(MakeWorkload("mlp").value(), {{"B", 1}, {"S", 5}, {"H", 99}, {"K", 256}}).value();
   EXPECT_GT(tried(odd, "ol(MM, fuse(RS[flat], C, AG))", half), 0u);
+  // Warp groups multiply halves.
+  ConfigSpace hopper = half;
+  hopper.warp_groups = true;
+  EXPECT_GT(tried(Product(DType::kBF16), "ol(MM, fuse(RS[flat], C, AG))", hopper), 0u);
+  EXPECT_GE(wide, 4u);
+  EXPECT_GT(tried(Product(DType::kBF16), "ol(MM, fuse(RS[flat], C, AG))", half), 0u);
+  EXPECT_EQ(wide, 0u);
+  EXPECT_GT(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", hopper), 0u);
+  EXPECT_EQ(wide, 0u);
 }
 
 TEST(Validate, RefusesTilesThatNoKernelTakes) {
@@ -425,8 +439,10 @@ TEST(Validate, RefusesTilesThatNoKernelTakes) {
   const Config tiled{.beside = 8, .tiles = 64};
   EXPECT_EQ(words(tiled, fused), "");
   EXPECT_EQ(words({.protocol = Protocol::kGenerated, .beside = 8, .tiles = 128}, unfused), "");
-  EXPECT_EQ(words({.beside = 8, .tiles = 32}, fused), "want tiles of 128 or 64, or 0");
-  EXPECT_EQ(words({.beside = 8, .tiles = -1}, fused), "want tiles of 128 or 64, or 0");
+  EXPECT_EQ(words({.beside = 8, .tiles = 32}, fused),
+            "want tiles of 128 or 64, or 0, and as many columns where stages are 0");
+  EXPECT_EQ(words({.beside = 8, .tiles = -1}, fused),
+            "want tiles of 128 or 64, or 0, and as many columns where stages are 0");
   EXPECT_EQ(words({.tiles = 64}, fused),
             "want beside=M and no pieces where a product tells of its tiles");
   EXPECT_EQ(words({.pieces = 2, .beside = 8, .tiles = 64}, fused),
@@ -438,6 +454,54 @@ TEST(Validate, RefusesTilesThatNoKernelTakes) {
   EXPECT_EQ(words(tiled, Find(Adam(1024), "AR; fuse(C)")), taken);
   EXPECT_EQ(words({.beside = 8}, fused),
             "want pieces=2 to 256 for a schedule with overlaps, else 1");
+}
+
+TEST(Validate, RefusesTilesThatWarpGroupsCannotMake) {
+  const Schedule halves = Find(Product(DType::kBF16), "ol(MM, fuse(RS[flat], C, AG))"),
+                 floats = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))");
+  const ConfigSpace host{.ranks = 2}, ampere{.ranks = 2, .multiprocessors = 66},
+      hopper{.ranks = 2, .multiprocessors = 66, .warp_groups = true};
+  const auto words = [](const Config& config, const Schedule& s, const ConfigSpace& space) {
+    const absl::Status status = Validate(config, s, space);
+    return std::string(status.ok() ? ""
+                                   : status.message().substr(status.message().find("\": ") + 3));
+  };
+  const Config plain{.beside = 8, .tiles = 128, .tile_columns = 256, .stages = 4, .tma = true};
+  EXPECT_EQ(words(plain, halves, host), "");
+  EXPECT_EQ(words(plain, halves, hopper), "");
+  EXPECT_EQ(words(plain, halves, ampere),
+            "want stages=0 on GPUs that have no products by warp groups (wgmma, of sm_90a)");
+  EXPECT_EQ(words(plain, floats, hopper),
+            "want stages=0 for products of other types than f16 and bf16");
+  const auto with = [&](const auto& change) {
+    Config config = plain;
+    change(config);
+    return words(config, halves, hopper);
+  };
+  const std::string shape =
+      "want tiles=128 with tile-columns=64, 128, 192 or 256, or tiles=256 with 64 or 128, where "
+      "stages are not 0";
+  EXPECT_EQ(with([](Config& c) { c.tiles = 64; }), shape);
+  EXPECT_EQ(with([](Config& c) { c.tiles = 256; }), shape);
+  EXPECT_EQ(with([](Config& c) { c.tile_columns = 96; }), shape);
+  EXPECT_EQ(with([](Config& c) { c.tile_columns = 512; }), shape);
+  EXPECT_EQ(with([](Config& c) { c.tile_columns = -64; }), shape);
+  EXPECT_EQ(with([](Config& c) { c.tiles = 256, c.tile_columns = 64; }), "");
+  EXPECT_EQ(with([](Config& c) { c.tile_columns = 0; }), "");
+  EXPECT_EQ(with([](Config& c) { c.stages = 2; }),
+            "want stages at least 3, in 232448 bytes of shared memory, of which 2 stages take "
+            "114760");
+  EXPECT_EQ(with([](Config& c) { c.stages = 5; }),
+            "want stages at least 3, in 232448 bytes of shared memory, of which 5 stages take "
+            "262288");
+  EXPECT_EQ(with([](Config& c) { c.stages = 1 << 30; }).substr(0, 28),
+            "want stages at least 3, in 2");
+  EXPECT_EQ(with([](Config& c) { c.stages = 0, c.tile_columns = 0; }),
+            "want tma=1 with stages only");
+  EXPECT_EQ(with([](Config& c) { c.tiles = 0, c.tma = false; }),
+            "want tile-columns and stages with tiles only");
+  EXPECT_EQ(with([](Config& c) { c.stages = 0, c.tma = false; }),
+            "want tiles of 128 or 64, or 0, and as many columns where stages are 0");
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {

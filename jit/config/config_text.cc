@@ -63,6 +63,9 @@ constexpr Row kRows[] = {
     Of<&Config::bulk>("bulk", "0"),
     Of<&Config::beside>("beside", "0"),
     Of<&Config::tiles>("tiles", "0"),
+    Of<&Config::tile_columns>("tile-columns", "0"),
+    Of<&Config::stages>("stages", "0"),
+    Of<&Config::tma>("tma", "0"),
     Of<&Config::remote_first>("remote-first", "0"),
     Of<&Config::concurrent>("concurrent", "0"),
     Of<&Config::bucket>("bucket", "0"),
@@ -118,7 +121,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
       "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
       "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
       "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0, "
-      "remote-first=1, concurrent=1, bucket=B where that is not 0, columns=1, unroll=U where that "
+      "tile-columns=C and stages=S where these are not 0, tma=1, remote-first=1, concurrent=1, "
+      "bucket=B where that is not 0, columns=1, unroll=U where that "
       "is not 1");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0)

@@ -27,6 +27,11 @@ TEST(Config, PrintsAndParsesBack) {
             "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256 beside=16 "
             "tiles=128");
   EXPECT_EQ(ParseConfig(Text(tiled)).value(), tiled);
+  const Config wide{.beside = 2, .tiles = 128, .tile_columns = 256, .stages = 4, .tma = true};
+  EXPECT_EQ(Text(wide),
+            "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull beside=2 tiles=128 "
+            "tile-columns=256 stages=4 tma=1");
+  EXPECT_EQ(ParseConfig(Text(wide)).value(), wide);
   EXPECT_EQ(Text(Config{.threads = 256}),
             "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256");
   EXPECT_EQ(ParseConfig(Text(Config{.threads = 256})).value(), Config{.threads = 256});
@@ -80,7 +85,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then "
             "pieces=P where these are not 1, batch=E where that is not 0, threads=T where these "
             "are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M and "
-            "tiles=T where these are not 0, remote-first=1, "
+            "tiles=T where these are not 0, tile-columns=C and stages=S where these are not 0, "
+            "tma=1, remote-first=1, "
             "concurrent=1, bucket=B where that is not 0, columns=1, unroll=U where that is not 1");
   for (const char* end : {"tiles=0",
                           "tiles=x",
@@ -115,6 +121,12 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
                           "unroll=x",
                           "unroll=2 columns=1",
                           "remote-first=1 tiles=64",
+                          "tile-columns=0",
+                          "tile-columns=256 tiles=128",
+                          "stages=0",
+                          "stages=4 tile-columns=256",
+                          "tma=0",
+                          "tma=1 stages=4",
                           "more"}) {
     EXPECT_FALSE(
         ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end))

@@ -255,7 +255,7 @@ absl::string_view WhyNot(Protocol protocol, const ConfigTraits& t, const ConfigS
 }
 
 std::string WhyNot(const Config& c, const Schedule& s, const ConfigSpace& space) {
-  if (std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return no;
+  if (std::string no = WhyNoTiles(c, s, space); !no.empty()) return no;
   if (c.beside < 0 || c.beside > kMaxBlocks ||
       (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
     return absl::StrCat(

@@ -11,8 +11,11 @@ namespace coconet {
 /// thread at most 128 registers, so that one such block fits.
 inline constexpr int kMaxThreads = 512;
 inline constexpr int kWarpThreads = 32;
-/// A block of a product that works tile by tile (jit/device/cuda/tile_product.h).
-inline constexpr int kTileThreads = 256;
+/// A block of a product that works tile by tile (jit/device/gpu/tile_product.h); by warp groups
+/// (jit/device/gpu/wide_tiles.h), and with one more that loads (jit/device/gpu/tma_tiles.h).
+inline constexpr int kTileThreads = 256, kWideTileThreads = 256, kTmaTileThreads = 384;
+/// The most shared memory that a block may have on a GPU of sm_90.
+inline constexpr int kMostSharedBytes = 227 << 10;
 
 /// How the work of a kernel is dealt out; see Config.
 struct LaunchShape {

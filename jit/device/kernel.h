@@ -26,3 +26,4 @@
 #include "add_rows.h"
 #include "few_rows.h"
 #include "tile_product.h"
+#include "tma_tiles.h"

@@ -17,9 +17,17 @@ struct Product {
 };
 
 /// Computes the tile of c that begins at (row, column): kSide rows and columns, fewer at the ends.
-/// All threads of the block take part. Defined in the dialect's tile_product.h.
+/// All threads of the block take part, and meet before they call it again. Defined in the dialect's
+/// tile_product.h.
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column);
+
+/// The operands of a product as tensor maps, by boxes of which a row has 128 bytes: of 64 k and all
+/// lines of a tile where the operand lies along k, else of 64 lines and 64 k.
+struct WideMaps {
+  const TensorMap& a;
+  const TensorMap& b;
+};
 
 /// As coconet/schedule/prologue.h has it.
 constexpr int kMostProductRows = 64;
@@ -30,32 +38,41 @@ constexpr int kMostProductRows = 64;
 template <bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyFewRows(const Grid& grid, const Product<T>& p);
 
-/// The order in which tiles are needed: the product's elements form `slices` consecutive slices of
-/// `slice` elements, which are read concurrently, each from its begin.
+/// The order in which tiles are needed: the rows of tiles form `slices` consecutive slices, which
+/// are read concurrently, each from its begin. A slice has `rows` / 4096 rows of tiles, `rows` less
+/// than 2^32; the last one has what is left.
 struct TileOrder {
-  Index slices, slice;
+  Index slices, rows;
 };
 
-/// Calls f(row, column), in units of tiles, for this block's tiles of an m x n matrix. Each round
-/// takes the next row of tiles of every slice. Tiles of one column, which read the same columns of
-/// b, are consecutive.
-template <int kSide, class F>
-CC_DEVICE void ForTiles(const Grid& grid, Index m, Index n, const TileOrder& order, F&& f) {
-  const Index down = (m + kSide - 1) / kSide, across = (n + kSide - 1) / kSide;
-  if (across == 0) return;
-  const auto first = [&](Index slice) {  // the slice's first row of tiles
-    const Index row = slice < order.slices ? slice * order.slice / n / kSide : down;
+/// The number of tiles that `extent` rows or columns take.
+CC_DEVICE unsigned TilesAcross(Index extent, unsigned of_tile) {
+  return unsigned((u64(extent) + of_tile - 1) / of_tile);
+}
+
+/// Calls f(row, column), in units of tiles, for this block's tiles of a matrix of `down` x `across`
+/// tiles, at most FlagSlots::kMostTiles. Each round takes the next row of tiles of every slice.
+/// Tiles of one column, which read the same columns of b, are consecutive.
+template <class F>
+CC_DEVICE void ForTiles(const Grid& grid, unsigned down, unsigned across, const TileOrder& order,
+                        F&& f) {
+  const unsigned slices = unsigned(order.slices), per = unsigned(order.rows);
+  const auto first = [&](unsigned slice) {  // the slice's first row of tiles
+    const unsigned row = slice < slices ? unsigned(u64(slice) * per >> 12) : down;
     return row < down ? row : down;
   };
-  Index turn = grid.BlockId();  // this block's next tile, counted from the first of the round
-  for (Index round = 0, done = 0; done < down; ++round) {
-    const auto is_in = [&](Index slice) { return first(slice) + round < first(slice + 1); };
-    Index rows = 0;
-    for (Index slice = 0; slice < order.slices; ++slice) rows += is_in(slice);
-    for (; turn < rows * across; turn += grid.GridSize()) {
-      Index slice = 0, before = turn % rows;
-      while (!is_in(slice) || before-- > 0) ++slice;
-      f(first(slice) + round, turn / rows);
+  const auto is_in = [&](unsigned slice, unsigned round) {
+    return first(slice) + round < first(slice + 1);
+  };
+  unsigned turn = unsigned(grid.BlockId());  // the next tile, counted from the first of the round
+  CC_ROLLED for (unsigned round = 0, done = 0; done < down; ++round) {
+    unsigned rows = 0;
+    CC_ROLLED for (unsigned slice = 0; slice < slices; ++slice) rows += is_in(slice, round);
+    CC_ROLLED for (; turn < rows * across; turn += unsigned(grid.GridSize())) {
+      const unsigned column = turn / rows;
+      unsigned slice = 0, before = turn - column * rows;
+      while (!is_in(slice, round) || before-- > 0) ++slice;
+      f(first(slice) + round, column);
     }
     turn -= rows * across;
     done += rows;
@@ -72,17 +89,26 @@ struct TileFlags {
   unsigned* epochs;  // [block]
 };
 
+/// Tells all ranks that a tile is stored, by one of `threads` threads each. All of the tile's
+/// stores happened before.
+template <int kRanks>
+CC_DEVICE void SignalTile(const TileFlags<kRanks>& out, unsigned tile, unsigned epoch, int thread,
+                          int threads) {
+  CC_ROLLED for (int r = thread; r < kRanks; r += threads)
+      StoreRelease(out.flags[r] + out.rank * out.row + tile, epoch);
+}
+
 /// Computes all tiles of a product, by all blocks, and signals each tile when it is stored.
 template <int kSide, bool kTransposeA, bool kTransposeB, int kRanks, class T>
 CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
                              const TileFlags<kRanks>& out) {
   const unsigned epoch = out.epochs[grid.BlockId()] + 1;
-  const Index across = (p.n + kSide - 1) / kSide;
-  ForTiles<kSide>(grid, p.m, p.n, order, [&](Index row, Index column) {
-    MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, row * kSide, column * kSide);
+  const unsigned down = TilesAcross(p.m, kSide), across = TilesAcross(p.n, kSide);
+  ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
+    MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, Index(row) * kSide,
+                                                  Index(column) * kSide);
     grid.Sync();
-    for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
-      StoreRelease(out.flags[r] + out.rank * out.row + row * across + column, epoch);
+    SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());
   });
   grid.Sync();
   if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;
@@ -92,9 +118,9 @@ CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOr
 /// of `width` elements.
 struct Tiles {
   const unsigned* flags;
-  Index row;      // words per row of flags
-  Index side;     // rows and columns of a tile
-  Index columns;  // of a product
+  Index row;            // words per row of flags
+  Index rows, columns;  // of a tile
+  Index across;         // columns of a product
   Index width;
 };
 
@@ -104,11 +130,11 @@ template <int kRanks>
 CC_DEVICE bool AwaitTiles(const Sync<kRanks>& s, const Grid& grid, const Tiles& t, Index begin,
                           Index end) {
   const Index first = begin / t.width, last = (end - 1) / t.width,
-              across = (t.columns + t.side - 1) / t.side;
-  const bool within_row = first == last && t.width == t.columns;
-  const Index left = within_row ? begin % t.width / t.side : 0,
-              right = within_row ? (end - 1) % t.width / t.side + 1 : across;
-  const Index top = first / t.side, tiles = (last / t.side + 1 - top) * (right - left);
+              across = (t.across + t.columns - 1) / t.columns;
+  const bool within_row = first == last && t.width == t.across;
+  const Index left = within_row ? begin % t.width / t.columns : 0,
+              right = within_row ? (end - 1) % t.width / t.columns + 1 : across;
+  const Index top = first / t.rows, tiles = (last / t.rows + 1 - top) * (right - left);
   bool ok = true;
   for (int pass = 0; pass < 2; ++pass) {  // as in WaitAll
     for (Index i = grid.ThreadId(); i < kRanks * tiles; i += grid.BlockSize()) {

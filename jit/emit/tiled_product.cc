@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "jit/config/beside.h"
+#include "jit/config/launch_shapes.h"
 #include "jit/emit/prologue.h"
 #include "jit/storage/gemms.h"
 #include "runtime/kernel_abi.h"
@@ -13,7 +15,9 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kLineWords = 16;  // so that two writers never share a cache line
+constexpr int64_t kLineWords = 16;     // so that two writers never share a cache line
+constexpr int64_t kPartsOfRow = 4096;  // of TileOrder::rows
+constexpr int64_t kPieceBytes = 16;    // what tiles by warp groups copy at once
 
 absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                   const Target& target) {
@@ -26,23 +30,75 @@ absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const Buff
   return std::move(gemms[0]);
 }
 
+/// Elements of a piece.
+int64_t PieceOf(const GemmStep& gemm) {
+  return kPieceBytes / static_cast<int64_t>(SizeOf(gemm.dtype));
+}
+
+/// OK if warp groups can take the operands: the rows of each begin at multiples of 16 bytes; and
+/// end there, unless the GPU's accelerator brings them.
+absl::Status CheckPieces(const GemmStep& gemm, bool tma) {
+  const int64_t piece = PieceOf(gemm);
+  const auto check = [&](absl::string_view name, const GemmStep::Matrix& matrix,
+                         const RankExtent& row) {
+    if (row.total == 0) return absl::OkStatus();  // nothing is read
+    const bool begins = matrix.ld % piece == 0 && matrix.offset % piece == 0,
+               ends = tma || (row.total % piece == 0 && row.per % piece == 0);
+    if (begins && ends) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("tiles by warp groups: want rows of ", name, " that begin",
+                     tma ? "" : " and end", " at multiples of ", piece, " elements, have ",
+                     row.total, " of ", matrix.ld, "; take tiles without stages"));
+  };
+  RETURN_IF_ERROR(check("a", gemm.a, gemm.transpose_a ? gemm.m : gemm.k));
+  return check("b", gemm.b, gemm.transpose_b ? gemm.k : gemm.n);
+}
+
+/// The operands as tensor maps: WideMaps of the dialect.
+std::string MapsText(Arguments& args, const GemmStep& gemm, const TiledProduct& tiles) {
+  constexpr int kBoxRow = 128;  // bytes
+  const int box = kBoxRow / static_cast<int>(SizeOf(gemm.dtype));
+  const auto map = [&](absl::string_view name, const GemmStep::Matrix& matrix,
+                       const RankExtent& lines, bool along_k, int of_tile) {
+    return args.TensorMap(name, {.buffer = matrix.buffer,
+                                 .dtype = gemm.dtype,
+                                 .offset = matrix.offset,
+                                 .rows = along_k ? lines : gemm.k,
+                                 .columns = along_k ? gemm.k : lines,
+                                 .ld = matrix.ld,
+                                 .box_rows = along_k ? of_tile : box,
+                                 .box_columns = box});
+  };
+  return absl::StrCat("WideMaps{", map("map_a", gemm.a, gemm.m, !gemm.transpose_a, tiles.rows),
+                      ", ", map("map_b", gemm.b, gemm.n, gemm.transpose_b, tiles.columns), "}, ");
+}
+
 }  // namespace
 
 std::string TiledProduct::AwaitedIn(Arguments& args, int64_t width) const {
   const auto word = [](int64_t value) { return Arg{Arg::Kind::kInt, -1, value}; };
-  return args.Member(
-      "Tiles tiles", "tiles",
-      {{Arg::Kind::kOwn, flags, 0}, word(row), word(side), word(columns), word(width)});
+  return args.Member("Tiles tiles", "tiles",
+                     {{Arg::Kind::kOwn, flags, 0},
+                      word(row),
+                      word(rows),
+                      word(columns),
+                      word(across),
+                      word(width)});
 }
 
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table) {
   const PlacedLaunches& u = at.launches;
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, at.product, table, target));
-  TiledProduct tiles{
-      .product = at.product, .step = at.step, .side = config.tiles, .columns = gemm.n.total};
-  const int64_t down = (gemm.m.total + tiles.side - 1) / tiles.side,
-                across = (gemm.n.total + tiles.side - 1) / tiles.side;
+  if (config.stages > 0)
+    RETURN_IF_ERROR(WithContext(CheckPieces(gemm, config.tma), NodeText(u.graph(), at.product)));
+  TiledProduct tiles{.product = at.product,
+                     .step = at.step,
+                     .rows = config.tiles,
+                     .columns = config.TileColumns(),
+                     .across = gemm.n.total};
+  const int64_t down = (gemm.m.total + tiles.rows - 1) / tiles.rows,
+                across = (gemm.n.total + tiles.columns - 1) / tiles.columns;
   if (down * across > FlagSlots::kMostTiles / target.ranks_per_node()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "tiles of ", NodeText(u.graph(), at.product), ": want at most ", FlagSlots::kMostTiles,
@@ -51,14 +107,16 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   tiles.row = std::max(kLineWords, (down * across + kLineWords - 1) / kLineWords * kLineWords);
   tiles.flags = AddSyncBuffer(table, absl::StrCat("tiles", at.step), DType::kI32,
                               target.ranks_per_node() * tiles.row, true);
-  tiles.slice = gemm.m.total * gemm.n.total;
   for (NodeId node : u[at.reader].nodes) {
     if (!Is<ReduceScatter>(u.graph(), node) ||
         u.Value(u.graph().nodes[node].inputs[0]) != at.product)
       continue;
     const TensorSlicing cut = SlicingOf(u.type(node), target.ranks);
-    if (cut.contiguous() && !u.type(node).layout.owned())
-      tiles.slices = target.ranks, tiles.slice = cut.slice_elements();
+    if (!cut.contiguous() || u.type(node).layout.owned() || gemm.n.total == 0) continue;
+    tiles.slices = target.ranks;
+    // Rounded up, so that a slice of whole rows of tiles has these.
+    const int64_t row = gemm.n.total * tiles.rows;
+    tiles.slice_rows = (cut.slice_elements() * kPartsOfRow + row - 1) / row;
   }
   return tiles;
 }
@@ -66,7 +124,11 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
                                                const Config& config, const Target& target,
                                                BufferTable& table) {
-  ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, tiles.product, table, target));
+  ASSIGN_OR_RETURN(GemmStep gemm, MatrixOf(u, tiles.product, table, target));
+  const bool wide = config.stages > 0;
+  // Rows of nothing begin at pieces as well, since these are copied as zeros.
+  if (wide && gemm.a.ld < PieceOf(gemm)) gemm.a.ld = PieceOf(gemm);
+  if (wide && gemm.b.ld < PieceOf(gemm)) gemm.b.ld = PieceOf(gemm);
   Arguments args;
   const auto flag = [](bool is) { return is ? "true" : "false"; };
   std::string body;
@@ -76,20 +138,32 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
   }
   const std::string product = ProductText(args, gemm, "");
   args.Integer("slices", tiles.slices);
-  args.Integer("slice", tiles.slice);
+  args.Integer("slice_rows", tiles.slice_rows);
   absl::StrAppend(&body, args.LocalsText(), product,
-                  "  const TileOrder order{p.slices, p.slice};\n");
+                  "  const TileOrder order{p.slices, p.slice_rows};\n");
   const int epochs =
       AddSyncBuffer(table, absl::StrCat("epochs", tiles.step), DType::kI32, config.blocks, false);
   args.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, tiles.flags, 0}});
   args.Integer("row", tiles.row);
   args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
   args.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
-  absl::StrAppend(
-      &body, "  MultiplyTiles<", tiles.side, ", ", flag(gemm.transpose_a), ", ",
-      flag(gemm.transpose_b),
-      ">(grid, product, order, TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs});\n");
-  return KernelOf(target.ranks_per_node(), /*vec=*/1, args, body, GemmBytes(gemm));
+  const BlockNeeds block{.threads = !wide        ? 0
+                                    : config.tma ? kTmaTileThreads
+                                                 : kWideTileThreads,
+                         .shared_bytes = wide ? WideTileBytes(config) : 0};
+  std::string maps;
+  if (config.tma) maps = MapsText(args, gemm, tiles);
+  absl::StrAppend(&body, "  Multiply",
+                  config.tma ? "Tma"
+                  : wide     ? "Wide"
+                             : "",
+                  "Tiles<",
+                  wide ? absl::StrCat("WideTile<", tiles.rows, ", ", tiles.columns, ", ",
+                                      config.stages, ">, ", block.shared_bytes)
+                       : absl::StrCat(tiles.rows),
+                  ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b), ">(grid, product, ",
+                  maps, "order, TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs});\n");
+  return KernelOf(target.ranks_per_node(), /*vec=*/1, args, body, GemmBytes(gemm), block);
 }
 
 }  // namespace coconet

@@ -17,13 +17,14 @@ namespace coconet {
 /// the tile.
 struct TiledProduct {
   NodeId product = -1;
-  int step = -1;        // of the plan
-  int side = 0;         // rows and columns of a tile
-  int64_t columns = 0;  // of the product
-  int64_t row = 0;      // words of a row of flags
-  int flags = -1;       // buffer: one row per writer
-  // The order in which the kernel beside it takes elements (TileOrder in jit/device/tiles.h).
-  int64_t slices = 1, slice = 0;
+  int step = -1;              // of the plan
+  int rows = 0, columns = 0;  // of a tile
+  int64_t across = 0;         // columns of the product
+  int64_t row = 0;            // words of a row of flags
+  int flags = -1;             // buffer: one row per writer
+  // The order in which the kernel beside it takes elements (TileOrder in jit/device/tiles.h):
+  // slices, and the rows of tiles of one in 1/4096.
+  int64_t slices = 1, slice_rows = 0;
 
   /// The argument by which a kernel over rows of `width` elements awaits tiles.
   std::string AwaitedIn(Arguments& args, int64_t width) const;
@@ -38,7 +39,9 @@ struct TilesPlace {
 };
 
 /// Adds the buffer of the product's flags to `table`. Internal if it is more than one matrix on
-/// each rank, which no overlap has; ResourceExhausted if it has too many tiles.
+/// each rank, which no overlap has; ResourceExhausted if it has too many tiles, and where
+/// Config::stages are not 0, FailedPrecondition if its operands do not lie as warp groups take
+/// them.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
 

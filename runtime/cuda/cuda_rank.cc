@@ -44,6 +44,7 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
           .arch = on_host || facts.simulated() ? "" : facts.arch(),
           .simulated = facts.simulated() && !on_host,
           .bulk_copies = facts.copies_in_bulk() && !on_host,
+          .warp_groups = facts.has_warp_groups() && !on_host,
           .multiprocessors = facts.multiprocessors,
           .own_multiprocessors = parts.part.own == nullptr ? 0 : parts.part.own->multiprocessors(),
           .memory_bytes = MemoryLimitHere(),

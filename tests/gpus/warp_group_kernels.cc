@@ -94,7 +94,7 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
   if (kMistake == kWritesEarly && thread == 77) d[3] = 0;
   if (kMistake == kOverwrites && thread == 77) Store16(a[1].pieces, uint4{});
   if (kMistake == kOverwritesByCopy && thread == 77) {
-    CopyAsync16(b[1].pieces, p.a, 16);
+    CopyAsync16If(true, b[1].pieces, p.a);
     CommitCopies();
     WaitCopies<0>();
   }

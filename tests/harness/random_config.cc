@@ -21,6 +21,27 @@ T Pick(std::mt19937_64& random, const T (&choices)[N]) {
   return choices[random() % N];
 }
 
+/// Whether warp groups can multiply in each overlap of a product: halves, whose rows have a
+/// multiple of 16 bytes.
+bool TakesWideTiles(const Schedule& s) {
+  const auto takes = [&](NodeId id) {
+    const TensorType& type = s.type(id);
+    return type.dtype != DType::kF32 && type.shape.back().size % 8 == 0 &&
+           type.layout.dim + 1 != static_cast<int>(type.shape.size());
+  };
+  return absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
+    return absl::c_all_of(overlap, [&](NodeId id) {
+      return As<MatMul>(s.graph(), id) == nullptr || absl::c_all_of(s.program().inputs(id), takes);
+    });
+  });
+}
+
+/// Tiles by warp groups.
+struct WideTiles {
+  int rows, columns, stages;
+  bool tma;
+};
+
 }  // namespace
 
 Config DrawCompiledConfig(std::mt19937_64& random) {
@@ -71,6 +92,20 @@ void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Con
   config.tiles = tiles;
   config.pieces = 1;
   config.columns = false;
+  const WideTiles wide = Pick<WideTiles>(random, {{0, 0, 0, false},
+                                                  {128, 64, 3, false},
+                                                  {128, 256, 4, false},
+                                                  {256, 128, 3, true},
+                                                  {128, 192, 4, true},
+                                                  {128, 0, 6, true}});
+  if (wide.stages == 0 || !TakesWideTiles(schedule)) return;
+  // Nothing else is resident beside such a block, and a simulated GPU has four multiprocessors.
+  config.beside = std::min(config.beside, 2);
+  config.blocks = std::min(config.blocks, 2);
+  config.tiles = wide.rows;
+  config.tile_columns = wide.columns;
+  config.stages = wide.stages;
+  config.tma = wide.tma;
 }
 
 Schedule DrawOrder(const Schedule& schedule, std::mt19937_64& random) {

@@ -68,11 +68,13 @@ struct Grid {
 
 namespace coconet {
 
-void CopyAsync16(void* to, const void* from, int bytes) {
+void CopyAsync16If(bool there, void* to, const void* from) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(to) % 16, 0u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(from) % 16, 0u);
-  self.begun.push_back({to, from, bytes});
+  self.begun.push_back({to, from, there ? 16 : 0});
 }
+void KeepComputed(int&) {}
+void SyncWarp() { self.warp().all.arrive_and_wait(); }
 void CommitCopies() {
   self.groups.push_back(std::move(self.begun));
   self.begun.clear();
@@ -143,6 +145,7 @@ void Store16(void* to, uint4 value) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(to) % 16, 0u);
   std::memcpy(to, &value, 16);
 }
+#define CC_MEMBER
 #define CC_SHARED(T, name, count) alignas(128) static T name[count]
 #include "jit/device/gpu/tile_product.h"
 
@@ -196,9 +199,12 @@ std::string Multiplied(const Sizes& s, std::mt19937_64& random) {
     threads.emplace_back([&, id] {
       self.id = id;
       self.block = &block;
-      ForTiles<kSide>(Grid(), s.m, s.n, {1, Index{s.m} * s.n}, [&](Index row, Index column) {
-        MultiplyTile<kSide, kTransposeA, kTransposeB>(Grid(), product, row * kSide, column * kSide);
-      });
+      const auto multiply = [&](unsigned row, unsigned column) {
+        MultiplyTile<kSide, kTransposeA, kTransposeB>(Grid(), product, Index{row} * kSide,
+                                                      Index{column} * kSide);
+        Grid::Sync();
+      };
+      ForTiles(Grid(), TilesAcross(s.m, kSide), TilesAcross(s.n, kSide), {1, 0}, multiply);
       EXPECT_TRUE(self.begun.empty());
     });
   }
@@ -233,9 +239,11 @@ TEST(CudaTiles, OfBF16AreWhatTheMatrixUnitsMake) { MultiplyEveryWay<bf16>(); }
 
 using TileNumbers = std::pair<Index, Index>;
 
+/// The tiles of a block, of an m x n matrix in tiles of 64 x 64.
 std::vector<TileNumbers> TilesOf(const Grid& grid, Index m, Index n, const TileOrder& order) {
   std::vector<TileNumbers> tiles;
-  ForTiles<64>(grid, m, n, order, [&](Index row, Index column) { tiles.push_back({row, column}); });
+  ForTiles(grid, TilesAcross(m, 64), TilesAcross(n, 64), order,
+           [&](unsigned row, unsigned column) { tiles.push_back({row, column}); });
   return tiles;
 }
 
@@ -248,7 +256,7 @@ TEST(ForTiles, GivesEachTileToOneBlock) {
         size_t most = 0, least = 1000000;
         for (int block = 0; block < blocks; ++block) {
           const std::vector<TileNumbers> tiles =
-              TilesOf({block, blocks}, m, n, {slices, (m * n + slices - 1) / slices});
+              TilesOf({block, blocks}, m, n, {slices, (m * 64 + slices - 1) / slices});
           most = std::max(most, tiles.size());
           least = std::min(least, tiles.size());
           for (const TileNumbers& tile : tiles) {
@@ -265,11 +273,22 @@ TEST(ForTiles, GivesEachTileToOneBlock) {
 
 TEST(ForTiles, BeginsEverySliceFirst) {
   // 10 rows of tiles, 2 in a row; slices begin in rows 0, 3 and 6.
-  const std::vector<TileNumbers> tiles = TilesOf({}, 640, 128, {3, 214 * 128});
+  const std::vector<TileNumbers> tiles = TilesOf({}, 640, 128, {3, 214 * 64});
   const std::vector<TileNumbers> first(tiles.begin(), tiles.begin() + 8);
   EXPECT_EQ(first, (std::vector<TileNumbers>{
                        {0, 0}, {3, 0}, {6, 0}, {0, 1}, {3, 1}, {6, 1}, {1, 0}, {4, 0}}));
   EXPECT_EQ(tiles.back(), TileNumbers(9, 1));  // of the last slice, which has most
+}
+
+TEST(ForTiles, TakesMoreRowsOfTilesThanFitIn32BitsOfTheirParts) {
+  size_t rows = 0;
+  unsigned last = 0;
+  ForTiles(Grid(), 1u << 21, 1, {2, Index{1} << 32}, [&](unsigned row, unsigned) {
+    ++rows;
+    last = std::max(last, row);
+  });
+  EXPECT_EQ(rows, size_t{1} << 21);
+  EXPECT_EQ(last, (1u << 21) - 1);
 }
 
 TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
@@ -300,7 +319,7 @@ TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
                    (in_row && (width != kColumns || (i % width >= left && i % width < left + 64)));
         }
         const bool there =
-            AwaitTiles(sync, Grid(), {flags.data(), kRow, 64, kColumns, width}, begin, end);
+            AwaitTiles(sync, Grid(), {flags.data(), kRow, 64, 64, kColumns, width}, begin, end);
         const bool one_row = begin / width == (end - 1) / width;
         if (needed || one_row) {
           EXPECT_EQ(there, !needed)

@@ -446,6 +446,44 @@ TEST_P(NvrtcArchitectureTest, CompilesProductsThatTellOfTheirTiles) {
   EXPECT_EQ(products, 8);
 }
 
+// The products of f16; //bench/machine_code:machine_code_test counts those of bf16.
+TEST_F(NvrtcTest, CompilesProductsByWarpGroupsWithoutAStack) {
+  MakeCompiler("sm_90a");
+  if (compiler_ == nullptr) return;
+  KernelSet kernels;
+  for (bool tma : {false, true}) {
+    for (bool transpose : {false, true}) {
+      const std::string text = absl::StrReplaceAll(
+          kEpilogue, {{"@type@", "f16"},
+                      {"@a@", transpose ? "80, 1000" : "1000, 80"},
+                      {"@b@", transpose ? "600, 80" : "80, 600"},
+                      {"@how@", transpose ? ", transpose_a, transpose_b" : ""}});
+      const std::vector<Schedule> schedules =
+          Derive(Canonicalize(Parse(text).value()).graph).value();
+      const auto takes = [](const Schedule& s) { return TakesTiles(s, Protocol::kGenerated, 1); };
+      const auto schedule = std::find_if(schedules.begin(), schedules.end(), takes);
+      ASSERT_NE(schedule, schedules.end());
+      for (int columns : {64, 192}) {
+        const Config config{.protocol = Protocol::kGenerated,
+                            .vec = kVec,
+                            .threads = 256,
+                            .beside = 8,
+                            .tiles = 128,
+                            .tile_columns = columns,
+                            .stages = 5,
+                            .tma = tma};
+        kernels.Add(Lower(*schedule, config, 2).value());
+      }
+    }
+  }
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  for (const std::string& path : *binaries) {
+    for (const KernelResources& kernel : ReadCubin(path))
+      EXPECT_EQ(kernel.stack_bytes, 0u) << kernel.kernel;
+  }
+}
+
 constexpr uint64_t kElementwiseOneIn = 4;  // in a sample; long tests take all
 
 // The functions' text is the same for all architectures.

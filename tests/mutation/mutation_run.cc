@@ -19,10 +19,12 @@ namespace {
 
 constexpr uint64_t kData = 1;  // seed of the operands
 constexpr FindingKind kKinds[] = {
-    FindingKind::kRace,         FindingKind::kOutOfBounds,     FindingKind::kMisaligned,
-    FindingKind::kNeverWritten, FindingKind::kUnwrittenOutput, FindingKind::kDivergentBarrier,
-    FindingKind::kBadShuffle,   FindingKind::kUnfinishedCopy,  FindingKind::kBadBarrier,
-    FindingKind::kDeadlock,     FindingKind::kNoRoom};
+    FindingKind::kRace,           FindingKind::kOutOfBounds,     FindingKind::kMisaligned,
+    FindingKind::kNeverWritten,   FindingKind::kUnwrittenOutput, FindingKind::kDivergentBarrier,
+    FindingKind::kBadShuffle,     FindingKind::kUnfinishedCopy,  FindingKind::kBadBarrier,
+    FindingKind::kDivergentGroup, FindingKind::kBadProduct,      FindingKind::kUnfinishedProduct,
+    FindingKind::kBadRegisters,   FindingKind::kBadMap,          FindingKind::kDeadlock,
+    FindingKind::kNoRoom};
 
 /// The outcome of a world that a mistake in a kernel ended.
 absl::StatusOr<MutationOutcome> OutcomeOf(const absl::Status& status) {

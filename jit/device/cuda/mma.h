@@ -7,12 +7,14 @@
 
 namespace coconet {
 
-/// Copies `bytes`, at most 16, from global to shared memory, both 16-byte aligned, and fills up to
-/// 16 bytes with zeros. Asynchronous; see WaitCopies.
-CC_DEVICE void CopyAsync16(void* to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)), "l"(from),
-               "r"(bytes)
-               : "memory");
+/// Copies 16 bytes from global to shared memory, both 16-byte aligned; or fills them with zeros,
+/// and reads nothing, unless `there`. Asynchronous; see WaitCopies.
+CC_DEVICE void CopyAsync16If(bool there, void* to, const void* from) {
+  asm volatile(
+      "{ .reg .pred p; setp.eq.b32 p, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, p; }" ::"r"(
+          SharedAddress(to)),
+      "l"(from), "r"(int(there))
+      : "memory");
 }
 /// Makes the thread's copies since the last call a group.
 CC_DEVICE void CommitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -190,6 +190,9 @@ CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a
 
 // ---- Registers --------------------------------------------------------------------------------
 
+/// Keeps the compiler from computing a number anew where it is used.
+CC_DEVICE void KeepComputed(int& number) { asm volatile("" : "+r"(number)); }
+
 CC_DEVICE unsigned long long NowNs() {
   unsigned long long t;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));

@@ -1,8 +1,8 @@
 #pragma once
 
-// Matrix products by warp groups of 128 threads, whose operands lie in shared memory; of sm_90a
-// alone. One function per instruction of the PTX ISA's section "Asynchronous warpgroup level matrix
-// instructions".
+// Matrix products by warp groups of 128 threads, whose operands lie in shared memory; kernels for
+// sm_90a alone call them. One function per instruction of the PTX ISA's section "Asynchronous
+// warpgroup level matrix instructions".
 
 namespace coconet {
 
@@ -27,7 +27,17 @@ CC_DEVICE SharedMatrix Advanced(SharedMatrix matrix, int bytes) {
   return matrix + static_cast<SharedMatrix>(bytes >> 4);
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/// The number of the calling thread's warp group in its block, the same in all threads of a warp as
+/// the compiler knows.
+CC_DEVICE int WarpGroup() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0); }
+
+/// Orders what this thread has written to shared memory, by stores and by copies that it has waited
+/// for, before the reads of products and bulk copies that it begins later, or others do after the
+/// next barrier.
+CC_DEVICE void FenceSharedForAsyncProxy() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /// Orders what this thread's registers hold before the products that it begins next. Comes before
 /// the first product, and before each that follows another access of its sums.
 CC_DEVICE void WgmmaFence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -108,6 +118,5 @@ template <int kRegisters>
 CC_DEVICE void RaiseRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
-#endif
 
 }  // namespace coconet

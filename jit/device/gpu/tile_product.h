@@ -5,6 +5,8 @@
 // ordinary instructions, without rounding to tf32.
 
 #include "mma.h"
+#include "slab_copies.h"
+#include "turned_sums.h"
 
 namespace coconet {
 
@@ -15,21 +17,16 @@ constexpr int kSlabs = 3;
 /// A slab's depth along k, in bytes per row or column: with tiles of 128 the slabs take 48 KiB, all
 /// shared memory that a kernel has by default.
 constexpr int kSlabBytes = 64;
-/// Bytes per copy, and per load of a matrix by one thread.
-constexpr int kPieceBytes = 16;
 
-/// The layout of a slab in shared memory: kSide lines (rows of a, columns of b), stored in rows of
-/// elements that are contiguous in the matrix, along k or along the lines. Pieces are permuted
-/// within a row, so that the same piece of eight rows, which tensor cores or threads of f32 load at
-/// once, lies in different banks.
+/// The layout of a slab in shared memory (slab_copies.h). Pieces are permuted within a row, so that
+/// the same piece of eight rows, which tensor cores or threads of f32 load at once, lies in
+/// different banks.
 template <class T, int kSide, bool kAlongK>
 struct TileSlab {
   static constexpr bool kIsAlongK = kAlongK;
-  static constexpr int kDepth = kSlabBytes / int(sizeof(T));
-  static constexpr int kPiece = kPieceBytes / int(sizeof(T));
-  static constexpr int kRow = kAlongK ? kDepth : kSide;  // elements
-  static constexpr int kPieces = kSide * kSlabBytes / kPieceBytes;
-  /// The byte offset of a piece.
+  static constexpr int kLines = kSide, kDepth = kSlabBytes / int(sizeof(T)),
+                       kPiece = kPieceBytes / int(sizeof(T)), kRow = kAlongK ? kDepth : kSide,
+                       kPieces = kSide * kSlabBytes / kPieceBytes;
   CC_DEVICE int Offset(int row, int piece) {
     const int place = kAlongK         ? piece ^ ((row >> 1) & 3)
                       : kSame<T, f32> ? piece
@@ -45,47 +42,31 @@ struct TileSlab {
   static constexpr int kSixteen = 16 * (kAlongK ? kDepth : 1);
 };
 
-/// The part of an operand that one tile reads.
-template <class T>
-struct TileOperand {
-  const T* at;
-  Index ld, first, lines, depth;  // reads lines from `first` on, below `lines`, and k below `depth`
-  bool aligned;                   // pieces are aligned to kPieceBytes
-};
-template <class T>
-CC_DEVICE TileOperand<Raw<T>> MakeTileOperand(const T* at, Index ld, Index first, Index lines,
-                                              Index depth) {
-  const bool aligned =
-      reinterpret_cast<u64>(at) % kPieceBytes == 0 && ld * int(sizeof(T)) % kPieceBytes == 0;
-  return {reinterpret_cast<const Raw<T>*>(at), ld, first, lines, depth, aligned};
+/// Brings the slab that begins at `k` of an operand whose rows are not of pieces, element by
+/// element, with zeros beyond its ends.
+template <class S, class T>
+CC_DEVICE void BringElements(const Grid& grid, const SlabOperand<T>& of, Index k,
+                             unsigned char* to) {
+  constexpr int kPiece = S::kPiece, kInRow = S::kRow / kPiece;
+  CC_ROLLED for (int n = grid.ThreadId(); n < S::kPieces; n += kTileThreads) {
+    const int row = n / kInRow, piece = n % kInRow;
+    const Index line = of.first + (S::kIsAlongK ? row : piece * kPiece),
+                depth = k + (S::kIsAlongK ? piece * kPiece : row);
+    const int count = S::kIsAlongK       ? line < of.lines ? Least(of.depth - depth, kPiece) : 0
+                      : depth < of.depth ? Least(of.lines - line, kPiece)
+                                         : 0;
+    const T* const from = of.at + (S::kIsAlongK ? line * of.ld + depth : depth * of.ld + line);
+    Pack<T, kPiece> values;
+    CC_UNROLL for (int i = 0; i < kPiece; ++i)
+        Put<T, kPiece>(values, i, i < count ? from[i] : T(0));
+    Store16(to + S::Offset(row, piece), __builtin_bit_cast(uint4, values));
+  }
 }
 
-/// Starts copying the slab that begins at `k`, with zeros beyond the operand's ends. Not unrolled,
-/// because its addresses would take registers from the sums.
-template <class S, class T>
-CC_DEVICE void BringSlab(const Grid& grid, const TileOperand<T>& from, Index k, unsigned char* to) {
-  constexpr int kPiece = S::kPiece, kInRow = S::kRow / kPiece;
-  _Pragma("unroll 1") for (int n = 0; n < S::kPieces / kTileThreads; ++n) {
-    const int number = n * kTileThreads + grid.ThreadId(), row = number / kInRow,
-              piece = number % kInRow;
-    const Index line = from.first + (S::kIsAlongK ? row : piece * kPiece),
-                depth = k + (S::kIsAlongK ? piece * kPiece : row);
-    const Index left = S::kIsAlongK ? (line < from.lines ? from.depth - depth : 0)
-                                    : (depth < from.depth ? from.lines - line : 0);
-    const int count = left < 0 ? 0 : left < kPiece ? int(left) : kPiece;
-    const T* const source =
-        count == 0 ? from.at
-                   : from.at + (S::kIsAlongK ? line * from.ld + depth : depth * from.ld + line);
-    unsigned char* const target = to + S::Offset(row, piece);
-    if (from.aligned) {
-      CopyAsync16(target, source, count * int(sizeof(T)));
-    } else {
-      Pack<T, kPiece> values;
-      CC_UNROLL for (int i = 0; i < kPiece; ++i)
-          Put<T, kPiece>(values, i, i < count ? source[i] : T(0));
-      Store16(target, __builtin_bit_cast(uint4, values));
-    }
-  }
+template <class T>
+CC_DEVICE SlabOperand<Raw<T>> SlabOperandOf(const T* at, Index ld, Index first, Index lines,
+                                            Index depth) {
+  return {reinterpret_cast<const Raw<T>*>(at), ld, first, lines, depth};
 }
 
 // ---- Sums of halves: a warp has kSide / 2 rows and kSide / 4 columns, in matrices of 16 x 8
@@ -99,55 +80,70 @@ struct TileSums {
   CC_DEVICE int Column(const Grid& grid) { return grid.ThreadId() / 32 % 4 * (kSide / 4); }
 };
 
-/// Loads four matrices of a slab: this thread passes row `row` of the one that begins at (line, k).
-template <class S>
-CC_DEVICE void LoadFromSlab(unsigned (&r)[4], const unsigned char* slab, int line, int k, int row) {
-  if constexpr (S::kIsAlongK)
-    LoadMatrices(r, slab + S::Offset(line + row, k / S::kPiece));
-  else
-    LoadMatricesTransposed(r, slab + S::Offset(k + row, line / S::kPiece));
-}
+/// Where a thread loads matrices of a slab from: rows of four matrices at once, which begin `i`
+/// times 16 lines, and k, after those of lines `line` and `k` = `depth`, of which it passes row
+/// `row`.
+template <class S, int kCount>
+struct SlabLoads {
+  static constexpr int kRowBytes = S::kRow * kPieceBytes / S::kPiece,
+                       kBases = S::kIsAlongK ? S::kDepth / 16 : kCount;
+  int base[kBases];  // along k by k, else by i; the others are some whole rows further
 
-template <class A, class B, class T, int kSide>
-CC_DEVICE void AddSlab(const Grid& grid, const unsigned char* a, const unsigned char* b,
-                       TileSums<T, kSide>& sums) {
-  using Sums = TileSums<T, kSide>;
-  const int lane = grid.ThreadId() % 32, matrix = lane / 8, row = lane % 8, low = 8 * (matrix % 2),
-            high = 8 * (matrix / 2);
-  CC_UNROLL for (int k = 0; k < A::kDepth; k += 16) {
-    unsigned of_a[Sums::kDown][4], of_b[Sums::kAcross / 2][4];
-    CC_UNROLL for (int i = 0; i < Sums::kDown; ++i)
-        LoadFromSlab<A>(of_a[i], a, Sums::Row(grid) + 16 * i + low, k + high, row);
-    CC_UNROLL for (int j = 0; j < Sums::kAcross / 2; ++j)
-        LoadFromSlab<B>(of_b[j], b, Sums::Column(grid) + 16 * j + high, k + low, row);
-    CC_UNROLL for (int i = 0; i < Sums::kDown; ++i) CC_UNROLL for (int j = 0; j < Sums::kAcross;
-                                                                   ++j)
-        MmaM16N8K16(sums.d[i][j], of_a[i], of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1], T());
+  CC_MEMBER SlabLoads(int line, int depth, int row) {
+    CC_UNROLL for (int n = 0; n < kBases; ++n) base[n] =
+        S::kIsAlongK ? S::Offset(line + row, (16 * n + depth) / S::kPiece)
+                     : S::Offset(depth + row, (line + 16 * n) / S::kPiece);
   }
-}
+  CC_MEMBER void Load(unsigned (&r)[4], const unsigned char* slab, int i, int k) const {
+    if constexpr (S::kIsAlongK)
+      LoadMatrices(r, slab + base[k / 16] + 16 * i * kRowBytes);
+    else
+      LoadMatricesTransposed(r, slab + base[i] + k * kRowBytes);
+  }
+};
 
-/// Stores two neighbours as one word if both exist and the word is aligned.
+/// Adds slabs to the sums of halves.
+template <class A, class B, class T, int kSide>
+struct SlabProducts {
+  using Sums = TileSums<T, kSide>;
+  SlabLoads<A, Sums::kDown> of_a;
+  SlabLoads<B, Sums::kAcross / 2> of_b;
+
+  CC_MEMBER explicit SlabProducts(const Grid& grid)
+      : of_a(Sums::Row(grid) + grid.ThreadId() % 16 / 8 * 8, grid.ThreadId() % 32 / 16 * 8,
+             grid.ThreadId() % 8),
+        of_b(Sums::Column(grid) + grid.ThreadId() % 32 / 16 * 8, grid.ThreadId() % 16 / 8 * 8,
+             grid.ThreadId() % 8) {}
+  CC_MEMBER void Add(const unsigned char* a, const unsigned char* b, Sums& sums) const {
+    CC_UNROLL for (int k = 0; k < A::kDepth; k += 16) {
+      unsigned x[Sums::kDown][4], y[Sums::kAcross / 2][4];
+      CC_UNROLL for (int i = 0; i < Sums::kDown; ++i) of_a.Load(x[i], a, i, k);
+      CC_UNROLL for (int j = 0; j < Sums::kAcross / 2; ++j) of_b.Load(y[j], b, j, k);
+      CC_UNROLL for (int i = 0; i < Sums::kDown; ++i)
+          CC_UNROLL for (int j = 0; j < Sums::kAcross; ++j)
+              MmaM16N8K16(sums.d[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1], T());
+    }
+  }
+};
+
+/// Stores the sums by packs, which warps turn in the memory of the slabs.
 template <class T, int kSide>
 CC_DEVICE void StoreSums(const Grid& grid, const Product<T>& p, Index row, Index column,
-                         const TileSums<T, kSide>& sums) {
+                         const TileSums<T, kSide>& sums, unsigned char* shared) {
   using Sums = TileSums<T, kSide>;
-  const int lane = grid.ThreadId() % 32;
-  const bool words = reinterpret_cast<u64>(p.c) % 4 == 0 && p.ldc % 2 == 0;
-  CC_UNROLL for (int i = 0; i < 2 * Sums::kDown; ++i) {
-    const Index r = row + Sums::Row(grid) + 8 * i + lane / 4;
-    if (r >= p.m) continue;
-    CC_UNROLL for (int j = 0; j < Sums::kAcross; ++j) {
-      const Index c = column + Sums::Column(grid) + 8 * j + lane % 4 * 2;
-      T* const to = p.c + r * p.ldc + c;
-      Pack<float, 2> pair;
-      CC_UNROLL for (int h = 0; h < 2; ++h) Put<float, 2>(pair, h, sums.d[i / 2][j][i % 2 * 2 + h]);
-      if (words && c + 1 < p.n) {
-        *reinterpret_cast<unsigned*>(to) = __builtin_bit_cast(unsigned, ToRaw<T, 2>(pair));
-      } else {
-        CC_UNROLL for (int h = 0; h < 2; ++h) if (c + h < p.n)
-            Store<kCached>(to + h, Splat<1>(Get(pair, h)));
-      }
+  const Index first = row + Sums::Row(grid), left = column + Sums::Column(grid);
+  T* const to = p.c + first * p.ldc + left;
+  const int rows = Least(p.m - first, kSide), columns = Least(p.n - left, kSide);
+  const TurnedSums<8 * Sums::kAcross> turned(grid, shared);
+  CC_ROLLED for (int i = 0; i < Sums::kDown; ++i) {
+    // Registers have no index, so each part of the sums has its own stores.
+    CC_UNROLL for (int of = 0; of < Sums::kDown; ++of) {
+      if (i != of) continue;
+      CC_UNROLL for (int j = 0; j < Sums::kAcross; ++j) turned.Put(j, sums.d[of][j]);
     }
+    turned.ForPacks([&](int r, int c, const Pack<float, 8>& values) CC_INLINE {
+      if (16 * i + r < rows) StorePackOrPart(to + (16 * i + r) * p.ldc + c, columns - c, values);
+    });
   }
 }
 
@@ -160,22 +156,27 @@ struct TileSums<f32, kSide> {
 };
 
 template <class A, class B, int kSide>
-CC_DEVICE void AddSlab(const Grid& grid, const unsigned char* a, const unsigned char* b,
-                       TileSums<f32, kSide>& sums) {
-  constexpr int kEach = TileSums<f32, kSide>::kEach;
-  const int row = grid.ThreadId() / 16, column = grid.ThreadId() % 16;
-  _Pragma("unroll 2") for (int k = 0; k < A::kDepth; ++k) {
-    float of_a[kEach], of_b[kEach];
-    CC_UNROLL for (int i = 0; i < kEach; ++i) of_a[i] = A::At(a, row, k)[i * A::kSixteen];
-    CC_UNROLL for (int j = 0; j < kEach; ++j) of_b[j] = B::At(b, column, k)[j * B::kSixteen];
-    CC_UNROLL for (int i = 0; i < kEach; ++i) CC_UNROLL for (int j = 0; j < kEach; ++j)
-        sums.d[i][j] += of_a[i] * of_b[j];
+struct SlabProducts<A, B, f32, kSide> {
+  int row, column;
+
+  CC_MEMBER explicit SlabProducts(const Grid& grid)
+      : row(grid.ThreadId() / 16), column(grid.ThreadId() % 16) {}
+  CC_MEMBER void Add(const unsigned char* a, const unsigned char* b,
+                     TileSums<f32, kSide>& sums) const {
+    constexpr int kEach = TileSums<f32, kSide>::kEach;
+    _Pragma("unroll 2") for (int k = 0; k < A::kDepth; ++k) {
+      float of_a[kEach], of_b[kEach];
+      CC_UNROLL for (int i = 0; i < kEach; ++i) of_a[i] = A::At(a, row, k)[i * A::kSixteen];
+      CC_UNROLL for (int j = 0; j < kEach; ++j) of_b[j] = B::At(b, column, k)[j * B::kSixteen];
+      CC_UNROLL for (int i = 0; i < kEach; ++i) CC_UNROLL for (int j = 0; j < kEach; ++j)
+          sums.d[i][j] += of_a[i] * of_b[j];
+    }
   }
-}
+};
 
 template <int kSide>
 CC_DEVICE void StoreSums(const Grid& grid, const Product<f32>& p, Index row, Index column,
-                         const TileSums<f32, kSide>& sums) {
+                         const TileSums<f32, kSide>& sums, unsigned char*) {
   constexpr int kEach = TileSums<f32, kSide>::kEach;
   CC_UNROLL for (int i = 0; i < kEach; ++i) {
     const Index r = row + grid.ThreadId() / 16 + 16 * i;
@@ -192,32 +193,44 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
   using B = TileSlab<T, kSide, kTransposeB>;
   constexpr int kOperandBytes = kSide * kSlabBytes;
   CC_SHARED(uint4, slabs, kSlabs * 2 * kOperandBytes / kPieceBytes);
-  const auto slab_at = [&](Index slab, int operand) {
-    return reinterpret_cast<unsigned char*>(slabs) + (slab % kSlabs * 2 + operand) * kOperandBytes;
+  const auto slab_at = [&](int slab, int operand) {
+    return reinterpret_cast<unsigned char*>(slabs) +
+           (unsigned(slab) % kSlabs * 2 + operand) * kOperandBytes;
   };
-  const auto a = MakeTileOperand(p.a, p.lda, row, p.m, p.k),
-             b = MakeTileOperand(p.b, p.ldb, column, p.n, p.k);
-  const Index count = (p.k + A::kDepth - 1) / A::kDepth;
-  const auto bring = [&](Index slab) {
-    if (slab < count) {
-      BringSlab<A>(grid, a, slab * A::kDepth, slab_at(slab, 0));
-      BringSlab<B>(grid, b, slab * A::kDepth, slab_at(slab, 1));
+  const auto of_a = SlabOperandOf(p.a, p.lda, row, p.m, p.k),
+             of_b = SlabOperandOf(p.b, p.ldb, column, p.n, p.k);
+  SlabCopies<A, kTileThreads, Raw<T>> copies_of_a(grid, of_a);
+  SlabCopies<B, kTileThreads, Raw<T>> copies_of_b(grid, of_b);
+  const bool of_pieces =
+      of_a.template IsOfPieces<A::kIsAlongK>() && of_b.template IsOfPieces<B::kIsAlongK>();
+  const int count = int((u64(p.k) + A::kDepth - 1) / A::kDepth);
+  const auto bring = [&](int slab) CC_INLINE {
+    const Index k = Index(slab) * A::kDepth;
+    if (slab < count && of_pieces) {
+      const int depth = Least(p.k - k, A::kDepth);
+      copies_of_a.Bring(slab_at(slab, 0), depth);
+      copies_of_b.Bring(slab_at(slab, 1), depth);
+    } else if (slab < count) {
+      BringElements<A>(grid, of_a, k, slab_at(slab, 0));
+      BringElements<B>(grid, of_b, k, slab_at(slab, 1));
     }
     CommitCopies();
   };
   TileSums<T, kSide> sums = {};
-  CC_UNROLL for (int slab = 0; slab < kSlabs - 1; ++slab) bring(slab);
-  for (Index slab = 0; slab < count; ++slab) {
-    WaitCopies<kSlabs - 2>();
-    // All threads' copies of this slab are there, and all threads have used the previous slab,
-    // whose place the next copies take.
-    grid.Sync();
+  const SlabProducts<A, B, T, kSide> products(grid);
+  CC_ROLLED for (int slab = 1 - kSlabs; slab < count; ++slab) {
+    if (slab >= 0) {
+      WaitCopies<kSlabs - 2>();
+      // All threads' copies of this slab are there, and all threads have used the previous slab,
+      // whose place the next copies take.
+      grid.Sync();
+    }
     bring(slab + kSlabs - 1);
-    AddSlab<A, B>(grid, slab_at(slab, 0), slab_at(slab, 1), sums);
+    if (slab >= 0) products.Add(slab_at(slab, 0), slab_at(slab, 1), sums);
   }
   WaitCopies<0>();
-  grid.Sync();  // before other threads copy slabs of the next tile
-  StoreSums(grid, p, row, column, sums);
+  grid.Sync();  // before other threads turn sums in these slabs, or copy those of the next tile
+  StoreSums(grid, p, row, column, sums, slab_at(0, 0));
 }
 
 }  // namespace coconet

@@ -5,11 +5,11 @@
 
 namespace coconet {
 
-/// Copies `bytes`, at most 16, from global to shared memory, both 16-byte aligned, and fills up to
-/// 16 bytes with zeros. Asynchronous; see WaitCopies.
-static CC_ASKS void CopyAsync16(void* to, const void* from, int bytes) {
+/// Copies 16 bytes from global to shared memory, both 16-byte aligned; or fills them with zeros,
+/// and reads nothing, unless `there`. Asynchronous; see WaitCopies.
+static CC_ASKS void CopyAsync16If(bool there, void* to, const void* from) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
-  calls->copy_async(calls->machine, to, from, bytes, __builtin_return_address(0));
+  calls->copy_async(calls->machine, to, from, there ? 16 : 0, __builtin_return_address(0));
 }
 /// Makes the thread's copies since the last call a group.
 static CC_ASKS void CommitCopies() {

@@ -270,6 +270,9 @@ CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a
 
 // ---- Registers --------------------------------------------------------------------------------
 
+/// Keeps the compiler from computing a number anew where it is used.
+CC_DEVICE void KeepComputed(int&) {}
+
 static CC_ASKS unsigned long long NowNs() {
   CC_CALLS;
   return calls->now_ns(calls->machine);

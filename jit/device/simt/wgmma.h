@@ -28,6 +28,14 @@ CC_DEVICE SharedMatrix Advanced(SharedMatrix matrix, int bytes) {
   return {matrix.start + bytes, matrix.leading, matrix.stride};
 }
 
+/// The number of the calling thread's warp group in its block.
+CC_DEVICE int WarpGroup() { return ThreadIndex() / 128; }
+
+/// Orders what this thread has written to shared memory, by stores and by copies that it has waited
+/// for, before the reads of products and bulk copies that it begins later, or others do after the
+/// next barrier.
+CC_DEVICE void FenceSharedForAsyncProxy() { FenceAsyncProxy(); }
+
 /// Orders what this thread's registers hold before the products that it begins next. Comes before
 /// the first product, and before each that follows another access of its sums.
 static CC_ASKS void WgmmaFence() {

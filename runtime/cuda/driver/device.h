@@ -33,6 +33,8 @@ struct DeviceFacts {
   bool simulated() const { return major == 0; }  // no GPU has this compute capability
   /// Whether the GPU copies in bulk, by the asynchronous proxy (jit/device/cuda/async_copies.h).
   bool copies_in_bulk() const { return major >= 9; }
+  /// Whether the GPU multiplies by warp groups (jit/device/cuda/wgmma.h).
+  bool has_warp_groups() const { return major == 9 || simulated(); }
 };
 
 /// Memory that one call of the driver has allocated.

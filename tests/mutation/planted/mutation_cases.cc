@@ -160,7 +160,7 @@ const std::vector<MutationCase>& MutationCases() {
          2},
         {"half-tiles",
          kHalfEpilogue,
-         {{"M", 70}, {"N", 72}, {"K", 136}},
+         {{"M", 70}, {"N", 72}, {"K", 104}},
          "ol(MM, fuse(RS[flat], C, AG))",
          "generated vec=2 chunk=256 blocks=1 stream=none one-shot=pull threads=64 beside=2 "
          "tiles=64",
@@ -173,6 +173,22 @@ const std::vector<MutationCase>& MutationCases() {
          "generated vec=2 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 beside=3 "
          "tiles=64",
          1},
+        {"wide-tiles",
+         kHalfEpilogue,
+         {{"M", 150}, {"N", 136}, {"K", 200}},
+         "ol(MM, fuse(RS[flat], C, AG))",
+         "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=128 tile-columns=64 stages=3",
+         1,
+         1},
+        {"tma-tiles",
+         kHalfEpilogue,
+         {{"M", 150}, {"N", 136}, {"K", 200}},
+         "ol(MM, fuse(RS[flat], C, AG))",
+         "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=128 tile-columns=64 stages=3 tma=1",
+         1,
+         2},
         {"stages",
          "pipeline",
          {{"B", 1}, {"S", 5}, {"H", 33}},

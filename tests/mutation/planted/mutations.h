@@ -86,9 +86,11 @@ std::vector<Mutation> FlagMutations();     // sync.h, ring.h, kernel_abi.h, the 
 std::vector<Mutation> OperandMutations();  // operands.h, folds.h
 std::vector<Mutation>
 ElementMutations();  // elementwise.h, loops.h, blocks.h, the text of generated kernels
-std::vector<Mutation> BulkMutations();     // bulk.h
-std::vector<Mutation> PackMutations();     // packs in flight: loops.h, operands.h, prelude.h
-std::vector<Mutation> ProductMutations();  // tiles.h, tile_product.h
+std::vector<Mutation> BulkMutations();      // bulk.h
+std::vector<Mutation> PackMutations();      // packs in flight: loops.h, operands.h, prelude.h
+std::vector<Mutation> ProductMutations();   // tiles.h, tile_product.h, turned_sums.h
+std::vector<Mutation> WideTileMutations();  // wide_tiles.h, slab_copies.h
+std::vector<Mutation> TmaTileMutations();   // tma_tiles.h
 std::vector<Mutation> RowMutations();  // scatter.h, add_rows.h, few_rows.h, lookups.h, exchange.h
 // The same on CPUs.
 std::vector<Mutation> HostHeaderMutations();    // device headers, kernel_abi.h

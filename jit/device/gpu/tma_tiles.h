@@ -1,0 +1,184 @@
+#pragma once
+
+// Tiles of wide_tiles.h whose operands the tensor memory accelerator brings: a third warp group of
+// a block loads boxes of both operands and signals tiles, while two multiply. Rows of both operands
+// begin at multiples of 16 bytes, at which their lengths need not end.
+
+#include "wide_tiles.h"
+
+namespace coconet {
+
+/// Threads of a block: two warp groups that multiply, and one that loads and signals.
+constexpr int kTmaThreads = 3 * kWarpGroupThreads;
+/// Registers of a thread of either, out of the 65,536 of a multiprocessor.
+constexpr int kMultiplierRegisters = 232, kLoaderRegisters = 40;
+
+/// A place in the ring of slabs, and the parity of the phase in which it is used.
+struct WidePlace {
+  int stage = 0;
+  unsigned parity = 0;
+  template <int kStages>
+  CC_MEMBER void Next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+};
+
+/// A tile of a product; beyond the last one, a row of kNoTile.
+struct WideTileAt {
+  unsigned row, column;
+};
+constexpr unsigned kNoTile = ~0u;
+
+/// What the warps of a block tell each other, behind its slabs.
+template <int kStages>
+struct WideBarriers {
+  u64 full[kStages];          // the slab has come
+  u64 empty[kStages];         // all warps that multiply have used it
+  u64 stored;                 // all these warps have stored a tile
+  u64 signalled;              // that has been seen
+  WideTileAt tiles[kStages];  // whose slab is in this place
+  WideTileAt last;            // that is stored
+};
+
+CC_DEVICE void AwaitPhase(u64* barrier, unsigned parity) {
+  while (!IsOver(barrier, parity)) continue;
+}
+
+template <class Tile>
+struct TmaTile : Tile {
+  using Barriers = WideBarriers<Tile::kStages>;
+  static constexpr int kWarps = Tile::kThreads / 32;
+  static constexpr int kBarriersBegin = Tile::kSharedBytes;
+  static constexpr int kSharedBytes = kBarriersBegin + int(sizeof(Barriers));
+};
+
+/// Loads the slab that begins at `k` of an operand's lines from `first` on.
+template <class S, int kLines>
+CC_DEVICE void LoadWideSlab(const TensorMap& map, int first, int k, unsigned char* to,
+                            u64* barrier) {
+  if constexpr (S::kIsAlongK) {
+    LoadBox(to, &map, k, first, barrier);
+  } else {
+    CC_UNROLL for (int line = 0; line < kLines; line += 64)
+        LoadBox(to + line * kWideRowBytes, &map, first + line, k, barrier);
+  }
+}
+
+/// By one thread: loads all slabs of the block's tiles, each as soon as its place is free.
+template <class Tile, class A, class B, class T>
+CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
+                             const TileOrder& order, unsigned char* shared,
+                             typename Tile::Barriers& barriers) {
+  WidePlace place;
+  const auto begin_slab = [&](WideTileAt tile, int bytes) CC_INLINE {
+    AwaitPhase(barriers.empty + place.stage, place.parity ^ 1);
+    barriers.tiles[place.stage] = tile;
+    ArriveAndExpect(barriers.full + place.stage, bytes);
+  };
+  // A product over nothing loads what lies beyond its operands: zeros.
+  const int slabs = SlabsOf(p.k), begin = p.k == 0 ? kWideDepth : 0;
+  ForTiles(grid, TilesAcross(p.m, Tile::kRows), TilesAcross(p.n, Tile::kColumns), order,
+           [&](unsigned row, unsigned column) CC_INLINE {
+             CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
+               begin_slab({row, column}, Tile::kStageBytes);
+               unsigned char* const to = shared + place.stage * Tile::kStageBytes;
+               u64* const full = barriers.full + place.stage;
+               const int k = begin + slab * kWideDepth;
+               LoadWideSlab<A, Tile::kRows>(maps.a, int(row) * Tile::kRows, k, to, full);
+               LoadWideSlab<B, Tile::kColumns>(maps.b, int(column) * Tile::kColumns, k,
+                                               to + Tile::kOperandBytesOfA, full);
+               place.Next<Tile::kStages>();
+             }
+           });
+  begin_slab({kNoTile, 0}, 0);
+}
+
+/// By the threads of a warp: signals each of the block's tiles when it is stored.
+template <class Tile, int kRanks>
+CC_DEVICE void SignalWideTiles(int lane, unsigned across, const TileFlags<kRanks>& out,
+                               unsigned epoch, typename Tile::Barriers& barriers) {
+  CC_ROLLED for (unsigned parity = 0;; parity ^= 1) {
+    AwaitPhase(&barriers.stored, parity);
+    const WideTileAt tile = barriers.last;
+    SyncWarp();
+    if (tile.row == kNoTile) return;
+    if (lane == 0) Arrive(&barriers.signalled);
+    SignalTile(out, tile.row * across + tile.column, epoch, lane, 32);
+  }
+}
+
+/// By the threads of two warp groups: computes and stores the block's tiles.
+template <class Tile, class A, class B, class T>
+CC_DEVICE void StoreWideTiles(const Grid& grid, const Product<T>& p, unsigned char* shared,
+                              typename Tile::Barriers& barriers) {
+  const int slabs = SlabsOf(p.k), group = WarpGroup();
+  const bool speaks = grid.ThreadId() % 32 == 0;  // for its warp
+  WidePlace place;
+  CC_ROLLED for (unsigned parity = 1;; parity ^= 1) {
+    AwaitPhase(barriers.full + place.stage, place.parity);
+    const WideTileAt tile = barriers.tiles[place.stage];
+    SyncWarp();  // all lanes have read it when the one that speaks gives the place back
+    typename Tile::Sums sums;
+    if (tile.row != kNoTile) {
+      u64* used = nullptr;  // of the slab before
+      CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
+        AwaitPhase(barriers.full + place.stage, place.parity);
+        AddWideSlab<Tile, A, B>(group, shared + place.stage * Tile::kStageBytes, sums, slab > 0,
+                                T());
+        WgmmaWait<1>();
+        if (speaks && slab > 0) Arrive(used);
+        used = barriers.empty + place.stage;
+        place.Next<Tile::kStages>();
+      }
+      WgmmaWait<0>();
+      PinAllSums<Tile>(sums);
+      if (speaks) Arrive(used);
+      StoreWideTile<Tile>(grid, p, tile.row, tile.column, sums, shared);
+    }
+    if (speaks) {
+      AwaitPhase(&barriers.signalled, parity);
+      if (grid.ThreadId() == 0) barriers.last = tile;
+      Arrive(&barriers.stored);
+    }
+    if (tile.row == kNoTile) return;
+  }
+}
+
+/// Computes all tiles of a product, by all blocks of kTmaThreads threads with kBytes of dynamic
+/// shared memory, and signals each tile when it is stored.
+template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
+                                const TileOrder& order, const TileFlags<kRanks>& out) {
+  using Tile = TmaTile<Of>;
+  static_assert(Tile::kSharedBytes == kBytes);
+  using A = WideSlab<Tile::kRows, !kTransposeA>;
+  using B = WideSlab<Tile::kColumns, kTransposeB>;
+  CC_DYNAMIC_SHARED(shared);
+  auto& barriers = *reinterpret_cast<typename Tile::Barriers*>(shared + Tile::kBarriersBegin);
+  if (grid.ThreadId() == 0) {
+    CC_ROLLED for (int i = 0; i < Tile::kStages; ++i) {
+      InitBarrier(barriers.full + i, 1);
+      InitBarrier(barriers.empty + i, Tile::kWarps);
+    }
+    InitBarrier(&barriers.stored, Tile::kWarps);
+    InitBarrier(&barriers.signalled, 1);
+    FenceBarriers();
+  }
+  const unsigned epoch = out.epochs[grid.BlockId()] + 1;
+  grid.Sync();
+  const int warp = grid.ThreadId() / 32;
+  if (WarpGroup() < 2) {
+    RaiseRegisters<kMultiplierRegisters>();
+    StoreWideTiles<Tile, A, B>(grid, p, shared, barriers);
+    return;
+  }
+  LowerRegisters<kLoaderRegisters>();
+  if (grid.ThreadId() == Tile::kThreads)
+    LoadWideTiles<Tile, A, B>(grid, p, maps, order, shared, barriers);
+  if (warp != Tile::kWarps + 1) return;
+  SignalWideTiles<Tile>(grid.ThreadId() % 32, TilesAcross(p.n, Tile::kColumns), out, epoch,
+                        barriers);
+  if (grid.ThreadId() % 32 == 0) out.epochs[grid.BlockId()] = epoch;
+}
+
+}  // namespace coconet

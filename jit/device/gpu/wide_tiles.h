@@ -1,0 +1,196 @@
+#pragma once
+
+// Matrix products of halves by warp groups (wgmma.h), tile by tile: as tiles.h has it, for GPUs of
+// sm_90a. Operands are copied to shared memory slab by slab along k, in swizzled rows of 128 bytes,
+// as far ahead as there is room. Pieces of 16 bytes are copied at once, so rows of both operands
+// begin at multiples of 16 bytes.
+
+#include "slab_copies.h"
+#include "turned_sums.h"
+#include "wgmma.h"
+
+namespace coconet {
+
+constexpr int kWarpGroupThreads = 128;
+/// A slab's depth along k: a row of 128 bytes.
+constexpr int kWideDepth = 64, kWideRowBytes = 128;
+/// Eight rows of a slab, after which the swizzle repeats; sixty-four rows.
+constexpr int kWideBlockBytes = 8 * kWideRowBytes, kWideAtomBytes = 64 * kWideRowBytes;
+
+/// A tile of kTileRows x kTileColumns by two warp groups, of which each has half of the rows, with
+/// kTileStages slabs in shared memory.
+template <int kTileRows, int kTileColumns, int kTileStages>
+struct WideTile {
+  static constexpr int kRows = kTileRows, kColumns = kTileColumns, kStages = kTileStages;
+  static constexpr int kThreads = 2 * kWarpGroupThreads;
+  /// Products of 64 rows that each warp group makes.
+  static constexpr int kDown = kRows / 128;
+  static_assert(kDown == 1 || kDown == 2);
+  static constexpr int kOperandBytesOfA = kRows * kWideRowBytes,
+                       kStageBytes = (kRows + kColumns) * kWideRowBytes;
+  using Turned = TurnedSums<32>;
+  static constexpr int kTurnsAcross = kColumns / 32;
+  static constexpr int kTurnBegin = kStages * kStageBytes;
+  static constexpr int kSharedBytes = kTurnBegin + kThreads / 32 * Turned::kBytes;
+  /// Sums of a thread: of kDown products, each of 64 rows.
+  struct Sums {
+    float d[kDown][kColumns / 2];
+  };
+};
+
+/// The slabs of a product over k; one over nothing has a slab of zeros.
+CC_DEVICE int SlabsOf(Index k) { return k == 0 ? 1 : int((u64(k) + kWideDepth - 1) / kWideDepth); }
+
+// ---- Operands in shared memory
+
+/// An operand's slab as warp groups take it (slab_copies.h).
+template <int kSlabLines, bool kAlongK>
+struct WideSlab {
+  static constexpr bool kIsAlongK = kAlongK;
+  static constexpr int kLines = kSlabLines, kDepth = kWideDepth, kRow = 64;
+  CC_DEVICE int Offset(int row, int piece) {
+    return row * kWideRowBytes + (piece ^ row % 8) * kPieceBytes;
+  }
+  /// From one product of 16 k to the next, in bytes; from 64 lines to the next.
+  static constexpr int kStep = kAlongK ? 16 * int(sizeof(short)) : 16 * kWideRowBytes,
+                       kLeading = kAlongK ? 0 : kWideAtomBytes;
+  CC_DEVICE SharedMatrix MatrixAt(const unsigned char* at) {
+    return MakeSharedMatrix(at, kLeading, kWideBlockBytes);
+  }
+};
+
+/// Keeps the compiler from moving accesses of the sums across it. A loop over the products would
+/// keep the sums on the stack.
+template <class Tile>
+CC_DEVICE void PinAllSums(typename Tile::Sums& sums) {
+  PinSums(sums.d[0]);
+  if constexpr (Tile::kDown > 1) PinSums(sums.d[1]);
+}
+
+/// Begins to add a slab's products to the sums of warp group `group`, or to make them the sums.
+template <class Tile, class A, class B, class T>
+CC_DEVICE void AddWideSlab(int group, const unsigned char* slab, typename Tile::Sums& sums,
+                           bool adds, T type) {
+  PinAllSums<Tile>(sums);
+  WgmmaFence();
+  const SharedMatrix a = A::MatrixAt(slab + group * Tile::kDown * kWideAtomBytes),
+                     b = B::MatrixAt(slab + Tile::kOperandBytesOfA);
+  CC_UNROLL for (int k = 0; k < kWideDepth / 16; ++k) {
+    const SharedMatrix of_a = Advanced(a, k * A::kStep), of_b = Advanced(b, k * B::kStep);
+    const bool add = adds || k > 0;
+    Wgmma<!A::kIsAlongK, !B::kIsAlongK>(sums.d[0], of_a, of_b, add, type);
+    if constexpr (Tile::kDown > 1)
+      Wgmma<!A::kIsAlongK, !B::kIsAlongK>(sums.d[1], Advanced(of_a, kWideAtomBytes), of_b, add,
+                                          type);
+  }
+  WgmmaCommit();
+}
+
+/// Computes the sums of the tile that begins at (row, column), by all threads of the block.
+template <class Tile, bool kTransposeA, bool kTransposeB, class T>
+CC_DEVICE void SumWideTile(const Grid& grid, const Product<T>& p, Index row, Index column,
+                           unsigned char* shared, typename Tile::Sums& sums) {
+  using A = WideSlab<Tile::kRows, !kTransposeA>;
+  using B = WideSlab<Tile::kColumns, kTransposeB>;
+  SlabCopies<A, Tile::kThreads, T> of_a(grid, {p.a, p.lda, row, p.m, p.k});
+  SlabCopies<B, Tile::kThreads, T> of_b(grid, {p.b, p.ldb, column, p.n, p.k});
+  const int count = SlabsOf(p.k);
+  int last = int(p.k - Index(count - 1) * kWideDepth);  // the depth of the last slab
+  KeepComputed(last);
+  const auto stage_at = [&](int slab) { return shared + slab % Tile::kStages * Tile::kStageBytes; };
+  const auto bring = [&](int slab) {
+    if (slab < count) {
+      const int depth = slab + 1 < count ? kWideDepth : last;
+      of_a.Bring(stage_at(slab), depth);
+      of_b.Bring(stage_at(slab) + Tile::kOperandBytesOfA, depth);
+    }
+    CommitCopies();
+  };
+  const int group = WarpGroup();
+  // Products are read until the next slab's have begun, so one slab's place is neither read nor
+  // written.
+  constexpr int kAhead = Tile::kStages - 2;
+  CC_ROLLED for (int slab = -kAhead; slab < count; ++slab) {
+    if (slab >= 0) {
+      WaitCopies<kAhead - 1>();
+      FenceSharedForAsyncProxy();
+      // All threads' copies of this slab are there, and the products of the slab before the last
+      // have ended.
+      grid.Sync();
+      AddWideSlab<Tile, A, B>(group, stage_at(slab), sums, slab > 0, T());
+    }
+    bring(slab + kAhead);
+    WgmmaWait<1>();
+  }
+  WgmmaWait<0>();
+  WaitCopies<0>();
+  PinAllSums<Tile>(sums);
+}
+
+// ---- What becomes of the sums
+
+/// Puts turn `turn` of the sums where the warp turns them: 16 rows and 32 columns. Registers have
+/// no index, so each turn has its own stores.
+template <class Tile, int kTurn = 0>
+CC_DEVICE void PutTurn(const typename Tile::Turned& turned, const typename Tile::Sums& sums,
+                       int turn) {
+  if (turn == kTurn) {
+    constexpr int kFirst = kTurn % Tile::kTurnsAcross * 16;
+    CC_UNROLL for (int j = 0; j < 4; ++j)
+        turned.Put(j, sums.d[kTurn / Tile::kTurnsAcross] + kFirst + 4 * j);
+  } else if constexpr (kTurn + 1 < Tile::kDown * Tile::kTurnsAcross) {
+    PutTurn<Tile, kTurn + 1>(turned, sums, turn);
+  }
+}
+
+/// Calls f(row, column, values) for each pack of 8 neighbours in the rows of a tile, one thread
+/// each; `row` and `column` are the tile's.
+template <class Tile, class F>
+CC_DEVICE void ForWidePacks(const Grid& grid, const typename Tile::Sums& sums,
+                            unsigned char* shared, F&& f) {
+  const typename Tile::Turned turned(grid, shared + Tile::kTurnBegin);
+  const int warp = int(unsigned(grid.ThreadId()) / 32);
+  CC_ROLLED for (int turn = 0; turn < Tile::kDown * Tile::kTurnsAcross; ++turn) {
+    PutTurn<Tile>(turned, sums, turn);
+    const int product = warp / 4 * Tile::kDown + turn / Tile::kTurnsAcross,
+              first = (product * 4 + warp % 4) * 16, left = turn % Tile::kTurnsAcross * 32;
+    turned.ForPacks([&](int row, int column, const Pack<float, 8>& values)
+                        CC_INLINE { f(first + row, left + column, values); });
+  }
+}
+
+/// Stores the tile whose sums are given, by the threads of two warp groups.
+template <class Tile, class T>
+CC_DEVICE void StoreWideTile(const Grid& grid, const Product<T>& p, unsigned tile_row,
+                             unsigned tile_column, const typename Tile::Sums& sums,
+                             unsigned char* shared) {
+  const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
+  T* const to = p.c + row * p.ldc + column;
+  const int rows = Least(p.m - row, Tile::kRows), columns = Least(p.n - column, Tile::kColumns);
+  ForWidePacks<Tile>(grid, sums, shared, [&](int r, int c, const Pack<float, 8>& values) {
+    if (r < rows) StorePackOrPart(to + r * p.ldc + c, columns - c, values);
+  });
+}
+
+/// Computes all tiles of a product, by all blocks of Tile::kThreads threads with kBytes of dynamic
+/// shared memory, and signals each tile when it is stored.
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+CC_DEVICE void MultiplyWideTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
+                                 const TileFlags<kRanks>& out) {
+  static_assert(Tile::kSharedBytes == kBytes);
+  CC_DYNAMIC_SHARED(shared);
+  const unsigned epoch = out.epochs[grid.BlockId()] + 1;
+  const unsigned down = TilesAcross(p.m, Tile::kRows), across = TilesAcross(p.n, Tile::kColumns);
+  ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
+    typename Tile::Sums sums;
+    SumWideTile<Tile, kTransposeA, kTransposeB>(grid, p, Index(row) * Tile::kRows,
+                                                Index(column) * Tile::kColumns, shared, sums);
+    StoreWideTile<Tile>(grid, p, row, column, sums, shared);
+    grid.Sync();
+    SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());
+  });
+  grid.Sync();
+  if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;
+}
+
+}  // namespace coconet

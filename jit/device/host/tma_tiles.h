@@ -1,0 +1,16 @@
+#pragma once
+
+// Tiles whose operands a GPU's tensor memory accelerator brings, as one thread of a host makes
+// them.
+
+#include "wide_tiles.h"
+
+namespace coconet {
+
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps&,
+                                const TileOrder& order, const TileFlags<kRanks>& out) {
+  MultiplyWideTiles<Tile, kBytes, kTransposeA, kTransposeB>(grid, p, order, out);
+}
+
+}  // namespace coconet

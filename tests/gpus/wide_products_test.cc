@@ -1,0 +1,156 @@
+// Products in tiles by warp groups, on simulated GPUs: random shapes, layouts, types, tiles and
+// what follows them, in several interleavings, against the interpreter. And how operands that warp
+// groups cannot take are refused.
+
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/derivation/derive.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "jit/config/beside.h"
+#include "jit/lower/lower.h"
+#include "tests/harness/machine.h"
+#include "tests/harness/random_config.h"
+#include "tests/harness/test_data.h"
+#include "tests/harness/variant_batch.h"
+
+ABSL_FLAG(int, products, 8, "how many products");
+ABSL_FLAG(int, interleavings, 3, "each runs in so many");
+
+namespace coconet {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// c[rows, columns] = op(a) . op(b) over `depth`.
+struct Shape {
+  DType dtype;
+  int64_t rows, columns, depth;
+  bool transpose_a, transpose_b;
+};
+
+/// `after`: what becomes of the sums over the ranks, "@", and of r.
+Graph ProgramOf(const Shape& s, const std::string& after) {
+  const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed) {
+    return absl::StrCat("input ", name, " : ", Name(s.dtype), "[", transposed ? columns : rows,
+                        ", ", transposed ? rows : columns, "] local\n");
+  };
+  const std::string sums =
+      absl::StrCat("all_reduce(sum, matmul(a, b", s.transpose_a ? ", transpose_a" : "",
+                   s.transpose_b ? ", transpose_b" : "", "))");
+  std::string text = absl::StrCat(
+      "coconet 1\nprogram product\n", operand("a", s.rows, s.depth, s.transpose_a),
+      operand("b", s.depth, s.columns, s.transpose_b), "input r : ", Name(s.dtype), "[", s.rows,
+      ", ", s.columns, "] replicated\ns = ", sums, "\noutput c = ", after, "\n");
+  const absl::StatusOr<Graph> program = Parse(text);
+  CC_CHECK(program.ok());
+  return Canonicalize(*program).graph;
+}
+
+constexpr const char* kAfter[] = {"abs(s + r)", "sigmoid(s) * r", "max(s, r) - s", "s"};
+
+class WideProductsTest : public testing::Test {
+ protected:
+  int64_t Draw(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1));
+  }
+  /// Some multiple of 8 where rows of an operand have that many elements.
+  int64_t DrawExtent(int64_t most, bool is_row) {
+    return is_row ? 8 * Draw(1, most / 8) : Draw(1, most);
+  }
+  Shape DrawShape() {
+    Shape s;
+    s.dtype = Draw(0, 1) == 0 ? DType::kF16 : DType::kBF16;
+    s.transpose_a = Draw(0, 1) == 1;
+    s.transpose_b = Draw(0, 1) == 1;
+    s.rows = DrawExtent(300, s.transpose_a);
+    s.columns = DrawExtent(300, !s.transpose_b);
+    s.depth = Draw(0, 15) == 0 ? 0 : DrawExtent(330, !s.transpose_a || s.transpose_b);
+    return s;
+  }
+  Config DrawTiles(Config config) {
+    constexpr int kShapes[][2] = {{128, 64},  {128, 0},  {128, 192},
+                                  {128, 256}, {256, 64}, {256, 128}};
+    const auto& [rows, columns] = kShapes[Draw(0, std::size(kShapes) - 1)];
+    config.tiles = rows;
+    config.tile_columns = columns;
+    config.tma = Draw(0, 2) > 0;
+    config.stages = static_cast<int>(Draw(kFewestStages, 6));
+    while (WideTileBytes(config) > kMostSharedBytes) --config.stages;
+    // All at once, on a simulated GPU's four multiprocessors.
+    config.beside = static_cast<int>(Draw(1, 2));
+    config.blocks = static_cast<int>(Draw(1, 2));
+    config.pieces = 1;
+    config.columns = false;
+    return config;
+  }
+
+  const uint64_t seed_ = FreshSeed();
+  std::mt19937_64 random_{seed_};
+};
+
+TEST_F(WideProductsTest, MatchTheInterpreterAtRandomShapes) {
+  VariantBatch batch;
+  for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
+    const Shape shape = DrawShape();
+    const Graph program = ProgramOf(shape, kAfter[Draw(0, std::size(kAfter) - 1)]);
+    const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
+    ASSERT_TRUE(schedules.ok()) << schedules.status();
+    std::vector<const Schedule*> tiled;
+    for (const Schedule& s : *schedules) {
+      if (TakesTiles(s, Protocol::kGenerated, 1)) tiled.push_back(&s);
+    }
+    ASSERT_FALSE(tiled.empty());
+    const Schedule& schedule = *tiled[random_() % tiled.size()];
+    Config config = DrawArguments(DrawCompiledConfig(random_), schedule, random_);
+    config.protocol = Protocol::kGenerated;
+    config = DrawTiles(config);
+    const absl::Status added = batch.Add(program, schedule, config, static_cast<int>(Draw(1, 3)));
+    ASSERT_TRUE(added.ok()) << added << "\n" << Text(config) << " COCONET_SEED=" << seed_;
+  }
+  for (int i = 0; i < absl::GetFlag(FLAGS_interleavings); ++i) {
+    ASSERT_EQ(batch.RunOn(SimulatedMachine(SimtOptions::Of(random_() / 2)), seed_, 2), "")
+        << "interleaving " << i << ", COCONET_SEED=" << seed_;
+  }
+  std::cout << batch.kernels() << " kernels, " << batch.tally().variants
+            << " variants run, COCONET_SEED=" << seed_ << "\n";
+}
+
+TEST_F(WideProductsTest, RefuseRowsThatAreNotOfWholePieces) {
+  const auto refusal = [](const Shape& shape, bool tma) {
+    const std::vector<Schedule> schedules = Derive(ProgramOf(shape, "s")).value();
+    for (const Schedule& s : schedules) {
+      if (!TakesTiles(s, Protocol::kGenerated, 1)) continue;
+      const Config config{
+          .protocol = Protocol::kGenerated, .beside = 1, .tiles = 128, .stages = 3, .tma = tma};
+      const absl::Status status = Lower(s, config, 2).status();
+      EXPECT_TRUE(status.ok() || absl::IsFailedPrecondition(status)) << status;
+      return std::string(status.message());
+    }
+    return std::string("no schedule takes tiles");
+  };
+  for (bool tma : {false, true}) {
+    const std::string begin = tma ? "that begin at" : "that begin and end at";
+    EXPECT_EQ(refusal({DType::kBF16, 30, 40, 64, false, false}, tma), "");
+    EXPECT_EQ(refusal({DType::kBF16, 40, 30, 64, true, true}, tma), "");
+    EXPECT_THAT(refusal({DType::kBF16, 30, 40, 60, false, false}, tma),
+                HasSubstr(absl::StrCat("tiles by warp groups: want rows of a ", begin,
+                                       " multiples of 8 elements, have 60 of 60; take tiles "
+                                       "without stages")));
+    EXPECT_THAT(refusal({DType::kF16, 30, 44, 64, false, false}, tma),
+                HasSubstr("want rows of b "));
+    EXPECT_THAT(refusal({DType::kF16, 31, 40, 64, true, false}, tma), HasSubstr("want rows of a "));
+    EXPECT_THAT(refusal({DType::kF16, 32, 40, 60, true, true}, tma), HasSubstr("want rows of b "));
+  }
+}
+
+}  // namespace
+}  // namespace coconet
