@@ -35,7 +35,7 @@ class KeyTest : public ::testing::Test {
 
 TEST_F(KeyTest, IsLinesOfFieldAndValue) {
   EXPECT_EQ(KeyText(inputs_),
-            "key: 2\ngenerator: 8\nmeasurement: interleaved-rounds-2\ncompiler: gcc 12.2\nsum "
+            "key: 2\ngenerator: 9\nmeasurement: interleaved-rounds-2\ncompiler: gcc 12.2\nsum "
             "order: any\n"
             "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nranks: 2\nstages: "
             "1\nnodes: 1\n"

@@ -44,6 +44,6 @@ std::string CodeFingerprint(const Lowered& lowered);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and
 /// config mean other code.
-inline constexpr int kGeneratorVersion = 8;
+inline constexpr int kGeneratorVersion = 9;
 
 }  // namespace coconet

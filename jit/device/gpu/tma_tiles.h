@@ -163,6 +163,8 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const Wid
     InitBarrier(&barriers.stored, Tile::kWarps);
     InitBarrier(&barriers.signalled, 1);
     FenceBarriers();
+    PrefetchMap(&maps.a);
+    PrefetchMap(&maps.b);
   }
   const unsigned epoch = out.epochs[grid.BlockId()] + 1;
   grid.Sync();
