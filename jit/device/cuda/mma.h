@@ -40,6 +40,15 @@ CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) {
                : "memory");
 }
 
+/// Stores four matrices of 8 x 8 halves, from sm_90 on. Thread t passes the address of row t % 8 of
+/// matrix t / 8 and, of row t / 4 of each matrix, halves 2 * (t % 4) and 2 * (t % 4) + 1.
+CC_DEVICE void StoreMatrices(void* row, const unsigned (&r)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(SharedAddress(row)),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+}
+
 /// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t holds these
 /// elements, each with the next one along the row (b: along the column). a: (g, h), (g + 8, h),
 /// (g, h + 8), (g + 8, h + 8). b: (h, g), (h + 8, g). d: (g, h), (g + 8, h).

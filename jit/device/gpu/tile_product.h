@@ -80,20 +80,21 @@ struct TileSums {
   CC_DEVICE int Column(const Grid& grid) { return grid.ThreadId() / 32 % 4 * (kSide / 4); }
 };
 
-/// Where a thread loads matrices of a slab from: rows of four matrices at once, which begin `i`
-/// times 16 lines, and k, after those of lines `line` and `k` = `depth`, of which it passes row
-/// `row`.
+/// Loads of a warp from a slab: of kCount groups of 16 lines and of 16 k at a time, as four
+/// matrices of 8 x 8. Addresses are computed once: the slab's swizzle repeats after 16 stored rows.
 template <class S, int kCount>
 struct SlabLoads {
   static constexpr int kRowBytes = S::kRow * kPieceBytes / S::kPiece,
                        kBases = S::kIsAlongK ? S::kDepth / 16 : kCount;
-  int base[kBases];  // along k by k, else by i; the others are some whole rows further
+  int base[kBases];  // along k: by 16 k, of the first group; else by group, of the first k
 
+  /// The thread passes row `row` of the matrix that begins at (line, depth) in the first group.
   CC_MEMBER SlabLoads(int line, int depth, int row) {
     CC_UNROLL for (int n = 0; n < kBases; ++n) base[n] =
         S::kIsAlongK ? S::Offset(line + row, (16 * n + depth) / S::kPiece)
                      : S::Offset(depth + row, (line + 16 * n) / S::kPiece);
   }
+  /// Loads group i at k.
   CC_MEMBER void Load(unsigned (&r)[4], const unsigned char* slab, int i, int k) const {
     if constexpr (S::kIsAlongK)
       LoadMatrices(r, slab + base[k / 16] + 16 * i * kRowBytes);
@@ -134,14 +135,14 @@ CC_DEVICE void StoreSums(const Grid& grid, const Product<T>& p, Index row, Index
   const Index first = row + Sums::Row(grid), left = column + Sums::Column(grid);
   T* const to = p.c + first * p.ldc + left;
   const int rows = Least(p.m - first, kSide), columns = Least(p.n - left, kSide);
-  const TurnedSums<8 * Sums::kAcross> turned(grid, shared);
+  const TurnedSums<T, 8 * Sums::kAcross> turned(grid, shared);
   CC_ROLLED for (int i = 0; i < Sums::kDown; ++i) {
     // Registers have no index, so each part of the sums has its own stores.
     CC_UNROLL for (int of = 0; of < Sums::kDown; ++of) {
       if (i != of) continue;
       CC_UNROLL for (int j = 0; j < Sums::kAcross; ++j) turned.Put(j, sums.d[of][j]);
     }
-    turned.ForPacks([&](int r, int c, const Pack<float, 8>& values) CC_INLINE {
+    turned.ForPacks([&](int r, int c, const auto& values) CC_INLINE {
       if (16 * i + r < rows) StorePackOrPart(to + (16 * i + r) * p.ldc + c, columns - c, values);
     });
   }

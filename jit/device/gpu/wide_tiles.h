@@ -28,10 +28,11 @@ struct WideTile {
   static_assert(kDown == 1 || kDown == 2);
   static constexpr int kOperandBytesOfA = kRows * kWideRowBytes,
                        kStageBytes = (kRows + kColumns) * kWideRowBytes;
-  using Turned = TurnedSums<32>;
-  static constexpr int kTurnsAcross = kColumns / 32;
+  /// What warps turn at once: 16 rows and so many columns.
+  static constexpr int kTurnColumns = 64, kTurnsAcross = kColumns / kTurnColumns;
   static constexpr int kTurnBegin = kStages * kStageBytes;
-  static constexpr int kSharedBytes = kTurnBegin + kThreads / 32 * Turned::kBytes;
+  static constexpr int kSharedBytes =
+      kTurnBegin + kThreads / 32 * TurnedSums<bf16, kTurnColumns>::kBytes;
   /// Sums of a thread: of kDown products, each of 64 rows.
   struct Sums {
     float d[kDown][kColumns / 2];
@@ -129,32 +130,41 @@ CC_DEVICE void SumWideTile(const Grid& grid, const Product<T>& p, Index row, Ind
 
 // ---- What becomes of the sums
 
-/// Puts turn `turn` of the sums where the warp turns them: 16 rows and 32 columns. Registers have
-/// no index, so each turn has its own stores.
-template <class Tile, int kTurn = 0>
-CC_DEVICE void PutTurn(const typename Tile::Turned& turned, const typename Tile::Sums& sums,
-                       int turn) {
+/// Puts turn `turn` of the sums where the warp turns them, by its threads' rows. Registers have no
+/// index, so each turn has its own stores.
+template <class Tile, int kTurn = 0, class T>
+CC_DEVICE void PutTurn(const TurnedSums<T, Tile::kTurnColumns>& turned,
+                       unsigned char* const (&rows)[Tile::kTurnColumns / 16],
+                       const typename Tile::Sums& sums, int turn) {
   if (turn == kTurn) {
-    constexpr int kFirst = kTurn % Tile::kTurnsAcross * 16;
-    CC_UNROLL for (int j = 0; j < 4; ++j)
-        turned.Put(j, sums.d[kTurn / Tile::kTurnsAcross] + kFirst + 4 * j);
+    const float* const d =
+        sums.d[kTurn / Tile::kTurnsAcross] + kTurn % Tile::kTurnsAcross * (Tile::kTurnColumns / 2);
+    CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) {
+      unsigned halves[4];
+      CC_UNROLL for (int i = 0; i < 4; ++i) halves[i] =
+          HalvesOf<T>(d[8 * j + 2 * i], d[8 * j + 2 * i + 1]);
+      StoreMatrices(rows[j], halves);
+    }
   } else if constexpr (kTurn + 1 < Tile::kDown * Tile::kTurnsAcross) {
-    PutTurn<Tile, kTurn + 1>(turned, sums, turn);
+    PutTurn<Tile, kTurn + 1>(turned, rows, sums, turn);
   }
 }
 
 /// Calls f(row, column, values) for each pack of 8 neighbours in the rows of a tile, one thread
 /// each; `row` and `column` are the tile's.
-template <class Tile, class F>
+template <class Tile, class T, class F>
 CC_DEVICE void ForWidePacks(const Grid& grid, const typename Tile::Sums& sums,
                             unsigned char* shared, F&& f) {
-  const typename Tile::Turned turned(grid, shared + Tile::kTurnBegin);
+  const TurnedSums<T, Tile::kTurnColumns> turned(grid, shared + Tile::kTurnBegin);
+  unsigned char* rows[Tile::kTurnColumns / 16];
+  CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) rows[j] = turned.RowOfMatrices(2 * j);
   const int warp = int(unsigned(grid.ThreadId()) / 32);
   CC_ROLLED for (int turn = 0; turn < Tile::kDown * Tile::kTurnsAcross; ++turn) {
-    PutTurn<Tile>(turned, sums, turn);
+    PutTurn<Tile>(turned, rows, sums, turn);
     const int product = warp / 4 * Tile::kDown + turn / Tile::kTurnsAcross,
-              first = (product * 4 + warp % 4) * 16, left = turn % Tile::kTurnsAcross * 32;
-    turned.ForPacks([&](int row, int column, const Pack<float, 8>& values)
+              first = (product * 4 + warp % 4) * 16,
+              left = turn % Tile::kTurnsAcross * Tile::kTurnColumns;
+    turned.ForPacks([&](int row, int column, const auto& values)
                         CC_INLINE { f(first + row, left + column, values); });
   }
 }
@@ -167,7 +177,7 @@ CC_DEVICE void StoreWideTile(const Grid& grid, const Product<T>& p, unsigned til
   const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
   T* const to = p.c + row * p.ldc + column;
   const int rows = Least(p.m - row, Tile::kRows), columns = Least(p.n - column, Tile::kColumns);
-  ForWidePacks<Tile>(grid, sums, shared, [&](int r, int c, const Pack<float, 8>& values) {
+  ForWidePacks<Tile, T>(grid, sums, shared, [&](int r, int c, const auto& values) {
     if (r < rows) StorePackOrPart(to + r * p.ldc + c, columns - c, values);
   });
 }

@@ -57,6 +57,21 @@ CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) {
   LoadMatricesOfWarp<true>(r, row);
 }
 
+/// Stores four matrices of 8 x 8 halves. Thread t passes the address of row t % 8 of matrix t / 8
+/// and, of row t / 4 of each matrix, halves 2 * (t % 4) and 2 * (t % 4) + 1.
+CC_DEVICE void StoreMatrices(void* row, const unsigned (&r)[4]) {
+  struct Words {
+    unsigned of[4];
+  };
+  const Words mine = {{r[0], r[1], r[2], r[3]}};
+  Words words[32];
+  GatherWarp(&mine, sizeof mine, words);
+  const int lane = ThreadIndex() % 32, first = lane % 8 * 4, matrix = lane / 8;
+  StoreWord(static_cast<uint4*>(row),
+            uint4{words[first].of[matrix], words[first + 1].of[matrix], words[first + 2].of[matrix],
+                  words[first + 3].of[matrix]});
+}
+
 /// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t holds these
 /// elements, each with the next one along the row (b: along the column). a: (g, h), (g + 8, h),
 /// (g, h + 8), (g + 8, h + 8). b: (h, g), (h + 8, g). d: (g, h), (g + 8, h).

@@ -164,12 +164,12 @@ std::vector<Mutation> WideTileMutations() {
        "All warps turn their sums in one place.",
        "wide-tiles",
        {kRace},
-       {{"turned_sums.h", "+ thread / 32 * (kBytes / int(sizeof(float)))", ""}}},
-      {"wide-packs-of-another-row",
-       "A thread puts the sums of its second row where its first ones are.",
+       {{"turned_sums.h", "+ thread / 32 * kBytes", ""}}},
+      {"wide-matrices-in-one-place",
+       "A warp puts the second of two matrices of sums where the first is.",
        "wide-tiles",
        {WrongAnswer(), kNeverWritten, kRace},
-       {{"turned_sums.h", "own[j] + h * 8 * kColumns", "own[j] + h * 0 * kColumns"}}},
+       {{"turned_sums.h", "PieceAt(lane % 16, j + lane / 16)", "PieceAt(lane % 16, j)"}}},
   };
 }
 
