@@ -149,6 +149,10 @@ TEST_F(WideProductsTest, RefuseRowsThatAreNotOfWholePieces) {
                 HasSubstr("want rows of b "));
     EXPECT_THAT(refusal({DType::kF16, 31, 40, 64, true, false}, tma), HasSubstr("want rows of a "));
     EXPECT_THAT(refusal({DType::kF16, 32, 40, 60, true, true}, tma), HasSubstr("want rows of b "));
+    EXPECT_EQ(refusal({DType::kF16, int64_t{1} << 31, 8, 8, false, false}, tma),
+              tma ? "%3 = matmul(a, b): tiles by warp groups: want extents of at most 2147482624 "
+                    "with tma=1, have 2147483648; take tiles without tma"
+                  : "");
   }
 }
 
