@@ -70,6 +70,38 @@ bool AreOfHalves(const Schedule& s) {
   });
 }
 
+/// Elements of halves that are copied to shared memory at once.
+constexpr int64_t kPiece = 8;
+/// Coordinates of boxes are of 32 bits, and may lie behind the end by a tile's extent.
+constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
+
+/// Why warp groups cannot take the operands of the overlaps' products, as they lie on `ranks`
+/// ranks; "" if they can: rows begin at pieces, and where threads copy them, end there.
+std::string WhyNoWideRows(const Schedule& s, int ranks, bool tma) {
+  for (NodeId product : OverlappedProducts(s)) {
+    for (NodeId id : s.program().inputs(product)) {
+      const TensorType& type = s.type(id);
+      const int64_t row = type.shape.back().size;
+      if (row == 0) continue;  // nothing is read
+      const bool cut = type.layout.cut() && type.layout.dim + 1 == std::ssize(type.shape);
+      const Slicing own = cut ? s.program().slicing(id, ranks).slicing : Slicing{row, row};
+      const bool ends = tma || (row % kPiece == 0 && own.shift % kPiece == 0);
+      if (own.per % kPiece != 0 || !ends) {
+        return absl::StrCat("want rows of ", NodeText(s.graph(), id), " that begin",
+                            tma ? "" : " and end", " at multiples of ", kPiece,
+                            " elements where stages are not 0, have rows of ", row,
+                            cut ? " over all ranks, " : ", ", own.per, " apart");
+      }
+      const int64_t longest = std::max(row, NumElements(type.shape) / row);
+      if (tma && longest > kLastCoordinate) {
+        return absl::StrCat("want rows and columns of ", NodeText(s.graph(), id), " of at most ",
+                            kLastCoordinate, " elements with tma=1, have ", longest);
+      }
+    }
+  }
+  return "";
+}
+
 /// Why the shape of tiles by warp groups is not legal, or they cannot be made here.
 std::string WhyNoWideTiles(const Config& c, const Schedule& s, const ConfigSpace& space) {
   const int columns = c.TileColumns();
@@ -86,7 +118,7 @@ std::string WhyNoWideTiles(const Config& c, const Schedule& s, const ConfigSpace
   if (!AreOfHalves(s)) return "want stages=0 for products of other types than f16 and bf16";
   if (space.multiprocessors > 0 && !space.warp_groups)
     return "want stages=0 on GPUs that have no products by warp groups (wgmma, of sm_90a)";
-  return "";
+  return WhyNoWideRows(s, space.ranks, c.tma);
 }
 
 }  // namespace
@@ -140,6 +172,7 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
     return absl::StrCat("want tiles of ", absl::StrJoin(kTileSides, " or "),
                         ", or 0, and as many columns where stages are 0");
   }
+  if (config.tile_columns == config.tiles) return "want no tile-columns for square tiles";
   if (config.beside == 0 || config.pieces != 1)
     return "want beside=M and no pieces where a product tells of its tiles";
   return TakesTiles(s, config.protocol, space.nodes)
@@ -195,7 +228,7 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
           config.tile_columns = columns == rows ? 0 : columns;
           config.stages = stages;
           config.tma = tma;
-          configs.push_back(config);
+          if (WhyNoWideRows(s, space.ranks, tma).empty()) configs.push_back(config);
         }
       }
     }

@@ -18,8 +18,6 @@ namespace {
 constexpr int64_t kLineWords = 16;     // so that two writers never share a cache line
 constexpr int64_t kPartsOfRow = 4096;  // of TileOrder::rows
 constexpr int64_t kPieceBytes = 16;    // what tiles by warp groups copy at once
-/// Coordinates of boxes are of 32 bits, and may lie behind the end by a tile's extent.
-constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
 
 absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                   const Target& target) {
@@ -35,31 +33,6 @@ absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const Buff
 /// Elements of a piece.
 int64_t PieceOf(const GemmStep& gemm) {
   return kPieceBytes / static_cast<int64_t>(SizeOf(gemm.dtype));
-}
-
-/// OK if warp groups can take the operands: the rows of each begin at multiples of 16 bytes; and
-/// end there, unless the GPU's accelerator brings them.
-absl::Status CheckPieces(const GemmStep& gemm, bool tma) {
-  const int64_t piece = PieceOf(gemm);
-  const auto check = [&](absl::string_view name, const GemmStep::Matrix& matrix,
-                         const RankExtent& row) {
-    if (row.total == 0) return absl::OkStatus();  // nothing is read
-    const bool begins = matrix.ld % piece == 0 && matrix.offset % piece == 0,
-               ends = tma ||
-                      (row.total % piece == 0 && row.per % piece == 0 && row.shift % piece == 0);
-    if (begins && ends) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("tiles by warp groups: want rows of ", name, " that begin",
-                     tma ? "" : " and end", " at multiples of ", piece, " elements, have ",
-                     row.total, " of ", matrix.ld, "; take tiles without stages"));
-  };
-  const int64_t longest = std::max({gemm.m.total, gemm.n.total, gemm.k.total});
-  if (tma && longest > kLastCoordinate)
-    return absl::FailedPreconditionError(
-        absl::StrCat("tiles by warp groups: want extents of at most ", kLastCoordinate,
-                     " with tma=1, have ", longest, "; take tiles without tma"));
-  RETURN_IF_ERROR(check("a", gemm.a, gemm.transpose_a ? gemm.m : gemm.k));
-  return check("b", gemm.b, gemm.transpose_b ? gemm.k : gemm.n);
 }
 
 /// The operands as tensor maps: WideMaps of the dialect.
@@ -98,8 +71,6 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                                               const Target& target, BufferTable& table) {
   const PlacedLaunches& u = at.launches;
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, at.product, table, target));
-  if (config.stages > 0)
-    RETURN_IF_ERROR(WithContext(CheckPieces(gemm, config.tma), NodeText(u.graph(), at.product)));
   TiledProduct tiles{.product = at.product,
                      .step = at.step,
                      .rows = config.tiles,

@@ -39,9 +39,7 @@ struct TilesPlace {
 };
 
 /// Adds the buffer of the product's flags to `table`. Internal if it is more than one matrix on
-/// each rank, which no overlap has; ResourceExhausted if it has too many tiles, and where
-/// Config::stages are not 0, FailedPrecondition if its operands do not lie as warp groups take
-/// them.
+/// each rank, which no overlap has; ResourceExhausted if it has too many tiles.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
 
