@@ -32,6 +32,7 @@ constexpr int kRanks = 2, kMultiprocessors = 132;
 constexpr int kDepth = 64, kStep = 16;  // halves along k of a slab, and of an instruction
 constexpr double kProductsACycle = 2048, kSharedBytesACycle = 128, kSchedulers = 4;
 constexpr double kBarIssue = 0.25, kBarReads = 0.65, kBarShared = 1.0;  // of the tensor cores' time
+constexpr int kRegistersOfTma = 168;  // of each of 384 threads, until warp groups set theirs
 
 /// Schedules of an epilogue with bf16 operands, stored either way.
 absl::StatusOr<std::vector<Schedule>> Schedules(bool transpose_a, bool transpose_b) {
@@ -135,6 +136,8 @@ absl::StatusOr<ProductFacts> Count(Compiler& compiler, const Schedule& s, const 
     for (const Instruction& instruction : function.instructions) {
       facts.hgmma += instruction.name() == "HGMMA";
       facts.hmma += instruction.name() == "HMMA";
+      facts.depbars += absl::StartsWith(instruction.opcode, "WARPGROUP.DEPBAR");
+      facts.maxregs += instruction.name() == "USETMAXREG";
     }
     facts.text_bytes = static_cast<int>(function.instructions.back().address) + 16;
     RETURN_IF_ERROR(CountSlab(function, facts));
@@ -191,6 +194,15 @@ std::vector<Row> ProductBarRows(absl::Span<const ProductFacts> products) {
     add(p, "HGMMA / HMMA / bytes of stack", "> 0 / 0 / 0",
         absl::StrCat(p.hgmma, " / ", p.hmma, " / ", p.stack_bytes),
         p.hgmma > 0 && p.hmma == 0 && p.stack_bytes == 0);
+    // Where the compiler makes products one by one, each has a wait of its own.
+    add(p, "waits for products", "2: the last but one of a slab, and the last of a tile",
+        absl::StrCat(p.depbars), p.depbars == 2);
+    // setmaxnreg needs the kernel's registers to be known; the compiler drops it otherwise.
+    if (p.config.tma) {
+      add(p, "registers / USETMAXREG", absl::StrCat(kRegistersOfTma, " / 2"),
+          absl::StrCat(p.registers, " / ", p.maxregs),
+          p.registers == kRegistersOfTma && p.maxregs == 2);
+    }
     // Other shapes read more of shared memory for each product.
     if (p.config.tiles != 128 || p.config.TileColumns() != 256) continue;
     const double issue = p.issue / p.tensor, reads = p.reads / p.tensor,

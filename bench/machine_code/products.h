@@ -20,6 +20,7 @@ struct ProductFacts {
   int registers = 0, stack_bytes = 0, text_bytes = 0;
   double compile_s = 0;          // by NVRTC, of the kernel alone
   int hgmma = 0, hmma = 0;       // in the kernel
+  int depbars = 0, maxregs = 0;  // waits for products, and USETMAXREG
   int instructions = 0;          // of a warp that multiplies, in a turn
   double tensor = 0;             // cycles
   double issue = 0;              // of a scheduler

@@ -101,7 +101,7 @@ absl::StatusOr<AssumedWorld> WorldOn(const AssumedGpus& assumed, const ProbeProg
   topology.arch = assumed.arch;
   topology.ranks_per_node = mesh.ranks;
   topology.bulk_copies = number >= 90;
-  topology.warp_groups = number == 90;
+  topology.warp_groups = assumed.arch == "sm_90a";
   topology.multiprocessors = number >= 100 ? kNewest : number >= 90 ? kHopper : kAmpere;
   topology.ranks_per_gpu = (program.ranks + assumed.gpus - 1) / assumed.gpus;
   topology.staged = topology.ranks_per_gpu > 1;
