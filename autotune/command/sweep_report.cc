@@ -85,9 +85,9 @@ std::string WordsOf(const VariantResult& v) {
   if (v.config.tiles > 0) {
     words.push_back(
         absl::StrCat("tiles of ", v.config.tiles,
-                     v.config.tile_columns > 0 ? absl::StrCat(" x ", v.config.tile_columns) : "",
-                     v.config.tma          ? " by TMA"
-                     : v.config.stages > 0 ? " by warp groups"
+                     v.config.tile_columns > 0 ? absl::StrCat("x", v.config.tile_columns) : "",
+                     v.config.tma          ? " TMA"
+                     : v.config.stages > 0 ? " wgmma"
                                            : ""));
   }
   if (v.config.beside > 0) words.push_back(absl::StrCat(v.config.beside, " beside"));

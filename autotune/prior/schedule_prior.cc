@@ -13,8 +13,8 @@ namespace {
 constexpr double kRegisters = 38, kRegistersPerByte = 0.4, kRegistersStep = 8, kMostRegisters = 128;
 /// Blocks that wait for each other and do not fit are refused when they are bound.
 constexpr double kRefused = 8;
-/// Tiles by a generated kernel take so many times as long as a library's product: by warps; by warp
-/// groups, whose operands these copy themselves, or that are brought to them.
+/// Tiles by a generated kernel are taken to need so many times as long as a library's product: by
+/// warps, counted; by warp groups that copy the operands, or have them brought, not measured yet.
 constexpr double kTiles = 3, kWideTiles = 1.25, kTmaTiles = 1.08;
 
 }  // namespace
