@@ -239,7 +239,7 @@ class KernelCounter {
     };
     for (NodeId id : planned.stores) {
       const NodeId value = StoredValue(id);
-      if (IsOfPrologue(g_, p_.value(value))) continue;  // it is there
+      if (IsOfPrologue(p_, p_.value(value))) continue;  // it is there
       result(value);
       CountStore(phase, id, value);
     }
@@ -312,6 +312,10 @@ class KernelCounter {
         }
         continue;
       }
+      if (id == shape_.tiled) {
+        CountProduct(id);
+        continue;
+      }
       CountOperation(p_, id, phase.elements, pass.lanes, work_);
       for (NodeId operand : p_.inputs(id)) stack.push_back(p_.value(operand));
     }
@@ -366,18 +370,24 @@ class KernelCounter {
   }
 
   void CountPrologue(NodeId id) {
-    for (NodeId operand : p_.inputs(id)) work_.bytes_read += BytesOnRank(p_.type(operand), ranks_);
     work_.bytes_written += BytesOnRank(p_.type(id), ranks_);
+    if (As<MatMul>(g_, id) != nullptr) return CountProduct(id);
+    for (NodeId operand : p_.inputs(id)) work_.bytes_read += BytesOnRank(p_.type(operand), ranks_);
     const auto taken = static_cast<double>(ElementsOnRank(p_.type(p_.inputs(id)[0]), ranks_));
-    if (const auto* product = As<MatMul>(g_, id); product != nullptr) {
-      const Shape& b = p_.type(p_.inputs(id)[1]).shape;
-      const double columns = static_cast<double>(b[b.size() - (product->transpose_b ? 2 : 1)].size);
-      work_[Effort::kMultiply] += taken * columns;
-      work_.arithmetic += 2 * taken * columns;
-    } else {
-      work_[Effort::kScatter] += taken;
-      work_.arithmetic += taken;
-    }
+    work_[Effort::kScatter] += taken;
+    work_.arithmetic += taken;
+  }
+
+  /// Counts a product's operands and operations.
+  void CountProduct(NodeId id) {
+    const std::vector<NodeId>& inputs = p_.inputs(id);
+    for (NodeId operand : inputs) work_.bytes_read += BytesOnRank(p_.type(operand), ranks_);
+    const Shape& b = p_.type(inputs[1]).shape;
+    const bool transposes = As<MatMul>(g_, id)->transpose_b;
+    const double columns = static_cast<double>(b[b.size() - (transposes ? 2 : 1)].size),
+                 taken = static_cast<double>(ElementsOnRank(p_.type(inputs[0]), ranks_));
+    work_[Effort::kMultiply] += taken * columns;
+    work_.arithmetic += 2 * taken * columns;
   }
 
   const TypedGraph& p_;

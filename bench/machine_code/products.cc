@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,6 +22,7 @@
 #include "jit/compile/nvrtc_compiler.h"
 #include "jit/compile/temp_dir.h"
 #include "jit/compile/testing/cubin.h"
+#include "jit/config/beside.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/lower/lower.h"
 #include "tests/kernels/kernel_set.h"
@@ -32,15 +34,27 @@ constexpr int kRanks = 2, kMultiprocessors = 132;
 constexpr int kDepth = 64, kStep = 16;  // halves along k of a slab, and of an instruction
 constexpr double kProductsACycle = 2048, kSharedBytesACycle = 128, kSchedulers = 4;
 constexpr double kBarIssue = 0.25, kBarReads = 0.65, kBarShared = 1.0;  // of the tensor cores' time
+constexpr int kBarText = 16 << 10;                                      // with an epilogue
 constexpr int kRegistersOfTma = 168;  // of each of 384 threads, until warp groups set theirs
 
-/// Schedules of an epilogue with bf16 operands, stored either way.
-absl::StatusOr<std::vector<Schedule>> Schedules(bool transpose_a, bool transpose_b) {
+/// How a product is used: beside an AllReduce, or in a kernel that goes on with it.
+struct Use {
+  bool fused = false, transpose_a = false, transpose_b = false;
+};
+
+/// Schedules of an epilogue with bf16 operands.
+absl::StatusOr<std::vector<Schedule>> Schedules(const Use& use) {
+  const absl::string_view layout = use.fused ? "replicated" : "local";
+  const std::string product = absl::StrCat("matmul(a, b", use.transpose_a ? ", transpose_a" : "",
+                                           use.transpose_b ? ", transpose_b" : "", ")");
   const std::string text = absl::StrCat(
-      "coconet 1\nprogram epilogue\ninput a : bf16[", transpose_a ? "1536, 4096" : "4096, 1536",
-      "] local\ninput b : bf16[", transpose_b ? "12288, 1536" : "1536, 12288",
-      "] local\ninput r : bf16[4096, 12288] replicated\noutput c = all_reduce(sum, matmul(a, b",
-      transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "", ")) + r\n");
+      "coconet 1\nprogram epilogue\ninput a : bf16[", use.transpose_a ? "1536, 4096" : "4096, 1536",
+      "] ", layout, "\ninput b : bf16[", use.transpose_b ? "12288, 1536" : "1536, 12288", "] ",
+      layout, "\ninput r : bf16[4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
+      "input seed : i64[] replicated\noutput c = ",
+      use.fused ? absl::StrCat("dropout(", product, " + l, seed, 0.1)")
+                : absl::StrCat("all_reduce(sum, ", product, ")"),
+      " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));
   return Derive(Canonicalize(program).graph);
 }
@@ -112,7 +126,7 @@ absl::StatusOr<ProductFacts> Count(Compiler& compiler, const Schedule& s, const 
   ASSIGN_OR_RETURN(const Lowered lowered, Lower(s, config, kRanks));
   const auto step = absl::c_find_if(lowered.plan.steps, [](const Step& step) {
     const auto* kernel = std::get_if<KernelStep>(&step);
-    return kernel != nullptr && kernel->label == "MM";
+    return kernel != nullptr && absl::StrContains(kernel->label, "MM");
   });
   if (step == lowered.plan.steps.end())
     return absl::NotFoundError("machine code: want a product by a kernel, found none");
@@ -149,6 +163,7 @@ absl::StatusOr<ProductFacts> Count(Compiler& compiler, const Schedule& s, const 
 std::string NameOf(const ProductFacts& p) {
   return absl::StrCat("tiles of ", p.config.tiles, " x ", p.config.TileColumns(), ", ",
                       p.config.stages, " stages, ", p.config.tma ? "TMA" : "cp.async",
+                      p.fused ? ", with bias, dropout and residual" : "",
                       p.transpose_a ? ", a transposed" : "", p.transpose_b ? ", b transposed" : "");
 }
 
@@ -161,20 +176,25 @@ absl::StatusOr<std::vector<ProductFacts>> CountProducts(bool every_way) {
       const std::unique_ptr<Compiler> compiler,
       MakeNvrtcCompilerOver(*nvrtc, "sm_90a", {.cache_dir = scratch->path()}, Lines::kKept));
   std::vector<ProductFacts> products;
-  for (bool transpose_a : {false, true}) {
-    for (bool transpose_b : {false, true}) {
-      if (!every_way && (transpose_a || transpose_b)) continue;
-      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Schedules(transpose_a, transpose_b));
-      const auto takes = [](const Schedule& s) { return !WideConfigs(s).empty(); };
-      const auto schedule = absl::c_find_if(schedules, takes);
-      if (schedule == schedules.end())
-        return absl::NotFoundError("machine code: want a schedule that takes tiles");
-      for (const Config& config : WideConfigs(*schedule)) {
-        ASSIGN_OR_RETURN(ProductFacts facts, Count(*compiler, *schedule, config));
-        facts.transpose_a = transpose_a;
-        facts.transpose_b = transpose_b;
-        products.push_back(facts);
-      }
+  std::vector<Use> uses = {{}, {.fused = true}};
+  if (every_way) {
+    for (const auto& [a, b] : {std::pair(false, true), {true, false}, {true, true}})
+      uses.push_back({.transpose_a = a, .transpose_b = b});
+  }
+  for (const Use& use : uses) {
+    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Schedules(use));
+    const auto takes = [&](const Schedule& s) {
+      return MultipliesInKernels(s) == use.fused && !WideConfigs(s).empty();
+    };
+    const auto schedule = absl::c_find_if(schedules, takes);
+    if (schedule == schedules.end())
+      return absl::NotFoundError("machine code: want a schedule that takes tiles");
+    for (const Config& config : WideConfigs(*schedule)) {
+      ASSIGN_OR_RETURN(ProductFacts facts, Count(*compiler, *schedule, config));
+      facts.fused = use.fused;
+      facts.transpose_a = use.transpose_a;
+      facts.transpose_b = use.transpose_b;
+      products.push_back(facts);
     }
   }
   return products;
@@ -202,6 +222,10 @@ std::vector<Row> ProductBarRows(absl::Span<const ProductFacts> products) {
       add(p, "registers / USETMAXREG", absl::StrCat(kRegistersOfTma, " / 2"),
           absl::StrCat(p.registers, " / ", p.maxregs),
           p.registers == kRegistersOfTma && p.maxregs == 2);
+    }
+    if (p.fused) {
+      add(p, "bytes of text", absl::StrCat("<= ", kBarText), absl::StrCat(p.text_bytes),
+          p.text_bytes <= kBarText);
     }
     // Other shapes read more of shared memory for each product.
     if (p.config.tiles != 128 || p.config.TileColumns() != 256) continue;

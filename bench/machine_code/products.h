@@ -16,6 +16,7 @@ namespace coconet::bench {
 /// schedulers issues one instruction.
 struct ProductFacts {
   Config config;
+  bool fused = false;  // its kernel goes on with the elements
   bool transpose_a = false, transpose_b = false;
   int registers = 0, stack_bytes = 0, text_bytes = 0;
   double compile_s = 0;          // by NVRTC, of the kernel alone

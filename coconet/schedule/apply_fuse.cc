@@ -21,12 +21,13 @@ class Candidate {
       : p_(program),
         g_(program.graph()),
         fuse_(fuse),
-        members_(WithoutPrologue(g_, fuse.nodes)),
+        members_(WithoutPrologue(program, fuse.nodes)),
         each_(program.each()) {}
 
   absl::Status Check() const {
-    for (NodeId id : PrologueOf(g_, fuse_.nodes)) RETURN_IF_ERROR(CheckInPrologue(id));
+    for (NodeId id : PrologueOf(p_, fuse_.nodes)) RETURN_IF_ERROR(CheckInPrologue(id));
     for (NodeId id : members_) RETURN_IF_ERROR(CheckMember(id));
+    RETURN_IF_ERROR(CheckTiled());
     RETURN_IF_ERROR(CheckTensors());
     RETURN_IF_ERROR(CheckExchanges());
     RETURN_IF_ERROR(CheckIterationSpace());
@@ -54,9 +55,18 @@ class Candidate {
   /// A kernel computes its prologue before all else.
   absl::Status CheckInPrologue(NodeId id) const {
     if (!FitsPrologue(p_, id) || (each_[id] && As<MatMul>(g_, id))) {
-      return Refuse(Text(id), " is a launch of its own: kernels compute products of at most ",
-                    kMostRows, " rows, of one matrix that is of no list");
+      return Refuse(Text(id),
+                    " is a launch of its own: kernels compute products of one matrix on "
+                    "each rank, of f32, f16 or bf16 if of more than ",
+                    kMostRows, " rows, and of no list");
     }
+    RETURN_IF_ERROR(CheckOperands(id));
+    const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });
+    return is_taken ? absl::OkStatus() : Refuse("nothing in the kernel takes ", Text(id));
+  }
+
+  /// Operands of products and scatters are in memory when the kernel begins.
+  absl::Status CheckOperands(NodeId id) const {
     for (NodeId operand : g_.nodes[id].inputs) {
       for (NodeId value : {operand, p_.value(operand)}) {
         if (!absl::c_binary_search(fuse_.nodes, value)) continue;
@@ -64,11 +74,34 @@ class Candidate {
                       ", want that in memory");
       }
     }
-    const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });
-    return is_taken ? absl::OkStatus() : Refuse("nothing in the kernel takes ", Text(id));
+    return absl::OkStatus();
+  }
+
+  /// A kernel goes through its tiles once, and takes their elements while it has them.
+  absl::Status CheckTiled() const {
+    const NodeId product = TiledProductOf(p_, members_);
+    if (product < 0) return absl::OkStatus();
+    if (each_[product])
+      return Refuse(Text(product), " is of a list: want a product of no list in a kernel");
+    for (NodeId id : fuse_.nodes) {
+      if (IsOfPrologue(p_, id)) {
+        return Refuse(Text(id), " comes before all elements, ", Text(product),
+                      " with some of them: want two kernels");
+      }
+      if (id != product && As<MatMul>(g_, id)) {
+        return Refuse("a kernel computes one product of more than ", kMostRows, " rows, not ",
+                      Text(product), " and ", Text(id));
+      }
+      if (Communicates(g_, id) || As<Send>(g_, id) || As<Fold>(g_, id)) {
+        return Refuse(Text(id), " goes over all elements, ", Text(product),
+                      " is computed tile by tile: want two kernels");
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckMember(NodeId id) const {
+    if (As<MatMul>(g_, id)) return CheckOperands(id);
     const bool is_declared = g_.nodes[id].inputs.empty();
     if (is_declared || (IsScalar(id) && IsComputation(g_.nodes[id].op))) {
       return Refuse(Text(id),
@@ -125,7 +158,7 @@ class Candidate {
     for (NodeId id : members_) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
       const bool is_row = space.row_dims > 0 && p_.type(id).shape == space.rows() &&
-                          !As<Fold>(g_, id) && !Communicates(g_, id) &&
+                          !As<Fold>(g_, id) && !Communicates(g_, id) && !As<MatMul>(g_, id) &&
                           !TakesOtherPlaces(g_.nodes[id].op);
       if (ElementsOf(id) != space.shape && !is_row) {
         const auto other =
@@ -306,6 +339,12 @@ class Candidate {
   absl::Status CheckPhases() const {
     const KernelPhases phases = PhasesOf(p_, members_);
     RETURN_IF_ERROR(CheckWholeBesideExchanges(phases));
+    if (const NodeId product = TiledProductOf(p_, members_);
+        product >= 0 && (phases.phases.size() != 1 || !phases.scalars.empty())) {
+      return Refuse(Text(product),
+                    " is computed tile by tile, and the kernel goes over whole tensors and slices, "
+                    "or has scalars: want two kernels");
+    }
     for (const KernelPhase& phase : phases.phases) {
       if (!phase.on_slices) continue;
       for (NodeId id : phase.evaluated) {
@@ -363,7 +402,8 @@ class Candidate {
     reads.stores.insert(phase.exchanges.begin(), phase.exchanges.end());
     for (NodeId id : phase.evaluated) {
       const Node& node = g_.nodes[id];
-      if (MovesElements(node.op, p_.type(id).shape, p_.type(node.inputs[0]).shape))
+      if (As<MatMul>(g_, id) ||
+          MovesElements(node.op, p_.type(id).shape, p_.type(node.inputs[0]).shape))
         reads.elsewhere.push_back(id);
     }
     return reads;
@@ -372,6 +412,7 @@ class Candidate {
   /// Some elements of `id` are elements of other places of `operand`.
   bool TakesElsewhere(NodeId id, NodeId operand) const {
     const absl::Span<const NodeId> inputs = g_.nodes[id].inputs;
+    if (As<MatMul>(g_, id)) return absl::c_linear_search(inputs, operand);
     return absl::c_linear_search(
         inputs.first(OperandsOfOtherPlaces(g_.nodes[id].op, inputs.size())), operand);
   }

@@ -243,7 +243,8 @@ class Outliner {
   /// The part of the first phase that evaluates the node.
   Part PartInKernel(NodeId id, const std::vector<NodeId>& nodes, const KernelPhases& phases,
                     bool has_gathers) const {
-    if (IsOfPrologue(g_, id)) return As<MatMul>(g_, id) ? Part::kProduct : Part::kScatter;
+    if (As<MatMul>(g_, id)) return Part::kProduct;
+    if (IsOfPrologue(p_, id)) return Part::kScatter;
     if (p_.type(id).shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;

@@ -22,7 +22,7 @@ class Phases {
   Phases(const TypedGraph& program, const std::vector<NodeId>& kernel)
       : p_(program),
         g_(program.graph()),
-        kernel_(WithoutPrologue(g_, kernel)),
+        kernel_(WithoutPrologue(program, kernel)),
         has_elements_(!SpaceOf(program, kernel).shape.empty()) {
     for (NodeId id : kernel_) {
       if (As<Update>(g_, id)) kept_by_update_.insert(p_.value(id));
@@ -214,7 +214,7 @@ Shape IterationSpace::rows() const {
 bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id) {
   if (As<AllToAll>(program.graph(), id) == nullptr) return false;
   const NodeId operand = program.inputs(id)[0];
-  if (IsOfPrologue(program.graph(), program.value(operand))) return false;
+  if (IsOfPrologue(program, program.value(operand))) return false;
   return std::binary_search(kernel.begin(), kernel.end(), operand) ||
          std::binary_search(kernel.begin(), kernel.end(), program.value(operand));
 }
@@ -256,7 +256,7 @@ IterationSpace SpaceOf(const TypedGraph& program, const std::vector<NodeId>& ker
   const Graph& g = program.graph();
   const std::vector<TensorType>& types = program.types();
   IterationSpace space;
-  for (NodeId id : WithoutPrologue(g, kernel)) {
+  for (NodeId id : WithoutPrologue(program, kernel)) {
     if (As<Fold>(g, id) != nullptr) {
       space.shape = types[g.nodes[id].inputs[0]].shape;
       if (FoldsRows(program, id)) space.row_dims = static_cast<int>(As<Fold>(g, id)->dims.size());

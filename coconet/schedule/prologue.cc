@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
+
 namespace coconet {
+namespace {
 
-bool IsOfPrologue(const Graph& g, NodeId id) {
-  const Role role = RoleOf(g.nodes[id].op);
-  return role == Role::kProduct || role == Role::kScatter;
-}
-
-bool FitsPrologue(const TypedGraph& program, NodeId id) {
-  if (As<ScatterAdd>(program.graph(), id) != nullptr) return true;
+/// Whether `id` is a product of one matrix on each rank, of bound extents.
+bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
@@ -20,23 +18,47 @@ bool FitsPrologue(const TypedGraph& program, NodeId id) {
   const Layout& layout = program.type(id).layout;
   if (layout.owned()) return false;
   const bool cuts_columns = layout.dim + 1 == static_cast<int>(a.size());
-  if (layout.sliced() && !cuts_columns && a.size() != 2) return false;
-  Shape rows = program.type(id).shape;
-  rows.pop_back();
-  return NumElements(rows) <= kMostRows;
+  return !layout.sliced() || cuts_columns || a.size() == 2;
 }
 
-std::vector<NodeId> PrologueOf(const Graph& g, const std::vector<NodeId>& kernel) {
+int64_t RowsOf(Shape product) {
+  product.pop_back();
+  return NumElements(product);
+}
+
+}  // namespace
+
+bool IsOfPrologue(const TypedGraph& program, NodeId id) {
+  const Role role = RoleOf(program.op(id));
+  return role == Role::kScatter || (role == Role::kProduct && !FitsTiles(program, id));
+}
+
+bool FitsPrologue(const TypedGraph& program, NodeId id) {
+  if (As<ScatterAdd>(program.graph(), id) != nullptr) return true;
+  return IsOneProduct(program, id) && RowsOf(program.type(id).shape) <= kMostRows;
+}
+
+bool FitsTiles(const TypedGraph& program, NodeId id) {
+  return IsOneProduct(program, id) && !program.type(id).layout.by_place() &&
+         RowsOf(program.type(id).shape) > kMostRows;
+}
+
+NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {
+  const auto tiled = absl::c_find_if(kernel, [&](NodeId id) { return FitsTiles(program, id); });
+  return tiled == kernel.end() ? -1 : *tiled;
+}
+
+std::vector<NodeId> PrologueOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {
   std::vector<NodeId> prologue;
-  std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(prologue),
-               [&](NodeId id) { return IsOfPrologue(g, id); });
+  absl::c_copy_if(kernel, std::back_inserter(prologue),
+                  [&](NodeId id) { return IsOfPrologue(program, id); });
   return prologue;
 }
 
-std::vector<NodeId> WithoutPrologue(const Graph& g, const std::vector<NodeId>& kernel) {
+std::vector<NodeId> WithoutPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel) {
   std::vector<NodeId> others;
-  std::copy_if(kernel.begin(), kernel.end(), std::back_inserter(others),
-               [&](NodeId id) { return !IsOfPrologue(g, id); });
+  absl::c_copy_if(kernel, std::back_inserter(others),
+                  [&](NodeId id) { return !IsOfPrologue(program, id); });
   return others;
 }
 

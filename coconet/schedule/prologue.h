@@ -8,22 +8,31 @@
 namespace coconet {
 
 // The prologue of a kernel: matrix products of few rows, and scatters. They are computed as a
-// whole, into memory, before the kernel's phases.
+// whole, into memory, before the kernel's phases. A product of more rows may be a member of a
+// kernel instead, which is computed tile by tile: the kernel takes its elements as a tile's sums
+// are complete, from registers.
 
 /// The most rows of a matrix product that a kernel computes itself: with so few, loading the second
 /// operand takes as long as multiplying.
 constexpr int64_t kMostRows = 64;
 
-/// Whether an operation's place in a kernel is its prologue.
-bool IsOfPrologue(const Graph& g, NodeId id);
+/// Whether an operation's place in a kernel is its prologue: a scatter, or a product that is not
+/// FitsTiles.
+bool IsOfPrologue(const TypedGraph& program, NodeId id);
 
 /// Whether a kernel can compute `id` in its prologue: a scatter, or a product of one matrix on each
 /// rank, of at most kMostRows rows. Leading dimensions of the first operand count as rows. False
 /// for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
 
+/// Whether a kernel can compute `id` tile by tile: a product of one matrix on each rank, of more
+/// than kMostRows rows. False for a product with an unbound extent.
+bool FitsTiles(const TypedGraph& program, NodeId id);
+/// The member of a kernel that it computes tile by tile; -1: none.
+NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
+
 /// The prologue of a kernel, and its other members; both ascending, as `kernel` is.
-std::vector<NodeId> PrologueOf(const Graph& g, const std::vector<NodeId>& kernel);
-std::vector<NodeId> WithoutPrologue(const Graph& g, const std::vector<NodeId>& kernel);
+std::vector<NodeId> PrologueOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
+std::vector<NodeId> WithoutPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
 }  // namespace coconet

@@ -7,6 +7,7 @@
 #include "coconet/base/philox.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/testing/lone_operation.h"
 #include "coconet/testing/reductions.h"
 
 namespace coconet {
@@ -14,8 +15,8 @@ namespace {
 
 /// Operations that no kernel computes element by element.
 template <class T>
-concept NoElement = kRow<T>.role == Role::kProduct || kRow<T>.role == Role::kScatter ||
-                    kRow<T>.role == Role::kTransfer || kRow<T>.role == Role::kOpaque;
+concept NoElement = kRow<T>.role == Role::kScatter || kRow<T>.role == Role::kTransfer ||
+                    kRow<T>.role == Role::kOpaque;
 
 /// Floats are not rounded.
 double Converted(DType dtype, double value) {
@@ -97,6 +98,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
           [&](const Gather& o) { return TakenFrom(o, id, index); },
           [&](const EmbeddingBag& o) { return Pooled(o, id, index); },
           [&](const Shard&) { return arg(0); },
+          [&](const MatMul&) { return LoneElement(ranks_, id, rank_, index); },
           [&](const Send&) { return arg(0); },
           [&](const Update&) { return arg(1); },
           [&](const Output&) { return arg(0); },

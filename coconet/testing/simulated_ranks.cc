@@ -18,7 +18,7 @@ SimulatedRanks::SimulatedRanks(const Schedule& schedule, int ranks, int nodes, i
     homes_[id] = program().inputs(id)[0];
     const NodeId value = program().value(id);
     // A prologue is in memory before anything else of its kernel is stored.
-    if (LaunchOf(value) == LaunchOf(id) && !IsOfPrologue(program().graph(), value))
+    if (LaunchOf(value) == LaunchOf(id) && !IsOfPrologue(program(), value))
       homes_[value] = homes_[id];
   }
 }

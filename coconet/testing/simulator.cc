@@ -80,7 +80,7 @@ class Simulation {
   };
 
   void RunKernel(const std::vector<NodeId>& nodes) {
-    for (NodeId product : PrologueOf(g_, nodes)) {
+    for (NodeId product : PrologueOf(s_.program(), nodes)) {
       RunLone(product);
       kernel_.stored.insert(product);
     }

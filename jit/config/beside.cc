@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/schedule/chunks.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 namespace {
@@ -53,9 +54,12 @@ constexpr struct {
 } kWideTiles[] = {
     {128, 256, 4, true}, {256, 128, 4, true}, {128, 128, 6, true}, {128, 256, 4, false}};
 
-/// The products of a schedule's overlaps.
-std::vector<NodeId> OverlappedProducts(const Schedule& s) {
+/// The products of a schedule's overlaps, and those of its kernels.
+std::vector<NodeId> ProductsInTiles(const Schedule& s) {
   std::vector<NodeId> products;
+  for (const std::vector<NodeId>& kernel : s.kernels()) {
+    if (const NodeId id = TiledProductOf(s.program(), kernel); id >= 0) products.push_back(id);
+  }
   for (const std::vector<NodeId>& overlap : s.overlaps()) {
     absl::c_copy_if(overlap, std::back_inserter(products),
                     [&](NodeId id) { return As<MatMul>(s.graph(), id) != nullptr; });
@@ -63,9 +67,9 @@ std::vector<NodeId> OverlappedProducts(const Schedule& s) {
   return products;
 }
 
-/// Whether all products of the overlaps are of halves.
+/// Whether all of them are of halves.
 bool AreOfHalves(const Schedule& s) {
-  return absl::c_all_of(OverlappedProducts(s), [&](NodeId id) {
+  return absl::c_all_of(ProductsInTiles(s), [&](NodeId id) {
     return s.type(id).dtype == DType::kF16 || s.type(id).dtype == DType::kBF16;
   });
 }
@@ -75,10 +79,10 @@ constexpr int64_t kPiece = 8;
 /// Coordinates of boxes are of 32 bits, and may lie behind the end by a tile's extent.
 constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
 
-/// Why warp groups cannot take the operands of the overlaps' products, as they lie on `ranks`
-/// ranks; "" if they can: rows begin at pieces, and where threads copy them, end there.
+/// Why warp groups cannot take the operands of these products, as they lie on `ranks` ranks; "" if
+/// they can: rows begin at pieces, and where threads copy them, end there.
 std::string WhyNoWideRows(const Schedule& s, int ranks, bool tma) {
-  for (NodeId product : OverlappedProducts(s)) {
+  for (NodeId product : ProductsInTiles(s)) {
     for (NodeId id : s.program().inputs(product)) {
       const TensorType& type = s.type(id);
       const int64_t row = type.shape.back().size;
@@ -110,10 +114,10 @@ std::string WhyNoWideTiles(const Config& c, const Schedule& s, const ConfigSpace
   if (!is_shape)
     return "want tiles=128 with tile-columns=64, 128, 192 or 256, or tiles=256 with 64 or 128, "
            "where stages are not 0";
-  if (c.stages < kFewestStages || WideTileBytes(c) > kMostSharedBytes) {
+  if (c.stages < kFewestStages || WideTileBytes(TileShapeOf(c)) > kMostSharedBytes) {
     return absl::StrCat("want stages at least ", kFewestStages, ", in ", kMostSharedBytes,
                         " bytes of shared memory, of which ", c.stages, " stages take ",
-                        WideTileBytes(c));
+                        WideTileBytes(TileShapeOf(c)));
   }
   if (!AreOfHalves(s)) return "want stages=0 for products of other types than f16 and bf16";
   if (space.multiprocessors > 0 && !space.warp_groups)
@@ -150,11 +154,11 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   });
 }
 
-int64_t WideTileBytes(const Config& c) {
-  constexpr int64_t kRowBytes = 128, kTurnBytes = 16 * 32 * sizeof(float);
-  const int64_t slabs = (c.tiles + c.TileColumns()) * kRowBytes * c.stages,
+int64_t WideTileBytes(const TileShape& shape) {
+  constexpr int64_t kRowBytes = 128, kTurnBytes = int64_t{16} * 64 * sizeof(short);
+  const int64_t slabs = (shape.rows + shape.columns) * kRowBytes * shape.stages,
                 turns = kWideTileThreads / kWarpThreads * kTurnBytes,
-                barriers = c.tma ? int64_t{24} * c.stages + 24 : 0;
+                barriers = shape.tma ? int64_t{24} * shape.stages + 24 : 0;
   return slabs + turns + barriers;
 }
 
@@ -173,12 +177,24 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
                         ", or 0, and as many columns where stages are 0");
   }
   if (config.tile_columns == config.tiles) return "want no tile-columns for square tiles";
+  if (s.overlaps().empty() && MultipliesInKernels(s)) return "";
   if (config.beside == 0 || config.pieces != 1)
     return "want beside=M and no pieces where a product tells of its tiles";
   return TakesTiles(s, config.protocol, space.nodes)
              ? ""
              : "want tiles=0 where an overlap does not go from a "
                "product to a kernel that communicates";
+}
+
+bool MultipliesInKernels(const Schedule& s) {
+  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    return TiledProductOf(s.program(), kernel) >= 0;
+  });
+}
+
+TileShape TileShapeOf(const Config& c) {
+  if (c.tiles == 0) return {kTileSides[1], kTileSides[1]};
+  return {c.tiles, c.TileColumns(), c.stages, c.tma};
 }
 
 void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>& configs) {
@@ -201,10 +217,11 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
 
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {
-  const bool wide = space.warp_groups && AreOfHalves(s);
+  const bool in_kernels = s.overlaps().empty() && MultipliesInKernels(s),
+             wide = space.warp_groups && AreOfHalves(s);
   for (const Config& way : ways) {
-    if (!TakesTiles(s, way.protocol, space.nodes)) continue;
-    for (int beside : Besides(space.multiprocessors)) {
+    if (!in_kernels && !TakesTiles(s, way.protocol, space.nodes)) continue;
+    for (int beside : in_kernels ? std::vector<int>{0} : Besides(space.multiprocessors)) {
       std::set<std::tuple<int, int, int64_t, int>> seen;  // blocks are the collective's, `beside`
       for (const LaunchShape& shape : shapes) {
         if (!seen.insert({shape.vec, shape.unroll, shape.chunk, shape.threads}).second) continue;
@@ -218,7 +235,7 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
                            .beside = beside,
                            .unroll = shape.unroll};
         for (int side : kTileSides) {
-          if (shape.threads <= kTileThreads) configs.emplace_back(plain).tiles = side;
+          if (shape.threads <= kTileThreads || in_kernels) configs.emplace_back(plain).tiles = side;
         }
         if (!wide) continue;
         for (const auto& [rows, columns, stages, tma] : kWideTiles) {

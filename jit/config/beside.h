@@ -14,14 +14,25 @@ namespace coconet {
 /// in an overlap of a matrix product.
 bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes);
 
-/// Whether Config::tiles has an effect on the ranks of `nodes` nodes: in each overlap a kernel that
-/// communicates follows a product.
+/// Whether products of overlaps may be made tile by tile on the ranks of `nodes` nodes: in each
+/// overlap a kernel that communicates follows a product.
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
+
+/// Whether some kernel goes through a product's tiles.
+bool MultipliesInKernels(const Schedule& s);
+
+/// How a kernel makes a product, out of a config.
+struct TileShape {
+  int rows = 0, columns = 0;
+  int stages = 0;  // 0: tiles by warps
+  bool tma = false;
+};
+TileShape TileShapeOf(const Config& config);
 
 /// The fewest Config::stages: while two are read by products, another is filled.
 inline constexpr int kFewestStages = 3;
 /// Dynamic shared memory of a block that makes tiles by warp groups: jit/device/gpu/wide_tiles.h.
-int64_t WideTileBytes(const Config& config);
+int64_t WideTileBytes(const TileShape& shape);
 
 /// Why Config::tiles, or one of the numbers that concern these tiles, is not legal; "" if they are.
 std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpace& space);
@@ -31,11 +42,12 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
 /// `blocks` alone, the first is taken.
 void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>& configs);
 
-/// Adds those whose products signal each tile, with the protocol and the multicast of each of
-/// `ways`. A product by warps has two blocks on each multiprocessor that the collectives beside it
-/// leave; the collectives' blocks are small enough to be resident beside one: that lasts as long as
-/// the product, and where products start first, few multiprocessors are free. A product by warp
-/// groups has one block on each of these, which takes nearly all of its shared memory.
+/// Adds those whose kernels make products in other tiles than 64 x 64; or whose products of
+/// overlaps signal each tile, with the protocol and the multicast of each of `ways`. A product by
+/// warps has two blocks on each multiprocessor that the collectives beside it leave; the
+/// collectives' blocks are small enough to be resident beside one: that lasts as long as the
+/// product, and where products start first, few multiprocessors are free. A product by warp groups
+/// has one block on each of these, which takes nearly all of its shared memory.
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs);
 

@@ -70,10 +70,11 @@ struct Config {
   /// run beside the product, on lane 1. The product leaves each block a multiprocessor. 0: kernels
   /// and product take turns.
   int beside = 0;
-  /// In overlaps in which a kernel that communicates follows a product: the rows of the tiles that
-  /// a generated kernel of `blocks` blocks makes the product in, and their columns, unless
-  /// `tile_columns` says how many. The kernel that communicates runs beside it and waits for the
-  /// tiles of each chunk; pieces are 1. 0: a library multiplies, piece by piece.
+  /// The rows of the tiles that a kernel of `blocks` blocks makes a product in, and their columns,
+  /// unless `tile_columns` says how many: a kernel that takes the product's elements itself (0:
+  /// tiles of 64), or one in an overlap in which a kernel that communicates follows. That one runs
+  /// beside it and waits for the tiles of each chunk; pieces are 1. 0 there: a library multiplies,
+  /// piece by piece.
   int tiles = 0;
   int tile_columns = 0;
   /// Slabs of both operands, 64 elements deep, that tiles by warp groups of GPUs (wgmma, of sm_90a)
@@ -139,7 +140,8 @@ inline constexpr int kMaxBlocks = 1024;
 inline constexpr int64_t kMostBucket = 25 << 20;
 
 /// Returns every config that makes a distinct legal variant of `s`, in a deterministic order, the
-/// plainest first. Empty only if the schedule needs what `space` excludes.
+/// plainest first. Empty if the schedule needs what `space` excludes, or has kernels that go
+/// through a product's tiles where ranks are the host's, which Validate admits.
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
 
 /// OK if `config` is legal for `s`, its ranges included; else InvalidArgument. Rows of the tuning

@@ -16,11 +16,50 @@ struct Product {
   Index lda, ldb, ldc, m, n, k;
 };
 
-/// Computes the tile of c that begins at (row, column): kSide rows and columns, fewer at the ends.
-/// All threads of the block take part, and meet before they call it again. Defined in the dialect's
-/// tile_product.h.
-template <int kSide, bool kTransposeA, bool kTransposeB, class T>
-CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column);
+/// What becomes of a product's elements. begin(lanes, row, column) issues the loads for as many
+/// neighbours of a row of c, and returns what takes them: finish(made), a pack of Raw<T>. A thread
+/// begins kInFlight packs before it finishes the first. ahead(row, column, count): the loads of so
+/// many neighbours, at most kBroughtAhead, follow later. `packs`: kEpiloguePack neighbours from a
+/// multiple of it on may be taken at once.
+template <int kPacksInFlight, class F, class Ahead>
+struct Epilogue {
+  static constexpr int kInFlight = kPacksInFlight;
+  bool packs;
+  F begin;
+  Ahead ahead;
+};
+constexpr int kEpiloguePack = kPacksAnywhere ? kRegisterWords : 8;
+
+template <int kInFlight, class F, class Ahead>
+CC_DEVICE Epilogue<kInFlight, F, Ahead> MakeEpilogue(bool packs, const F& begin,
+                                                     const Ahead& ahead) {
+  return {packs, begin, ahead};
+}
+/// Brings `count` elements nearer that are loaded later; 1 to kBroughtAhead.
+constexpr int kBroughtAhead = 64;
+template <class T>
+CC_DEVICE void BringLines(const T* from, int count) {
+  constexpr int kLine = 128 / int(sizeof(T));
+  CC_UNROLL for (int i = 0; i < kBroughtAhead; i += kLine) if (i < count) PrefetchLine(from + i);
+}
+/// Stores the elements in c.
+template <class T>
+CC_DEVICE auto StoreProduct(const Product<T>& p) {
+  const bool packs =
+      kPacksAnywhere || (u64(p.ldc) * sizeof(T) | reinterpret_cast<u64>(p.c)) % 16 == 0;
+  const auto begin = [c = p.c, ldc = p.ldc](auto, Index row, Index column) CC_INLINE {
+    auto* const to = reinterpret_cast<Raw<T>*>(c) + row * ldc + column;
+    return [to](const auto& made) CC_INLINE { StoreRaw<kCached>(to, made); };
+  };
+  return MakeEpilogue<1>(packs, begin, [](Index, Index, int) {});
+}
+
+/// Computes the tile of c that begins at (row, column): kSide rows and columns, fewer at the ends;
+/// `epilogue` takes the elements. All threads of the block take part, and meet before they call it
+/// again. Defined in the dialect's tile_product.h.
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
+CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column,
+                            const E& epilogue);
 
 /// The operands of a product as tensor maps, by boxes of which a row has 128 bytes: of 64 k and all
 /// lines of a tile where the operand lies along k, else of 64 lines and 64 k.
@@ -98,20 +137,38 @@ CC_DEVICE void SignalTile(const TileFlags<kRanks>& out, unsigned tile, unsigned 
       StoreRelease(out.flags[r] + out.rank * out.row + tile, epoch);
 }
 
-/// Computes all tiles of a product, by all blocks, and signals each tile when it is stored.
-template <int kSide, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+/// No kernel beside the product takes its tiles.
+struct NoTileFlags {};
+
+/// The epoch of the product's tiles.
+template <int kRanks>
+CC_DEVICE unsigned NextEpoch(const Grid& grid, const TileFlags<kRanks>& out) {
+  return out.epochs[grid.BlockId()] + 1;
+}
+CC_DEVICE unsigned NextEpoch(const Grid&, const NoTileFlags&) { return 0; }
+CC_DEVICE void SignalTile(const NoTileFlags&, unsigned, unsigned, int, int) {}
+/// Keeps the epoch for the next step, by one thread, when all tiles are signalled.
+template <int kRanks>
+CC_DEVICE void KeepEpoch(const Grid& grid, const TileFlags<kRanks>& out, unsigned epoch) {
+  out.epochs[grid.BlockId()] = epoch;
+}
+CC_DEVICE void KeepEpoch(const Grid&, const NoTileFlags&, unsigned) {}
+
+/// Computes all tiles of a product, by all blocks, and signals each tile when `epilogue` has taken
+/// its elements; `out`: TileFlags or NoTileFlags.
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
 CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
-                             const TileFlags<kRanks>& out) {
-  const unsigned epoch = out.epochs[grid.BlockId()] + 1;
+                             const Out& out, const E& epilogue) {
+  const unsigned epoch = NextEpoch(grid, out);
   const unsigned down = TilesAcross(p.m, kSide), across = TilesAcross(p.n, kSide);
   ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
     MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, Index(row) * kSide,
-                                                  Index(column) * kSide);
+                                                  Index(column) * kSide, epilogue);
     grid.Sync();
     SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());
   });
   grid.Sync();
-  if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;
+  if (grid.ThreadId() == 0) KeepEpoch(grid, out, epoch);
 }
 
 /// This rank's flags of the products of all ranks, for a kernel that reads them in rows

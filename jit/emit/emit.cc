@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "jit/emit/chunk_loops.h"
@@ -13,13 +14,28 @@
 #include "jit/emit/rounds.h"
 #include "jit/emit/stores.h"
 #include "jit/emit/strided_fold.h"
+#include "jit/emit/tiled_product.h"
+#include "jit/expressions/element_loop.h"
 #include "jit/expressions/expressions.h"
 #include "jit/expressions/folds.h"
 #include "jit/expressions/kernel_context.h"
 #include "jit/expressions/loads.h"
+#include "jit/storage/gemms.h"
 
 namespace coconet {
 namespace {
+
+/// How many packs of an epilogue a thread begins before it finishes the first: its loads take long,
+/// and so does the text of long computations.
+int PacksOfEpilogue(const KernelContext& k, const PhaseText& phase) {
+  constexpr int kMost = 4, kMostOfLong = 1;
+  if (phase.elements.fetched.empty()) return 1;
+  const std::vector<NodeId>& evaluated = k.phases.phases[phase.number].evaluated;
+  const bool is_long = absl::c_any_of(evaluated, [&](NodeId id) {
+    return Is<Dropout>(k.g, id) || Is<StochasticRound>(k.g, id) || IsCostly(k.g, id);
+  });
+  return is_long ? kMostOfLong : kMost;
+}
 
 /// Puts the text of one kernel together. Used once.
 class Emitter {
@@ -39,6 +55,9 @@ class Emitter {
   /// The kernel's work; the scalars of its first phase, which are known before anybody is waited
   /// for, come to `first`.
   absl::StatusOr<std::string> WorkText(std::string* first);
+  /// The kernel of a launch that goes through a product's tiles.
+  absl::StatusOr<EmittedKernel> EmitTiles();
+  int64_t TiledBytes() const { return static_cast<int64_t>(SizeOf(k_.type(k_.tiled).dtype)); }
   std::string BeginText(absl::string_view first) const;
   /// Ranks wait for each other, or for those of other stages, before and after the work.
   std::string EnterText() const;
@@ -178,9 +197,53 @@ std::string Emitter::ExitText() const {
                       k_.config.streaming != Streaming::kNone ? "  StreamFence();\n" : "");
 }
 
+absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
+  const KernelPhase& planned = k_.phases.phases[0];
+  PhaseText phase{.on_slices = planned.on_slices};
+  std::string scalars;
+  expressions_.OpenSection(&scalars);
+  RETURN_IF_ERROR(AddResults(planned, /*in_bulk=*/false, phase));
+  const TileShape shape = TileShapeOf(k_.config);
+  const std::vector<GemmStep> gemms =
+      GemmsOf(k_.u, k_.tiled, k_.table, k_.target.ranks, 0, nullptr);
+  CC_CHECK(gemms.size() == 1 && gemms[0].batch == 1);  // FitsTiles
+  const GemmStep gemm = InTiles(gemms[0], shape);
+  k_.args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
+  const std::string product = ProductText(k_.args, gemm, "");
+  const auto begin_of = [&](absl::string_view name, const RankExtent& extent) -> std::string {
+    if (extent.per == 0) return "0";
+    const std::string per = k_.args.Integer(absl::StrCat(name, "_per"), extent.per);
+    if (extent.shift == 0) return absl::StrCat("rank * ", per);
+    return absl::StrCat("BeginOf(", per, ", ",
+                        k_.args.Integer(absl::StrCat(name, "_shift"), extent.shift), ", rank)");
+  };
+  const std::string width = k_.args.Integer("width", gemm.n.total);
+  const std::string place =
+      absl::StrCat("      const Index i = (top + row) * ", width, " + left + column;\n",
+                   "      const Chunk c{i, i + 1, i - (row * product.ldc + column), 0};\n");
+  const std::string before = absl::StrCat(
+      product, "  const Index top = ", begin_of("m", gemm.m), ", left = ", begin_of("n", gemm.n),
+      ";\n  const bool packs = (", width, " | left | product.ldc) % kEpiloguePack == 0;\n",
+      "  const TileOrder order{1, 0};\n");
+  const TilesCall call =
+      CallTiles(k_.args, gemm, shape, "NoTileFlags{}",
+                absl::StrCat("MakeEpilogue<", PacksOfEpilogue(k_, phase), ">(packs, ",
+                             EpilogueBodyText(place, phase.elements), ")"));
+  const int64_t bytes = GemmBytes(gemm) + (phase.bytes_per_element - TiledBytes()) *
+                                              NumElements(k_.type(k_.tiled).shape);
+  EmittedKernel kernel = KernelOf(
+      k_.target.ranks_per_node(), k_.vec, k_.args,
+      absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars, before,
+                   call.text, k_.config.streaming != Streaming::kNone ? "  StreamFence();\n" : ""),
+      bytes, call.block);
+  kernel.threads = call.threads;
+  return kernel;
+}
+
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
   if (k_.strided_fold >= 0) return EmitStridedFold(k_);
   RETURN_IF_ERROR(k_.Check());
+  if (k_.tiled >= 0) return EmitTiles();
   const std::string copies = copies_.empty() ? "" : copies_.Text(rings_);
   const std::string prologue = absl::StrCat(PrologueText(k_), rounds_.AfterPrologueText());
   const std::string before_work = rounds_.BeforeWorkText();

@@ -26,7 +26,7 @@ std::string ExtentText(Arguments& args, const std::string& name, const RankExten
 std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix) {
   std::vector<std::string> members;
   for (const GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
-    members.push_back(args.Own(matrix->buffer, gemm.dtype));
+    members.push_back(matrix->buffer < 0 ? "nullptr" : args.Own(matrix->buffer, gemm.dtype));
   for (const auto& [name, matrix] : {std::pair("lda", &gemm.a), {"ldb", &gemm.b}, {"ldc", &gemm.c}})
     members.push_back(args.Integer(absl::StrCat(name, suffix), matrix->ld));
   for (const auto& [name, extent] : {std::pair("m", &gemm.m), {"n", &gemm.n}, {"k", &gemm.k}})

@@ -10,8 +10,8 @@
 namespace coconet {
 
 /// The statement that declares `product<suffix>`, a Product (jit/device/tiles.h): one matrix on
-/// each rank. If an extent is sliced, the text around it must declare `rank`. Suffixes keep the
-/// arguments of several products of a kernel apart.
+/// each rank; null where a matrix has no buffer. If an extent is sliced, the text around it must
+/// declare `rank`. Suffixes keep the arguments of several products of a kernel apart.
 std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix);
 
 /// The text of a kernel's prologue: all of its blocks compute some columns or rows each. Before a

@@ -36,7 +36,7 @@ int64_t PieceOf(const GemmStep& gemm) {
 }
 
 /// The operands as tensor maps: WideMaps of the dialect.
-std::string MapsText(Arguments& args, const GemmStep& gemm, const TiledProduct& tiles) {
+std::string MapsText(Arguments& args, const GemmStep& gemm, const TileShape& shape) {
   constexpr int kBoxRow = 128;  // bytes
   const int box = kBoxRow / static_cast<int>(SizeOf(gemm.dtype));
   const auto map = [&](absl::string_view name, const GemmStep::Matrix& matrix,
@@ -50,8 +50,8 @@ std::string MapsText(Arguments& args, const GemmStep& gemm, const TiledProduct& 
                                  .box_rows = along_k ? of_tile : box,
                                  .box_columns = box});
   };
-  return absl::StrCat("WideMaps{", map("map_a", gemm.a, gemm.m, !gemm.transpose_a, tiles.rows),
-                      ", ", map("map_b", gemm.b, gemm.n, gemm.transpose_b, tiles.columns), "}, ");
+  return absl::StrCat("WideMaps{", map("map_a", gemm.a, gemm.m, !gemm.transpose_a, shape.rows),
+                      ", ", map("map_b", gemm.b, gemm.n, gemm.transpose_b, shape.columns), "}, ");
 }
 
 }  // namespace
@@ -100,16 +100,41 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   return tiles;
 }
 
+TilesCall CallTiles(Arguments& args, const GemmStep& gemm, const TileShape& shape,
+                    absl::string_view out, absl::string_view epilogue) {
+  const bool wide = shape.stages > 0;
+  TilesCall call;
+  call.threads = shape.tma ? kTmaTileThreads : wide ? kWideTileThreads : kTileThreads;
+  if (wide) call.block = {call.threads, WideTileBytes(shape)};
+  const auto flag = [](bool is) { return is ? "true" : "false"; };
+  const std::string tile = wide ? absl::StrCat("WideTile<", shape.rows, ", ", shape.columns, ", ",
+                                               shape.stages, ">, ", call.block.shared_bytes)
+                                : absl::StrCat(shape.rows);
+  call.text =
+      absl::StrCat("  Multiply",
+                   shape.tma ? "Tma"
+                   : wide    ? "Wide"
+                             : "",
+                   "Tiles<", tile, ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b),
+                   ">(grid, product, ", shape.tma ? MapsText(args, gemm, shape) : "", "order, ",
+                   out, ", ", epilogue, ");\n");
+  return call;
+}
+
+GemmStep InTiles(GemmStep gemm, const TileShape& shape) {
+  if (shape.stages == 0) return gemm;
+  gemm.a.ld = std::max(gemm.a.ld, PieceOf(gemm));
+  gemm.b.ld = std::max(gemm.b.ld, PieceOf(gemm));
+  return gemm;
+}
+
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
                                                const Config& config, const Target& target,
                                                BufferTable& table) {
   ASSIGN_OR_RETURN(GemmStep gemm, MatrixOf(u, tiles.product, table, target));
-  const bool wide = config.stages > 0;
-  // Rows of nothing begin at pieces as well, since these are copied as zeros.
-  if (wide && gemm.a.ld < PieceOf(gemm)) gemm.a.ld = PieceOf(gemm);
-  if (wide && gemm.b.ld < PieceOf(gemm)) gemm.b.ld = PieceOf(gemm);
+  const TileShape shape = TileShapeOf(config);
+  gemm = InTiles(std::move(gemm), shape);
   Arguments args;
-  const auto flag = [](bool is) { return is ? "true" : "false"; };
   std::string body;
   if (gemm.k.per > 0) {
     args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
@@ -126,23 +151,13 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
   args.Integer("row", tiles.row);
   args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
   args.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
-  const BlockNeeds block{.threads = !wide        ? 0
-                                    : config.tma ? kTmaTileThreads
-                                                 : kWideTileThreads,
-                         .shared_bytes = wide ? WideTileBytes(config) : 0};
-  std::string maps;
-  if (config.tma) maps = MapsText(args, gemm, tiles);
-  absl::StrAppend(&body, "  Multiply",
-                  config.tma ? "Tma"
-                  : wide     ? "Wide"
-                             : "",
-                  "Tiles<",
-                  wide ? absl::StrCat("WideTile<", tiles.rows, ", ", tiles.columns, ", ",
-                                      config.stages, ">, ", block.shared_bytes)
-                       : absl::StrCat(tiles.rows),
-                  ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b), ">(grid, product, ",
-                  maps, "order, TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs});\n");
-  return KernelOf(target.ranks_per_node(), /*vec=*/1, args, body, GemmBytes(gemm), block);
+  const TilesCall call =
+      CallTiles(args, gemm, shape, "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}",
+                "StoreProduct(product)");
+  EmittedKernel kernel = KernelOf(target.ranks_per_node(), /*vec=*/1, args, body + call.text,
+                                  GemmBytes(gemm), call.block);
+  kernel.threads = call.threads;
+  return kernel;
 }
 
 }  // namespace coconet

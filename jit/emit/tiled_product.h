@@ -4,12 +4,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "jit/config/beside.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "jit/expressions/kernel_text.h"
 #include "jit/launches/placed_launches.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
+#include "runtime/plan.h"
 
 namespace coconet {
 
@@ -42,6 +45,20 @@ struct TilesPlace {
 /// each rank, which no overlap has; ResourceExhausted if it has too many tiles.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
+
+/// The call of the dialect that makes all tiles of a product, with any number of blocks, and what
+/// it needs of them. `out` and `epilogue`: expressions of the dialect (jit/device/tiles.h), of the
+/// flags and of what becomes of the elements. The text around it declares `product` and `order`.
+struct TilesCall {
+  std::string text;
+  BlockNeeds block;
+  int threads = 0;  // of a block
+};
+TilesCall CallTiles(Arguments& args, const GemmStep& gemm, const TileShape& shape,
+                    absl::string_view out, absl::string_view epilogue);
+
+/// The product's matrices, with rows of nothing that begin at pieces, as warp groups take them.
+GemmStep InTiles(GemmStep gemm, const TileShape& shape);
 
 /// The kernel that makes all tiles, with any number of blocks.
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,

@@ -17,13 +17,34 @@ int PacksInFlight(KernelContext& k, int64_t bytes) {
   return packs;
 }
 
+namespace {
+
+/// ", x0, x1"
+std::string FetchedText(const PassText& pass) {
+  return pass.fetched.empty() ? "" : absl::StrCat(", ", absl::StrJoin(pass.fetched, ", "));
+}
+
+}  // namespace
+
 std::string ElementBodyText(const PassText& pass) {
-  const std::string fetched =
-      pass.fetched.empty() ? "" : absl::StrCat(", ", absl::StrJoin(pass.fetched, ", "));
   return absl::StrCat("[&](auto lanes, Index i) CC_INLINE {\n",
                       "      constexpr int V = decltype(lanes)::kCount;\n", pass.fetches,
-                      "      return [&, i", fetched, "]() CC_INLINE {\n", pass.values, pass.stores,
-                      "      };\n    }");
+                      "      return [&, i", FetchedText(pass), "]() CC_INLINE {\n", pass.values,
+                      pass.stores, "      };\n    }");
+}
+
+std::string EpilogueBodyText(absl::string_view place, const PassText& pass) {
+  std::string ahead;
+  for (const std::string& at : pass.places)
+    absl::StrAppend(&ahead, "      BringLines(", at, ", count);\n");
+  return absl::StrCat(
+      "[&](auto lanes, Index row, Index column) CC_INLINE {\n",
+      "      constexpr int V = decltype(lanes)::kCount;\n", place, pass.fetches,
+      "      return [&, i, c", FetchedText(pass), "](const auto& made) CC_INLINE {\n", pass.values,
+      pass.stores, "      };\n    }, ",
+      ahead.empty() ? "[](Index, Index, int) {}"
+                    : absl::StrCat("[&](Index row, Index column, int count) CC_INLINE {\n", place,
+                                   ahead, "    }"));
 }
 
 std::string ElementLoopText(KernelContext& k, absl::string_view range, absl::string_view packs_fit,

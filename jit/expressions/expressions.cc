@@ -9,19 +9,14 @@
 #include "jit/expressions/element_loop.h"
 #include "jit/expressions/folds.h"
 #include "jit/expressions/operations.h"
+#include "jit/storage/literal.h"
 
 namespace coconet {
 
-namespace {
-
-/// Functions of the mathematical library, which GPUs compute by dozens of instructions, some of
-/// them in f64.
 bool IsCostly(const Graph& g, NodeId id) {
   const auto* op = As<Pointwise>(g, id);
   return op != nullptr && Info(op->fn).float_only && Info(op->fn).ulps > 1;
 }
-
-}  // namespace
 
 Expressions::Expressions(KernelContext& k, Loads& loads)
     : k_(k),
@@ -96,6 +91,7 @@ void Expressions::Begin(PhaseText* phase, Wanted& wanted) {
       return;
     case Source::kConstant:
     case Source::kMemory:
+    case Source::kTile:
     case Source::kCollective:
     case Source::kGiven:
     case Source::kGivenTotal:
@@ -139,6 +135,8 @@ absl::StatusOr<std::string> Expressions::TextOf(PhaseText* phase, Wanted& wanted
     case Source::kMemory:
       if (is_element) return loads_.Element(*phase, *wanted.pass, id);
       return wanted.form == Form::kRow ? loads_.Row(id) : loads_.Scalar(id);
+    case Source::kTile:
+      return absl::StrCat("FromRaw<", KernelType(k_.type(id).dtype), ", V>(made)");
     case Source::kCollective:
       return loads_.Collective(*phase, *wanted.pass, id);
     case Source::kView:
@@ -230,6 +228,7 @@ Expressions::Source Expressions::SourceOfElement(const PhaseText& phase, NodeId 
     return Is<Const>(k_.g, id) ? Source::kConstant : Source::kScalar;
   if (k_.IsRow(id)) return Source::kRow;
   if (IsStoredBefore(phase, id)) return Source::kMemory;
+  if (id == k_.tiled) return Source::kTile;
   if (k_.IsMember(id) && Communicates(k_.g, id)) return Source::kCollective;
   if (!k_.IsMember(id) && !k_.u.IsScalar(id)) return Source::kMemory;
   return TakesOtherPlaces(k_.g.nodes[id].op) ? Source::kView : Source::kOperands;

@@ -11,6 +11,10 @@
 
 namespace coconet {
 
+/// Whether `id` is a function of the mathematical library, which GPUs compute by dozens of
+/// instructions, some of them in f64.
+bool IsCostly(const Graph& g, NodeId id);
+
 /// Writes the values of one kernel, each once where it is needed, after its operands: as packs of V
 /// elements at index i, as packs of one per row r, or, for scalars, of one per launch or per tensor
 /// t.
@@ -52,6 +56,7 @@ class Expressions {
     kScalar,      // the scalar form of the same node
     kRow,         // its row form
     kMemory,      // what another launch or an earlier phase stored
+    kTile,        // the product whose tiles the kernel goes through
     kCollective,  // what a collective of the launch brings
     kView,
     kRowFold,     // a loop over the row

@@ -92,6 +92,10 @@ std::string Loads::Mapped(PassText& pass, const StoredMap& map, const TensorType
   return absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")");
 }
 
+bool Loads::IsRowOfTiles(const Shape& shape) const {
+  return shape.back() == k_.space.shape.back() && NumElements(shape) == shape.back().size;
+}
+
 absl::StatusOr<std::string> Loads::Element(PhaseText& phase, PassText& pass, NodeId id) {
   const int buffer = k_.table.of[id];
   CC_CHECK(buffer >= 0);
@@ -103,8 +107,12 @@ absl::StatusOr<std::string> Loads::Element(PhaseText& phase, PassText& pass, Nod
     return absl::InternalError(
         absl::StrCat("emit: ", NodeText(k_.g, id), " is sliced, and read over the whole tensor"));
   }
-  if (t.shape == k_.space.shape)
-    return Fetched(pass, absl::StrCat(base, sliced ? " + (i - c.shift)" : " + i"), t.dtype);
+  if (t.shape == k_.space.shape) {
+    pass.places.push_back(absl::StrCat(base, sliced ? " + (i - c.shift)" : " + i"));
+    return Fetched(pass, pass.places.back(), t.dtype);
+  }
+  if (k_.tiled >= 0 && IsRowOfTiles(t.shape))
+    return Fetched(pass, absl::StrCat(base, sliced ? " + column" : " + (left + column)"), t.dtype);
   return Mapped(pass, StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
 }
 

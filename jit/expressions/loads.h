@@ -39,6 +39,9 @@ class Loads {
   std::string RowOffset(NodeId id);
 
  private:
+  /// Whether a tensor of this shape has one element for each column of the tiles that the kernel
+  /// goes through.
+  bool IsRowOfTiles(const Shape& shape) const;
   /// An element of a transpose, reshape or slice whose operand is sliced, and in memory.
   absl::StatusOr<std::string> ViewOfSlices(const PhaseText& phase, PassText& pass, NodeId id);
   absl::StatusOr<std::string> Gathered(PhaseText& phase, PassText& pass, NodeId id);

@@ -17,6 +17,7 @@ struct PassText {
   std::string fetches{}, values{}, stores{};  // statements
   std::map<NodeId, std::string> names{};      // of values
   std::vector<std::string> fetched{};         // names of what `fetches` declares
+  std::vector<std::string> places{};          // of elements at index i that it loads
   int64_t fetched_bytes = 0;                  // by `fetches`, per element
 
   /// Adds a load of `bytes` bytes per element that is issued before any value is used, and returns

@@ -9,10 +9,11 @@ namespace coconet {
 
 KernelShape::KernelShape(const TypedGraph& program, const std::vector<NodeId>& kernel)
     : program(program),
-      prologue(PrologueOf(program.graph(), kernel)),
-      members(WithoutPrologue(program.graph(), kernel)),
+      prologue(PrologueOf(program, kernel)),
+      members(WithoutPrologue(program, kernel)),
       space(SpaceOf(program, members)),
-      phases(PhasesOf(program, members)) {
+      phases(PhasesOf(program, members)),
+      tiled(TiledProductOf(program, members)) {
   for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)
     row_length *= space.shape[d].size;
   const Graph& g = program.graph();

@@ -9,8 +9,8 @@ namespace coconet {
 
 /// What the nodes of a kernel alone decide, whatever its config: the code generator (jit/emit) and
 /// the cost model (autotune/cost) both read it, so that what is counted is what is written. A
-/// kernel computes its prologue into memory, and then its members, in phases, or in one strided
-/// fold.
+/// kernel computes its prologue into memory, and then its members: in phases, tile by tile of a
+/// product, or in one strided fold.
 struct KernelShape {
   /// `kernel`, ascending, may be any set of nodes with one iteration space, legal or not. `program`
   /// must outlive this.
@@ -21,6 +21,7 @@ struct KernelShape {
   IterationSpace space;                   // of the members
   KernelPhases phases;
   int64_t row_length = 1;    // elements of a row, if the kernel folds rows
+  NodeId tiled = -1;         // the product whose tiles the kernel goes through; -1: none
   NodeId strided_fold = -1;  // a fold over dimensions that are neither the last nor all; -1: none
   /// Where slices are cut that members are computed on: over `flat` without any.
   Layout slices = Layout::Sliced(Layout::kFlat);

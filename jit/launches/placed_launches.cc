@@ -13,7 +13,8 @@ bool PlacedLaunches::IsScalar(NodeId id) const {
 }
 
 bool PlacedLaunches::ComputesInPhases(int launch, NodeId id) const {
-  return of[id] == launch && !IsOfPrologue(graph(), id);
+  const bool by_library = launch >= 0 && (*this)[launch].library && Is<MatMul>(graph(), id);
+  return of[id] == launch && !by_library && !IsOfPrologue(program, id);
 }
 
 bool PlacedLaunches::IsThere(NodeId id, int launch) const {

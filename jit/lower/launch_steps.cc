@@ -244,7 +244,6 @@ absl::StatusOr<TiledProduct> LaunchSteps::AddTiledProduct(int number) {
                    EmitTiledProduct(program.launches, tiles, config_, target_, program.table));
   draft_.AddSource(kernel);
   KernelStep step = StepOf(kernel, "MM");
-  if (kernel.threads == 0) step.threads = kTileThreads;  // a host has one a block
   draft_.Add(std::move(step), kernel.bytes, 0);
   return tiles;
 }

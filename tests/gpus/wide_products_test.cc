@@ -84,7 +84,7 @@ class WideProductsTest : public testing::Test {
     config.tile_columns = columns;
     config.tma = Draw(0, 2) > 0;
     config.stages = static_cast<int>(Draw(kFewestStages, 6));
-    while (WideTileBytes(config) > kMostSharedBytes) --config.stages;
+    while (WideTileBytes(TileShapeOf(config)) > kMostSharedBytes) --config.stages;
     // All at once, on a simulated GPU's four multiprocessors.
     config.beside = static_cast<int>(Draw(1, 2));
     config.blocks = static_cast<int>(Draw(1, 2));

@@ -201,7 +201,7 @@ std::string Multiplied(const Sizes& s, std::mt19937_64& random) {
       self.block = &block;
       const auto multiply = [&](unsigned row, unsigned column) {
         MultiplyTile<kSide, kTransposeA, kTransposeB>(Grid(), product, Index{row} * kSide,
-                                                      Index{column} * kSide);
+                                                      Index{column} * kSide, StoreProduct(product));
         Grid::Sync();
       };
       ForTiles(Grid(), TilesAcross(s.m, kSide), TilesAcross(s.n, kSide), {1, 0}, multiply);

@@ -26,7 +26,8 @@ struct MoveKind {
   bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
   /// Made at every place where it fits, or nowhere, in every scope.
   bool everywhere() const {
-    return by_node() || (kind == Kind::kFuse && fuse == FuseKind::kPrologue);
+    return by_node() ||
+           (kind == Kind::kFuse && (fuse == FuseKind::kPrologue || fuse == FuseKind::kEpilogue));
   }
 };
 
@@ -425,7 +426,7 @@ class LargeDerivation {
   }
 
  private:
-  /// The schedule, and fused in two steps.
+  /// The schedule, fused in two steps, and with products that are computed tile by tile.
   void AddWithFusions(const Schedule& base) {
     if (asker_.stopped()) return;
     Add(base);
@@ -434,8 +435,11 @@ class LargeDerivation {
     if (asker_.stopped()) return;
     if (absl::c_none_of(s.graph().nodes, [](const Node& node) { return Communicates(node.op); }))
       return;
-    for (FuseKind kind : kAllFuseKinds) s = Fused(s, kind);
+    for (FuseKind kind : kAllFuseKinds) {
+      if (kind != FuseKind::kEpilogue) s = Fused(s, kind);
+    }
     Add(s);
+    Add(Fused(s, FuseKind::kEpilogue));
   }
 
   void Add(const Schedule& s) {

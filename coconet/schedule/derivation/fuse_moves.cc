@@ -313,6 +313,8 @@ class Moves {
         return WithAfterFolds(core, groups);
       case FuseKind::kPrologue:
         return WithPrologue(core);
+      case FuseKind::kEpilogue:
+        return WithTiles(core);
       case FuseKind::kGroup:
       case FuseKind::kPair:
         break;
@@ -371,6 +373,20 @@ class Moves {
     for (NodeId id : core) {
       for (NodeId operand : ValueOperands(g_, id)) {
         if (IsFree(operand) && FitsPrologue(p_, operand)) nodes.insert(operand);
+      }
+    }
+    return nodes;
+  }
+
+  NodeSet WithTiles(const std::vector<NodeId>& core) const {
+    NodeSet nodes(core.begin(), core.end());
+    if (TiledProductOf(p_, core) >= 0) return nodes;
+    for (NodeId id : core) {
+      for (NodeId operand : ValueOperands(g_, id)) {
+        const NodeId product = p_.value(operand);
+        if (!IsFree(product) || !FitsTiles(p_, product) || !SameShape(product, core)) continue;
+        nodes.insert(product);
+        return nodes;
       }
     }
     return nodes;

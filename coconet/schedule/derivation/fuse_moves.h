@@ -30,12 +30,13 @@ enum class FuseKind : uint8_t {
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
   kPrologue,        // a core and all that feeds it and fits a prologue
+  kEpilogue,        // a core and the first product that feeds it and fits tiles
 };
 inline constexpr FuseKind kAllFuseKinds[] = {
     FuseKind::kGroup,     FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
     FuseKind::kPairs,     FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kArrivals,
     FuseKind::kExchanges, FuseKind::kConsumers, FuseKind::kFoldSums,       FuseKind::kAfterFolds,
-    FuseKind::kPrologue};
+    FuseKind::kPrologue,  FuseKind::kEpilogue};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);

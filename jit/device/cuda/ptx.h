@@ -188,6 +188,9 @@ CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a
                : "memory");
 }
 
+/// Brings the line of an address from memory to the GPU's L2.
+CC_DEVICE void PrefetchLine(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
 // ---- Registers --------------------------------------------------------------------------------
 
 /// Keeps the compiler from computing a number anew where it is used.

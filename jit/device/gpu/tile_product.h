@@ -127,24 +127,22 @@ struct SlabProducts {
   }
 };
 
-/// Stores the sums by packs, which warps turn in the memory of the slabs.
-template <class T, int kSide>
-CC_DEVICE void StoreSums(const Grid& grid, const Product<T>& p, Index row, Index column,
-                         const TileSums<T, kSide>& sums, unsigned char* shared) {
+/// Gives the sums to an epilogue by packs, which warps turn in the memory of the slabs.
+template <class T, int kSide, class E>
+CC_DEVICE void TakeSums(const Grid& grid, const Product<T>& p, Index row, Index column,
+                        const TileSums<T, kSide>& sums, unsigned char* shared, const E& epilogue) {
   using Sums = TileSums<T, kSide>;
+  constexpr int kColumns = 8 * Sums::kAcross;
   const Index first = row + Sums::Row(grid), left = column + Sums::Column(grid);
-  T* const to = p.c + first * p.ldc + left;
-  const int rows = Least(p.m - first, kSide), columns = Least(p.n - left, kSide);
-  const TurnedSums<T, 8 * Sums::kAcross> turned(grid, shared);
+  const int rows = Least(p.m - first, kSide), columns = Least(p.n - left, kColumns);
+  const TurnedSums<T, kColumns> turned(grid, shared);
   CC_ROLLED for (int i = 0; i < Sums::kDown; ++i) {
     // Registers have no index, so each part of the sums has its own stores.
     CC_UNROLL for (int of = 0; of < Sums::kDown; ++of) {
       if (i != of) continue;
       CC_UNROLL for (int j = 0; j < Sums::kAcross; ++j) turned.Put(j, sums.d[of][j]);
     }
-    turned.ForPacks([&](int r, int c, const auto& values) CC_INLINE {
-      if (16 * i + r < rows) StorePackOrPart(to + (16 * i + r) * p.ldc + c, columns - c, values);
-    });
+    TakeTurned(turned, epilogue, first + 16 * i, left, rows - 16 * i, columns);
   }
 }
 
@@ -175,21 +173,44 @@ struct SlabProducts<A, B, f32, kSide> {
   }
 };
 
-template <int kSide>
-CC_DEVICE void StoreSums(const Grid& grid, const Product<f32>& p, Index row, Index column,
-                         const TileSums<f32, kSide>& sums, unsigned char*) {
-  constexpr int kEach = TileSums<f32, kSide>::kEach;
-  CC_UNROLL for (int i = 0; i < kEach; ++i) {
-    const Index r = row + grid.ThreadId() / 16 + 16 * i;
-    CC_UNROLL for (int j = 0; j < kEach; ++j) {
-      const Index c = column + grid.ThreadId() % 16 + 16 * j;
-      if (r < p.m && c < p.n) p.c[r * p.ldc + c] = sums.d[i][j];
+/// Gives the sums to an epilogue by packs, which the block turns in the memory of the slabs: 16
+/// rows at a time.
+template <int kSide, class E>
+CC_DEVICE void TakeSums(const Grid& grid, const Product<f32>& p, Index row, Index column,
+                        const TileSums<f32, kSide>& sums, unsigned char* shared,
+                        const E& epilogue) {
+  constexpr int kEach = TileSums<f32, kSide>::kEach, kPieces = kSide / kTurnedPack;
+  const int thread = grid.ThreadId(), rows = Least(p.m - row, kSide),
+            columns = Least(p.n - column, kSide);
+  float* const turn = reinterpret_cast<float*>(shared);
+  CC_ROLLED for (int i = 0; i < kEach; ++i) {
+    CC_UNROLL for (int of = 0; of < kEach; ++of) {
+      if (i != of) continue;
+      CC_UNROLL for (int j = 0; j < kEach; ++j) turn[thread / 16 * kSide + thread % 16 + 16 * j] =
+          sums.d[of][j];
     }
+    grid.Sync();
+    const int down = Least(rows - 16 * i, 16);
+    const Index first = row + 16 * i;
+    if (epilogue.packs && columns == kSide) {
+      const int r = thread / kPieces, c = thread % kPieces * kTurnedPack;
+      if (r < down)
+        epilogue.begin(Lanes<kTurnedPack>{}, first + r,
+                       column + c)(LoadLanes<kTurnedPack>(turn + r * kSide + c));
+    } else {
+      CC_ROLLED for (int n = thread; n < 16 * kSide; n += kTileThreads) {
+        const int r = n / kSide, c = n % kSide;
+        if (r < down && c < columns)
+          epilogue.begin(Lanes<1>{}, first + r, column + c)(Splat<1>(turn[n]));
+      }
+    }
+    grid.Sync();
   }
 }
 
-template <int kSide, bool kTransposeA, bool kTransposeB, class T>
-CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column) {
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
+CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column,
+                            const E& epilogue) {
   using A = TileSlab<T, kSide, !kTransposeA>;
   using B = TileSlab<T, kSide, kTransposeB>;
   constexpr int kOperandBytes = kSide * kSlabBytes;
@@ -217,6 +238,8 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
     }
     CommitCopies();
   };
+  BringAhead<kSide, kSide>(grid, epilogue, row, column, Least(p.m - row, kSide),
+                           Least(p.n - column, kSide), kTileThreads);
   TileSums<T, kSide> sums = {};
   const SlabProducts<A, B, T, kSide> products(grid);
   CC_ROLLED for (int slab = 1 - kSlabs; slab < count; ++slab) {
@@ -231,7 +254,7 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
   }
   WaitCopies<0>();
   grid.Sync();  // before other threads turn sums in these slabs, or copy those of the next tile
-  StoreSums(grid, p, row, column, sums, slab_at(0, 0));
+  TakeSums(grid, p, row, column, sums, slab_at(0, 0), epilogue);
 }
 
 }  // namespace coconet

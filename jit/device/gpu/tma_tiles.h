@@ -94,9 +94,9 @@ CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMa
 }
 
 /// By the threads of a warp: signals each of the block's tiles when it is stored.
-template <class Tile, int kRanks>
-CC_DEVICE void SignalWideTiles(int lane, unsigned across, const TileFlags<kRanks>& out,
-                               unsigned epoch, typename Tile::Barriers& barriers) {
+template <class Tile, class Out>
+CC_DEVICE void SignalWideTiles(int lane, unsigned across, const Out& out, unsigned epoch,
+                               typename Tile::Barriers& barriers) {
   CC_ROLLED for (unsigned parity = 0;; parity ^= 1) {
     AwaitPhase(&barriers.stored, parity);
     const WideTileAt tile = barriers.last;
@@ -107,10 +107,11 @@ CC_DEVICE void SignalWideTiles(int lane, unsigned across, const TileFlags<kRanks
   }
 }
 
-/// By the threads of two warp groups: computes and stores the block's tiles.
-template <class Tile, class A, class B, class T>
-CC_DEVICE void StoreWideTiles(const Grid& grid, const Product<T>& p, unsigned char* shared,
-                              typename Tile::Barriers& barriers) {
+/// By the threads of two warp groups: computes the block's tiles, and gives them to an epilogue.
+/// `kSignals`: a warp waits until it has taken them.
+template <class Tile, class A, class B, bool kSignals, class T, class E>
+CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned char* shared,
+                             typename Tile::Barriers& barriers, const E& epilogue) {
   const int slabs = SlabsOf(p.k), group = WarpGroup();
   const bool speaks = grid.ThreadId() % 32 == 0;  // for its warp
   WidePlace place;
@@ -120,6 +121,7 @@ CC_DEVICE void StoreWideTiles(const Grid& grid, const Product<T>& p, unsigned ch
     SyncWarp();  // all lanes have read it when the one that speaks gives the place back
     typename Tile::Sums sums;
     if (tile.row != kNoTile) {
+      BringAheadOfWide<Tile>(grid, p, tile.row, tile.column, epilogue);
       u64* used = nullptr;  // of the slab before
       CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
         AwaitPhase(barriers.full + place.stage, place.parity);
@@ -133,9 +135,9 @@ CC_DEVICE void StoreWideTiles(const Grid& grid, const Product<T>& p, unsigned ch
       WgmmaWait<0>();
       PinAllSums<Tile>(sums);
       if (speaks) Arrive(used);
-      StoreWideTile<Tile>(grid, p, tile.row, tile.column, sums, shared);
+      TakeWideTile<Tile>(grid, p, tile.row, tile.column, sums, shared, epilogue);
     }
-    if (speaks) {
+    if (kSignals && speaks) {
       AwaitPhase(&barriers.signalled, parity);
       if (grid.ThreadId() == 0) barriers.last = tile;
       Arrive(&barriers.stored);
@@ -145,12 +147,13 @@ CC_DEVICE void StoreWideTiles(const Grid& grid, const Product<T>& p, unsigned ch
 }
 
 /// Computes all tiles of a product, by all blocks of kTmaThreads threads with kBytes of dynamic
-/// shared memory, and signals each tile when it is stored.
-template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+/// shared memory, and signals each tile when `epilogue` has taken its elements.
+template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
 CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
-                                const TileOrder& order, const TileFlags<kRanks>& out) {
+                                const TileOrder& order, const Out& out, const E& epilogue) {
   using Tile = TmaTile<Of>;
   static_assert(Tile::kSharedBytes == kBytes);
+  constexpr bool kSignals = !kSame<Out, NoTileFlags>;
   using A = WideSlab<Tile::kRows, !kTransposeA>;
   using B = WideSlab<Tile::kColumns, kTransposeB>;
   CC_DYNAMIC_SHARED(shared);
@@ -160,27 +163,29 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const Wid
       InitBarrier(barriers.full + i, 1);
       InitBarrier(barriers.empty + i, Tile::kWarps);
     }
-    InitBarrier(&barriers.stored, Tile::kWarps);
-    InitBarrier(&barriers.signalled, 1);
+    if (kSignals) {
+      InitBarrier(&barriers.stored, Tile::kWarps);
+      InitBarrier(&barriers.signalled, 1);
+    }
     FenceBarriers();
     PrefetchMap(&maps.a);
     PrefetchMap(&maps.b);
   }
-  const unsigned epoch = out.epochs[grid.BlockId()] + 1;
+  const unsigned epoch = NextEpoch(grid, out);
   grid.Sync();
   const int warp = grid.ThreadId() / 32;
   if (WarpGroup() < 2) {
     RaiseRegisters<kMultiplierRegisters>();
-    StoreWideTiles<Tile, A, B>(grid, p, shared, barriers);
+    TakeWideTiles<Tile, A, B, kSignals>(grid, p, shared, barriers, epilogue);
     return;
   }
   LowerRegisters<kLoaderRegisters>();
   if (grid.ThreadId() == Tile::kThreads)
     LoadWideTiles<Tile, A, B>(grid, p, maps, order, shared, barriers);
-  if (warp != Tile::kWarps + 1) return;
+  if (!kSignals || warp != Tile::kWarps + 1) return;
   SignalWideTiles<Tile>(grid.ThreadId() % 32, TilesAcross(p.n, Tile::kColumns), out, epoch,
                         barriers);
-  if (grid.ThreadId() % 32 == 0) out.epochs[grid.BlockId()] = epoch;
+  if (grid.ThreadId() % 32 == 0) KeepEpoch(grid, out, epoch);
 }
 
 }  // namespace coconet

@@ -1,9 +1,12 @@
 #pragma once
 
 // Warps hold the sums of tensor cores in pairs of columns. Through shared memory they turn them
-// into packs of 8 neighbours of a row, 16 bytes of halves, which are stored at once.
+// into packs of 8 neighbours of a row, 16 bytes of halves, which an epilogue takes at once.
 
 namespace coconet {
+
+/// Neighbours of a row that an epilogue takes at once.
+constexpr int kTurnedPack = 8;
 
 /// Two sums, rounded, the first in the low half.
 template <class T>
@@ -18,7 +21,6 @@ CC_DEVICE unsigned HalvesOf(float low, float high) {
 template <class T, int kColumns>
 struct TurnedSums {
   static constexpr int kPieces = kColumns / 8, kBytes = 16 * kPieces * 16;
-  using Halves = Pack<Raw<T>, 8>;
   unsigned char* turn;  // of this warp
   unsigned lane;
 
@@ -32,6 +34,10 @@ struct TurnedSums {
   CC_MEMBER unsigned char* PieceAt(unsigned row, unsigned piece) const {
     return turn + (row * kPieces + (piece ^ row / (8 / kPieces) % kPieces)) * 16;
   }
+  CC_MEMBER const Raw<T>* At(int row, int column) const {
+    return reinterpret_cast<const Raw<T>*>(PieceAt(unsigned(row), unsigned(column) / 8)) +
+           column % 8;
+  }
   /// Puts the thread's sums of matrix j, of 8 columns, in pairs: of row lane / 4 and of 8 rows
   /// more, columns 2 * (lane % 4) and the next.
   CC_MEMBER void Put(unsigned j, const float* d) const {
@@ -43,25 +49,48 @@ struct TurnedSums {
   CC_MEMBER unsigned char* RowOfMatrices(unsigned j) const {
     return PieceAt(lane % 16, j + lane / 16);
   }
-  /// Calls f(row, column, values) for the packs of this thread, when all have been put.
-  template <class F>
-  CC_MEMBER void ForPacks(F&& f) const {
-    SyncWarp();
-    CC_ROLLED for (unsigned row = lane / kPieces; row < 16; row += 32 / kPieces) {
-      const unsigned piece = lane % kPieces;
-      f(int(row), int(8 * piece), *reinterpret_cast<const Halves*>(PieceAt(row, piece)));
-    }
-    SyncWarp();
-  }
 };
 
-/// Stores the first `count` values of a pack, in whole if all of it is asked for and aligned.
-template <class T>
-CC_DEVICE void StorePackOrPart(T* to, int count, const Pack<Raw<T>, 8>& values) {
-  auto* const raw = reinterpret_cast<Raw<T>*>(to);
-  if (count >= 8 && unsigned(reinterpret_cast<u64>(to)) % 16 == 0)
-    return StoreRaw<kCached>(raw, values);
-  CC_UNROLL for (int i = 0; i < 8; ++i) if (i < count) raw[i] = Get(values, i);
+/// Brings what an epilogue loads for a tile from memory to the GPU's L2, while the tile is
+/// computed.
+template <int kRows, int kColumns, class E>
+CC_DEVICE void BringAhead(const Grid& grid, const E& epilogue, Index row, Index column, int rows,
+                          int columns, int threads) {
+  constexpr int kAcross = kColumns / kBroughtAhead;
+  CC_ROLLED for (int n = grid.ThreadId(); n < kRows * kAcross; n += threads) {
+    const int r = n / kAcross, c = n % kAcross * kBroughtAhead;
+    if (r < rows && c < columns)
+      epilogue.ahead(row + r, column + c, Least(columns - c, kBroughtAhead));
+  }
+}
+
+/// Gives an epilogue what a warp turns: 16 rows from `row` on, of which `rows` are there, and
+/// kColumns columns, of which `columns` are there. All sums have been put.
+template <class T, int kColumns, class E>
+CC_DEVICE void TakeTurned(const TurnedSums<T, kColumns>& turned, const E& epilogue, Index row,
+                          Index column, int rows, int columns) {
+  constexpr int kPieces = kColumns / kTurnedPack, kEach = 16 * kPieces / 32,
+                kInFlight = E::kInFlight < kEach ? E::kInFlight : kEach;
+  constexpr Index kRowsAtOnce = 32 / kPieces;
+  const int own = int(turned.lane) % kPieces * kTurnedPack;
+  const auto begin = [&](auto lanes, Index r) CC_INLINE {
+    const auto finish = epilogue.begin(lanes, row + r, column + own);
+    return [&, finish, r]() CC_INLINE {
+      finish(*reinterpret_cast<const Pack<Raw<T>, kTurnedPack>*>(turned.At(int(r), own)));
+    };
+  };
+  SyncWarp();
+  if (epilogue.packs && rows >= 16 && columns >= kColumns) {
+    CC_ROLLED for (Index r = turned.lane / kPieces; r < 16; r += kInFlight * kRowsAtOnce)
+        InFlight<kTurnedPack, kInFlight>(begin, r, kRowsAtOnce, [] {});
+  } else {
+    CC_ROLLED for (int n = int(turned.lane); n < 16 * kColumns; n += 32) {
+      const int r = n / kColumns, c = n % kColumns;
+      if (r < rows && c < columns)
+        epilogue.begin(Lanes<1>{}, row + r, column + c)(Splat<1>(*turned.At(r, c)));
+    }
+  }
+  SyncWarp();
 }
 
 }  // namespace coconet

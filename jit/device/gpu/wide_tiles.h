@@ -150,57 +150,56 @@ CC_DEVICE void PutTurn(const TurnedSums<T, Tile::kTurnColumns>& turned,
   }
 }
 
-/// Calls f(row, column, values) for each pack of 8 neighbours in the rows of a tile, one thread
-/// each; `row` and `column` are the tile's.
-template <class Tile, class T, class F>
-CC_DEVICE void ForWidePacks(const Grid& grid, const typename Tile::Sums& sums,
-                            unsigned char* shared, F&& f) {
+template <class Tile, class T, class E>
+CC_DEVICE void BringAheadOfWide(const Grid& grid, const Product<T>& p, unsigned tile_row,
+                                unsigned tile_column, const E& epilogue) {
+  const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
+  BringAhead<Tile::kRows, Tile::kColumns>(grid, epilogue, row, column,
+                                          Least(p.m - row, Tile::kRows),
+                                          Least(p.n - column, Tile::kColumns), Tile::kThreads);
+}
+
+/// Gives the tile whose sums are given to an epilogue, by the threads of two warp groups.
+template <class Tile, class T, class E>
+CC_DEVICE void TakeWideTile(const Grid& grid, const Product<T>& p, unsigned tile_row,
+                            unsigned tile_column, const typename Tile::Sums& sums,
+                            unsigned char* shared, const E& epilogue) {
+  const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
+  const int rows = Least(p.m - row, Tile::kRows), columns = Least(p.n - column, Tile::kColumns);
   const TurnedSums<T, Tile::kTurnColumns> turned(grid, shared + Tile::kTurnBegin);
-  unsigned char* rows[Tile::kTurnColumns / 16];
-  CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) rows[j] = turned.RowOfMatrices(2 * j);
+  unsigned char* places[Tile::kTurnColumns / 16];
+  CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) places[j] =
+      turned.RowOfMatrices(2 * j);
   const int warp = int(unsigned(grid.ThreadId()) / 32);
   CC_ROLLED for (int turn = 0; turn < Tile::kDown * Tile::kTurnsAcross; ++turn) {
-    PutTurn<Tile>(turned, rows, sums, turn);
     const int product = warp / 4 * Tile::kDown + turn / Tile::kTurnsAcross,
               first = (product * 4 + warp % 4) * 16,
               left = turn % Tile::kTurnsAcross * Tile::kTurnColumns;
-    turned.ForPacks([&](int row, int column, const auto& values)
-                        CC_INLINE { f(first + row, left + column, values); });
+    PutTurn<Tile>(turned, places, sums, turn);
+    TakeTurned(turned, epilogue, row + first, column + left, rows - first, columns - left);
   }
 }
 
-/// Stores the tile whose sums are given, by the threads of two warp groups.
-template <class Tile, class T>
-CC_DEVICE void StoreWideTile(const Grid& grid, const Product<T>& p, unsigned tile_row,
-                             unsigned tile_column, const typename Tile::Sums& sums,
-                             unsigned char* shared) {
-  const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
-  T* const to = p.c + row * p.ldc + column;
-  const int rows = Least(p.m - row, Tile::kRows), columns = Least(p.n - column, Tile::kColumns);
-  ForWidePacks<Tile, T>(grid, sums, shared, [&](int r, int c, const auto& values) {
-    if (r < rows) StorePackOrPart(to + r * p.ldc + c, columns - c, values);
-  });
-}
-
 /// Computes all tiles of a product, by all blocks of Tile::kThreads threads with kBytes of dynamic
-/// shared memory, and signals each tile when it is stored.
-template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+/// shared memory, and signals each tile when `epilogue` has taken its elements.
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
 CC_DEVICE void MultiplyWideTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
-                                 const TileFlags<kRanks>& out) {
+                                 const Out& out, const E& epilogue) {
   static_assert(Tile::kSharedBytes == kBytes);
   CC_DYNAMIC_SHARED(shared);
-  const unsigned epoch = out.epochs[grid.BlockId()] + 1;
+  const unsigned epoch = NextEpoch(grid, out);
   const unsigned down = TilesAcross(p.m, Tile::kRows), across = TilesAcross(p.n, Tile::kColumns);
   ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
     typename Tile::Sums sums;
+    BringAheadOfWide<Tile>(grid, p, row, column, epilogue);
     SumWideTile<Tile, kTransposeA, kTransposeB>(grid, p, Index(row) * Tile::kRows,
                                                 Index(column) * Tile::kColumns, shared, sums);
-    StoreWideTile<Tile>(grid, p, row, column, sums, shared);
+    TakeWideTile<Tile>(grid, p, row, column, sums, shared, epilogue);
     grid.Sync();
     SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());
   });
   grid.Sync();
-  if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;
+  if (grid.ThreadId() == 0) KeepEpoch(grid, out, epoch);
 }
 
 }  // namespace coconet

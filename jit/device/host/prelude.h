@@ -437,6 +437,9 @@ CC_DEVICE Pack<u64, N> LoadWords(const u64* from) {
   return __builtin_bit_cast(Pack<u64, N>, r);
 }
 
+/// Brings the line of an address nearer. A host's caches see to that themselves.
+CC_DEVICE void PrefetchLine(const void*) {}
+
 /// The state of one wait for words.
 struct Polls {};
 /// Called after a poll that found words of `peer` missing: waits for these. Returns false after the

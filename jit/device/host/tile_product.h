@@ -47,9 +47,10 @@ CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTi
   }
 }
 
-template <int kSide, bool kTransposeA, bool kTransposeB, class T>
-CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index column) {
-  constexpr int V = kRegisterWords, kRows = 4;
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
+CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index column,
+                            const E& epilogue) {
+  constexpr int V = kEpiloguePack, kRows = 4;
   const auto least = [](Index x, int most) { return x < most ? int(x) : most; };
   const int rows = least(p.m - row, kSide), columns = least(p.n - column, kSide);
   alignas(64) float a[kTileDepth][kSide], b[kTileDepth][kSide], sums[kSide][kSide] = {};
@@ -60,10 +61,11 @@ CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index c
     for (int i = 0; i < rows; i += kRows) AddRows<kRows>(a, b, i, depths, sums);
   }
   for (int i = 0; i < rows; ++i) {
-    T* const to = p.c + (row + i) * p.ldc + column;
     int j = 0;
-    for (; j + V <= columns; j += V) Store<kCached>(to + j, LoadLanes<V>(&sums[i][j]));
-    for (; j < columns; ++j) Store<kCached>(to + j, Splat<1>(sums[i][j]));
+    for (; epilogue.packs && j + V <= columns; j += V)
+      epilogue.begin(Lanes<V>{}, row + i, column + j)(ToRaw<T, V>(LoadLanes<V>(&sums[i][j])));
+    for (; j < columns; ++j)
+      epilogue.begin(Lanes<1>{}, row + i, column + j)(ToRaw<T, 1>(Splat<1>(sums[i][j])));
   }
 }
 

@@ -7,10 +7,10 @@
 
 namespace coconet {
 
-template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, int kRanks, class T>
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
 CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps&,
-                                const TileOrder& order, const TileFlags<kRanks>& out) {
-  MultiplyWideTiles<Tile, kBytes, kTransposeA, kTransposeB>(grid, p, order, out);
+                                const TileOrder& order, const Out& out, const E& epilogue) {
+  MultiplyWideTiles<Tile, kBytes, kTransposeA, kTransposeB>(grid, p, order, out, epilogue);
 }
 
 }  // namespace coconet

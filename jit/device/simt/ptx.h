@@ -268,6 +268,9 @@ CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a
   a = two.word[0], b = two.word[1];
 }
 
+/// Brings the line of an address from memory to the GPU's L2, which programs do not see.
+CC_DEVICE void PrefetchLine(const void*) {}
+
 // ---- Registers --------------------------------------------------------------------------------
 
 /// Keeps the compiler from computing a number anew where it is used.

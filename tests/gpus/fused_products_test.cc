@@ -1,0 +1,145 @@
+// Products that kernels make tile by tile and go on with: random shapes, layouts, types, tiles and
+// epilogues, against the interpreter; on simulated GPUs in several interleavings.
+
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/derivation/derive.h"
+#include "gtest/gtest.h"
+#include "jit/config/beside.h"
+#include "tests/harness/machine.h"
+#include "tests/harness/random_config.h"
+#include "tests/harness/test_data.h"
+#include "tests/harness/variant_batch.h"
+
+ABSL_FLAG(int, products, 10, "how many products");
+ABSL_FLAG(int, interleavings, 3, "each runs in so many");
+
+namespace coconet {
+namespace {
+
+/// What becomes of the product s, with r of its shape, a row b and a column l.
+constexpr const char* kEpilogues[] = {
+    "max(s + b, 0)",
+    "tanh(s) * r",
+    "dropout(s + b, seed, 0.25) + r",
+    "s",
+    "cast(bf16, cast(f32, s) * 0.5 + cast(f32, r))",
+    "cast(f32, s) * cast(f32, l)",
+    "select(s > r, s, r - b)",
+    "sigmoid(s * l + b) + s",
+};
+/// Layouts of a and b.
+constexpr const char* kLayouts[][2] = {
+    {"replicated", "replicated"}, {"sliced(0)", "replicated"}, {"replicated", "sliced(1)"}};
+
+class FusedProductsTest : public testing::Test {
+ protected:
+  int64_t Draw(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1));
+  }
+  template <class T, size_t N>
+  const T& Any(const T (&of)[N]) {
+    return of[random_() % N];
+  }
+
+  /// A program, of which some schedule makes the product in a kernel. Most have rows as warp groups
+  /// take them; `lead`: a is several matrices.
+  Graph DrawProgram() {
+    const bool whole = Draw(0, 2) > 0, transpose_b = Draw(0, 1) == 1;
+    const auto extent = [&](int64_t least, int64_t most) {
+      return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
+    };
+    const int64_t rows = extent(70, 300), columns = extent(1, 300),
+                  depth = Draw(0, 15) == 0 ? 0 : extent(1, 200);
+    const auto& [of_a, of_b] = Any(kLayouts);
+    const bool transpose_a = Draw(0, 2) == 0 && std::string(of_a) == "replicated",
+               lead = !transpose_a && std::string(of_a) == "replicated" && Draw(0, 3) == 0;
+    const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
+    const auto tensor = [&](const char* kind, const char* name, const std::string& shape,
+                            const std::string& layout) {
+      return absl::StrCat(kind, " ", name, " : ", Name(dtype), "[", shape, "] ", layout, "\n");
+    };
+    const std::string down = lead ? absl::StrCat("3, ", rows) : absl::StrCat(rows);
+    std::string sliced_b = of_b;
+    if (sliced_b == "sliced(1)" && transpose_b) sliced_b = "sliced(0)";
+    std::string text = absl::StrCat(
+        "coconet 1\nprogram product\n",
+        tensor("input", "a",
+               transpose_a ? absl::StrCat(depth, ", ", rows) : absl::StrCat(down, ", ", depth),
+               of_a),
+        tensor("input", "w",
+               transpose_b ? absl::StrCat(columns, ", ", depth) : absl::StrCat(depth, ", ", columns),
+               sliced_b),
+        tensor(Draw(0, 2) == 0 ? "state" : "input", "r", absl::StrCat(down, ", ", columns),
+               "replicated"),
+        tensor("input", "b", absl::StrCat(columns), "replicated"),
+        tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated"),
+        "input seed : i64[] replicated\n", "s = matmul(a, w", transpose_a ? ", transpose_a" : "",
+        transpose_b ? ", transpose_b" : "", ")\n", "output c = ", Any(kEpilogues), "\n",
+        Draw(0, 3) == 0 ? "output d = s\n" : "");
+    const absl::StatusOr<Graph> program = Parse(text);
+    EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
+    return program.ok() ? Canonicalize(*program).graph : Graph();
+  }
+
+  /// Tiles of any shape that the operands admit.
+  void DrawTiles(const Schedule& schedule, int ranks, Config& config) {
+    constexpr int kShapes[][3] = {{64, 0, 0},    {128, 0, 0},   {128, 64, 3}, {128, 0, 5},
+                                  {128, 192, 4}, {128, 256, 4}, {256, 64, 3}, {256, 128, 4}};
+    const ConfigSpace space{.ranks = ranks, .multiprocessors = 4, .warp_groups = true};
+    const auto& [rows, columns, stages] = Any(kShapes);
+    Config drawn = config;
+    drawn.tiles = Draw(0, 6) == 0 ? 0 : rows;
+    if (drawn.tiles > 0) {
+      drawn.tile_columns = columns;
+      drawn.stages = stages;
+      drawn.tma = stages > 0 && Draw(0, 2) > 0;
+    }
+    if (WhyNoTiles(drawn, schedule, space).empty()) config = drawn;
+  }
+
+  const uint64_t seed_ = FreshSeed();
+  std::mt19937_64 random_{seed_};
+};
+
+TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
+  VariantBatch batch;
+  int wide = 0;
+  for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
+    const Graph program = DrawProgram();
+    const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
+    ASSERT_TRUE(schedules.ok()) << schedules.status();
+    std::vector<const Schedule*> tiled;
+    for (const Schedule& s : *schedules) {
+      if (MultipliesInKernels(s)) tiled.push_back(&s);
+    }
+    ASSERT_FALSE(tiled.empty()) << Print(program) << " COCONET_SEED=" << seed_;
+    const Schedule& schedule = *tiled[random_() % tiled.size()];
+    const int ranks = static_cast<int>(Draw(1, 3));
+    Config config = DrawArguments(DrawCompiledConfig(random_), schedule, random_);
+    config.protocol = Protocol::kGenerated;
+    DrawTiles(schedule, ranks, config);
+    wide += config.stages > 0;
+    const absl::Status added = batch.Add(program, schedule, config, ranks);
+    ASSERT_TRUE(added.ok()) << added << "\n" << Text(config) << " COCONET_SEED=" << seed_;
+  }
+  for (int i = 0; i < (TheMachine().simulated ? absl::GetFlag(FLAGS_interleavings) : 1); ++i) {
+    ASSERT_EQ(batch.RunOn(TheMachine().simulated ? SimulatedMachine(SimtOptions::Of(random_() / 2))
+                                                 : TheMachine(),
+                          seed_, 2),
+              "")
+        << "interleaving " << i << ", COCONET_SEED=" << seed_;
+  }
+  std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, " << wide
+            << " by warp groups, COCONET_SEED=" << seed_ << "\n";
+}
+
+}  // namespace
+}  // namespace coconet
