@@ -74,9 +74,10 @@ class FusedProductsTest : public testing::Test {
         tensor("input", "a",
                transpose_a ? absl::StrCat(depth, ", ", rows) : absl::StrCat(down, ", ", depth),
                of_a),
-        tensor("input", "w",
-               transpose_b ? absl::StrCat(columns, ", ", depth) : absl::StrCat(depth, ", ", columns),
-               sliced_b),
+        tensor(
+            "input", "w",
+            transpose_b ? absl::StrCat(columns, ", ", depth) : absl::StrCat(depth, ", ", columns),
+            sliced_b),
         tensor(Draw(0, 2) == 0 ? "state" : "input", "r", absl::StrCat(down, ", ", columns),
                "replicated"),
         tensor("input", "b", absl::StrCat(columns), "replicated"),
@@ -137,8 +138,8 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
               "")
         << "interleaving " << i << ", COCONET_SEED=" << seed_;
   }
-  std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, " << wide
-            << " by warp groups, COCONET_SEED=" << seed_ << "\n";
+  std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, "
+            << wide << " by warp groups, COCONET_SEED=" << seed_ << "\n";
 }
 
 }  // namespace

@@ -51,6 +51,23 @@ input r : bf16[M, N] replicated
 output c = abs(all_reduce(sum, matmul(a, b)) + r)
 )";
 
+constexpr char kFused[] = R"(coconet 1
+program fused
+input a : bf16[M, K] sliced(0)
+input w : bf16[K, N] replicated
+input b : bf16[N] replicated
+input r : bf16[M, N] replicated
+output c = max(matmul(a, w) + b, 0) + r
+)";
+
+constexpr char kFusedF32[] = R"(coconet 1
+program fused
+input a : f32[M, K] replicated
+input w : f32[K, N] sliced(1)
+input r : f32[M, N] replicated
+output c = matmul(a, w) * r
+)";
+
 constexpr char kBias[] = R"(coconet 1
 program bias
 input x : f32[B, H] local
@@ -189,6 +206,21 @@ const std::vector<MutationCase>& MutationCases() {
          "tiles=128 tile-columns=64 stages=3 tma=1",
          1,
          2},
+        {"fused-tiles",
+         kFused,
+         {{"M", 300}, {"N", 136}, {"K", 72}},
+         "fuse(MM, C)",
+         "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3 tma=1",
+         2,
+         1},
+        {"fused-f32",
+         kFusedF32,
+         {{"M", 70}, {"N", 201}, {"K", 40}},
+         "fuse(MM, C)",
+         "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 tiles=64",
+         2,
+         1},
         {"stages",
          "pipeline",
          {{"B", 1}, {"S", 5}, {"H", 33}},

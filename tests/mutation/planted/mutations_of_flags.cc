@@ -159,7 +159,7 @@ std::vector<Mutation> EpochMutations() {
        "A product does not write down that its epoch is done.",
        "tiles",
        {kDeadlock},
-       {{"tiles.h", "if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;", ""}}},
+       {{"tiles.h", "if (grid.ThreadId() == 0) KeepEpoch(grid, out, epoch);", ""}}},
   };
 }
 

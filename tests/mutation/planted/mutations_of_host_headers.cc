@@ -99,7 +99,7 @@ std::vector<Mutation> HostFlagMutations() {
        "A product signals every step with the epoch of the first.",
        "host-mlp",
        {kRunError},
-       {{"tiles.h", "if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;", ""}}},
+       {{"tiles.h", "if (grid.ThreadId() == 0) KeepEpoch(grid, out, epoch);", ""}}},
   };
 }
 
@@ -270,7 +270,8 @@ std::vector<Mutation> HostSumMutations() {
        "The last columns of a tile are stored as a whole pack.",
        "host-product",
        {kWrongElement, kGuard},
-       {{"tile_product.h", "for (; j + V <= columns; j += V)", "for (; j < columns; j += V)"}}},
+       {{"tile_product.h", "for (; epilogue.packs && j + V <= columns; j += V)",
+         "for (; j < columns; j += V)"}}},
       {"host-product-without-last-column",
        "A tile's last column is not stored.",
        "host-mlp",
