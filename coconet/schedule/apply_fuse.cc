@@ -56,9 +56,8 @@ class Candidate {
   absl::Status CheckInPrologue(NodeId id) const {
     if (!FitsPrologue(p_, id) || (each_[id] && As<MatMul>(g_, id))) {
       return Refuse(Text(id),
-                    " is a launch of its own: kernels compute products of one matrix on "
-                    "each rank, of f32, f16 or bf16 if of more than ",
-                    kMostRows, " rows, and of no list");
+                    " is a launch of its own: kernels compute products of one matrix on each rank, "
+                    "of known extents, that is of no list");
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });

@@ -58,20 +58,57 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
                        transformation);
   };
   constexpr absl::string_view kWhy =
-      "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of at most "
-      "64 rows, of one matrix that is of no list";
-  for (const char* rows : {"65, 8", "5, 13, 8", "N, 8"})
-    EXPECT_EQ(refused(rows, "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy) << rows;
+      "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of one "
+      "matrix on each rank, of known extents, that is of no list";
+  EXPECT_EQ(refused("N, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy);
+  EXPECT_EQ(Transformed("input x : f32[2, 70, 8] replicated\ninput w : f32[2, 8, 8] replicated\n"
+                        "output y = abs(matmul(x, w))\n",
+                        "fuse(%2 %3)"),
+            kWhy);
   EXPECT_EQ(
       refused("4, 8", "output y = abs(matmul(abs(x), w))\n", "fuse(%2 %3 %4)"),
       "fuse(%2 %3 %4): %3 = matmul(%2, w) takes elements of other places of %2 = abs(x), want "
       "that in memory");
   EXPECT_EQ(refused("4, 8", "output y = abs(x)\noutput z = matmul(x, w)\n", "fuse(%2 %4)"),
             "fuse(%2 %4): nothing in the kernel takes %4 = matmul(x, w)");
-  // 64 rows, as many as are allowed, in several dimensions.
+  // 64 rows, as many as a prologue has, in several dimensions; and more.
   EXPECT_EQ(refused("2, 32, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"),
             "input x : f32[2, 32, 8] replicated\ninput w : f32[8, 8] replicated\n%2 = matmul(x, "
             "w)\n%3 = abs(%2)\noutput y = %3\nkernel %2 %3\n");
+}
+
+TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
+  const auto refused = [](absl::string_view text, absl::string_view transformation) {
+    return Transformed(absl::StrCat("input x : f32[70, 70] replicated\n",
+                                    "state w : f32[70, 70] replicated\n", text),
+                       transformation);
+  };
+  EXPECT_EQ(refused("output y = abs(matmul(x, w))\n", "fuse(%2 %3)"),
+            "input x : f32[70, 70] replicated\nstate w : f32[70, 70] replicated\n%2 = matmul(x, "
+            "w)\n%3 = abs(%2)\noutput y = %3\nkernel %2 %3\n");
+  EXPECT_EQ(
+      refused("output y = matmul(x, w) + matmul(w, x)\n", "fuse(%2 %3 %4)"),
+      "fuse(%2 %3 %4): a kernel computes one product of more than 64 rows, not %2 = matmul(x, "
+      "w) and %3 = matmul(w, x)");
+  EXPECT_EQ(refused("output y = sum(abs(matmul(x, w)), 1)\n", "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): %4 = sum(%3, 1) goes over all elements, %2 = matmul(x, w) is computed "
+            "tile by tile: want two kernels");
+  EXPECT_EQ(Transformed("input x : f32[70, 70] local\ninput w : f32[70, 70] local\n"
+                        "output y = all_reduce(sum, abs(matmul(x, w)))\n",
+                        "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): %4 = all_reduce(sum, %3) goes over all elements, %2 = matmul(x, w) is "
+            "computed tile by tile: want two kernels");
+  EXPECT_EQ(
+      refused("output y = abs(matmul(abs(x), w))\n", "fuse(%2 %3 %4)"),
+      "fuse(%2 %3 %4): %3 = matmul(%2, w) takes elements of other places of %2 = abs(x), want "
+      "that in memory");
+  EXPECT_EQ(
+      refused("update(w, w - matmul(x, w))\n", "fuse(%2 %3 %4)"),
+      "fuse(%2 %3 %4): %4 = update(w, %3) overwrites elements that %2 = matmul(x, w) takes for "
+      "other places");
+  EXPECT_EQ(refused("y = matmul(x, w)\noutput z = transpose(y, 1, 0) + y\n", "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): %3 = transpose(%2, 1, 0) takes elements of other places of %2 = "
+            "matmul(x, w), want that in memory");
 }
 
 TEST(Fuse, RefusesSendsOfWhatTheKernelDoesNotCompute) {
