@@ -10,6 +10,7 @@
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 namespace {
@@ -89,6 +90,8 @@ class LaunchCounter {
   /// Counts a product in a kernel: the elements of a, b and c, m k times k n times m n, are the
   /// square of its m k n multiplications.
   void CountProduct(NodeId id) {
+    t_.tiled = FitsTiles(p_, id);
+    t_.dtype = p_.type(id).dtype;
     double extents = static_cast<double>(NumElements(p_.type(id).shape));
     for (NodeId input : p_.inputs(id))
       extents *= static_cast<double>(NumElements(p_.type(input).shape));

@@ -25,6 +25,7 @@ struct LaunchTraits {
   double operations = 0;         // of a kernel, for all elements
   double flops = 0;              // of products
   DType dtype = DType::kF32;     // of a product
+  bool tiled = false;            // a kernel goes through a product's tiles
   int tensors = 1;               // of a list; else 1
   int meetings = 0;              // collectives in a kernel
   bool flag_per_chunk = false;   // it hands chunks over to other ranks

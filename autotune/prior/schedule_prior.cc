@@ -97,7 +97,7 @@ double SchedulePrior::LibraryUs(const LaunchTraits& launch, const Config& config
 double SchedulePrior::ProductUs(const LaunchTraits& launch, const Config& config) const {
   const bool is_16 = launch.dtype == DType::kF16 || launch.dtype == DType::kBF16;
   double flops_us = launch.flops / (is_16 ? rates_.flops_per_us_16 : rates_.flops_per_us);
-  if (config.tiles > 0 && launch.overlap >= 0)
+  if (launch.tiled || (config.tiles > 0 && launch.overlap >= 0))
     flops_us *= config.stages == 0 ? kTiles : config.tma ? kTmaTiles : kWideTiles;
   if (config.beside > 0 && launch.overlap >= 0)
     flops_us *= rates_.multiprocessors / std::max(rates_.multiprocessors - config.beside, 1);
@@ -116,13 +116,14 @@ double SchedulePrior::KernelUs(const LaunchTraits& launch, const Config& config)
       read += 2 * launch.all_reduced;
     }
   }
+  const double elementwise_us =
+      launch.operations /
+      (rates_.operations_per_us * (rates_.multiprocessors > 0 ? 1 : config.blocks));
+  if (launch.tiled) return ProductUs(launch, config) + elementwise_us;
   const double bytes_us = rates_.multiprocessors > 0
                               ? BytesUsOnGpu(launch, config, read + launch.written)
                               : BytesUsOnHost(launch, config, read);
-  const double operations_us =
-      launch.operations /
-          (rates_.operations_per_us * (rates_.multiprocessors > 0 ? 1 : config.blocks)) +
-      launch.flops / rates_.flops_per_us;
+  const double operations_us = elementwise_us + launch.flops / rates_.flops_per_us;
   double us = meetings * rates_.meeting_us + std::max(bytes_us, operations_us);
   if (launch.flag_per_chunk) {
     // Each flag takes a fence; the first chunk comes when its block is done with it.

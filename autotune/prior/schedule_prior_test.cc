@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
@@ -55,6 +56,30 @@ TEST(SchedulePrior, ExpectsMoreBytesInFlightToTakeLess) {
   EXPECT_LT(us(4, 2 * 66, 256), us(4, 66, 256));
   EXPECT_LT(us(4, 2 * 66, 512), us(4, 2 * 66, 256));
   EXPECT_LT(us(4, 66, 256), us(4, 66 / 2, 256));
+}
+
+TEST(SchedulePrior, ExpectsAKernelThatGoesOnWithAProductToSaveItsTraffic) {
+  const absl::StatusOr<Graph> program = Parse(R"(coconet 1
+program epilogue
+input a : bf16[4096, 1536] replicated
+input b : bf16[1536, 12288] replicated
+input r : bf16[4096, 12288] replicated
+output c = max(matmul(a, b), 0) + r
+)");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const Graph graph = Canonicalize(*program).graph;
+  const Schedule fused_by = ScheduleNamed(graph, "fuse(MM, C)"),
+                 unfused_by = ScheduleNamed(graph, "MM; fuse(C)");
+  const SchedulePrior fused(fused_by, kHalfAnH200), unfused(unfused_by, kHalfAnH200);
+  const Config warps{
+      .protocol = Protocol::kGenerated, .vec = 8, .blocks = 66, .threads = 512, .tiles = 128};
+  Config warp_groups = warps, tma = warps;
+  warp_groups.tile_columns = tma.tile_columns = 256;
+  warp_groups.stages = tma.stages = 4;
+  tma.tma = true;
+  EXPECT_LT(fused.Us(tma), fused.Us(warp_groups));
+  EXPECT_LT(fused.Us(warp_groups), fused.Us(warps));
+  EXPECT_LT(fused.Us(tma), unfused.Us(warps)) << "whose product a library makes";
 }
 
 TEST(SchedulePrior, NamesWhatLimitsBytesInFlight) {
