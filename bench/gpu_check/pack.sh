@@ -23,7 +23,7 @@ done
 shift
 for file in "$@"; do
   case $file in
-    *.probe) cp -L "$file" "$folder/gpu_check/lines/" ;;
+    bench/probe/lines/*) cp -L "$file" "$folder/gpu_check/lines/" ;;
     python/*)
       mkdir -p "$folder/gpu_check/$(dirname "$file")"
       cp -L "$file" "$folder/gpu_check/$file"

@@ -339,10 +339,12 @@ class Candidate {
     const KernelPhases phases = PhasesOf(p_, members_);
     RETURN_IF_ERROR(CheckWholeBesideExchanges(phases));
     if (const NodeId product = TiledProductOf(p_, members_);
-        product >= 0 && (phases.phases.size() != 1 || !phases.scalars.empty())) {
-      return Refuse(Text(product),
-                    " is computed tile by tile, and the kernel goes over whole tensors and slices, "
-                    "or has scalars: want two kernels");
+        product >= 0 && (phases.phases.size() != 1 || !phases.scalars.empty() ||
+                         phases.phases[0].on_slices != p_.type(product).layout.sliced())) {
+      return Refuse(
+          Text(product),
+          " is computed tile by tile, and the kernel takes slices of what is whole, or has "
+          "scalars: want two kernels");
     }
     for (const KernelPhase& phase : phases.phases) {
       if (!phase.on_slices) continue;

@@ -106,6 +106,10 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
       refused("update(w, w - matmul(x, w))\n", "fuse(%2 %3 %4)"),
       "fuse(%2 %3 %4): %4 = update(w, %3) overwrites elements that %2 = matmul(x, w) takes for "
       "other places");
+  EXPECT_EQ(
+      refused("output y = shard(matmul(x, w), 0)\n", "fuse(%2 %3)"),
+      "fuse(%2 %3): %2 = matmul(x, w) is computed tile by tile, and the kernel takes slices of "
+      "what is whole, or has scalars: want two kernels");
   EXPECT_EQ(refused("y = matmul(x, w)\noutput z = transpose(y, 1, 0) + y\n", "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %3 = transpose(%2, 1, 0) takes elements of other places of %2 = "
             "matmul(x, w), want that in memory");
