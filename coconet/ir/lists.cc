@@ -95,8 +95,21 @@ Pw Combining(ReduceKind kind) {
   return kind == ReduceKind::kMin ? Pw::kMin : Pw::kAdd;
 }
 
-/// Combines neighbours, then neighbouring results, and so on: an operand is rounded few times.
+/// The scalars as a vector, added up in any order; else neighbours combined, then neighbouring
+/// results, and so on.
 NodeId Combined(Graph& out, ReduceKind kind, std::vector<NodeId> scalars) {
+  if (kind == ReduceKind::kSum && scalars.size() > 2) {
+    for (NodeId& scalar : scalars) scalar = out.Add(Reshape{{Dim(1)}}, {scalar});
+    while (scalars.size() > 1) {
+      std::vector<NodeId> joined;
+      for (size_t i = 0; i < scalars.size(); i += kMostJoined) {
+        const size_t end = std::min(i + kMostJoined, scalars.size());
+        joined.push_back(out.Add(Concat{0}, {scalars.begin() + i, scalars.begin() + end}));
+      }
+      scalars = std::move(joined);
+    }
+    return out.Add(Fold{FoldKind::kSum, {0}}, {scalars[0]});
+  }
   while (scalars.size() > 1) {
     std::vector<NodeId> halves;
     for (size_t i = 0; i + 1 < scalars.size(); i += 2) {
