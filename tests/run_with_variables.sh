@@ -18,7 +18,7 @@ for argument in "$@"; do
   elif [[ "$argument" == --gtest_filter=* ]]; then
     IFS=":-" read -ra patterns <<<"${argument#--gtest_filter=}"
     for pattern in "${patterns[@]}"; do
-      if [[ -n "$pattern" ]] && ! cases_of "$pattern" | grep -q "^  "; then
+      if [[ -n "$pattern" && "$(cases_of "$pattern")" != *$'\n  '* ]]; then
         echo "--gtest_filter: no case of the test matches '$pattern'" >&2
         exit 1
       fi
