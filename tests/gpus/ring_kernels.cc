@@ -21,12 +21,14 @@ enum Mistakes {
 };
 template <bool kAlongK, int kMistake>
 CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
-  constexpr int kStages = kAlongK ? 1 : 3, kDepth = kAlongK ? 64 : 16, kStageBytes = 192 * 2 * kDepth;
+  constexpr int kStages = kAlongK ? 1 : 3, kDepth = kAlongK ? 64 : 16,
+                kStageBytes = 192 * 2 * kDepth;
   struct alignas(1024) Stage { unsigned char bytes[kStageBytes]; };
   CC_SHARED(Stage, stages, kStages + (kMistake == kOffPattern));
   CC_SHARED(u64, full, kStages);
   CC_SHARED(u64, empty, kStages);
-  const int thread = grid.ThreadId(), group = thread / 128, slabs = int((p.n + kDepth - 1) / kDepth);
+  const int thread = grid.ThreadId(), group = thread / 128,
+            slabs = int((p.n + kDepth - 1) / kDepth);
   if (kMistake == kNoProxyFence || kMistake == kProxyFence) {
     Store16(stages[0].bytes + 16 * thread, uint4{});
     if (kMistake == kProxyFence) FenceAsyncProxy();
@@ -59,7 +61,8 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
         LoadBox(to, &p.map_a, k, 0, full + stage);
         if (kMistake != kOneLoadLess) LoadBox(to + 128 * 2 * kDepth, map_b, k, 0, full + stage);
       } else {
-        for (int i = 0; i < 2; ++i) LoadBox(to + i * 128 * kDepth, &p.map_a, 64 * i, k, full + stage);
+        for (int i = 0; i < 2; ++i)
+          LoadBox(to + i * 128 * kDepth, &p.map_a, 64 * i, k, full + stage);
         if (kMistake != kOneLoadLess) LoadBox(to + 128 * 2 * kDepth, map_b, 0, k, full + stage);
       }
       go_on();
@@ -150,7 +153,9 @@ CC_DEVICE void Passes(const Params& p, const Grid& grid) {
     passed[thread] = thread + turn;
     if (kMistake == kOneEnds && thread == 33 && turn == 1) return;
     if (kMistake == kHalfWarp && thread % 32 < 16 && part == 1) continue;
-    const int barrier = kMistake == kBlocksBarrier ? 0 : kMistake == kOtherBarrier ? thread / 32 + 1 : part + 1;
+    const int barrier = kMistake == kBlocksBarrier  ? 0
+                        : kMistake == kOtherBarrier ? thread / 32 + 1
+                                                    : part + 1;
     const int count = kMistake == kOtherCount && thread / 32 == 1 ? 96
                       : kMistake == kOddCount                     ? 48
                       : kMistake == kLargeCount                   ? 256
@@ -186,10 +191,15 @@ CC_KERNEL(warps_do_not_sync) { PassesInWarps<false>(p, grid); }
 )";
 constexpr char kPossibleParts[] = R"(
 CC_KERNEL(gives) { if (grid.ThreadId() < 128) LowerRegisters<40>(); else RaiseRegisters<232>(); }
-CC_KERNEL(gives_too_little) { if (grid.ThreadId() < 128) LowerRegisters<40>(); else RaiseRegisters<240>(); }
-CC_KERNEL(raises_to_less) { if (grid.ThreadId() < 128) LowerRegisters<40>(); else RaiseRegisters<160>(); }
+CC_KERNEL(gives_too_little) {
+  if (grid.ThreadId() < 128) LowerRegisters<40>(); else RaiseRegisters<240>();
+}
+CC_KERNEL(raises_to_less) {
+  if (grid.ThreadId() < 128) LowerRegisters<40>(); else RaiseRegisters<160>();
+}
 CC_KERNEL(one_warp_keeps) {
-  if (grid.ThreadId() < 128) { if (grid.ThreadId() >= 32) LowerRegisters<40>(); } else RaiseRegisters<232>();
+  if (grid.ThreadId() >= 128) RaiseRegisters<232>();
+  else if (grid.ThreadId() >= 32) LowerRegisters<40>();
 }
 )";
 constexpr char kImpossibleParts[] = R"(

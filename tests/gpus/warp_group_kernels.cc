@@ -21,7 +21,8 @@ CC_DEVICE void Bring(void* to, const uint4* from, int thread, int count, bool sw
   for (int i = thread; i < kLines * kDepth / 8; i += count) {
     constexpr int kRow = (kTransposed ? kLines : kDepth) / 8;
     const int row = i / kRow, piece = i % kRow;
-    const int place = piece / 8 * kDepth * 8 + row * 8 + (swizzled ? piece % 8 ^ row % 8 : piece % 8);
+    const int place =
+        piece / 8 * kDepth * 8 + row * 8 + (swizzled ? piece % 8 ^ row % 8 : piece % 8);
     Store16(pieces + place, LoadWord(from + i));
   }
 }
@@ -43,8 +44,8 @@ enum Mistakes {
   kNone, kNoProxyFence, kEarlyProxyFence, kNoBarrier, kNoFence, kEarlyFence, kNoCommit, kNoWait,
   kWaitsForOthers, kReadsEarly, kWritesEarly, kOverwrites, kOverwritesByCopy, kNoSwizzle,
   kBetweenPieces, kBetweenPatterns, kThreeWarps, kHalfWarp, kOtherLine, kOtherOperands, kOtherAdds,
-  kUnfilled, kFarRows, kOddStride, kGlobalOperand, kTouches, kLooks, kAtABarrier, kInAShuffle, kWaitsTwice,
-  kTwoShapes, kBeforeTheWait
+  kUnfilled, kFarRows, kOddStride, kGlobalOperand, kTouches, kLooks, kAtABarrier, kInAShuffle,
+  kWaitsTwice, kTwoShapes, kBeforeTheWait
 };
 template <class T, bool kTransposeA, bool kTransposeB, int kSums, int kMistake>
 CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
@@ -82,7 +83,8 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
     if (kMistake == kOtherLine && warp == 2) {
       Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, true, T{});
     } else {
-      Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, kMistake == kOtherAdds ? warp != 2 : true, T{});
+      const bool adds = kMistake == kOtherAdds ? warp != 2 : true;
+      Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, adds, T{});
     }
   }
   if (kMistake == kTwoShapes) {
@@ -117,7 +119,9 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
   StoreSums(to, d, thread);
 }
 #define ONE(T, kTransposeA, kTransposeB, kSums, name) \
-  CC_KERNEL(product_##T##_##name##_##kSums) { Multiplies<T, kTransposeA, kTransposeB, kSums, kNone>(p, grid); }
+  CC_KERNEL(product_##T##_##name##_##kSums) {         \
+    Multiplies<T, kTransposeA, kTransposeB, kSums, kNone>(p, grid); \
+  }
 #define ALL(T, kSums)            \
   ONE(T, false, false, kSums, nn) \
   ONE(T, false, true, kSums, nt)  \
