@@ -91,7 +91,8 @@ class Candidate {
         return Refuse("a kernel computes one product of more than ", kMostRows, " rows, not ",
                       Text(product), " and ", Text(id));
       }
-      if (Communicates(g_, id) || As<Send>(g_, id) || As<Fold>(g_, id)) {
+      const bool is_pushed = As<AllGather>(g_, id) || As<Send>(g_, id) || Exchanges(id);
+      if ((Communicates(g_, id) && !is_pushed) || As<Fold>(g_, id)) {
         return Refuse(Text(id), " goes over all elements, ", Text(product),
                       " is computed tile by tile: want two kernels");
       }
@@ -338,14 +339,7 @@ class Candidate {
   absl::Status CheckPhases() const {
     const KernelPhases phases = PhasesOf(p_, members_);
     RETURN_IF_ERROR(CheckWholeBesideExchanges(phases));
-    if (const NodeId product = TiledProductOf(p_, members_);
-        product >= 0 && (phases.phases.size() != 1 || !phases.scalars.empty() ||
-                         phases.phases[0].on_slices != p_.type(product).layout.sliced())) {
-      return Refuse(
-          Text(product),
-          " is computed tile by tile, and the kernel takes slices of what is whole, or has "
-          "scalars: want two kernels");
-    }
+    RETURN_IF_ERROR(CheckPhasesOfTiles(phases));
     for (const KernelPhase& phase : phases.phases) {
       if (!phase.on_slices) continue;
       for (NodeId id : phase.evaluated) {
@@ -365,6 +359,25 @@ class Candidate {
       if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, reads));
     }
     return absl::OkStatus();
+  }
+
+  /// All that a kernel makes of a product's tiles is made of an element while it is there. Later
+  /// phases may store what was pushed, which takes nothing.
+  absl::Status CheckPhasesOfTiles(const KernelPhases& phases) const {
+    const NodeId product = TiledProductOf(p_, members_);
+    if (product < 0) return absl::OkStatus();
+    const auto works = [&](const KernelPhase& phase) {
+      return absl::c_any_of(phase.evaluated, [&](NodeId id) {
+        return !As<AllGather>(g_, id) && !As<Output>(g_, id);
+      });
+    };
+    const bool goes_on = std::any_of(phases.phases.begin() + 1, phases.phases.end(), works);
+    if (!goes_on && phases.scalars.empty() &&
+        phases.phases[0].on_slices == p_.type(product).layout.sliced())
+      return absl::OkStatus();
+    return Refuse(Text(product),
+                  " is computed tile by tile, and the kernel takes slices of what is whole, goes on "
+                  "with what other ranks send, or has scalars: want two kernels");
   }
 
   /// The loops of a kernel with an AllToAll are over the elements that ranks send each other; no

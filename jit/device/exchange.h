@@ -18,6 +18,28 @@ struct Parcel {
   Index begin, end, shift, there;
 };
 
+/// How results of an AllToAll are cut, along a dimension of `extent` indices that are `pitch`
+/// elements apart: rank r has [r * per - shift, (r + 1) * per - shift) of it.
+struct LandingCut {
+  Divisor pitch, extent, per;
+  Index shift;
+};
+/// The rank that element i goes to, where it is stored at i - there.
+struct Landing {
+  int to;
+  Index there;
+};
+CC_DEVICE Landing LandingOf(const LandingCut& x, Index i) {
+  const Index line = Quotient(i, x.pitch), outer = Quotient(line, x.extent);
+  const int to = int(Quotient(line - outer * x.extent.by + x.shift, x.per));
+  return {to, (outer * (x.extent.by - x.per.by) + BeginOf(x.per.by, x.shift, to)) * x.pitch.by};
+}
+/// Whether neighbours from a multiple of N on go to one rank, and lie there from one on.
+template <int N>
+CC_DEVICE bool LandTogether(const LandingCut& x) {
+  return (x.per.by | x.shift | x.extent.by) * x.pitch.by % N == 0;
+}
+
 /// The most chunks that go from one rank to another.
 CC_DEVICE Index CountParcels(const ExchangeCut& x, Index chunk) {
   const Index run = x.per_second * x.inner, runs = x.outer * x.per_first * x.middle;

@@ -20,6 +20,8 @@
 #include "jit/expressions/folds.h"
 #include "jit/expressions/kernel_context.h"
 #include "jit/expressions/loads.h"
+#include "jit/storage/divisor.h"
+#include "jit/storage/exchanged_dims.h"
 #include "jit/storage/gemms.h"
 
 namespace coconet {
@@ -58,7 +60,14 @@ class Emitter {
   /// The kernel of a launch that goes through a product's tiles.
   absl::StatusOr<EmittedKernel> EmitTiles();
   int64_t TiledBytes() const { return static_cast<int64_t>(SizeOf(k_.type(k_.tiled).dtype)); }
+  /// What the text of a tile's element declares, and where.
+  struct TilePlace {
+    std::string declarations, names;
+    std::string packs;  // a condition besides, for packs of elements to be together; or ""
+  };
+  TilePlace PlaceInTile(const std::string& width);
   std::string BeginText(absl::string_view first) const;
+  std::string SyncText() const;
   /// Ranks wait for each other, or for those of other stages, before and after the work.
   std::string EnterText() const;
   std::string ExitText() const;
@@ -163,13 +172,15 @@ std::string Emitter::BeginText(absl::string_view first) const {
       : k_.PiecesOfRows()    ? "  const PartOfRows& part = p.part;\n"
       : k_.PiecesOfColumns() ? "  const PartOfColumns& part = p.part;\n"
                              : "  const Part part{p.part_begin, p.part_end};\n",
-      !Synchronizes()
-          ? ""
-          : absl::StrCat("  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs,",
-                         " p.row, ", k_.target.nodes > 1 ? "int(p.node_rank)" : "rank",
-                         ", int(p.step), ", rounds_.count(), ", ",
-                         k_.config.streaming != Streaming::kNone ? "kStreamed" : "kCached",
-                         ");\n"));
+      SyncText());
+}
+
+std::string Emitter::SyncText() const {
+  if (!Synchronizes()) return "";
+  return absl::StrCat("  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs,",
+                      " p.row, ", k_.target.nodes > 1 ? "int(p.node_rank)" : "rank",
+                      ", int(p.step), ", rounds_.count(), ", ",
+                      k_.config.streaming != Streaming::kNone ? "kStreamed" : "kCached", ");\n");
 }
 
 std::string Emitter::EnterText() const {
@@ -197,6 +208,27 @@ std::string Emitter::ExitText() const {
                       k_.config.streaming != Streaming::kNone ? "  StreamFence();\n" : "");
 }
 
+Emitter::TilePlace Emitter::PlaceInTile(const std::string& width) {
+  const std::string index =
+                        absl::StrCat("      const Index i = (top + row) * ", width,
+                                     " + left + column;\n"),
+                    shift = "i - (row * product.ldc + column)";
+  if (!k_.exchange.has_value())
+    return {absl::StrCat(index, "      const Chunk c{i, i + 1, ", shift, ", 0};\n"), "i, c", ""};
+  const ExchangedDims x =
+      ExchangedDimsOf(k_.space.shape, k_.exchange->from, k_.exchange->to, k_.target.ranks);
+  std::vector<Arg> words;
+  const int64_t pitch = NumElements({x.shape.begin() + x.to + 1, x.shape.end()});
+  for (int64_t by : {pitch, x.of_to.extent, x.of_to.per}) {
+    for (const Arg& word : DivisorWords(by)) words.push_back(word);
+  }
+  words.push_back({Arg::Kind::kInt, -1, x.of_to.shift});
+  const std::string landing = k_.args.Member("LandingCut landing", "landing", std::move(words));
+  return {absl::StrCat(index, "      const auto [to, there] = LandingOf(", landing,
+                       ", i);\n      const Parcel c{i, i + 1, ", shift, ", there};\n"),
+          "i, c, to = to", absl::StrCat(" && LandTogether<kEpiloguePack>(", landing, ")")};
+}
+
 absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
   const KernelPhase& planned = k_.phases.phases[0];
   PhaseText phase{.on_slices = planned.on_slices};
@@ -208,7 +240,7 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
       GemmsOf(k_.u, k_.tiled, k_.table, k_.target.ranks, 0, nullptr);
   CC_CHECK(gemms.size() == 1 && gemms[0].batch == 1);  // FitsTiles
   const GemmStep gemm = InTiles(gemms[0], shape);
-  k_.args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
+  AddLaunchFields(k_, rings_, {.rounds = 0, .is_used = Synchronizes()});
   const std::string product = ProductText(k_.args, gemm, "");
   const auto begin_of = [&](absl::string_view name, const RankExtent& extent) -> std::string {
     if (extent.per == 0) return "0";
@@ -218,23 +250,21 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
                         k_.args.Integer(absl::StrCat(name, "_shift"), extent.shift), ", rank)");
   };
   const std::string width = k_.args.Integer("width", gemm.n.total);
-  const std::string place =
-      absl::StrCat("      const Index i = (top + row) * ", width, " + left + column;\n",
-                   "      const Chunk c{i, i + 1, i - (row * product.ldc + column), 0};\n");
+  const TilePlace place = PlaceInTile(width);
   const std::string before = absl::StrCat(
       product, "  const Index top = ", begin_of("m", gemm.m), ", left = ", begin_of("n", gemm.n),
-      ";\n  const bool packs = (", width, " | left | product.ldc) % kEpiloguePack == 0;\n",
-      "  const TileOrder order{1, 0};\n");
-  const TilesCall call =
-      CallTiles(k_.args, gemm, shape, "NoTileFlags{}",
-                absl::StrCat("MakeEpilogue<", PacksOfEpilogue(k_, phase), ">(packs, ",
-                             EpilogueBodyText(place, phase.elements), ")"));
+      ";\n  const bool packs = (", width, " | left | product.ldc) % kEpiloguePack == 0",
+      place.packs, ";\n  const TileOrder order{1, 0};\n");
+  const TilesCall call = CallTiles(
+      k_.args, gemm, shape, "NoTileFlags{}",
+      absl::StrCat("MakeEpilogue<", PacksOfEpilogue(k_, phase), ">(packs, ",
+                   EpilogueBodyText(place.declarations, place.names, phase.elements), ")"));
   const int64_t bytes = GemmBytes(gemm) + (phase.bytes_per_element - TiledBytes()) *
                                               NumElements(k_.type(k_.tiled).shape);
   EmittedKernel kernel = KernelOf(
       k_.target.ranks_per_node(), k_.vec, k_.args,
-      absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars, before,
-                   call.text, k_.config.streaming != Streaming::kNone ? "  StreamFence();\n" : ""),
+      absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars, SyncText(),
+                   EnterText(), before, call.text, ExitText()),
       bytes, call.block);
   kernel.threads = call.threads;
   return kernel;

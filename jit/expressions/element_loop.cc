@@ -33,14 +33,15 @@ std::string ElementBodyText(const PassText& pass) {
                       pass.stores, "      };\n    }");
 }
 
-std::string EpilogueBodyText(absl::string_view place, const PassText& pass) {
+std::string EpilogueBodyText(absl::string_view place, absl::string_view placed,
+                             const PassText& pass) {
   std::string ahead;
   for (const std::string& at : pass.places)
     absl::StrAppend(&ahead, "      BringLines(", at, ", count);\n");
   return absl::StrCat(
       "[&](auto lanes, Index row, Index column) CC_INLINE {\n",
       "      constexpr int V = decltype(lanes)::kCount;\n", place, pass.fetches,
-      "      return [&, i, c", FetchedText(pass), "](const auto& made) CC_INLINE {\n", pass.values,
+      "      return [&, ", placed, FetchedText(pass), "](const auto& made) CC_INLINE {\n", pass.values,
       pass.stores, "      };\n    }, ",
       ahead.empty() ? "[](Index, Index, int) {}"
                     : absl::StrCat("[&](Index row, Index column, int count) CC_INLINE {\n", place,

@@ -22,8 +22,9 @@ std::string ElementLoopText(KernelContext& k, absl::string_view range, absl::str
 std::string ElementBodyText(const PassText& pass);
 
 /// The begin and the ahead of an Epilogue of the dialect (jit/device/tiles.h): `place` declares
-/// `i`, the index of the element, and `c`, whose shift is that of its storage; `pass` takes the
-/// element as `made`.
-std::string EpilogueBodyText(absl::string_view place, const PassText& pass);
+/// what `placed` names, among it `i`, the index of the element, and `c`, whose shift is that of its
+/// storage; `pass` takes the element as `made`.
+std::string EpilogueBodyText(absl::string_view place, absl::string_view placed,
+                             const PassText& pass);
 
 }  // namespace coconet

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
+#include "coconet/schedule/prologue.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
 #include "tests/harness/machine.h"
@@ -36,8 +38,9 @@ constexpr const char* kEpilogues[] = {
     "sigmoid(s * l + b) + s",
 };
 /// Layouts of a and b.
-constexpr const char* kLayouts[][2] = {
-    {"replicated", "replicated"}, {"sliced(0)", "replicated"}, {"replicated", "sliced(1)"}};
+constexpr absl::string_view kWhole = "replicated";
+constexpr absl::string_view kLayouts[][2] = {
+    {kWhole, kWhole}, {"sliced(0)", kWhole}, {kWhole, "sliced(1)"}};
 
 class FusedProductsTest : public testing::Test {
  protected:
@@ -47,6 +50,17 @@ class FusedProductsTest : public testing::Test {
   template <class T, size_t N>
   const T& Any(const T (&of)[N]) {
     return of[random_() % N];
+  }
+
+  /// The result as it is, or on its way to other ranks.
+  std::string DrawMoved(const std::string& result, bool rows_sliced, bool columns_sliced,
+                        bool lead) {
+    const int way = static_cast<int>(Draw(0, 3));
+    if (way == 0 || (!rows_sliced && !columns_sliced)) return result;
+    if (way == 1) return absl::StrCat("all_gather(", result, ")");
+    if (way == 2) return absl::StrCat("send(", result, ", ", Draw(0, 1) ? "next" : "previous", ")");
+    const int to = rows_sliced ? 1 : lead ? static_cast<int>(Draw(0, 1)) : 0;
+    return absl::StrCat("all_to_all(", result, ", ", to, ")");
   }
 
   /// A program, of which some schedule makes the product in a kernel. Most have rows as warp groups
@@ -59,15 +73,15 @@ class FusedProductsTest : public testing::Test {
     const int64_t rows = extent(70, 300), columns = extent(1, 300),
                   depth = Draw(0, 15) == 0 ? 0 : extent(1, 200);
     const auto& [of_a, of_b] = Any(kLayouts);
-    const bool transpose_a = Draw(0, 2) == 0 && std::string(of_a) == "replicated",
-               lead = !transpose_a && std::string(of_a) == "replicated" && Draw(0, 3) == 0;
+    const bool transpose_a = Draw(0, 2) == 0 && of_a == kWhole,
+               lead = !transpose_a && of_a == kWhole && Draw(0, 3) == 0;
     const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
     const auto tensor = [&](const char* kind, const char* name, const std::string& shape,
-                            const std::string& layout) {
+                            absl::string_view layout) {
       return absl::StrCat(kind, " ", name, " : ", Name(dtype), "[", shape, "] ", layout, "\n");
     };
     const std::string down = lead ? absl::StrCat("3, ", rows) : absl::StrCat(rows);
-    std::string sliced_b = of_b;
+    std::string sliced_b(of_b);
     if (sliced_b == "sliced(1)" && transpose_b) sliced_b = "sliced(0)";
     std::string text = absl::StrCat(
         "coconet 1\nprogram product\n",
@@ -83,7 +97,8 @@ class FusedProductsTest : public testing::Test {
         tensor("input", "b", absl::StrCat(columns), "replicated"),
         tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated"),
         "input seed : i64[] replicated\n", "s = matmul(a, w", transpose_a ? ", transpose_a" : "",
-        transpose_b ? ", transpose_b" : "", ")\n", "output c = ", Any(kEpilogues), "\n",
+        transpose_b ? ", transpose_b" : "", ")\n", "output c = ",
+        DrawMoved(Any(kEpilogues), of_a != kWhole, of_b != kWhole, lead), "\n",
         Draw(0, 3) == 0 ? "output d = s\n" : "");
     const absl::StatusOr<Graph> program = Parse(text);
     EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
@@ -110,9 +125,18 @@ class FusedProductsTest : public testing::Test {
   std::mt19937_64 random_{seed_};
 };
 
+/// Whether a kernel sends what it makes of a product's tiles to other ranks.
+bool SendsTiles(const Schedule& s) {
+  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    return TiledProductOf(s.program(), kernel) >= 0 && absl::c_any_of(kernel, [&](NodeId id) {
+             return s.program().communicates(id) || As<Send>(s.graph(), id);
+           });
+  });
+}
+
 TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
   VariantBatch batch;
-  int wide = 0;
+  int wide = 0, sending = 0;
   for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
     const Graph program = DrawProgram();
     const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
@@ -128,6 +152,7 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
     config.protocol = Protocol::kGenerated;
     DrawTiles(schedule, ranks, config);
     wide += config.stages > 0;
+    sending += SendsTiles(schedule);
     const absl::Status added = batch.Add(program, schedule, config, ranks);
     ASSERT_TRUE(added.ok()) << added << "\n" << Text(config) << " COCONET_SEED=" << seed_;
   }
@@ -139,7 +164,7 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
         << "interleaving " << i << ", COCONET_SEED=" << seed_;
   }
   std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, "
-            << wide << " by warp groups, COCONET_SEED=" << seed_ << "\n";
+            << wide << " by warp groups, " << sending << " send, COCONET_SEED=" << seed_ << "\n";
 }
 
 }  // namespace

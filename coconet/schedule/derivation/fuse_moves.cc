@@ -123,6 +123,7 @@ class Moves {
     }
     if (kind == FuseKind::kAllReduces) AddLone<AllReduce>(groups, &moves);
     if (kind == FuseKind::kReduceScatters) AddLone<ReduceScatter>(groups, &moves);
+    if (kind == FuseKind::kEpilogue) AddPushedTiles(&moves);
     return moves;
   }
 
@@ -204,6 +205,21 @@ class Moves {
       const NodeId operand = g_.nodes[id].inputs[0];
       const bool is_lone = As<Reduction>(g_, id) && IsFree(id) && !taken.contains(id);
       if (is_lone && IsFree(operand) && CrossesNarrow(operand)) moves->push_back({{operand, id}});
+    }
+  }
+  /// Products that fit tiles and that none of the moves takes, each with what sends its elements to
+  /// other ranks as they are.
+  void AddPushedTiles(std::vector<Fuse>* moves) const {
+    NodeSet taken;
+    for (const Fuse& move : *moves) taken.insert(move.nodes.begin(), move.nodes.end());
+    for (NodeId product = 0; product < g_.size(); ++product) {
+      if (!IsFree(product) || taken.contains(product) || !FitsTiles(p_, product)) continue;
+      NodeSet nodes = {product};
+      for (NodeId user : p_.users()[product]) {
+        const bool sends = As<AllGather>(g_, user) || As<AllToAll>(g_, user) || As<Send>(g_, user);
+        if (sends && IsFree(user)) AddPush(user, &nodes);
+      }
+      if (nodes.size() > 1) moves->push_back(FuseOf(nodes));
     }
   }
   bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const {
