@@ -239,7 +239,9 @@ class KernelCounter {
     };
     for (NodeId id : planned.stores) {
       const NodeId value = StoredValue(id);
-      if (IsOfPrologue(p_, p_.value(value))) continue;  // it is there
+      const Role role = RoleOf(p_.op(p_.value(value)));
+      const bool makes = role == Role::kProduct || role == Role::kScatter;
+      if (makes && !shape_.IsMember(p_.value(value))) continue;  // it is there
       result(value);
       CountStore(phase, id, value);
     }

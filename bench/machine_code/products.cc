@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/compile/binary_cache.h"
 #include "jit/compile/disassembler.h"
@@ -37,26 +39,43 @@ constexpr double kBarIssue = 0.25, kBarReads = 0.65, kBarShared = 1.0;  // of th
 constexpr int kBarText = 16 << 10;                                      // with an epilogue
 constexpr int kRegistersOfTma = 168;  // of each of 384 threads, until warp groups set theirs
 
-/// How a product is used: beside an AllReduce, or in a kernel that goes on with it.
-struct Use {
-  bool fused = false, transpose_a = false, transpose_b = false;
+struct Product {
+  ProductUse use = ProductUse::kBeside;
+  bool transpose_a = false, transpose_b = false;
 };
 
-/// Schedules of an epilogue with bf16 operands.
-absl::StatusOr<std::vector<Schedule>> Schedules(const Use& use) {
-  const absl::string_view layout = use.fused ? "replicated" : "local";
-  const std::string product = absl::StrCat("matmul(a, b", use.transpose_a ? ", transpose_a" : "",
-                                           use.transpose_b ? ", transpose_b" : "", ")");
+/// By use: the schedule's text, operands, the expression of the result, and a name.
+constexpr struct {
+  absl::string_view schedule, a, b, before, after, name;
+} kUses[] = {
+    {"ol(MM, fuse(AR, C))", "local", "local", "all_reduce(sum, ", ")", ""},
+    {"fuse(MM, C)", "replicated", "replicated", "dropout(", " + l, seed, 0.1)",
+     ", with bias, dropout and residual"},
+    {"fuse(MM, C, AG)", "replicated", "sliced(1)", "all_gather(dropout(", " + l, seed, 0.1) + r)",
+     ", with bias, dropout and residual, gathered"},
+    {"fuse(MM, RS[0], C, AG)", "local", "local", "dropout(all_reduce(sum, ", ") + l, seed, 0.1)",
+     ", reduced, with bias, dropout and residual, gathered"},
+};
+constexpr const auto& Of(ProductUse use) { return kUses[static_cast<int>(use)]; }
+
+/// The schedule for bf16 operands.
+absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
+  const auto& use = Of(p.use);
+  const absl::string_view b = p.transpose_b && use.b == "sliced(1)" ? "sliced(0)" : use.b;
   const std::string text = absl::StrCat(
-      "coconet 1\nprogram epilogue\ninput a : bf16[", use.transpose_a ? "1536, 4096" : "4096, 1536",
-      "] ", layout, "\ninput b : bf16[", use.transpose_b ? "12288, 1536" : "1536, 12288", "] ",
-      layout, "\ninput r : bf16[4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
-      "input seed : i64[] replicated\noutput c = ",
-      use.fused ? absl::StrCat("dropout(", product, " + l, seed, 0.1)")
-                : absl::StrCat("all_reduce(sum, ", product, ")"),
-      " + r\n");
+      "coconet 1\nprogram product\ninput a : bf16[", p.transpose_a ? "1536, 4096" : "4096, 1536",
+      "] ", use.a, "\ninput b : bf16[", p.transpose_b ? "12288, 1536" : "1536, 12288", "] ", b,
+      "\ninput r : bf16[4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
+      "input seed : i64[] replicated\noutput c = ", use.before, "matmul(a, b",
+      p.transpose_a ? ", transpose_a" : "", p.transpose_b ? ", transpose_b" : "", ")", use.after,
+      p.use == ProductUse::kGathered ? "\n" : " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));
-  return Derive(Canonicalize(program).graph);
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(Canonicalize(program).graph));
+  for (const Schedule& s : schedules) {
+    if (Describe(s) == use.schedule) return s;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("machine code: want ", use.schedule, ", which was not derived"));
 }
 
 /// A config for each shape of tiles by warp groups that is tried.
@@ -163,8 +182,8 @@ absl::StatusOr<ProductFacts> Count(Compiler& compiler, const Schedule& s, const 
 std::string NameOf(const ProductFacts& p) {
   return absl::StrCat("tiles of ", p.config.tiles, " x ", p.config.TileColumns(), ", ",
                       p.config.stages, " stages, ", p.config.tma ? "TMA" : "cp.async",
-                      p.fused ? ", with bias, dropout and residual" : "",
-                      p.transpose_a ? ", a transposed" : "", p.transpose_b ? ", b transposed" : "");
+                      Of(p.use).name, p.transpose_a ? ", a transposed" : "",
+                      p.transpose_b ? ", b transposed" : "");
 }
 
 }  // namespace
@@ -176,24 +195,20 @@ absl::StatusOr<std::vector<ProductFacts>> CountProducts(bool every_way) {
       const std::unique_ptr<Compiler> compiler,
       MakeNvrtcCompilerOver(*nvrtc, "sm_90a", {.cache_dir = scratch->path()}, Lines::kKept));
   std::vector<ProductFacts> products;
-  std::vector<Use> uses = {{}, {.fused = true}};
+  std::vector<Product> ways;
+  for (size_t use = 0; use < std::size(kUses); ++use)
+    ways.push_back({.use = static_cast<ProductUse>(use)});
   if (every_way) {
     for (const auto& [a, b] : {std::pair(false, true), {true, false}, {true, true}})
-      uses.push_back({.transpose_a = a, .transpose_b = b});
+      ways.push_back({.transpose_a = a, .transpose_b = b});
   }
-  for (const Use& use : uses) {
-    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Schedules(use));
-    const auto takes = [&](const Schedule& s) {
-      return MultipliesInKernels(s) == use.fused && !WideConfigs(s).empty();
-    };
-    const auto schedule = absl::c_find_if(schedules, takes);
-    if (schedule == schedules.end())
-      return absl::NotFoundError("machine code: want a schedule that takes tiles");
-    for (const Config& config : WideConfigs(*schedule)) {
-      ASSIGN_OR_RETURN(ProductFacts facts, Count(*compiler, *schedule, config));
-      facts.fused = use.fused;
-      facts.transpose_a = use.transpose_a;
-      facts.transpose_b = use.transpose_b;
+  for (const Product& way : ways) {
+    ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(way));
+    for (const Config& config : WideConfigs(schedule)) {
+      ASSIGN_OR_RETURN(ProductFacts facts, Count(*compiler, schedule, config));
+      facts.use = way.use;
+      facts.transpose_a = way.transpose_a;
+      facts.transpose_b = way.transpose_b;
       products.push_back(facts);
     }
   }
@@ -218,12 +233,14 @@ std::vector<Row> ProductBarRows(absl::Span<const ProductFacts> products) {
     add(p, "waits for products", "2: the last but one of a slab, and the last of a tile",
         absl::StrCat(p.depbars), p.depbars == 2);
     // setmaxnreg needs the kernel's registers to be known; the compiler drops it otherwise.
+    // A kernel that goes on gives its warp groups as many registers as before.
     if (p.config.tma) {
-      add(p, "registers / USETMAXREG", absl::StrCat(kRegistersOfTma, " / 2"),
+      const int sets = p.use == ProductUse::kBeside || p.use == ProductUse::kEpilogue ? 2 : 4;
+      add(p, "registers / USETMAXREG", absl::StrCat(kRegistersOfTma, " / ", sets),
           absl::StrCat(p.registers, " / ", p.maxregs),
-          p.registers == kRegistersOfTma && p.maxregs == 2);
+          p.registers == kRegistersOfTma && p.maxregs == sets);
     }
-    if (p.fused) {
+    if (p.use == ProductUse::kEpilogue) {
       add(p, "bytes of text", absl::StrCat("<= ", kBarText), absl::StrCat(p.text_bytes),
           p.text_bytes <= kBarText);
     }

@@ -10,13 +10,18 @@
 
 namespace coconet::bench {
 
+/// What becomes of a product: an AllReduce beside it takes its tiles; its kernel adds a row, drops
+/// out and adds a residual; or that, and sends the result to all ranks; or reduces the product
+/// first, and does all of that.
+enum class ProductUse { kBeside, kEpilogue, kGathered, kReduced };
+
 /// A product of bf16 in tiles by warp groups: what a turn of the loop over its slabs takes, counted
 /// from its machine code for sm_90a. Cycles are of a multiprocessor: its tensor cores add 2,048
 /// products of halves in a cycle, its shared memory moves 128 bytes, and each of its four
 /// schedulers issues one instruction.
 struct ProductFacts {
   Config config;
-  bool fused = false;  // its kernel goes on with the elements
+  ProductUse use = ProductUse::kBeside;
   bool transpose_a = false, transpose_b = false;
   int registers = 0, stack_bytes = 0, text_bytes = 0;
   double compile_s = 0;          // by NVRTC, of the kernel alone

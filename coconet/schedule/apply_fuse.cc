@@ -54,7 +54,8 @@ class Candidate {
 
   /// A kernel computes its prologue before all else.
   absl::Status CheckInPrologue(NodeId id) const {
-    if (!FitsPrologue(p_, id) || (each_[id] && As<MatMul>(g_, id))) {
+    const bool fits = FitsPrologue(p_, id) || FitsTiles(p_, id);
+    if (!fits || (each_[id] && As<MatMul>(g_, id))) {
       return Refuse(Text(id),
                     " is a launch of its own: kernels compute products of one matrix on each rank, "
                     "of known extents, that is of no list");
@@ -76,26 +77,47 @@ class Candidate {
     return absl::OkStatus();
   }
 
-  /// A kernel goes through its tiles once, and takes their elements while it has them.
+  /// A kernel goes through its tiles once. Where ranks reduce the product, they await its tiles;
+  /// else the kernel takes their elements while it has them.
   absl::Status CheckTiled() const {
-    const NodeId product = TiledProductOf(p_, members_);
+    const NodeId product = TiledProductOf(p_, fuse_.nodes);
     if (product < 0) return absl::OkStatus();
     if (each_[product])
       return Refuse(Text(product), " is of a list: want a product of no list in a kernel");
     for (NodeId id : fuse_.nodes) {
-      if (IsOfPrologue(p_, id)) {
+      if (id != product && As<MatMul>(g_, id)) {
+        return Refuse("a kernel computes one product of more than ", kMostRows,
+                      " rows and no other, not ", Text(product), " and ", Text(id));
+      }
+      if (As<ScatterAdd>(g_, id)) {
         return Refuse(Text(id), " comes before all elements, ", Text(product),
                       " with some of them: want two kernels");
       }
-      if (id != product && As<MatMul>(g_, id)) {
-        return Refuse("a kernel computes one product of more than ", kMostRows, " rows, not ",
-                      Text(product), " and ", Text(id));
+      if (!Inside(product)) {  // it is in memory
+        RETURN_IF_ERROR(CheckBesideTiles(id, product));
+        continue;
       }
       const bool is_pushed = As<AllGather>(g_, id) || As<Send>(g_, id) || Exchanges(id);
       if ((Communicates(g_, id) && !is_pushed) || As<Fold>(g_, id)) {
         return Refuse(Text(id), " goes over all elements, ", Text(product),
                       " is computed tile by tile: want two kernels");
       }
+    }
+    return absl::OkStatus();
+  }
+
+  /// A node of a kernel that awaits the tiles of the elements that it takes.
+  absl::Status CheckBesideTiles(NodeId id, NodeId product) const {
+    const std::vector<NodeId>& inputs = p_.inputs(id);
+    if (As<Update>(g_, id) && absl::c_linear_search(p_.inputs(product), inputs[0])) {
+      return Refuse(Text(id), " overwrites what ", Text(product),
+                    " takes for other tiles: want two kernels");
+    }
+    if (id == product || !TakesOtherPlaces(g_.nodes[id].op)) return absl::OkStatus();
+    for (NodeId operand : inputs) {
+      if (p_.value(operand) != product) continue;
+      return Refuse(Text(id), " takes elements of other tiles of ", Text(product),
+                    ": want two kernels");
     }
     return absl::OkStatus();
   }
@@ -375,9 +397,10 @@ class Candidate {
     if (!goes_on && phases.scalars.empty() &&
         phases.phases[0].on_slices == p_.type(product).layout.sliced())
       return absl::OkStatus();
-    return Refuse(Text(product),
-                  " is computed tile by tile, and the kernel takes slices of what is whole, goes on "
-                  "with what other ranks send, or has scalars: want two kernels");
+    return Refuse(
+        Text(product),
+        " is computed tile by tile, and the kernel takes slices of what is whole, goes on "
+        "with what other ranks send, or has scalars: want two kernels");
   }
 
   /// The loops of a kernel with an AllToAll are over the elements that ranks send each other; no

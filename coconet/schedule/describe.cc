@@ -244,7 +244,7 @@ class Outliner {
   Part PartInKernel(NodeId id, const std::vector<NodeId>& nodes, const KernelPhases& phases,
                     bool has_gathers) const {
     if (As<MatMul>(g_, id)) return Part::kProduct;
-    if (IsOfPrologue(p_, id)) return Part::kScatter;
+    if (IsOfPrologue(p_, nodes, id)) return Part::kScatter;
     if (p_.type(id).shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;

@@ -214,7 +214,7 @@ Shape IterationSpace::rows() const {
 bool IsExchanged(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id) {
   if (As<AllToAll>(program.graph(), id) == nullptr) return false;
   const NodeId operand = program.inputs(id)[0];
-  if (IsOfPrologue(program, program.value(operand))) return false;
+  if (IsOfPrologue(program, kernel, program.value(operand))) return false;
   return std::binary_search(kernel.begin(), kernel.end(), operand) ||
          std::binary_search(kernel.begin(), kernel.end(), program.value(operand));
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/algorithm/container.h"
+#include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {
 namespace {
@@ -28,9 +29,14 @@ int64_t RowsOf(Shape product) {
 
 }  // namespace
 
-bool IsOfPrologue(const TypedGraph& program, NodeId id) {
+bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id) {
   const Role role = RoleOf(program.op(id));
-  return role == Role::kScatter || (role == Role::kProduct && !FitsTiles(program, id));
+  if (role != Role::kProduct || !FitsTiles(program, id))
+    return role == Role::kScatter || role == Role::kProduct;
+  return absl::c_any_of(kernel, [&](NodeId other) {
+    return (As<ReduceScatter>(program.graph(), other) || As<AllReduce>(program.graph(), other)) &&
+           CrossingValue(program, other, kernel) == id;
+  });
 }
 
 bool FitsPrologue(const TypedGraph& program, NodeId id) {
@@ -51,14 +57,14 @@ NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kern
 std::vector<NodeId> PrologueOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {
   std::vector<NodeId> prologue;
   absl::c_copy_if(kernel, std::back_inserter(prologue),
-                  [&](NodeId id) { return IsOfPrologue(program, id); });
+                  [&](NodeId id) { return IsOfPrologue(program, kernel, id); });
   return prologue;
 }
 
 std::vector<NodeId> WithoutPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel) {
   std::vector<NodeId> others;
   absl::c_copy_if(kernel, std::back_inserter(others),
-                  [&](NodeId id) { return !IsOfPrologue(program, id); });
+                  [&](NodeId id) { return !IsOfPrologue(program, kernel, id); });
   return others;
 }
 

@@ -7,20 +7,20 @@
 
 namespace coconet {
 
-// The prologue of a kernel: matrix products of few rows, and scatters. They are computed as a
-// whole, into memory, before the kernel's phases. A product of more rows may be a member of a
-// kernel instead, which is computed tile by tile: the kernel takes its elements as a tile's sums
-// are complete, from registers.
+// The prologue of a kernel: matrix products, and scatters. They are computed as a whole, into
+// memory, before the kernel's phases. A product of many rows is computed tile by tile. It is in the
+// prologue where ranks reduce it, which await its tiles; else it is a member of the kernel, which
+// takes its elements as a tile's sums are complete, from registers.
 
-/// The most rows of a matrix product that a kernel computes itself: with so few, loading the second
-/// operand takes as long as multiplying.
+/// The most rows of a matrix product that a kernel computes as a whole: with so few, loading the
+/// second operand takes as long as multiplying.
 constexpr int64_t kMostRows = 64;
 
-/// Whether an operation's place in a kernel is its prologue: a scatter, or a product that is not
-/// FitsTiles.
-bool IsOfPrologue(const TypedGraph& program, NodeId id);
+/// Whether the place of `id` in `kernel`, ascending, is the prologue: a scatter, or a product that
+/// is not FitsTiles or that ranks read of each other for a reduction of the kernel.
+bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id);
 
-/// Whether a kernel can compute `id` in its prologue: a scatter, or a product of one matrix on each
+/// Whether a kernel can compute `id` as a whole: a scatter, or a product of one matrix on each
 /// rank, of at most kMostRows rows. Leading dimensions of the first operand count as rows. False
 /// for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
@@ -28,7 +28,7 @@ bool FitsPrologue(const TypedGraph& program, NodeId id);
 /// Whether a kernel can compute `id` tile by tile: a product of one matrix on each rank, of more
 /// than kMostRows rows. False for a product with an unbound extent.
 bool FitsTiles(const TypedGraph& program, NodeId id);
-/// The member of a kernel that it computes tile by tile; -1: none.
+/// The product of a kernel that it computes tile by tile, in its prologue or out of it; -1: none.
 NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
 /// The prologue of a kernel, and its other members; both ascending, as `kernel` is.

@@ -88,8 +88,8 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
             "w)\n%3 = abs(%2)\noutput y = %3\nkernel %2 %3\n");
   EXPECT_EQ(
       refused("output y = matmul(x, w) + matmul(w, x)\n", "fuse(%2 %3 %4)"),
-      "fuse(%2 %3 %4): a kernel computes one product of more than 64 rows, not %2 = matmul(x, "
-      "w) and %3 = matmul(w, x)");
+      "fuse(%2 %3 %4): a kernel computes one product of more than 64 rows and no other, not %2 = "
+      "matmul(x, w) and %3 = matmul(w, x)");
   EXPECT_EQ(refused("output y = sum(abs(matmul(x, w)), 1)\n", "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %4 = sum(%3, 1) goes over all elements, %2 = matmul(x, w) is computed "
             "tile by tile: want two kernels");
@@ -98,6 +98,27 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
                         "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %4 = all_reduce(sum, %3) goes over all elements, %2 = matmul(x, w) is "
             "computed tile by tile: want two kernels");
+  const auto reduced = [](absl::string_view text, absl::string_view transformation) {
+    return Transformed(
+        absl::StrCat("input x : f32[70, 70] local\nstate w : f32[70, 70] local\n", text),
+        transformation);
+  };
+  EXPECT_EQ(reduced("y = matmul(x, w)\noutput z = all_reduce(sum, y)\n", "fuse(%2 %3)"),
+            "input x : f32[70, 70] local\nstate w : f32[70, 70] local\n%2 = matmul(x, w)\n%3 = "
+            "all_reduce(sum, %2)\noutput z = %3\nkernel %2 %3\n");
+  EXPECT_EQ(reduced("y = all_reduce(sum, matmul(x, w))\nupdate(w, w - y)\noutput z = y\n",
+                    "fuse(%2 %3 %4 %5)"),
+            "fuse(%2 %3 %4 %5): %5 = update(w, %4) overwrites what %2 = matmul(x, w) takes for "
+            "other tiles: want two kernels");
+  EXPECT_EQ(reduced("y = matmul(x, w)\noutput z = all_reduce(sum, y) + transpose(y, 1, 0)\n",
+                    "fuse(%2 %3 %4 %5)"),
+            "fuse(%2 %3 %4 %5): %4 = transpose(%2, 1, 0) takes elements of other tiles of %2 = "
+            "matmul(x, w): want two kernels");
+  EXPECT_EQ(
+      reduced("y = matmul(x, w)\noutput z = all_reduce(sum, y) + all_reduce(sum, matmul(w, x))\n",
+              "fuse(%2 %3 %4 %5 %6)"),
+      "fuse(%2 %3 %4 %5 %6): a kernel computes one product of more than 64 rows and no other, not "
+      "%2 = matmul(x, w) and %4 = matmul(w, x)");
   EXPECT_EQ(
       refused("output y = abs(matmul(abs(x), w))\n", "fuse(%2 %3 %4)"),
       "fuse(%2 %3 %4): %3 = matmul(%2, w) takes elements of other places of %2 = abs(x), want "
@@ -109,7 +130,11 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
   EXPECT_EQ(
       refused("output y = shard(matmul(x, w), 0)\n", "fuse(%2 %3)"),
       "fuse(%2 %3): %2 = matmul(x, w) is computed tile by tile, and the kernel takes slices of "
-      "what is whole, or has scalars: want two kernels");
+      "what is whole, goes on with what other ranks send, or has scalars: want two kernels");
+  EXPECT_EQ(
+      refused("y = matmul(x, w)\noutput z = all_gather(abs(shard(y, 0)))\n", "fuse(%2 %3 %4 %5)"),
+      "fuse(%2 %3 %4 %5): %2 = matmul(x, w) is computed tile by tile, and the kernel takes slices "
+      "of what is whole, goes on with what other ranks send, or has scalars: want two kernels");
   EXPECT_EQ(refused("y = matmul(x, w)\noutput z = transpose(y, 1, 0) + y\n", "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %3 = transpose(%2, 1, 0) takes elements of other places of %2 = "
             "matmul(x, w), want that in memory");

@@ -18,7 +18,8 @@ SimulatedRanks::SimulatedRanks(const Schedule& schedule, int ranks, int nodes, i
     homes_[id] = program().inputs(id)[0];
     const NodeId value = program().value(id);
     // A prologue is in memory before anything else of its kernel is stored.
-    if (LaunchOf(value) == LaunchOf(id) && !IsOfPrologue(program(), value))
+    if (LaunchOf(value) == LaunchOf(id) &&
+        !IsOfPrologue(program(), schedule_.launches()[LaunchOf(id)].nodes, value))
       homes_[value] = homes_[id];
   }
 }

@@ -163,6 +163,8 @@ int64_t WideTileBytes(const TileShape& shape) {
 }
 
 std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpace& space) {
+  if ((config.ring || config.one_shot != OneShot::kPull) && MultipliesInKernels(s))
+    return "a kernel that makes a product's tiles has no ring, and no one-shot but by pull";
   if (config.tma && config.stages == 0) return "want tma=1 with stages only";
   if (config.tiles == 0) {
     return config.tile_columns == 0 && config.stages == 0

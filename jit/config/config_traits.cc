@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/prologue.h"
 #include "jit/config/beside.h"
 #include "jit/launches/pieces.h"
 #include "runtime/plan.h"
@@ -197,6 +198,7 @@ bool WorksInBatches(const Schedule& s) {
 
 bool Exchanges(const Schedule& s) {
   return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    if (TiledProductOf(s.program(), kernel) >= 0) return false;  // has an order of its own
     return absl::c_any_of(kernel, [&](NodeId id) { return IsExchanged(s.program(), kernel, id); });
   });
 }

@@ -34,6 +34,10 @@ CC_DEVICE Landing LandingOf(const LandingCut& x, Index i) {
   const int to = int(Quotient(line - outer * x.extent.by + x.shift, x.per));
   return {to, (outer * (x.extent.by - x.per.by) + BeginOf(x.per.by, x.shift, to)) * x.pitch.by};
 }
+/// The first element that goes to `rank`, if the dimension is the first.
+CC_DEVICE Index FirstLanding(const LandingCut& x, int rank) {
+  return BeginOf(x.per.by, x.shift, rank) * x.pitch.by;
+}
 /// Whether neighbours from a multiple of N on go to one rank, and lie there from one on.
 template <int N>
 CC_DEVICE bool LandTogether(const LandingCut& x) {

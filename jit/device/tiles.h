@@ -79,9 +79,10 @@ CC_DEVICE void MultiplyFewRows(const Grid& grid, const Product<T>& p);
 
 /// The order in which tiles are needed: the rows of tiles form `slices` consecutive slices, which
 /// are read concurrently, each from its begin. A slice has `rows` / 4096 rows of tiles, `rows` less
-/// than 2^32; the last one has what is left.
+/// than 2^32; the last one has what is left. Row `first` is the begin, and the rows before it come
+/// last.
 struct TileOrder {
-  Index slices, rows;
+  Index slices, rows, first;
 };
 
 /// The number of tiles that `extent` rows or columns take.
@@ -103,6 +104,7 @@ CC_DEVICE void ForTiles(const Grid& grid, unsigned down, unsigned across, const 
   const auto is_in = [&](unsigned slice, unsigned round) {
     return first(slice) + round < first(slice + 1);
   };
+  const unsigned begin = order.first < down ? unsigned(order.first) : 0;
   unsigned turn = unsigned(grid.BlockId());  // the next tile, counted from the first of the round
   CC_ROLLED for (unsigned round = 0, done = 0; done < down; ++round) {
     unsigned rows = 0;
@@ -111,7 +113,8 @@ CC_DEVICE void ForTiles(const Grid& grid, unsigned down, unsigned across, const 
       const unsigned column = turn / rows;
       unsigned slice = 0, before = turn - column * rows;
       while (!is_in(slice, round) || before-- > 0) ++slice;
-      f(first(slice) + round, column);
+      const unsigned row = first(slice) + round;
+      f(begin == 0 || row < down - begin ? row + begin : row - (down - begin), column);
     }
     turn -= rows * across;
     done += rows;

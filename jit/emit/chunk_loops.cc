@@ -12,8 +12,11 @@ namespace coconet {
 namespace {
 
 bool ReadsProduct(const KernelContext& k, const std::vector<NodeId>& ids) {
-  return absl::c_any_of(
-      ids, [&](NodeId id) { return k.u.Reads(id, k.launch).count(k.tiles->product) > 0; });
+  return absl::c_any_of(ids, [&](NodeId id) {
+    const bool reduces = Is<ReduceScatter>(k.g, id) || Is<AllReduce>(k.g, id);
+    return (reduces && k.Crossing(id) == k.tiles->product) ||
+           k.u.Reads(id, k.launch).count(k.tiles->product) > 0;
+  });
 }
 
 /// All that the phase computes is sums of bags, and none goes to another pipeline stage.

@@ -57,13 +57,16 @@ class Emitter {
   /// The kernel's work; the scalars of its first phase, which are known before anybody is waited
   /// for, come to `first`.
   absl::StatusOr<std::string> WorkText(std::string* first);
+  /// What makes the tiles that the phases await.
+  absl::StatusOr<TilesCall> AwaitedTiles();
   /// The kernel of a launch that goes through a product's tiles.
   absl::StatusOr<EmittedKernel> EmitTiles();
   int64_t TiledBytes() const { return static_cast<int64_t>(SizeOf(k_.type(k_.tiled).dtype)); }
   /// What the text of a tile's element declares, and where.
   struct TilePlace {
     std::string declarations, names;
-    std::string packs;  // a condition besides, for packs of elements to be together; or ""
+    std::string packs;        // a condition besides, for packs of elements to be together; or ""
+    std::string first = "0";  // the row whose tile is computed first
   };
   TilePlace PlaceInTile(const std::string& width);
   std::string BeginText(absl::string_view first) const;
@@ -162,17 +165,17 @@ absl::StatusOr<std::string> Emitter::WorkText(std::string* first) {
 }
 
 std::string Emitter::BeginText(absl::string_view first) const {
-  return absl::StrCat(
-      "  const int rank = int(p.rank);\n",
-      k_.NeedsPlace() ? "  const int place = int(p.node_rank);\n" : "", k_.args.LocalsText(), first,
-      k_.cuts && !k_.over_tensors && !k_.exchange.has_value()
-          ? absl::StrCat("  const Cut cut", CutText(k_), ";\n")
-          : "",
-      k_.piece == nullptr    ? ""
-      : k_.PiecesOfRows()    ? "  const PartOfRows& part = p.part;\n"
-      : k_.PiecesOfColumns() ? "  const PartOfColumns& part = p.part;\n"
-                             : "  const Part part{p.part_begin, p.part_end};\n",
-      SyncText());
+  return absl::StrCat("  const int rank = int(p.rank);\n",
+                      k_.NeedsPlace() ? "  const int place = int(p.node_rank);\n" : "",
+                      k_.args.LocalsText(), first,
+                      k_.cuts && !k_.over_tensors && !k_.exchange.has_value()
+                          ? absl::StrCat("  const Cut cut", CutText(k_), ";\n")
+                          : "",
+                      k_.piece == nullptr    ? ""
+                      : k_.PiecesOfRows()    ? "  const PartOfRows& part = p.part;\n"
+                      : k_.PiecesOfColumns() ? "  const PartOfColumns& part = p.part;\n"
+                                             : "  const Part part{p.part_begin, p.part_end};\n",
+                      SyncText());
 }
 
 std::string Emitter::SyncText() const {
@@ -209,9 +212,8 @@ std::string Emitter::ExitText() const {
 }
 
 Emitter::TilePlace Emitter::PlaceInTile(const std::string& width) {
-  const std::string index =
-                        absl::StrCat("      const Index i = (top + row) * ", width,
-                                     " + left + column;\n"),
+  const std::string index = absl::StrCat("      const Index i = (top + row) * ", width,
+                                         " + left + column;\n"),
                     shift = "i - (row * product.ldc + column)";
   if (!k_.exchange.has_value())
     return {absl::StrCat(index, "      const Chunk c{i, i + 1, ", shift, ", 0};\n"), "i, c", ""};
@@ -224,9 +226,37 @@ Emitter::TilePlace Emitter::PlaceInTile(const std::string& width) {
   }
   words.push_back({Arg::Kind::kInt, -1, x.of_to.shift});
   const std::string landing = k_.args.Member("LandingCut landing", "landing", std::move(words));
-  return {absl::StrCat(index, "      const auto [to, there] = LandingOf(", landing,
-                       ", i);\n      const Parcel c{i, i + 1, ", shift, ", there};\n"),
-          "i, c, to = to", absl::StrCat(" && LandTogether<kEpiloguePack>(", landing, ")")};
+  TilePlace place{absl::StrCat(index, "      const auto [to, there] = LandingOf(", landing,
+                               ", i);\n      const Parcel c{i, i + 1, ", shift, ", there};\n"),
+                  "i, c, to = to", absl::StrCat(" && LandTogether<kEpiloguePack>(", landing, ")")};
+  // What other ranks wait for comes first, another rank's from each rank.
+  if (NumElements({x.shape.begin(), x.shape.begin() + x.to}) == 1 && pitch > 1) {
+    place.first = absl::StrCat("FirstLanding(", landing, ", (rank + 1) % kRanks) / ", width);
+  }
+  return place;
+}
+
+absl::StatusOr<TilesCall> Emitter::AwaitedTiles() {
+  const TileShape shape = TileShapeOf(k_.config);
+  ASSIGN_OR_RETURN(const GemmStep matrix, MatrixOf(k_.u, k_.awaited, k_.table, k_.target));
+  const GemmStep gemm = InTiles(matrix, shape);
+  const std::string product = ProductText(k_.args, gemm, "0");
+  k_.args.Member("unsigned* tile_flags[kRanks]", "tile_flags",
+                 {{Arg::Kind::kPeers, k_.tiles->flags, 0}});
+  // The ranks that have the other slices wait for these while this rank computes its own.
+  const std::string first =
+      k_.tiles->slices == 1
+          ? "0"
+          : absl::StrCat("(rank + 1) % kRanks * ",
+                         k_.args.Integer("slice_rows", k_.tiles->slice_rows), " >> 12");
+  TilesCall call = CallTiles(
+      k_.args, "product0", gemm, shape,
+      absl::StrCat("TileFlags<kRanks>{p.tile_flags, p.tiles.row, ", k_.Place(), ", p.epochs}"),
+      "StoreProduct(product0)");
+  call.text = absl::StrCat(product, "  const TileOrder order{1, 0, ", first, "};\n", call.text,
+                           call.before_more);
+  k_.bytes += GemmBytes(gemm);
+  return call;
 }
 
 absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
@@ -254,18 +284,19 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
   const std::string before = absl::StrCat(
       product, "  const Index top = ", begin_of("m", gemm.m), ", left = ", begin_of("n", gemm.n),
       ";\n  const bool packs = (", width, " | left | product.ldc) % kEpiloguePack == 0",
-      place.packs, ";\n  const TileOrder order{1, 0};\n");
+      place.packs, ";\n  const TileOrder order{1, 0, ", place.first, " / ", shape.rows, "};\n");
   const TilesCall call = CallTiles(
-      k_.args, gemm, shape, "NoTileFlags{}",
+      k_.args, "product", gemm, shape, "NoTileFlags{}",
       absl::StrCat("MakeEpilogue<", PacksOfEpilogue(k_, phase), ">(packs, ",
                    EpilogueBodyText(place.declarations, place.names, phase.elements), ")"));
   const int64_t bytes = GemmBytes(gemm) + (phase.bytes_per_element - TiledBytes()) *
                                               NumElements(k_.type(k_.tiled).shape);
-  EmittedKernel kernel = KernelOf(
-      k_.target.ranks_per_node(), k_.vec, k_.args,
-      absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars, SyncText(),
-                   EnterText(), before, call.text, ExitText()),
-      bytes, call.block);
+  EmittedKernel kernel =
+      KernelOf(k_.target.ranks_per_node(), k_.vec, k_.args,
+               absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars,
+                            SyncText(), EnterText(), before, call.text,
+                            Synchronizes() ? call.before_more : "", ExitText()),
+               bytes, call.block);
   kernel.threads = call.threads;
   return kernel;
 }
@@ -280,6 +311,10 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   std::string first;
   ASSIGN_OR_RETURN(const std::string work, WorkText(&first));
   if (!copies_.empty()) k_.args.Integer("n", NumElements(k_.space.shape));
+  TilesCall tiles;
+  if (k_.awaited >= 0) {
+    ASSIGN_OR_RETURN(tiles, AwaitedTiles());
+  }
   const int64_t chunks =
       AddLaunchFields(k_, rings_, {.rounds = rounds_.count(), .is_used = Synchronizes()});
   if (k_.over_tensors) {
@@ -288,9 +323,10 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   }
   const std::string body = absl::StrCat(BeginText(first), prologue, before_work,
                                         copies_.AreMessages() ? "  bool lost = false;\n" : "",
-                                        copies, EnterText(), work, ExitText());
+                                        copies, EnterText(), tiles.text, work, ExitText());
   EmittedKernel kernel = KernelOf(k_.target.ranks_per_node(), k_.vec, k_.args,
-                                  k_.args.WithTensorLocals(body), k_.bytes);
+                                  k_.args.WithTensorLocals(body), k_.bytes, tiles.block);
+  kernel.threads = tiles.threads;
   kernel.bytes_in_flight = k_.bytes_in_flight;
   kernel.chunks = chunks;
   kernel.totals = expressions_.has_totals();

@@ -106,7 +106,7 @@ std::string ScatterText(KernelContext& k, NodeId id, size_t number) {
 
 std::string PrologueText(KernelContext& k) {
   std::string text;
-  for (size_t i = 0; i < k.prologue.size(); ++i) {
+  for (size_t i = 0; i < k.prologue.size() && k.awaited < 0; ++i) {
     if (Is<ScatterAdd>(k.g, k.prologue[i])) {
       absl::StrAppend(&text, ScatterText(k, k.prologue[i], i));
       continue;

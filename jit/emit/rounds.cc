@@ -31,7 +31,9 @@ bool Rounds::Meets(const KernelPhase& phase) const {
   return !phase.folds.empty() && (k_.over_tensors || k_.config.blocks > 1 || MeetsAllRanks(phase));
 }
 
-bool Rounds::MeetsAfterPrologue() const { return !k_.prologue.empty() && k_.config.blocks > 1; }
+bool Rounds::MeetsAfterPrologue() const {
+  return !k_.prologue.empty() && k_.awaited < 0 && k_.config.blocks > 1;
+}
 
 bool Rounds::MeetsBeforeWork() const {
   if (!k_.over_tensors || !k_.space.shape.empty() || k_.config.blocks == 1) return false;
@@ -51,7 +53,7 @@ std::string Rounds::MeetText(bool all_ranks) {
 }
 
 std::string Rounds::AfterPrologueText() {
-  if (k_.prologue.empty()) return "";
+  if (k_.prologue.empty() || k_.awaited >= 0) return "";
   return MeetsAfterPrologue() ? MeetText(false) : "  grid.Sync();\n";
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/kernel_phases.h"
 #include "jit/config/beside.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/emit/prologue.h"
@@ -18,17 +19,6 @@ namespace {
 constexpr int64_t kLineWords = 16;     // so that two writers never share a cache line
 constexpr int64_t kPartsOfRow = 4096;  // of TileOrder::rows
 constexpr int64_t kPieceBytes = 16;    // what tiles by warp groups copy at once
-
-absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
-                                  const Target& target) {
-  std::vector<GemmStep> gemms = GemmsOf(u, id, table, target.ranks, 0, nullptr);
-  const bool is_one =
-      gemms.size() == 1 && gemms[0].batch == 1 && gemms[0].m.per == 0 && gemms[0].n.per == 0;
-  if (!is_one)
-    return absl::InternalError(
-        absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one matrix on each rank"));
-  return std::move(gemms[0]);
-}
 
 /// Elements of a piece.
 int64_t PieceOf(const GemmStep& gemm) {
@@ -56,6 +46,17 @@ std::string MapsText(Arguments& args, const GemmStep& gemm, const TileShape& sha
 
 }  // namespace
 
+absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                                  const Target& target) {
+  std::vector<GemmStep> gemms = GemmsOf(u, id, table, target.ranks, 0, nullptr);
+  const bool is_one =
+      gemms.size() == 1 && gemms[0].batch == 1 && gemms[0].m.per == 0 && gemms[0].n.per == 0;
+  if (!is_one)
+    return absl::InternalError(
+        absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one matrix on each rank"));
+  return std::move(gemms[0]);
+}
+
 std::string TiledProduct::AwaitedIn(Arguments& args, int64_t width) const {
   const auto word = [](int64_t value) { return Arg{Arg::Kind::kInt, -1, value}; };
   return args.Member("Tiles tiles", "tiles",
@@ -71,10 +72,11 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                                               const Target& target, BufferTable& table) {
   const PlacedLaunches& u = at.launches;
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, at.product, table, target));
+  const TileShape shape = TileShapeOf(config);
   TiledProduct tiles{.product = at.product,
                      .step = at.step,
-                     .rows = config.tiles,
-                     .columns = config.TileColumns(),
+                     .rows = shape.rows,
+                     .columns = shape.columns,
                      .across = gemm.n.total};
   const int64_t down = (gemm.m.total + tiles.rows - 1) / tiles.rows,
                 across = (gemm.n.total + tiles.columns - 1) / tiles.columns;
@@ -88,7 +90,7 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                               target.ranks_per_node() * tiles.row, true);
   for (NodeId node : u[at.reader].nodes) {
     if (!Is<ReduceScatter>(u.graph(), node) ||
-        u.Value(u.graph().nodes[node].inputs[0]) != at.product)
+        CrossingValue(u.program, node, u[at.reader].nodes) != at.product)
       continue;
     const TensorSlicing cut = SlicingOf(u.type(node), target.ranks);
     if (!cut.contiguous() || u.type(node).layout.owned() || gemm.n.total == 0) continue;
@@ -100,11 +102,12 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   return tiles;
 }
 
-TilesCall CallTiles(Arguments& args, const GemmStep& gemm, const TileShape& shape,
-                    absl::string_view out, absl::string_view epilogue) {
+TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
+                    const TileShape& shape, absl::string_view out, absl::string_view epilogue) {
   const bool wide = shape.stages > 0;
   TilesCall call;
   call.threads = shape.tma ? kTmaTileThreads : wide ? kWideTileThreads : kTileThreads;
+  if (shape.tma) call.before_more = "  EvenRegisters();\n";
   if (wide) call.block = {call.threads, WideTileBytes(shape)};
   const auto flag = [](bool is) { return is ? "true" : "false"; };
   const std::string tile = wide ? absl::StrCat("WideTile<", shape.rows, ", ", shape.columns, ", ",
@@ -116,8 +119,8 @@ TilesCall CallTiles(Arguments& args, const GemmStep& gemm, const TileShape& shap
                    : wide    ? "Wide"
                              : "",
                    "Tiles<", tile, ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b),
-                   ">(grid, product, ", shape.tma ? MapsText(args, gemm, shape) : "", "order, ",
-                   out, ", ", epilogue, ");\n");
+                   ">(grid, ", product, ", ", shape.tma ? MapsText(args, gemm, shape) : "",
+                   "order, ", out, ", ", epilogue, ");\n");
   return call;
 }
 
@@ -151,9 +154,9 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
   args.Integer("row", tiles.row);
   args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
   args.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
-  const TilesCall call =
-      CallTiles(args, gemm, shape, "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}",
-                "StoreProduct(product)");
+  const TilesCall call = CallTiles(args, "product", gemm, shape,
+                                   "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}",
+                                   "StoreProduct(product)");
   EmittedKernel kernel = KernelOf(target.ranks_per_node(), /*vec=*/1, args, body + call.text,
                                   GemmBytes(gemm), call.block);
   kernel.threads = call.threads;

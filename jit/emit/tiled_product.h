@@ -33,7 +33,12 @@ struct TiledProduct {
   std::string AwaitedIn(Arguments& args, int64_t width) const;
 };
 
-/// A product of an overlap, and the launch whose kernel takes its tiles.
+/// A product of one matrix on each rank. Internal if it is more than that, which no overlap and no
+/// kernel has.
+absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                                  const Target& target);
+
+/// A product of an overlap or a prologue, and the launch whose kernel takes its tiles.
 struct TilesPlace {
   const PlacedLaunches& launches;
   NodeId product;
@@ -41,21 +46,23 @@ struct TilesPlace {
   int step;  // of the product, in the plan
 };
 
-/// Adds the buffer of the product's flags to `table`. Internal if it is more than one matrix on
-/// each rank, which no overlap has; ResourceExhausted if it has too many tiles.
+/// Adds the buffer of the product's flags to `table`. Errors are those of MatrixOf; and
+/// ResourceExhausted if it has too many tiles.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
 
 /// The call of the dialect that makes all tiles of a product, with any number of blocks, and what
 /// it needs of them. `out` and `epilogue`: expressions of the dialect (jit/device/tiles.h), of the
-/// flags and of what becomes of the elements. The text around it declares `product` and `order`.
+/// flags and of what becomes of the elements. The text around it declares `order` and what is
+/// called `product`.
 struct TilesCall {
   std::string text;
+  std::string before_more;  // of what threads do before they do more than that
   BlockNeeds block;
   int threads = 0;  // of a block
 };
-TilesCall CallTiles(Arguments& args, const GemmStep& gemm, const TileShape& shape,
-                    absl::string_view out, absl::string_view epilogue);
+TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
+                    const TileShape& shape, absl::string_view out, absl::string_view epilogue);
 
 /// The product's matrices, with rows of nothing that begin at pieces, as warp groups take them.
 GemmStep InTiles(GemmStep gemm, const TileShape& shape);

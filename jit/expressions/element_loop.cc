@@ -41,8 +41,8 @@ std::string EpilogueBodyText(absl::string_view place, absl::string_view placed,
   return absl::StrCat(
       "[&](auto lanes, Index row, Index column) CC_INLINE {\n",
       "      constexpr int V = decltype(lanes)::kCount;\n", place, pass.fetches,
-      "      return [&, ", placed, FetchedText(pass), "](const auto& made) CC_INLINE {\n", pass.values,
-      pass.stores, "      };\n    }, ",
+      "      return [&, ", placed, FetchedText(pass), "](const auto& made) CC_INLINE {\n",
+      pass.values, pass.stores, "      };\n    }, ",
       ahead.empty() ? "[](Index, Index, int) {}"
                     : absl::StrCat("[&](Index row, Index column, int count) CC_INLINE {\n", place,
                                    ahead, "    }"));

@@ -13,7 +13,8 @@ KernelShape::KernelShape(const TypedGraph& program, const std::vector<NodeId>& k
       members(WithoutPrologue(program, kernel)),
       space(SpaceOf(program, members)),
       phases(PhasesOf(program, members)),
-      tiled(TiledProductOf(program, members)) {
+      tiled(TiledProductOf(program, members)),
+      awaited(TiledProductOf(program, prologue)) {
   for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)
     row_length *= space.shape[d].size;
   const Graph& g = program.graph();

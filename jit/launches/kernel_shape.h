@@ -21,7 +21,8 @@ struct KernelShape {
   IterationSpace space;                   // of the members
   KernelPhases phases;
   int64_t row_length = 1;    // elements of a row, if the kernel folds rows
-  NodeId tiled = -1;         // the product whose tiles the kernel goes through; -1: none
+  NodeId tiled = -1;         // the member that is a product, computed tile by tile; -1: none
+  NodeId awaited = -1;       // the same of the prologue, whose tiles the phases await; -1: none
   NodeId strided_fold = -1;  // a fold over dimensions that are neither the last nor all; -1: none
   /// Where slices are cut that members are computed on: over `flat` without any.
   Layout slices = Layout::Sliced(Layout::kFlat);

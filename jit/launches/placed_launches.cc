@@ -13,8 +13,9 @@ bool PlacedLaunches::IsScalar(NodeId id) const {
 }
 
 bool PlacedLaunches::ComputesInPhases(int launch, NodeId id) const {
-  const bool by_library = launch >= 0 && (*this)[launch].library && Is<MatMul>(graph(), id);
-  return of[id] == launch && !by_library && !IsOfPrologue(program, id);
+  if (launch < 0 || of[id] != launch) return of[id] == launch;
+  const bool by_library = (*this)[launch].library && Is<MatMul>(graph(), id);
+  return !by_library && !IsOfPrologue(program, (*this)[launch].nodes, id);
 }
 
 bool PlacedLaunches::IsThere(NodeId id, int launch) const {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/schedule/prologue.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/emit/emit.h"
 #include "jit/lower/library_call.h"
@@ -19,6 +21,12 @@ NodeId ProductOf(const Graph& g, const PlacedLaunch& launch) {
   if (!launch.library) return -1;
   const auto product = absl::c_find_if(launch.nodes, [&](NodeId id) { return Is<MatMul>(g, id); });
   return product == launch.nodes.end() ? -1 : *product;
+}
+
+NodeId LaunchSteps::AwaitedProductOf(const PlacedLaunch& launch) const {
+  if (launch.library) return -1;
+  const TypedGraph& program = programs_.launches().program;
+  return TiledProductOf(program, PrologueOf(program, launch.nodes));
 }
 
 int LaunchSteps::LaneOf(const PlacedLaunch& launch) const {
@@ -188,6 +196,13 @@ std::vector<std::vector<int>> LaunchSteps::Batches(int number, const std::vector
 absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<int>& tensors,
                                     const std::vector<int64_t>& chunks_of_program) {
   const Config config = ConfigHere(part.launch);
+  const NodeId awaited = AwaitedProductOf(launch(part.launch));
+  std::optional<TiledProduct> own;
+  if (awaited >= 0) {
+    SizedProgram& program = programs_[0];
+    ASSIGN_OR_RETURN(own, MakeTiledProduct({program.launches, awaited, part.launch, draft_.size()},
+                                           config, target_, program.table));
+  }
   int64_t chunks = 0;
   for (int tensor : tensors) chunks += chunks_of_program[programs_.of(tensor)];
   std::map<int, EmittedKernel> kernels;  // by program
@@ -200,7 +215,7 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
                          .piece = part.piece,
                          .tensors = static_cast<int>(tensors.size()),
                          .list_chunks = chunks,
-                         .tiles = part.tiles};
+                         .tiles = own.has_value() ? &*own : part.tiles};
     ASSIGN_OR_RETURN(kernels[program], EmitKernel(at, config, target_, programs_[program].table));
   }
   const EmittedKernel& first = kernels[programs_.of(tensors[0])];

@@ -62,6 +62,8 @@ class LaunchSteps {
   absl::Status AddKernel(const LaunchPart& part, const std::vector<int>& tensors,
                          const std::vector<int64_t>& chunks_of_program);
   KernelStep StepOf(const EmittedKernel& kernel, const std::string& label) const;
+  /// The product whose tiles the launch's kernel makes and awaits; -1: none.
+  NodeId AwaitedProductOf(const PlacedLaunch& launch) const;
   /// The config of a launch: beside a product kernels have a block on each multiprocessor that it
   /// leaves.
   Config ConfigHere(int launch) const;

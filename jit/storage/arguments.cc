@@ -1,7 +1,9 @@
 #include "jit/storage/arguments.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "coconet/base/status.h"
 #include "jit/storage/divisor.h"
 #include "jit/storage/literal.h"
 
@@ -39,7 +41,13 @@ std::string Arguments::OnBeside(int buffer, DType dtype) {
 
 std::string Arguments::Add(Field field) {
   const std::string name = absl::StrCat(field.each ? "e." : "p.", field.name);
-  if (field_names_.insert(field.name).second) fields_.push_back(std::move(field));
+  if (field_names_.insert(field.name).second) {
+    fields_.push_back(std::move(field));
+    return name;
+  }
+  const auto known = absl::c_find_if(fields_, [&](const Field& f) { return f.name == field.name; });
+  CC_CHECK(known != fields_.end() && known->declaration == field.declaration &&
+           known->words == field.words);
   return name;
 }
 

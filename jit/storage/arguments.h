@@ -41,8 +41,7 @@ class Arguments {
   /// The copies of the ranks at this one's place in the neighbouring pipeline stages, e.g.
   /// "p.beside2", "e.beside2".
   std::string OnBeside(int buffer, DType dtype);
-  /// A named integer of the elements: "p.<name>" or "e.<name>". The first value given for a name
-  /// counts.
+  /// A named integer of the elements: "p.<name>" or "e.<name>". A name has one value.
   std::string Integer(absl::string_view name, int64_t value);
   /// The same for a member of any other type, whose words are `words`.
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);

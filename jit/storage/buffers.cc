@@ -60,7 +60,7 @@ std::vector<NodeId> OwnStores(const PlacedLaunches& u) {
     const NodeId value = u.Value(StoredOperand(u.graph(), id));
     const bool is_own = u.of[value] == u.of[id] && u.each[value] == u.each[id];
     // A kernel computes its prologue before it has read the old values of states.
-    const bool is_early = IsOfPrologue(u.program, value) && !u[u.of[id]].library;
+    const bool is_early = !u[u.of[id]].library && IsOfPrologue(u.program, u[u.of[id]].nodes, value);
     if (is_early && Is<Update>(u.graph(), id)) continue;
     if (is_own && stores[value] < 0) stores[value] = id;
   }

@@ -39,8 +39,11 @@ constexpr const char* kEpilogues[] = {
 };
 /// Layouts of a and b.
 constexpr absl::string_view kWhole = "replicated";
-constexpr absl::string_view kLayouts[][2] = {
-    {kWhole, kWhole}, {"sliced(0)", kWhole}, {kWhole, "sliced(1)"}};
+constexpr absl::string_view kLayouts[][2] = {{kWhole, kWhole},
+                                             {"sliced(0)", kWhole},
+                                             {kWhole, "sliced(1)"},
+                                             {"sliced(1)", "sliced(0)"},
+                                             {"local", kWhole}};
 
 class FusedProductsTest : public testing::Test {
  protected:
@@ -63,6 +66,14 @@ class FusedProductsTest : public testing::Test {
     return absl::StrCat("all_to_all(", result, ", ", to, ")");
   }
 
+  /// The product, or the sum of what ranks have of it.
+  std::string DrawReduced(bool is_partial, DType dtype) {
+    if (!is_partial) return "p";
+    return Draw(0, 2) > 0 || dtype == DType::kF32
+               ? "all_reduce(sum, p)"
+               : absl::StrCat("cast(", Name(dtype), ", all_reduce(sum, cast(f32, p)))");
+  }
+
   /// A program, of which some schedule makes the product in a kernel. Most have rows as warp groups
   /// take them; `lead`: a is several matrices.
   Graph DrawProgram() {
@@ -73,8 +84,10 @@ class FusedProductsTest : public testing::Test {
     const int64_t rows = extent(70, 300), columns = extent(1, 300),
                   depth = Draw(0, 15) == 0 ? 0 : extent(1, 200);
     const auto& [of_a, of_b] = Any(kLayouts);
-    const bool transpose_a = Draw(0, 2) == 0 && of_a == kWhole,
-               lead = !transpose_a && of_a == kWhole && Draw(0, 3) == 0;
+    const bool is_partial = of_a == "local" || of_a == "sliced(1)",
+               may_turn = of_a == kWhole || of_a == "local",
+               transpose_a = may_turn && Draw(0, 2) == 0,
+               lead = may_turn && !transpose_a && Draw(0, 3) == 0;
     const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
     const auto tensor = [&](const char* kind, const char* name, const std::string& shape,
                             absl::string_view layout) {
@@ -82,7 +95,8 @@ class FusedProductsTest : public testing::Test {
     };
     const std::string down = lead ? absl::StrCat("3, ", rows) : absl::StrCat(rows);
     std::string sliced_b(of_b);
-    if (sliced_b == "sliced(1)" && transpose_b) sliced_b = "sliced(0)";
+    if (transpose_b && of_b == "sliced(1)") sliced_b = "sliced(0)";
+    if (transpose_b && of_b == "sliced(0)") sliced_b = "sliced(1)";
     std::string text = absl::StrCat(
         "coconet 1\nprogram product\n",
         tensor("input", "a",
@@ -96,10 +110,10 @@ class FusedProductsTest : public testing::Test {
                "replicated"),
         tensor("input", "b", absl::StrCat(columns), "replicated"),
         tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated"),
-        "input seed : i64[] replicated\n", "s = matmul(a, w", transpose_a ? ", transpose_a" : "",
-        transpose_b ? ", transpose_b" : "", ")\n", "output c = ",
-        DrawMoved(Any(kEpilogues), of_a != kWhole, of_b != kWhole, lead), "\n",
-        Draw(0, 3) == 0 ? "output d = s\n" : "");
+        "input seed : i64[] replicated\n", "p = matmul(a, w", transpose_a ? ", transpose_a" : "",
+        transpose_b ? ", transpose_b" : "", ")\n", "s = ", DrawReduced(is_partial, dtype), "\n",
+        "output c = ", DrawMoved(Any(kEpilogues), of_a == "sliced(0)", of_b == "sliced(1)", lead),
+        "\n", Draw(0, 3) == 0 ? "output d = s\n" : "");
     const absl::StatusOr<Graph> program = Parse(text);
     EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
     return program.ok() ? Canonicalize(*program).graph : Graph();
@@ -125,8 +139,8 @@ class FusedProductsTest : public testing::Test {
   std::mt19937_64 random_{seed_};
 };
 
-/// Whether a kernel sends what it makes of a product's tiles to other ranks.
-bool SendsTiles(const Schedule& s) {
+/// Whether a kernel makes a product's tiles and communicates.
+bool Communicates(const Schedule& s) {
   return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
     return TiledProductOf(s.program(), kernel) >= 0 && absl::c_any_of(kernel, [&](NodeId id) {
              return s.program().communicates(id) || As<Send>(s.graph(), id);
@@ -136,7 +150,7 @@ bool SendsTiles(const Schedule& s) {
 
 TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
   VariantBatch batch;
-  int wide = 0, sending = 0;
+  int wide = 0, communicate = 0;
   for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
     const Graph program = DrawProgram();
     const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
@@ -152,7 +166,7 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
     config.protocol = Protocol::kGenerated;
     DrawTiles(schedule, ranks, config);
     wide += config.stages > 0;
-    sending += SendsTiles(schedule);
+    communicate += Communicates(schedule);
     const absl::Status added = batch.Add(program, schedule, config, ranks);
     ASSERT_TRUE(added.ok()) << added << "\n" << Text(config) << " COCONET_SEED=" << seed_;
   }
@@ -164,7 +178,8 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
         << "interleaving " << i << ", COCONET_SEED=" << seed_;
   }
   std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, "
-            << wide << " by warp groups, " << sending << " send, COCONET_SEED=" << seed_ << "\n";
+            << wide << " by warp groups, " << communicate << " communicate, COCONET_SEED=" << seed_
+            << "\n";
 }
 
 }  // namespace

@@ -69,6 +69,8 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
         columns && absl::c_all_of(schedule.overlaps(), [&](const std::vector<NodeId>& overlap) {
           return WhyNoColumns(schedule, overlap).empty();
         });
+  }
+  if (!schedule.overlaps().empty() || MultipliesInKernels(schedule)) {
     config.one_shot = OneShot::kPull;
     config.ring = false;
   }

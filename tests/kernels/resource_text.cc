@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -18,6 +19,7 @@
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/compiler.h"
 #include "jit/compile/testing/cubin.h"
+#include "jit/config/beside.h"
 #include "jit/lower/lower.h"
 #include "tests/kernels/kernel_set.h"
 
@@ -48,22 +50,28 @@ absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kerne
       const Graph program,
       BindSizes(symbolic, info.optimizer ? Sizes{{"N", 1 << 20}} : info.presets[0].sizes));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-  const Schedule* fullest = nullptr;
+  // Those with the largest kernels: without a product in tiles, and with one.
+  const Schedule* fullest[2] = {};
   for (const Schedule& s : schedules) {
-    if (s.overlaps().empty() && (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest)))
-      fullest = &s;
+    const Schedule*& most = fullest[MultipliesInKernels(s) ? 1 : 0];
+    if (s.overlaps().empty() && (most == nullptr || LargestKernel(s) > LargestKernel(*most)))
+      most = &s;
   }
-  for (int ranks : kRanks) {
-    const Target target(ranks, /*nodes=*/1, /*stages=*/2);
-    const Config config = {
-        .protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .unroll = kUnroll};
-    ASSIGN_OR_RETURN(const Lowered lowered, Lower(*fullest, config, target));
-    kernels.Add(lowered);
-    for (const Step& step : lowered.plan.steps) {
-      const auto* kernel = std::get_if<KernelStep>(&step);
-      if (kernel != nullptr)
+  for (const Schedule* s : fullest) {
+    for (int ranks : kRanks) {
+      if (s == nullptr) continue;
+      const Target target(ranks, /*nodes=*/1, /*stages=*/2);
+      const Config config = {
+          .protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .unroll = kUnroll};
+      ASSIGN_OR_RETURN(const Lowered lowered, Lower(*s, config, target));
+      kernels.Add(lowered);
+      for (const Step& step : lowered.plan.steps) {
+        const auto* kernel = std::get_if<KernelStep>(&step);
+        if (kernel == nullptr || (s == fullest[1] && !absl::StrContains(kernel->label, "MM")))
+          continue;
         origins.push_back({kernel->symbol, absl::StrCat(info.name, " ", Name(dtype), " ", ranks,
                                                         " ranks: ", kernel->label)});
+      }
     }
   }
   return absl::OkStatus();

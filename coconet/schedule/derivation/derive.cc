@@ -12,6 +12,7 @@
 #include "coconet/base/status.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/derivation/fuse_moves.h"
+#include "coconet/schedule/prologue.h"
 
 namespace coconet {
 namespace {
@@ -26,8 +27,7 @@ struct MoveKind {
   bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
   /// Made at every place where it fits, or nowhere, in every scope.
   bool everywhere() const {
-    return by_node() ||
-           (kind == Kind::kFuse && (fuse == FuseKind::kPrologue || fuse == FuseKind::kEpilogue));
+    return by_node() || (kind == Kind::kFuse && fuse == FuseKind::kPrologue);
   }
 };
 
@@ -60,7 +60,7 @@ std::vector<MoveKind> MoveKindsOf(const TypedGraph& program, bool by_node) {
   kinds.push_back({MoveKind::Kind::kReorder});
   kinds.push_back({MoveKind::Kind::kSlice});
   if (by_node) kinds.push_back({MoveKind::Kind::kSlicesByNode});
-  for (FuseKind fuse : kAllFuseKinds) kinds.push_back({MoveKind::Kind::kFuse, Layout::kFlat, fuse});
+  for (FuseKind fuse : kFuseKinds) kinds.push_back({MoveKind::Kind::kFuse, Layout::kFlat, fuse});
   return kinds;
 }
 
@@ -358,6 +358,42 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
   return schedules;
 }
 
+/// Adds to `schedules` those of `closure` whose kernels compute products tile by tile in all
+/// places, and these with their overlaps: the most transformed ones first, up to max_schedules.
+void AddTiled(const std::vector<Schedule>& closure, Scope scope, const DeriveOptions& options,
+              Asker& asker, std::vector<Schedule>& schedules) {
+  const TypedGraph& program = closure[0].program();
+  bool fits = false;
+  for (NodeId id = 0; id < program.size(); ++id) fits = fits || FitsTiles(program, id);
+  if (!fits) return;
+  std::set<std::string> seen;
+  const auto tiled = [&](const Schedule& s, FuseKind kind) {
+    int64_t tries = std::numeric_limits<int64_t>::max();
+    const MoveKind move{MoveKind::Kind::kFuse, Layout::kFlat, kind};
+    std::optional<Schedule> moved = Everywhere(s, move, options.by_node, tries, asker);
+    return moved.has_value() && moved->trace().size() > s.trace().size() ? moved : std::nullopt;
+  };
+  const auto add = [&](const Schedule& s) {
+    if (!seen.insert(Print(s)).second) return;
+    std::vector<Schedule> overlapped =
+        *WithOverlaps({s}, scope, std::numeric_limits<int>::max(), asker);
+    for (Schedule& more : overlapped) {
+      if (static_cast<int>(schedules.size()) < options.max_schedules)
+        schedules.push_back(std::move(more));
+    }
+  };
+  for (auto s = closure.rbegin(); s != closure.rend() && !asker.stopped(); ++s) {
+    if (static_cast<int>(schedules.size()) >= options.max_schedules) return;
+    const std::optional<Schedule> awaited = tiled(*s, FuseKind::kAwaited);
+    for (const Schedule* base : {awaited.has_value() ? &*awaited : nullptr, &*s}) {
+      if (base == nullptr) continue;
+      if (const std::optional<Schedule> epilogue = tiled(*base, FuseKind::kEpilogue))
+        add(*epilogue);
+    }
+    if (awaited.has_value()) add(*awaited);
+  }
+}
+
 /// The schedule with those of the fusions that are legal, found by halving; with fewer where that
 /// takes more tries than are left, or the derivation has to end.
 Schedule FuseMost(const Schedule& s, absl::Span<const Fuse> fuses, int64_t& tries, Asker& asker) {
@@ -435,11 +471,12 @@ class LargeDerivation {
     if (asker_.stopped()) return;
     if (absl::c_none_of(s.graph().nodes, [](const Node& node) { return Communicates(node.op); }))
       return;
-    for (FuseKind kind : kAllFuseKinds) {
-      if (kind != FuseKind::kEpilogue) s = Fused(s, kind);
-    }
+    for (FuseKind kind : kFuseKinds) s = Fused(s, kind);
     Add(s);
-    Add(Fused(s, FuseKind::kEpilogue));
+    for (FuseKind kind : kTileFuseKinds) {
+      s = Fused(s, kind);
+      Add(s);
+    }
   }
 
   void Add(const Schedule& s) {
@@ -483,9 +520,11 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
         *WithOverlaps(std::move(few), Scope::kEverywhere, std::numeric_limits<int>::max(), asker));
   }
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
-    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options, asker);
-    if (schedules.has_value())
-      schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules, asker);
+    const std::optional<std::vector<Schedule>> closure = Closure(plain, scope, options, asker);
+    std::optional<std::vector<Schedule>> schedules;
+    if (closure.has_value())
+      schedules = WithOverlaps(*closure, scope, options.max_schedules, asker);
+    if (schedules.has_value()) AddTiled(*closure, scope, options, asker, *schedules);
     if (asker.stopped())
       return WithBaseline(plain, schedules.value_or(std::vector<Schedule>{plain}));
     if (schedules.has_value()) return Sorted(*std::move(schedules));

@@ -35,7 +35,8 @@ struct DeriveOptions {
 /// The number of schedules doubles with every place where a transformation applies. Above
 /// max_schedules, Derive returns only the schedules that apply each kind of transformation in all
 /// places; if these are also too many, only those that apply the kinds in one fixed order;
-/// ResourceExhausted if even these are too many.
+/// ResourceExhausted if even these are too many. Schedules whose kernels compute products tile by
+/// tile, in all places where they can, come besides, as far as max_schedules go.
 ///
 /// For a large program, Derive returns a few schedules: the plain program, and the programs that
 /// result from applying each kind of graph transformation in all places, one kind after the other;

@@ -123,7 +123,7 @@ class Moves {
     }
     if (kind == FuseKind::kAllReduces) AddLone<AllReduce>(groups, &moves);
     if (kind == FuseKind::kReduceScatters) AddLone<ReduceScatter>(groups, &moves);
-    if (kind == FuseKind::kEpilogue) AddPushedTiles(&moves);
+    if (absl::c_linear_search(kTileFuseKinds, kind)) AddTilesAlone(kind, &moves);
     return moves;
   }
 
@@ -207,17 +207,18 @@ class Moves {
       if (is_lone && IsFree(operand) && CrossesNarrow(operand)) moves->push_back({{operand, id}});
     }
   }
-  /// Products that fit tiles and that none of the moves takes, each with what sends its elements to
-  /// other ranks as they are.
-  void AddPushedTiles(std::vector<Fuse>* moves) const {
+  /// Products that fit tiles and that none of the moves takes, each with what communicates its
+  /// elements as they are.
+  void AddTilesAlone(FuseKind kind, std::vector<Fuse>* moves) const {
     NodeSet taken;
     for (const Fuse& move : *moves) taken.insert(move.nodes.begin(), move.nodes.end());
     for (NodeId product = 0; product < g_.size(); ++product) {
       if (!IsFree(product) || taken.contains(product) || !FitsTiles(p_, product)) continue;
       NodeSet nodes = {product};
       for (NodeId user : p_.users()[product]) {
-        const bool sends = As<AllGather>(g_, user) || As<AllToAll>(g_, user) || As<Send>(g_, user);
-        if (sends && IsFree(user)) AddPush(user, &nodes);
+        const bool joins = As<Send>(g_, user) || (Communicates(g_, user) && IsKernelWork(g_, user)),
+                   reduces = As<AllReduce>(g_, user) || As<ReduceScatter>(g_, user);
+        if (joins && reduces == (kind == FuseKind::kAwaited) && IsFree(user)) AddPush(user, &nodes);
       }
       if (nodes.size() > 1) moves->push_back(FuseOf(nodes));
     }
@@ -268,7 +269,7 @@ class Moves {
     return As<ReduceScatter>(g_, operand) && IsFree(operand);
   }
 
-  /// Adds a gather or send and what stores its result: a push can store there directly.
+  /// Adds a collective or send and what stores its result: a push can store there directly.
   void AddPush(NodeId push, NodeSet* nodes) const {
     nodes->insert(push);
     for (std::vector<NodeId> stack = {push}; !stack.empty();) {
@@ -330,7 +331,8 @@ class Moves {
       case FuseKind::kPrologue:
         return WithPrologue(core);
       case FuseKind::kEpilogue:
-        return WithTiles(core);
+      case FuseKind::kAwaited:
+        return WithTiles(core, kind);
       case FuseKind::kGroup:
       case FuseKind::kPair:
         break;
@@ -394,13 +396,14 @@ class Moves {
     return nodes;
   }
 
-  NodeSet WithTiles(const std::vector<NodeId>& core) const {
+  NodeSet WithTiles(const std::vector<NodeId>& core, FuseKind kind) const {
     NodeSet nodes(core.begin(), core.end());
     if (TiledProductOf(p_, core) >= 0) return nodes;
     for (NodeId id : core) {
       for (NodeId operand : ValueOperands(g_, id)) {
         const NodeId product = p_.value(operand);
         if (!IsFree(product) || !FitsTiles(p_, product) || !SameShape(product, core)) continue;
+        if (IsOfPrologue(p_, core, product) != (kind == FuseKind::kAwaited)) continue;
         nodes.insert(product);
         return nodes;
       }

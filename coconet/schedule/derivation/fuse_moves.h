@@ -30,13 +30,16 @@ enum class FuseKind : uint8_t {
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
   kPrologue,        // a core and all that feeds it and fits a prologue
-  kEpilogue,        // a core and the first product that feeds it and fits tiles
+  kEpilogue,        // a core and the first product whose tiles it takes; or one, and what sends it
+  kAwaited,         // a core and the product that it reduces, if that fits tiles; or the two alone
 };
-inline constexpr FuseKind kAllFuseKinds[] = {
+/// Those of every program, and those by which kernels compute products tile by tile.
+inline constexpr FuseKind kFuseKinds[] = {
     FuseKind::kGroup,     FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
     FuseKind::kPairs,     FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kArrivals,
     FuseKind::kExchanges, FuseKind::kConsumers, FuseKind::kFoldSums,       FuseKind::kAfterFolds,
-    FuseKind::kPrologue,  FuseKind::kEpilogue};
+    FuseKind::kPrologue};
+inline constexpr FuseKind kTileFuseKinds[] = {FuseKind::kEpilogue, FuseKind::kAwaited};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);

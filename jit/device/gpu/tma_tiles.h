@@ -12,6 +12,8 @@ namespace coconet {
 constexpr int kTmaThreads = 3 * kWarpGroupThreads;
 /// Registers of a thread of either, out of the 65,536 of a multiprocessor.
 constexpr int kMultiplierRegisters = 232, kLoaderRegisters = 40;
+/// What each has at first: the most of kTmaThreads.
+constexpr int kEvenRegisters = 168;
 
 /// A place in the ring of slabs, and the parity of the phase in which it is used.
 struct WidePlace {
@@ -186,6 +188,15 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const Wid
   SignalWideTiles<Tile>(grid.ThreadId() % 32, TilesAcross(p.n, Tile::kColumns), out, epoch,
                         barriers);
   if (grid.ThreadId() % 32 == 0) KeepEpoch(grid, out, epoch);
+}
+
+/// Gives all threads of a block that has made tiles as many registers as at first, for it to go on.
+CC_DEVICE void EvenRegisters() {
+  SyncWarp();
+  if (WarpGroup() < 2)
+    LowerRegisters<kEvenRegisters>();
+  else
+    RaiseRegisters<kEvenRegisters>();
 }
 
 }  // namespace coconet
