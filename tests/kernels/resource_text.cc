@@ -50,7 +50,7 @@ absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kerne
       const Graph program,
       BindSizes(symbolic, info.optimizer ? Sizes{{"N", 1 << 20}} : info.presets[0].sizes));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-  // Those with the largest kernels: without a product in tiles, and with one.
+  // The schedules with the largest kernels, without a product in tiles and with one.
   const Schedule* fullest[2] = {};
   for (const Schedule& s : schedules) {
     const Schedule*& most = fullest[MultipliesInKernels(s) ? 1 : 0];

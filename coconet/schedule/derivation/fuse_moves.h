@@ -33,7 +33,7 @@ enum class FuseKind : uint8_t {
   kEpilogue,        // a core and the first product whose tiles it takes; or one, and what sends it
   kAwaited,         // a core and the product that it reduces, if that fits tiles; or the two alone
 };
-/// Those of every program, and those by which kernels compute products tile by tile.
+/// The kinds of every program, and those by which kernels compute products tile by tile.
 inline constexpr FuseKind kFuseKinds[] = {
     FuseKind::kGroup,     FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
     FuseKind::kPairs,     FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kArrivals,
