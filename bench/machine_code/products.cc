@@ -55,19 +55,22 @@ constexpr struct {
      ", with bias, dropout and residual, gathered"},
     {"fuse(MM, RS[0], C, AG)", "local", "local", "dropout(all_reduce(sum, ", ") + l, seed, 0.1)",
      ", reduced, with bias, dropout and residual, gathered"},
+    {"ol(AG, MM); fuse(C)", "sliced(0)", "sliced(1)", "", "", ", of rows that are gathered"},
 };
 constexpr const auto& Of(ProductUse use) { return kUses[static_cast<int>(use)]; }
 
 /// The schedule for bf16 operands.
 absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
   const auto& use = Of(p.use);
+  const bool gathers = p.use == ProductUse::kAwaitsRows;
   const absl::string_view b = p.transpose_b && use.b == "sliced(1)" ? "sliced(0)" : use.b;
   const std::string text = absl::StrCat(
       "coconet 1\nprogram product\ninput a : bf16[", p.transpose_a ? "1536, 4096" : "4096, 1536",
       "] ", use.a, "\ninput b : bf16[", p.transpose_b ? "12288, 1536" : "1536, 12288", "] ", b,
       "\ninput r : bf16[4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
-      "input seed : i64[] replicated\noutput c = ", use.before, "matmul(a, b",
-      p.transpose_a ? ", transpose_a" : "", p.transpose_b ? ", transpose_b" : "", ")", use.after,
+      "input seed : i64[] replicated\noutput c = ", use.before,
+      gathers ? "matmul(all_gather(a), b" : "matmul(a, b", p.transpose_a ? ", transpose_a" : "",
+      p.transpose_b ? ", transpose_b" : "", ")", use.after,
       p.use == ProductUse::kGathered ? "\n" : " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(Canonicalize(program).graph));
@@ -235,7 +238,7 @@ std::vector<Row> ProductBarRows(absl::Span<const ProductFacts> products) {
     // setmaxnreg needs the kernel's registers to be known; the compiler drops it otherwise.
     // A kernel that goes on gives its warp groups as many registers as before.
     if (p.config.tma) {
-      const int sets = p.use == ProductUse::kBeside || p.use == ProductUse::kEpilogue ? 2 : 4;
+      const int sets = p.use == ProductUse::kGathered || p.use == ProductUse::kReduced ? 4 : 2;
       add(p, "registers / USETMAXREG", absl::StrCat(kRegistersOfTma, " / ", sets),
           absl::StrCat(p.registers, " / ", p.maxregs),
           p.registers == kRegistersOfTma && p.maxregs == sets);

@@ -137,6 +137,24 @@ bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes) {
   });
 }
 
+bool GathersFor(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId product) {
+  const auto* multiplies = As<MatMul>(program.graph(), product);
+  if (multiplies == nullptr || multiplies->transpose_a) return false;
+  const NodeId operand = program.value(program.inputs(product)[0]);
+  if (!As<AllGather>(program.graph(), operand)) return false;
+  const Layout& layout = program.type(program.inputs(operand)[0]).layout;
+  return layout.sliced() && !layout.by_place() && absl::c_linear_search(kernel, operand);
+}
+
+bool AwaitsRows(const Schedule& s) {
+  return absl::c_any_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
+    for (size_t at = 0; at + 1 < overlap.size(); ++at) {
+      if (GathersFor(s.program(), s.launch(overlap[at]).nodes, overlap[at + 1])) return true;
+    }
+    return false;
+  });
+}
+
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   if (s.overlaps().empty() || !s.graph().lists.empty()) return false;
   const auto nodes_of = [&](NodeId first) -> const std::vector<NodeId>& {
@@ -144,10 +162,13 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   };
   return absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
     if (ChunksOf(s, overlap).space.lead) return false;  // tiles are of one matrix
+    const LibraryDoes library = LeftToLibrary(protocol, nodes);
     for (size_t at = 0; at + 1 < overlap.size(); ++at) {
-      const bool multiplies = As<MatMul>(s.graph(), overlap[at]) != nullptr;
-      if (multiplies &&
-          CommunicatesByKernel(s, nodes_of(overlap[at + 1]), LeftToLibrary(protocol, nodes)))
+      if (As<MatMul>(s.graph(), overlap[at]) &&
+          CommunicatesByKernel(s, nodes_of(overlap[at + 1]), library))
+        return true;
+      if (GathersFor(s.program(), nodes_of(overlap[at]), overlap[at + 1]) &&
+          CommunicatesByKernel(s, nodes_of(overlap[at]), library))
         return true;
     }
     return false;
@@ -184,8 +205,8 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
     return "want beside=M and no pieces where a product tells of its tiles";
   return TakesTiles(s, config.protocol, space.nodes)
              ? ""
-             : "want tiles=0 where an overlap does not go from a "
-               "product to a kernel that communicates";
+             : "want tiles=0 where an overlap does not go from a product to a kernel that "
+               "communicates, or from one that gathers to a product of what that has";
 }
 
 bool MultipliesInKernels(const Schedule& s) {
@@ -219,7 +240,7 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
 
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {
-  const bool in_kernels = s.overlaps().empty() && MultipliesInKernels(s),
+  const bool in_kernels = s.overlaps().empty() && MultipliesInKernels(s), waits = AwaitsRows(s),
              wide = space.warp_groups && AreOfHalves(s);
   for (const Config& way : ways) {
     if (!in_kernels && !TakesTiles(s, way.protocol, space.nodes)) continue;
@@ -231,7 +252,7 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
         const Config plain{.protocol = way.protocol,
                            .vec = shape.vec,
                            .chunk = shape.chunk,
-                           .blocks = 2 * left,
+                           .blocks = (waits ? 1 : 2) * left,
                            .threads = shape.threads,
                            .multicast = way.multicast,
                            .beside = beside,

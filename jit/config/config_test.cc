@@ -448,10 +448,17 @@ TEST(Validate, RefusesTilesThatNoKernelTakes) {
   EXPECT_EQ(words({.pieces = 2, .beside = 8, .tiles = 64}, fused),
             "want beside=M and no pieces where a product tells of its tiles");
   const std::string taken =
-      "want tiles=0 where an overlap does not go from a product to a kernel that communicates";
+      "want tiles=0 where an overlap does not go from a product to a kernel that communicates, or "
+      "from one that gathers to a product of what that has";
   EXPECT_EQ(words(tiled, unfused), taken);  // a library's
   EXPECT_EQ(words(tiled, Find(Product(), "MM; fuse(RS[flat], C, AG)")), taken);
   EXPECT_EQ(words(tiled, Find(Adam(1024), "AR; fuse(C)")), taken);
+  const Graph gathered =
+      Parse(
+          "coconet 1\nprogram t\ninput a : f32[96, 20] sliced(0)\ninput b : f32[20, 10] "
+          "sliced(1)\noutput c = matmul(all_gather(abs(a)), b)\n")
+          .value();
+  EXPECT_EQ(words(tiled, Find(gathered, "ol(fuse(C, AG), MM); C")), "");
   EXPECT_EQ(words({.beside = 8}, fused),
             "want pieces=2 to 256 for a schedule with overlaps, else 1");
 }

@@ -59,6 +59,13 @@ template <int kRanks>
 CC_DEVICE void Publish(const Sync<kRanks>& s, const Grid& grid, Index id) {
   Sync<kRanks>::Signal(s, grid, FlagSlots::Chunk(grid.GridSize(), s.rounds, id));
 }
+/// The same, to a kernel beside this one on all ranks, this one as well.
+template <int kRanks>
+CC_DEVICE void PublishBeside(const Sync<kRanks>& s, const Grid& grid, Index id) {
+  const int slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
+  Sync<kRanks>::Signal(s, grid, slot);
+  if (grid.ThreadId() == 0) StoreRelease(s.flags[s.rank] + s.rank * s.row + slot, s.epoch);
+}
 /// Waits until chunk `id` of `peer`'s slice is stored here.
 template <int kRanks>
 CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Index id) {

@@ -142,6 +142,14 @@ CC_DEVICE void SignalTile(const TileFlags<kRanks>& out, unsigned tile, unsigned 
 
 /// No kernel beside the product takes its tiles.
 struct NoTileFlags {};
+/// Nor then, but the product awaits what a kernel beside it gathers.
+struct OwnEpochs {
+  unsigned* epochs;  // [block]
+};
+template <class Out>
+constexpr bool kSignals = false;
+template <int kRanks>
+constexpr bool kSignals<TileFlags<kRanks>> = true;
 
 /// The epoch of the product's tiles.
 template <int kRanks>
@@ -149,22 +157,102 @@ CC_DEVICE unsigned NextEpoch(const Grid& grid, const TileFlags<kRanks>& out) {
   return out.epochs[grid.BlockId()] + 1;
 }
 CC_DEVICE unsigned NextEpoch(const Grid&, const NoTileFlags&) { return 0; }
+CC_DEVICE unsigned NextEpoch(const Grid& grid, const OwnEpochs& out) {
+  return out.epochs[grid.BlockId()] + 1;
+}
 CC_DEVICE void SignalTile(const NoTileFlags&, unsigned, unsigned, int, int) {}
+CC_DEVICE void SignalTile(const OwnEpochs&, unsigned, unsigned, int, int) {}
 /// Keeps the epoch for the next step, by one thread, when all tiles are signalled.
 template <int kRanks>
 CC_DEVICE void KeepEpoch(const Grid& grid, const TileFlags<kRanks>& out, unsigned epoch) {
   out.epochs[grid.BlockId()] = epoch;
 }
 CC_DEVICE void KeepEpoch(const Grid&, const NoTileFlags&, unsigned) {}
+CC_DEVICE void KeepEpoch(const Grid& grid, const OwnEpochs& out, unsigned epoch) {
+  out.epochs[grid.BlockId()] = epoch;
+}
+
+/// The first operand is in memory when the kernel begins.
+struct NoChunks {};
+/// It is gathered by a kernel beside this one, which tells of each chunk of all ranks' slices
+/// (PublishBeside). kAliases: ranks store to it by multicast.
+template <int kRanks, bool kAliases>
+struct GatheredChunks {
+  Control* control;
+  const unsigned* flags;       // this rank's rows, one per writer
+  Index row;                   // words of one
+  Index first;                 // the word of chunk 0
+  Index named;                 // and what messages call it
+  Divisor extent, per, chunk;  // of the operand's Cut: row and per; elements of a chunk
+  Index shift;                 // of the Cut
+  Index in_row;                // chunks of a slice in a row of the Cut
+  Index width;                 // elements of a row of the operand
+  int step;                    // of the kernel that gathers
+
+  /// The number of the chunk that has element i of a row of the Cut, counted over all ranks.
+  CC_MEMBER unsigned ChunkOf(Index i) const {
+    const Index r = Quotient(i + shift, per);
+    return unsigned(r * in_row + Quotient(i - BeginOf(per.by, shift, int(r)), chunk));
+  }
+};
+template <class In>
+constexpr bool kAwaits = !kSame<In, NoChunks>;
+
+/// Waits, as one of `threads` threads, until rows [begin, end) of the operand are there; they meet,
+/// and those that read them call FenceRows. The kernel and the one that gathers are launched once
+/// per step each, so their epochs are equal. Where a wait fails the step fails, whatever the kernel
+/// reads.
+template <int kRanks, bool kAliases>
+CC_DEVICE void AwaitRows(const GatheredChunks<kRanks, kAliases>& in, unsigned epoch, Index begin,
+                         Index end, int thread, int threads) {
+  const Index from = begin * in.width, to = end * in.width;
+  bool ok = from < to;
+  for (int pass = 0; pass < 2; ++pass) {  // as in WaitAll
+    CC_ROLLED for (Index o = Quotient(from, in.extent), base = o * in.extent.by; ok && base < to;
+                   ++o, base += in.extent.by) {
+      const unsigned last = in.ChunkOf((to - base < in.extent.by ? to - base : in.extent.by) - 1);
+      CC_ROLLED for (unsigned i = in.ChunkOf(from > base ? from - base : 0) + unsigned(thread);
+                     i <= last; i += unsigned(threads)) {
+        const int r = int(i / unsigned(in.in_row));
+        const Index id = i - r * in.in_row;
+        const bool is_there = BeginOf(in.per.by, in.shift, r) + id * in.chunk.by <
+                              BeginOf(in.per.by, in.shift, r + 1);
+        if (!is_there || SharesCore(in.control, r) != (pass == 0)) continue;
+        const Index flag = o * in.in_row + id;
+        ok = ok && WaitFlag(in.control, in.flags + r * in.row + in.first + flag, epoch, r, in.step,
+                            int(in.named + flag));
+      }
+    }
+  }
+}
+template <int kRanks, bool kAliases>
+CC_DEVICE void FenceRows(const GatheredChunks<kRanks, kAliases>&) {
+  if (kAliases) FenceAliases();
+}
+
+/// Waits for the rows of a tile, by all threads of the block.
+template <int kRows, class T, class In>
+CC_DEVICE void AwaitRowsOfTile(const Grid& grid, const Product<T>& p, unsigned row, const In& in,
+                               unsigned epoch) {
+  if constexpr (kAwaits<In>) {
+    const Index begin = Index(row) * kRows, end = begin + kRows;
+    AwaitRows(in, epoch, begin, end < p.m ? end : p.m, grid.ThreadId(), grid.BlockSize());
+    grid.Sync();
+    FenceRows(in);
+  }
+}
 
 /// Computes all tiles of a product, by all blocks, and signals each tile when `epilogue` has taken
-/// its elements; `out`: TileFlags or NoTileFlags.
-template <int kSide, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
+/// its elements; `out`: TileFlags, OwnEpochs or NoTileFlags; `in`: GatheredChunks, with one of the
+/// former two, or NoChunks.
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+          class In = NoChunks>
 CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
-                             const Out& out, const E& epilogue) {
+                             const Out& out, const E& epilogue, const In& in = {}) {
   const unsigned epoch = NextEpoch(grid, out);
   const unsigned down = TilesAcross(p.m, kSide), across = TilesAcross(p.n, kSide);
   ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
+    AwaitRowsOfTile<kSide>(grid, p, row, in, epoch);
     MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, Index(row) * kSide,
                                                   Index(column) * kSide, epilogue);
     grid.Sync();

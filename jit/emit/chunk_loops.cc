@@ -46,10 +46,11 @@ std::string AwaitTilesText(const KernelContext& k, const PhaseText& phase,
 /// The chunks of this rank's slice, and what tells peers of those that it gathered.
 std::string OwnSliceText(const KernelContext& k, const Rings& rings, const PhaseText& phase,
                          absl::string_view body) {
-  const bool publishes =
-      (k.reads_gathered || rings.PassesOn()) && k.Waits() && phase.number == k.last_gathering;
+  const bool publishes = (k.reads_gathered || k.publishes || rings.PassesOn()) && k.Waits() &&
+                         phase.number == k.last_gathering;
   const std::string publish = rings.AreUsed() ? absl::StrCat("    PassOn(sync, grid, ",
                                                              rings.FlagOf(k.Place(), true), ");\n")
+                              : k.publishes   ? "    PublishBeside(sync, grid, c.id);\n"
                                               : "    Publish(sync, grid, c.id);\n";
   const std::string hop = rings.Reduce()
                               ? absl::StrCat("    if (!AwaitHop(sync, grid, ",

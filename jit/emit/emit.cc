@@ -329,6 +329,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   kernel.threads = tiles.threads;
   kernel.bytes_in_flight = k_.bytes_in_flight;
   kernel.chunks = chunks;
+  kernel.published = k_.published;
   kernel.totals = expressions_.has_totals();
   kernel.rounds = rounds_.count() > 0;
   return kernel;

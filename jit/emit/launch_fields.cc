@@ -137,6 +137,11 @@ void AddFlags(KernelContext& k, const Rings& rings, int rounds, int64_t chunks) 
   k.args.LaunchInteger("row", row);
   k.args.LaunchInteger("step", k.step);
   if (k.tiles != nullptr) k.tiles->AwaitedIn(k.args, k.space.shape.back().size);
+  k.published.step = k.step;
+  k.published.flags = flags;
+  k.published.blocks = k.config.blocks;
+  k.published.row = row;
+  k.published.first = FlagSlots::Chunk(k.config.blocks, rounds, 0);
 }
 
 }  // namespace
@@ -147,10 +152,14 @@ int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
   AddElements(k, e, synchronization.is_used);
   if (!synchronization.is_used) return 0;
   int64_t chunks = 0;
-  if (k.reads_gathered || rings.Reduce() || rings.PassesOn())
+  if (k.reads_gathered || k.publishes || rings.Reduce() || rings.PassesOn())
     chunks = (k.by_place ? k.target.nodes : 1) * ChunksOfSlice(k, e);
   if (k.exchange.has_value()) chunks = CountParcels(ExchangeOf(k), e.chunk);
   AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
+  k.published.row_elements = e.row_elements;
+  k.published.per = e.per;
+  k.published.shift = e.cut.slicing.shift * e.cut.inner;
+  k.published.chunk = e.chunk;
   return chunks;
 }
 

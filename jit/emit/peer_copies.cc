@@ -82,7 +82,7 @@ std::string PeerCopies::Text(const Rings& rings) {
 
 bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase) {
   if (!k.config.bulk || !k.Waits() || !phase.on_slices || phase.gathers.empty() ||
-      k.space.row_dims > 0 || k.reads_gathered)
+      k.space.row_dims > 0 || k.reads_gathered || k.publishes)
     return false;
   if (!phase.stores.empty() || !phase.folds.empty() || !phase.sends.empty()) return false;
   return absl::c_all_of(phase.gathers, [&](NodeId id) {

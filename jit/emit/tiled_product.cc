@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "jit/config/beside.h"
@@ -44,14 +45,40 @@ std::string MapsText(Arguments& args, const GemmStep& gemm, const TileShape& sha
                       ", ", map("map_b", gemm.b, gemm.n, gemm.transpose_b, shape.columns), "}, ");
 }
 
+/// GatheredChunks of the dialect.
+std::string GatheredText(Arguments& args, const PublishedChunks& gathered, const GemmStep& gemm,
+                         const Config& config) {
+  const int64_t in_row = (gathered.per + gathered.chunk - 1) / gathered.chunk;
+  const auto integer = [&](absl::string_view name, int64_t value) {
+    return args.Integer(absl::StrCat("gathered_", name), value);
+  };
+  const auto divisor = [&](absl::string_view name, int64_t by) {
+    return args.Divisor(absl::StrCat("gathered_", name), by);
+  };
+  args.Member("Control* control", "control", {{Arg::Kind::kControl, -1, 0}});
+  args.Member("unsigned* gathered", "gathered", {{Arg::Kind::kOwn, gathered.flags, 0}});
+  const std::string words[] = {"p.control",
+                               "p.gathered",
+                               integer("row", gathered.row),
+                               integer("first", gathered.first),
+                               integer("named", 2 * gathered.blocks),
+                               divisor("extent", gathered.row_elements),
+                               divisor("per", gathered.per),
+                               divisor("chunk", gathered.chunk),
+                               integer("shift", gathered.shift),
+                               integer("in_row", in_row),
+                               integer("width", gemm.k.total),
+                               absl::StrCat("int(", integer("step", gathered.step), ")")};
+  return absl::StrCat("GatheredChunks<kRanks, ", config.multicast ? "true" : "false", ">{",
+                      absl::StrJoin(words, ", "), "}");
+}
+
 }  // namespace
 
 absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                   const Target& target) {
   std::vector<GemmStep> gemms = GemmsOf(u, id, table, target.ranks, 0, nullptr);
-  const bool is_one =
-      gemms.size() == 1 && gemms[0].batch == 1 && gemms[0].m.per == 0 && gemms[0].n.per == 0;
-  if (!is_one)
+  if (gemms.size() != 1 || gemms[0].batch != 1)
     return absl::InternalError(
         absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one matrix on each rank"));
   return std::move(gemms[0]);
@@ -72,6 +99,10 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                                               const Target& target, BufferTable& table) {
   const PlacedLaunches& u = at.launches;
   ASSIGN_OR_RETURN(const GemmStep gemm, MatrixOf(u, at.product, table, target));
+  if (gemm.m.per != 0 || gemm.n.per != 0) {
+    return absl::InternalError(absl::StrCat("tiles of ", NodeText(u.graph(), at.product),
+                                            ": want the whole product on each rank"));
+  }
   const TileShape shape = TileShapeOf(config);
   TiledProduct tiles{.product = at.product,
                      .step = at.step,
@@ -103,7 +134,8 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
 }
 
 TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
-                    const TileShape& shape, absl::string_view out, absl::string_view epilogue) {
+                    const TileShape& shape, absl::string_view out, absl::string_view epilogue,
+                    absl::string_view in) {
   const bool wide = shape.stages > 0;
   TilesCall call;
   call.threads = shape.tma ? kTmaTileThreads : wide ? kWideTileThreads : kTileThreads;
@@ -120,7 +152,7 @@ TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& 
                              : "",
                    "Tiles<", tile, ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b),
                    ">(grid, ", product, ", ", shape.tma ? MapsText(args, gemm, shape) : "",
-                   "order, ", out, ", ", epilogue, ");\n");
+                   "order, ", out, ", ", epilogue, in, ");\n");
   return call;
 }
 
@@ -132,6 +164,7 @@ GemmStep InTiles(GemmStep gemm, const TileShape& shape) {
 }
 
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
+                                               const PublishedChunks* gathered,
                                                const Config& config, const Target& target,
                                                BufferTable& table) {
   ASSIGN_OR_RETURN(GemmStep gemm, MatrixOf(u, tiles.product, table, target));
@@ -139,7 +172,7 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
   gemm = InTiles(std::move(gemm), shape);
   Arguments args;
   std::string body;
-  if (gemm.k.per > 0) {
+  if (gemm.k.per > 0 || gemm.n.per > 0) {
     args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
     absl::StrAppend(&body, "  const int rank = int(p.rank);\n");
   }
@@ -150,13 +183,19 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
                   "  const TileOrder order{p.slices, p.slice_rows};\n");
   const int epochs =
       AddSyncBuffer(table, absl::StrCat("epochs", tiles.step), DType::kI32, config.blocks, false);
-  args.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, tiles.flags, 0}});
-  args.Integer("row", tiles.row);
-  args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
+  if (tiles.flags >= 0) {
+    args.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, tiles.flags, 0}});
+    args.Integer("row", tiles.row);
+    args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
+  }
   args.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
-  const TilesCall call = CallTiles(args, "product", gemm, shape,
-                                   "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}",
-                                   "StoreProduct(product)");
+  const std::string in =
+      gathered == nullptr ? "" : absl::StrCat(", ", GatheredText(args, *gathered, gemm, config));
+  const TilesCall call =
+      CallTiles(args, "product", gemm, shape,
+                tiles.flags >= 0 ? "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}"
+                                 : "OwnEpochs{p.epochs}",
+                "StoreProduct(product)", in);
   EmittedKernel kernel = KernelOf(target.ranks_per_node(), /*vec=*/1, args, body + call.text,
                                   GemmBytes(gemm), call.block);
   kernel.threads = call.threads;

@@ -17,7 +17,7 @@
 namespace coconet {
 
 /// A product by a kernel that sets a flag when a tile is done, so that a kernel beside it can take
-/// the tile.
+/// the tile; without a buffer of flags, it tells nobody.
 struct TiledProduct {
   NodeId product = -1;
   int step = -1;              // of the plan
@@ -46,8 +46,8 @@ struct TilesPlace {
   int step;  // of the product, in the plan
 };
 
-/// Adds the buffer of the product's flags to `table`. Errors are those of MatrixOf; and
-/// ResourceExhausted if it has too many tiles.
+/// Adds the buffer of the product's flags to `table`. Errors are those of MatrixOf; Internal if
+/// ranks have parts of the product, which none reduces; ResourceExhausted if it has too many tiles.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
 
@@ -61,14 +61,18 @@ struct TilesCall {
   BlockNeeds block;
   int threads = 0;  // of a block
 };
+/// `in`: "", or ", " and one that tells of the first operand.
 TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
-                    const TileShape& shape, absl::string_view out, absl::string_view epilogue);
+                    const TileShape& shape, absl::string_view out, absl::string_view epilogue,
+                    absl::string_view in = "");
 
 /// The product's matrices, with rows of nothing that begin at pieces, as warp groups take them.
 GemmStep InTiles(GemmStep gemm, const TileShape& shape);
 
-/// The kernel that makes all tiles, with any number of blocks.
+/// The kernel that makes all tiles, with any number of blocks, and signals them if `tiles` has
+/// flags. `gathered`: what tells it of its first operand; null: that is there.
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
+                                               const PublishedChunks* gathered,
                                                const Config& config, const Target& target,
                                                BufferTable& table);
 

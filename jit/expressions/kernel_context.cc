@@ -19,6 +19,7 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       step(at.step),
       piece(at.piece),
       tiles(at.tiles),
+      publishes(at.publishes),
       tensors(at.tensors),
       list_chunks(at.list_chunks),
       table(table),

@@ -72,6 +72,7 @@ struct KernelContext : KernelShape {
   const int step;
   const Piece* const piece;         // null: all
   const TiledProduct* const tiles;  // null: none runs beside it
+  const bool publishes;             // what it gathers, to a product beside it
   const int tensors;                // in the table
   const int64_t list_chunks;
   BufferTable& table;
@@ -97,7 +98,8 @@ struct KernelContext : KernelShape {
   Arguments args;
   int64_t bytes = 0;            // that the kernel loads and stores; of one tensor
   int64_t bytes_in_flight = 0;  // EmittedKernel::bytes_in_flight
-  int named = 0;                // values, scalars, maps and accumulators
+  PublishedChunks published;
+  int named = 0;  // values, scalars, maps and accumulators
 
  private:
   void FindTraits();

@@ -13,6 +13,15 @@ namespace coconet {
 
 struct TiledProduct;
 
+/// Where a kernel tells of the chunks of the slices that it gathers: GatheredChunks in
+/// jit/device/tiles.h, in elements and words.
+struct PublishedChunks {
+  int step = -1;  // of the plan
+  int flags = -1, blocks = 0;
+  int64_t row = 0, first = 0;
+  int64_t row_elements = 0, per = 0, shift = 0, chunk = 0;
+};
+
 /// One generated kernel: its definition in the kernel dialect and the arguments that it expects.
 struct EmittedKernel {
   std::string symbol;  // from the fingerprint of the text: equal texts are one kernel
@@ -24,11 +33,12 @@ struct EmittedKernel {
   /// Bytes that a thread loads before it uses the first, in the loop that loads the fewest. 0: its
   /// loops load nothing ahead.
   int64_t bytes_in_flight = 0;
-  int64_t chunks = 0;        // that have flags; of one tensor
-  bool totals = false;       // it adds something up over all tensors
-  bool rounds = false;       // blocks or ranks meet for sums in the middle of its work
-  int threads = 0;           // of a block; 0: Config::threads
-  int64_t shared_bytes = 0;  // dynamic shared memory of a block (KernelStep::shared_bytes)
+  int64_t chunks = 0;         // that have flags; of one tensor
+  bool totals = false;        // it adds something up over all tensors
+  bool rounds = false;        // blocks or ranks meet for sums in the middle of its work
+  int threads = 0;            // of a block; 0: Config::threads
+  int64_t shared_bytes = 0;   // dynamic shared memory of a block (KernelStep::shared_bytes)
+  PublishedChunks published;  // if its place wants that
 };
 
 /// The kernel of launch `launch` of `launches`, to be step `step` of the plan.
@@ -40,6 +50,7 @@ struct KernelPlace {
   int tensors = 0;                      // of a list: rows of the kernel's table
   int64_t list_chunks = 0;              // that have flags, of all these tensors
   const TiledProduct* tiles = nullptr;  // runs beside the kernel, which takes elements of it
+  bool publishes = false;               // to a product beside it, which takes what it gathers
 };
 
 /// What a kernel for GPUs needs of its blocks.

@@ -215,11 +215,13 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
                          .piece = part.piece,
                          .tensors = static_cast<int>(tensors.size()),
                          .list_chunks = chunks,
-                         .tiles = own.has_value() ? &*own : part.tiles};
+                         .tiles = own.has_value() ? &*own : part.tiles,
+                         .publishes = part.publishes != nullptr};
     ASSIGN_OR_RETURN(kernels[program], EmitKernel(at, config, target_, programs_[program].table));
   }
   const EmittedKernel& first = kernels[programs_.of(tensors[0])];
   draft_.AddSource(first);
+  if (part.publishes != nullptr) *part.publishes = first.published;
   const std::string label = DescribeLaunch(graph(), launch(part.launch).nodes);
   const auto step_of = [&](const EmittedKernel& kernel) {
     KernelStep step = StepOf(kernel, label);
@@ -249,16 +251,20 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
   return absl::OkStatus();
 }
 
-absl::StatusOr<TiledProduct> LaunchSteps::AddTiledProduct(int number) {
+absl::StatusOr<TiledProduct> LaunchSteps::AddTiledProduct(int number, bool signals,
+                                                          const PublishedChunks* gathered) {
   SizedProgram& program = programs_[0];
-  ASSIGN_OR_RETURN(const TiledProduct tiles,
-                   MakeTiledProduct({program.launches, ProductOf(graph(), launch(number)),
-                                     number + 1, draft_.size()},
-                                    config_, target_, program.table));
-  ASSIGN_OR_RETURN(const EmittedKernel kernel,
-                   EmitTiledProduct(program.launches, tiles, config_, target_, program.table));
+  TiledProduct tiles{.product = ProductOf(graph(), launch(number)), .step = draft_.size()};
+  if (signals) {
+    ASSIGN_OR_RETURN(
+        tiles, MakeTiledProduct({program.launches, tiles.product, number + 1, tiles.step}, config_,
+                                target_, program.table));
+  }
+  ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitTiledProduct(program.launches, tiles, gathered,
+                                                                config_, target_, program.table));
   draft_.AddSource(kernel);
   KernelStep step = StepOf(kernel, "MM");
+  if (gathered != nullptr) step.awaits = gathered->step;
   draft_.Add(std::move(step), kernel.bytes, 0);
   return tiles;
 }

@@ -24,6 +24,8 @@ struct LaunchPart {
   const Piece* piece = nullptr;
   const std::vector<int>* batch = nullptr;  // null: all tensors
   const TiledProduct* tiles = nullptr;
+  /// Set: the kernel tells of what it gathers, to a product beside it.
+  PublishedChunks* publishes = nullptr;
 };
 
 /// The matrix product that a launch leaves to a library; -1: none.
@@ -46,8 +48,10 @@ class LaunchSteps {
   /// Adds no step for a piece without elements. FailedPrecondition if tensors of some sizes need
   /// another kernel (an extent that is 1 is broadcast), and it must add something up over all.
   absl::Status Add(const LaunchPart& part);
-  /// Adds a kernel that makes a launch's product, for the next launch to take tile by tile.
-  absl::StatusOr<TiledProduct> AddTiledProduct(int launch);
+  /// Adds a kernel that makes a launch's product, for the next launch to take tile by tile if it
+  /// `signals`. `gathered`: the launch before gathers its first operand; null: that is there.
+  absl::StatusOr<TiledProduct> AddTiledProduct(int launch, bool signals,
+                                               const PublishedChunks* gathered);
 
  private:
   /// The tensors that steps of the part are for, one by one; one if it is of no tensor of a list.

@@ -48,21 +48,38 @@ absl::Status AddPieces(const std::vector<LaunchPart>& pieces, const PlacedLaunch
   return absl::OkStatus();
 }
 
-/// The kernel that takes a product's tiles goes on from where the product does, on the other lane.
-/// The other launches follow one another.
+/// The kernel that takes a product's tiles goes on from where the product does, on the other lane,
+/// and so does a product with what the kernel before it gathers. The other launches follow one
+/// another.
 absl::Status AddTiled(const PlacedLaunches& u, const PlacedLaunches::Chain& chain,
-                      LaunchSteps& steps, Draft& draft) {
+                      const Target& target, LaunchSteps& steps, Draft& draft) {
   for (int launch = chain.first; launch <= chain.last; ++launch) {
-    const int lane = steps.LaneOf(u[launch]), before = draft.LastStepOn(0);
-    const bool signals = lane == 0 && launch < chain.last && ProductOf(u.graph(), u[launch]) >= 0 &&
-                         !u[launch + 1].library && steps.LaneOf(u[launch + 1]) == 1;
-    draft.Continue(lane, draft.LastStepOn(1 - lane));
-    if (!signals) {
+    const auto product_at = [&](int at) {
+      return at > chain.last || steps.LaneOf(u[at]) != 0 ? -1 : ProductOf(u.graph(), u[at]);
+    };
+    const auto communicates_at = [&](int at) {
+      return at <= chain.last && !u[at].library && steps.LaneOf(u[at]) == 1;
+    };
+    const int lane = steps.LaneOf(u[launch]),
+              before[kLanes] = {draft.LastStepOn(0), draft.LastStepOn(1)};
+    draft.Continue(lane, before[1 - lane]);
+    const bool gathers = communicates_at(launch) && product_at(launch + 1) >= 0 &&
+                         GathersFor(u.program, u[launch].nodes, product_at(launch + 1));
+    const bool signals = product_at(gathers ? launch + 1 : launch) >= 0 &&
+                         communicates_at(launch + (gathers ? 2 : 1));
+    if (!gathers && !signals) {
       RETURN_IF_ERROR(steps.Add({.launch = launch}));
       continue;
     }
-    ASSIGN_OR_RETURN(const TiledProduct tiles, steps.AddTiledProduct(launch));
-    draft.Continue(1, before);
+    PublishedChunks chunks, *const published = target.ranks > 1 && gathers ? &chunks : nullptr;
+    if (gathers) {
+      RETURN_IF_ERROR(steps.Add({.launch = launch++, .publishes = published}));
+      draft.Continue(0, published == nullptr ? draft.LastStepOn(1) : before[1]);
+    }
+    const int product_before = draft.LastStepOn(0);
+    ASSIGN_OR_RETURN(const TiledProduct tiles, steps.AddTiledProduct(launch, signals, published));
+    if (!signals) continue;
+    draft.Continue(1, product_before);
     RETURN_IF_ERROR(steps.Add({.launch = ++launch, .tiles = &tiles}));
   }
   return absl::OkStatus();
@@ -76,7 +93,7 @@ absl::Status AddOverlap(const Schedule& schedule, const PlacedLaunches& u,
                         const Target& target, LaunchSteps& steps, Draft& draft) {
   if (config.tiles > 0) {
     steps.set_beside(config.beside);
-    RETURN_IF_ERROR(AddTiled(u, chain, steps, draft));
+    RETURN_IF_ERROR(AddTiled(u, chain, target, steps, draft));
   } else {
     std::vector<Piece> pieces;
     std::vector<std::vector<int>> batches;

@@ -238,6 +238,33 @@ TEST(Lower, StartsWhatTakesTilesWithTheProductThatMakesThem) {
             "blocks=6");
 }
 
+TEST(Lower, StartsProductsWithWhatGathersTheirRows) {
+  const std::string gathered =
+      "input a : f32[96, 20] sliced(0)\ninput b : f32[20, 10] sliced(1)\ninput e : f32[20, 10] "
+      "local\ng = all_gather(abs(a))\n";
+  const Config tiled{
+      .protocol = Protocol::kGenerated, .blocks = 6, .threads = 512, .beside = 3, .tiles = 64};
+  const Schedule columns =
+      Find(absl::StrCat(gathered, "output c = matmul(g, b)\n"), "ol(fuse(C, AG), MM); C");
+  const Lowered two = *Lower(columns, tiled, 2);
+  EXPECT_EQ(Lanes(two.plan), "1: fuse(C, AG) blocks=3; 0: MM blocks=6");
+  EXPECT_EQ(std::get<KernelStep>(two.plan.steps[1]).awaits, 0);
+  EXPECT_TRUE(absl::StrContains(two.kernels.text(), "PublishBeside("));
+  EXPECT_TRUE(absl::StrContains(two.kernels.text(), "GatheredChunks<"));
+  // One rank tells itself of nothing.
+  const Lowered one = *Lower(columns, tiled, 1);
+  EXPECT_EQ(Lanes(one.plan), "1: fuse(C, AG) blocks=3; 0: MM blocks=6 after 0");
+  EXPECT_FALSE(absl::StrContains(one.kernels.text(), "PublishBeside("));
+  // A product awaits rows, and is awaited by tiles.
+  const Lowered both =
+      *Lower(Find(absl::StrCat(gathered, "output c = all_reduce(sum, matmul(g, e))\n"),
+                  "ol(fuse(C, AG), MM, AR)"),
+             tiled, 2);
+  EXPECT_EQ(Lanes(both.plan), "1: fuse(C, AG) blocks=3; 0: MM blocks=6; 1: AR blocks=3");
+  EXPECT_EQ(std::get<KernelStep>(both.plan.steps[1]).awaits, 0);
+  EXPECT_EQ(std::get<KernelStep>(both.plan.steps[2]).awaits, 1);
+}
+
 TEST(Lower, AwaitsTilesOnOneRank) {
   const Config tiled{.protocol = Protocol::kGenerated, .beside = 1, .tiles = 64};
   const Lowered one = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 1);

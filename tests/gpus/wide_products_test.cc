@@ -1,6 +1,6 @@
-// Products in tiles by warp groups, on simulated GPUs: random shapes, layouts, types, tiles and
-// what follows them, in several interleavings, against the interpreter. And how operands that warp
-// groups cannot take are refused.
+// Products beside collectives, in tiles by warp groups and by warps, on simulated GPUs: random
+// shapes, layouts, types, tiles and what comes before and after them, in several interleavings,
+// against the interpreter. And how operands that warp groups cannot take are refused.
 
 #include <iostream>
 #include <random>
@@ -35,21 +35,33 @@ struct Shape {
   DType dtype;
   int64_t rows, columns, depth;
   bool transpose_a, transpose_b;
+  int gathers = -1;  // a is gathered from slices over this dimension, else local
+  bool reduces = true;
+  bool leads = false;  // a and c are three matrices
 };
 
-/// `after`: what becomes of the sums over the ranks, "@", and of r.
+/// `after`: what becomes of the sums s, and of r.
 Graph ProgramOf(const Shape& s, const std::string& after) {
-  const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed) {
-    return absl::StrCat("input ", name, " : ", Name(s.dtype), "[", transposed ? columns : rows,
-                        ", ", transposed ? rows : columns, "] local\n");
+  const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed,
+                           const std::string& layout) {
+    return absl::StrCat("input ", name, " : ", Name(s.dtype), "[",
+                        s.leads && *name != 'b' ? "3, " : "", transposed ? columns : rows, ", ",
+                        transposed ? rows : columns, "] ", layout, "\n");
   };
-  const std::string sums =
-      absl::StrCat("all_reduce(sum, matmul(a, b", s.transpose_a ? ", transpose_a" : "",
-                   s.transpose_b ? ", transpose_b" : "", "))");
+  const std::string of_a = s.gathers < 0 ? "local" : absl::StrCat("sliced(", s.gathers, ")"),
+                    of_b = s.reduces       ? "local"
+                           : s.transpose_b ? "sliced(0)"
+                                           : "sliced(1)",
+                    a = s.gathers < 0 ? "a" : "all_gather(max(a, 0))",
+                    product =
+                        absl::StrCat("matmul(", a, ", b", s.transpose_a ? ", transpose_a" : "",
+                                     s.transpose_b ? ", transpose_b" : "", ")");
   std::string text = absl::StrCat(
-      "coconet 1\nprogram product\n", operand("a", s.rows, s.depth, s.transpose_a),
-      operand("b", s.depth, s.columns, s.transpose_b), "input r : ", Name(s.dtype), "[", s.rows,
-      ", ", s.columns, "] replicated\ns = ", sums, "\noutput c = ", after, "\n");
+      "coconet 1\nprogram product\n", operand("a", s.rows, s.depth, s.transpose_a, of_a),
+      operand("b", s.depth, s.columns, s.transpose_b, of_b),
+      operand("r", s.rows, s.columns, false, "replicated"),
+      "s = ", s.reduces ? absl::StrCat("all_reduce(sum, ", product, ")") : product,
+      "\noutput c = ", after, "\n");
   const absl::StatusOr<Graph> program = Parse(text);
   CC_CHECK(program.ok());
   return Canonicalize(*program).graph;
@@ -69,7 +81,12 @@ class WideProductsTest : public testing::Test {
   Shape DrawShape() {
     Shape s;
     s.dtype = Draw(0, 1) == 0 ? DType::kF16 : DType::kBF16;
-    s.transpose_a = Draw(0, 1) == 1;
+    if (Draw(0, 1) == 1) {
+      s.leads = Draw(0, 2) == 0;
+      s.gathers = s.leads ? static_cast<int>(Draw(0, 1)) : 0;
+      s.reduces = Draw(0, 2) == 0;
+    }
+    s.transpose_a = s.gathers < 0 && Draw(0, 1) == 1;
     s.transpose_b = Draw(0, 1) == 1;
     s.rows = DrawExtent(300, s.transpose_a);
     s.columns = DrawExtent(300, !s.transpose_b);
@@ -80,10 +97,11 @@ class WideProductsTest : public testing::Test {
     constexpr int kShapes[][2] = {{128, 64},  {128, 0},  {128, 192},
                                   {128, 256}, {256, 64}, {256, 128}};
     const auto& [rows, columns] = kShapes[Draw(0, std::size(kShapes) - 1)];
-    config.tiles = rows;
-    config.tile_columns = columns;
-    config.tma = Draw(0, 2) > 0;
-    config.stages = static_cast<int>(Draw(kFewestStages, 6));
+    const bool wide = Draw(0, 4) > 0;
+    config.tiles = wide ? rows : 64;
+    config.tile_columns = wide ? columns : 0;
+    config.tma = wide && Draw(0, 2) > 0;
+    config.stages = wide ? static_cast<int>(Draw(kFewestStages, 6)) : 0;
     while (WideTileBytes(TileShapeOf(config)) > kMostSharedBytes) --config.stages;
     // All at once, on a simulated GPU's four multiprocessors.
     config.beside = static_cast<int>(Draw(1, 2));
@@ -108,7 +126,7 @@ TEST_F(WideProductsTest, MatchTheInterpreterAtRandomShapes) {
     for (const Schedule& s : *schedules) {
       if (TakesTiles(s, Protocol::kGenerated, 1)) tiled.push_back(&s);
     }
-    ASSERT_FALSE(tiled.empty());
+    ASSERT_FALSE(tiled.empty()) << Print(program) << " COCONET_SEED=" << seed_;
     const Schedule& schedule = *tiled[random_() % tiled.size()];
     Config config = DrawArguments(DrawCompiledConfig(random_), schedule, random_);
     config.protocol = Protocol::kGenerated;

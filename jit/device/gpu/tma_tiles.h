@@ -11,7 +11,7 @@ namespace coconet {
 /// Threads of a block: two warp groups that multiply, and one that loads and signals.
 constexpr int kTmaThreads = 3 * kWarpGroupThreads;
 /// Registers of a thread of either, out of the 65,536 of a multiprocessor.
-constexpr int kMultiplierRegisters = 232, kLoaderRegisters = 40;
+constexpr int kMultiplierRegisters = 224, kLoaderRegisters = 56;
 /// What each has at first: the most of kTmaThreads.
 constexpr int kEvenRegisters = 168;
 
@@ -66,11 +66,13 @@ CC_DEVICE void LoadWideSlab(const TensorMap& map, int first, int k, unsigned cha
   }
 }
 
-/// By one thread: loads all slabs of the block's tiles, each as soon as its place is free.
-template <class Tile, class A, class B, class T>
+/// By one thread, or where it awaits rows by the threads of its warp: loads all slabs of the
+/// block's tiles, each as soon as its place is free.
+template <class Tile, class A, class B, class T, class In>
 CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
-                             const TileOrder& order, unsigned char* shared,
-                             typename Tile::Barriers& barriers) {
+                             const TileOrder& order, const In& in, unsigned epoch,
+                             unsigned char* shared, typename Tile::Barriers& barriers) {
+  const int lane = kAwaits<In> ? grid.ThreadId() % 32 : 0;
   WidePlace place;
   const auto begin_slab = [&](WideTileAt tile, int bytes) CC_INLINE {
     AwaitPhase(barriers.empty + place.stage, place.parity ^ 1);
@@ -81,6 +83,14 @@ CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMa
   const int slabs = SlabsOf(p.k), begin = p.k == 0 ? kWideDepth : 0;
   ForTiles(grid, TilesAcross(p.m, Tile::kRows), TilesAcross(p.n, Tile::kColumns), order,
            [&](unsigned row, unsigned column) CC_INLINE {
+             if constexpr (kAwaits<In>) {
+               const Index begin = Index(row) * Tile::kRows, end = begin + Tile::kRows;
+               AwaitRows(in, epoch, begin, end < p.m ? end : p.m, lane, 32);
+               SyncWarp();
+               if (lane != 0) return;
+               FenceRows(in);
+               FenceAsyncProxy();
+             }
              CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
                begin_slab({row, column}, Tile::kStageBytes);
                unsigned char* const to = shared + place.stage * Tile::kStageBytes;
@@ -92,7 +102,7 @@ CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMa
                place.Next<Tile::kStages>();
              }
            });
-  begin_slab({kNoTile, 0}, 0);
+  if (lane == 0) begin_slab({kNoTile, 0}, 0);
 }
 
 /// By the threads of a warp: signals each of the block's tiles when it is stored.
@@ -110,8 +120,8 @@ CC_DEVICE void SignalWideTiles(int lane, unsigned across, const Out& out, unsign
 }
 
 /// By the threads of two warp groups: computes the block's tiles, and gives them to an epilogue.
-/// `kSignals`: a warp waits until it has taken them.
-template <class Tile, class A, class B, bool kSignals, class T, class E>
+/// kSignalled: a warp waits until it has taken them.
+template <class Tile, class A, class B, bool kSignalled, class T, class E>
 CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned char* shared,
                              typename Tile::Barriers& barriers, const E& epilogue) {
   const int slabs = SlabsOf(p.k), group = WarpGroup();
@@ -139,7 +149,7 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned cha
       if (speaks) Arrive(used);
       TakeWideTile<Tile>(grid, p, tile.row, tile.column, sums, shared, epilogue);
     }
-    if (kSignals && speaks) {
+    if (kSignalled && speaks) {
       AwaitPhase(&barriers.signalled, parity);
       if (grid.ThreadId() == 0) barriers.last = tile;
       Arrive(&barriers.stored);
@@ -150,12 +160,13 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned cha
 
 /// Computes all tiles of a product, by all blocks of kTmaThreads threads with kBytes of dynamic
 /// shared memory, and signals each tile when `epilogue` has taken its elements.
-template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
+template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+          class In = NoChunks>
 CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
-                                const TileOrder& order, const Out& out, const E& epilogue) {
+                                const TileOrder& order, const Out& out, const E& epilogue,
+                                const In& in = {}) {
   using Tile = TmaTile<Of>;
   static_assert(Tile::kSharedBytes == kBytes);
-  constexpr bool kSignals = !kSame<Out, NoTileFlags>;
   using A = WideSlab<Tile::kRows, !kTransposeA>;
   using B = WideSlab<Tile::kColumns, kTransposeB>;
   CC_DYNAMIC_SHARED(shared);
@@ -165,7 +176,7 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const Wid
       InitBarrier(barriers.full + i, 1);
       InitBarrier(barriers.empty + i, Tile::kWarps);
     }
-    if (kSignals) {
+    if (kSignals<Out>) {
       InitBarrier(&barriers.stored, Tile::kWarps);
       InitBarrier(&barriers.signalled, 1);
     }
@@ -178,15 +189,16 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const Wid
   const int warp = grid.ThreadId() / 32;
   if (WarpGroup() < 2) {
     RaiseRegisters<kMultiplierRegisters>();
-    TakeWideTiles<Tile, A, B, kSignals>(grid, p, shared, barriers, epilogue);
+    TakeWideTiles<Tile, A, B, kSignals<Out>>(grid, p, shared, barriers, epilogue);
     return;
   }
   LowerRegisters<kLoaderRegisters>();
-  if (grid.ThreadId() == Tile::kThreads)
-    LoadWideTiles<Tile, A, B>(grid, p, maps, order, shared, barriers);
-  if (!kSignals || warp != Tile::kWarps + 1) return;
-  SignalWideTiles<Tile>(grid.ThreadId() % 32, TilesAcross(p.n, Tile::kColumns), out, epoch,
-                        barriers);
+  if (kAwaits<In> ? warp == Tile::kWarps : grid.ThreadId() == Tile::kThreads)
+    LoadWideTiles<Tile, A, B>(grid, p, maps, order, in, epoch, shared, barriers);
+  if (warp != Tile::kWarps + 1) return;
+  if constexpr (kSignals<Out>)
+    SignalWideTiles<Tile>(grid.ThreadId() % 32, TilesAcross(p.n, Tile::kColumns), out, epoch,
+                          barriers);
   if (grid.ThreadId() % 32 == 0) KeepEpoch(grid, out, epoch);
 }
 

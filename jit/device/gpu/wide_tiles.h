@@ -182,9 +182,10 @@ CC_DEVICE void TakeWideTile(const Grid& grid, const Product<T>& p, unsigned tile
 
 /// Computes all tiles of a product, by all blocks of Tile::kThreads threads with kBytes of dynamic
 /// shared memory, and signals each tile when `epilogue` has taken its elements.
-template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E>
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+          class In = NoChunks>
 CC_DEVICE void MultiplyWideTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
-                                 const Out& out, const E& epilogue) {
+                                 const Out& out, const E& epilogue, const In& in = {}) {
   static_assert(Tile::kSharedBytes == kBytes);
   CC_DYNAMIC_SHARED(shared);
   const unsigned epoch = NextEpoch(grid, out);
@@ -192,6 +193,7 @@ CC_DEVICE void MultiplyWideTiles(const Grid& grid, const Product<T>& p, const Ti
   ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
     typename Tile::Sums sums;
     BringAheadOfWide<Tile>(grid, p, row, column, epilogue);
+    AwaitRowsOfTile<Tile::kRows>(grid, p, row, in, epoch);
     SumWideTile<Tile, kTransposeA, kTransposeB>(grid, p, Index(row) * Tile::kRows,
                                                 Index(column) * Tile::kColumns, shared, sums);
     TakeWideTile<Tile>(grid, p, row, column, sums, shared, epilogue);

@@ -68,6 +68,21 @@ input r : f32[M, N] replicated
 output c = matmul(a, w) * r
 )";
 
+constexpr char kFusedExchange[] = R"(coconet 1
+program fused
+input a : bf16[M, K] sliced(0)
+input w : bf16[K, N] replicated
+input r : bf16[M, N] replicated
+output c = all_to_all(matmul(a, w) * r, 1)
+)";
+
+constexpr char kGathered[] = R"(coconet 1
+program gathered
+input a : bf16[M, K] sliced(0)
+input w : bf16[K, N] sliced(1)
+output c = matmul(all_gather(abs(a)), w)
+)";
+
 constexpr char kBias[] = R"(coconet 1
 program bias
 input x : f32[B, H] local
@@ -219,6 +234,38 @@ const std::vector<MutationCase>& MutationCases() {
          {{"M", 70}, {"N", 201}, {"K", 40}},
          "fuse(MM, C)",
          "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 tiles=64",
+         2,
+         1},
+        {"fused-exchange",
+         kFusedExchange,
+         {{"M", 150}, {"N", 136}, {"K", 72}},
+         "fuse(MM, C, A2A)",
+         "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3",
+         2,
+         1},
+        {"awaited-tiles",
+         kHalfEpilogue,
+         {{"M", 300}, {"N", 136}, {"K", 72}},
+         "fuse(MM, RS[flat], C, AG)",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3 tma=1",
+         2,
+         1},
+        {"gathered-tiles",
+         kGathered,
+         {{"M", 150}, {"N", 144}, {"K", 200}},
+         "ol(fuse(C, AG), MM); C",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=128 tile-columns=64 stages=3 tma=1",
+         2,
+         1},
+        {"gathered-copies",
+         kGathered,
+         {{"M", 150}, {"N", 144}, {"K", 200}},
+         "ol(fuse(C, AG), MM); C",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=128 tile-columns=64 stages=3",
          2,
          1},
         {"stages",
