@@ -188,13 +188,13 @@ struct GatheredChunks {
   Index in_row;                // chunks of a slice in a row of the Cut
   Index width;                 // elements of a row of the operand
   int step;                    // of the kernel that gathers
-
-  /// The number of the chunk that has element i of a row of the Cut, counted over all ranks.
-  CC_MEMBER unsigned ChunkOf(Index i) const {
-    const Index r = Quotient(i + shift, per);
-    return unsigned(r * in_row + Quotient(i - BeginOf(per.by, shift, int(r)), chunk));
-  }
 };
+/// The number of the chunk that has element i of a row of the Cut, counted over all ranks.
+template <int kRanks, bool kAliases>
+CC_DEVICE unsigned ChunkOf(const GatheredChunks<kRanks, kAliases>& in, Index i) {
+  const Index r = Quotient(i + in.shift, in.per);
+  return unsigned(r * in.in_row + Quotient(i - BeginOf(in.per.by, in.shift, int(r)), in.chunk));
+}
 template <class In>
 constexpr bool kAwaits = !kSame<In, NoChunks>;
 
@@ -210,8 +210,8 @@ CC_DEVICE void AwaitRows(const GatheredChunks<kRanks, kAliases>& in, unsigned ep
   for (int pass = 0; pass < 2; ++pass) {  // as in WaitAll
     CC_ROLLED for (Index o = Quotient(from, in.extent), base = o * in.extent.by; ok && base < to;
                    ++o, base += in.extent.by) {
-      const unsigned last = in.ChunkOf((to - base < in.extent.by ? to - base : in.extent.by) - 1);
-      CC_ROLLED for (unsigned i = in.ChunkOf(from > base ? from - base : 0) + unsigned(thread);
+      const unsigned last = ChunkOf(in, (to - base < in.extent.by ? to - base : in.extent.by) - 1);
+      CC_ROLLED for (unsigned i = ChunkOf(in, from > base ? from - base : 0) + unsigned(thread);
                      i <= last; i += unsigned(threads)) {
         const int r = int(i / unsigned(in.in_row));
         const Index id = i - r * in.in_row;
