@@ -119,7 +119,10 @@ double SchedulePrior::KernelUs(const LaunchTraits& launch, const Config& config)
   const double elementwise_us =
       launch.operations /
       (rates_.operations_per_us * (rates_.multiprocessors > 0 ? 1 : config.blocks));
-  if (launch.tiled) return ProductUs(launch, config) + elementwise_us;
+  if (launch.tiled) {
+    return ProductUs(launch, config) + elementwise_us + launch.meetings * rates_.meeting_us +
+           launch.crossing / rates_.bytes_per_us;
+  }
   const double bytes_us = rates_.multiprocessors > 0
                               ? BytesUsOnGpu(launch, config, read + launch.written)
                               : BytesUsOnHost(launch, config, read);

@@ -52,8 +52,13 @@ absl::Status LowerSmall(const Variant& variant, const Target& target,
 }  // namespace
 
 std::vector<CheckedSize> CheckedSizes(int ranks) {
-  std::vector<CheckedSize> sizes = {{.size = {}},
-                                    {.size = {.multiple = std::lcm(int64_t{ranks}, kSliceAlign)}}};
+  // Odd extents; rows and parts of them that begin at multiples of 16 bytes of halves, as tiles by
+  // warp groups want them; slices of whole cache lines; and more rows than a kernel computes as a
+  // whole (kMostRows), where the least extent is their number.
+  std::vector<CheckedSize> sizes = {{.size = {}}};
+  const int64_t lines = std::lcm(int64_t{ranks}, kSliceAlign);
+  for (int64_t multiple : {int64_t{8} * ranks, lines, 2 * lines})
+    sizes.push_back({.size = {.multiple = multiple}});
   for (const int64_t elements : TinyElements(ranks))
     sizes.push_back({.size = {.elements = elements}, .tiny = true});
   return sizes;

@@ -20,7 +20,8 @@ struct CheckedSize {
   /// at another size are verified here, too.
   bool tiny = false;
 };
-/// The sizes for stages of `ranks` ranks. The first is no multiple of anything.
+/// The sizes for stages of `ranks` ranks. The first is no multiple of anything; of those that are
+/// not tiny, a variant is verified at the first at which it can be lowered.
 std::vector<CheckedSize> CheckedSizes(int ranks);
 
 /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones, of
