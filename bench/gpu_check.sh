@@ -190,12 +190,13 @@ part_2() {
   probe mlp 75
   probe tiles 45
   probe fused 30
+  probe awaited 40
   probe dispatch 20
   check floor 30 "$here/$([[ -n $host ]] && echo fake_driver || echo gpu_dispatch)" $quick --json="$out/floor.json"
   sanitize memcheck 40
   sanitize racecheck 40
   differential 90
-  benchmarks 220
+  benchmarks 180
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem --format=csv,noheader 2>/dev/null | tee "$out/machine.txt"

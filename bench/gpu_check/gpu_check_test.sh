@@ -20,10 +20,10 @@ grep -Eq '^(ok|skipped) +torch ' good.txt || fail torch
 tail -n 1 good.txt | grep -Eq '^1[01] passed, 0 failed, [01] skipped, 0 not reached$' || fail "the count of part 1"
 
 check --part=2 --out=good >part2.txt || fail "part 2"
-for name in mlp tiles fused dispatch floor differential benchmarks; do
+for name in mlp tiles fused awaited dispatch floor differential benchmarks; do
   grep -q "^ok  *$name " part2.txt || fail "$name"
 done
-tail -n 1 part2.txt | grep -Eq '^7 passed, 0 failed, 2 skipped, 0 not reached$' || fail "the count of part 2"
+tail -n 1 part2.txt | grep -Eq '^8 passed, 0 failed, 2 skipped, 0 not reached$' || fail "the count of part 2"
 grep -q '"of_copy": [0-9]' good/gpu.json || fail "rows of the benchmarks"
 grep -q '"line": 2' good/adam.json || fail "rows of the probe"
 
