@@ -388,10 +388,14 @@ class Candidate {
   absl::Status CheckPhasesOfTiles(const KernelPhases& phases) const {
     const NodeId product = TiledProductOf(p_, members_);
     if (product < 0) return absl::OkStatus();
+    const auto is_pushed = [&](NodeId store) {
+      if (!As<Output>(g_, store) && !As<Update>(g_, store)) return false;
+      const NodeId value = p_.value(p_.inputs(store).back());
+      return Inside(value) && (As<AllGather>(g_, value) || Exchanges(value));
+    };
     const auto works = [&](const KernelPhase& phase) {
-      return absl::c_any_of(phase.evaluated, [&](NodeId id) {
-        return !As<AllGather>(g_, id) && !As<Output>(g_, id);
-      });
+      return !phase.gathers.empty() || !phase.exchanges.empty() || !phase.sends.empty() ||
+             !phase.folds.empty() || !absl::c_all_of(phase.stores, is_pushed);
     };
     const bool goes_on = std::any_of(phases.phases.begin() + 1, phases.phases.end(), works);
     if (!goes_on && phases.scalars.empty() &&

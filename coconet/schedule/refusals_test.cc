@@ -135,6 +135,22 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
       refused("y = matmul(x, w)\noutput z = all_gather(abs(shard(y, 0)))\n", "fuse(%2 %3 %4 %5)"),
       "fuse(%2 %3 %4 %5): %2 = matmul(x, w) is computed tile by tile, and the kernel takes slices "
       "of what is whole, goes on with what other ranks send, or has scalars: want two kernels");
+  const auto gathered = [](absl::string_view text, absl::string_view transformation) {
+    return Transformed(absl::StrCat("input x : f32[70, 70] replicated\ninput w : f32[70, 70] "
+                                    "sliced(1)\nstate s : f32[70, 70] replicated\n",
+                                    text),
+                       transformation);
+  };
+  EXPECT_EQ(
+      gathered("output z = all_gather(abs(matmul(x, w)))\noutput y = x\n", "fuse(%3 %4 %5 %6 %7)"),
+      "fuse(%3 %4 %5 %6 %7): %4 = matmul(x, w) is computed tile by tile, and the kernel takes "
+      "slices of what is whole, goes on with what other ranks send, or has scalars: want two "
+      "kernels");
+  EXPECT_EQ(gathered("n = update(s, all_gather(abs(matmul(x, w))))\noutput z = n\n",
+                     "fuse(%3 %4 %5 %6 %7)"),
+            "input x : f32[70, 70] replicated\ninput w : f32[70, 70] sliced(1)\nstate s : f32[70, "
+            "70] replicated\n%3 = matmul(x, w)\n%4 = abs(%3)\n%5 = all_gather(%4)\n%6 = update(s, "
+            "%5)\noutput z = %6\nkernel %3 %4 %5 %6 %7\n");
   EXPECT_EQ(refused("y = matmul(x, w)\noutput z = transpose(y, 1, 0) + y\n", "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %3 = transpose(%2, 1, 0) takes elements of other places of %2 = "
             "matmul(x, w), want that in memory");

@@ -184,8 +184,11 @@ int64_t WideTileBytes(const TileShape& shape) {
 }
 
 std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpace& space) {
-  if ((config.ring || config.one_shot != OneShot::kPull) && MultipliesInKernels(s))
-    return "a kernel that makes a product's tiles has no ring, and no one-shot but by pull";
+  if ((config.ring || config.one_shot != OneShot::kPull) && CommunicatesInTiles(s)) {
+    return "a kernel that makes a product's tiles and communicates has no ring, and no one-shot "
+           "but "
+           "by pull";
+  }
   if (config.tma && config.stages == 0) return "want tma=1 with stages only";
   if (config.tiles == 0) {
     return config.tile_columns == 0 && config.stages == 0
@@ -212,6 +215,13 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
 bool MultipliesInKernels(const Schedule& s) {
   return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
     return TiledProductOf(s.program(), kernel) >= 0;
+  });
+}
+
+bool CommunicatesInTiles(const Schedule& s) {
+  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    return TiledProductOf(s.program(), kernel) >= 0 &&
+           absl::c_any_of(kernel, [&](NodeId id) { return s.program().communicates(id); });
   });
 }
 

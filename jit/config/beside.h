@@ -25,6 +25,9 @@ bool GathersFor(const TypedGraph& program, const std::vector<NodeId>& kernel, No
 /// Whether some kernel goes through a product's tiles.
 bool MultipliesInKernels(const Schedule& s);
 
+/// Whether one of these does collectives, too.
+bool CommunicatesInTiles(const Schedule& s);
+
 /// How a kernel makes a product, out of a config.
 struct TileShape {
   int rows = 0, columns = 0;

@@ -2,8 +2,8 @@
 
 // Matrix products by kernels. One of few rows comes before the phases of the kernel that takes it.
 // Another works tile by tile, and signals each finished tile to all ranks; a concurrent kernel, on
-// this rank or another, waits for the tiles that it reads. The product waits for no other kernel,
-// so it ends whichever of the two starts first.
+// this rank or another, waits for the tiles that it reads. The product waits for no other kernel
+// but one that gathers its rows, whose blocks are resident beside its own, so all of them end.
 
 namespace coconet {
 

@@ -154,7 +154,7 @@ int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
   int64_t chunks = 0;
   if (k.reads_gathered || k.publishes || rings.Reduce() || rings.PassesOn())
     chunks = (k.by_place ? k.target.nodes : 1) * ChunksOfSlice(k, e);
-  if (k.exchange.has_value()) chunks = CountParcels(ExchangeOf(k), e.chunk);
+  if (k.exchange.has_value() && k.tiled < 0) chunks = CountParcels(ExchangeOf(k), e.chunk);
   AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
   k.published.row_elements = e.row_elements;
   k.published.per = e.per;

@@ -129,7 +129,9 @@ KernelStep LaunchSteps::StepOf(const EmittedKernel& kernel, const std::string& l
 /// One kernel for all tensors, or one for those that have the same text. Texts and flags are known
 /// after a first try.
 absl::Status LaunchSteps::AddKernels(const LaunchPart& part) {
-  if (!programs_.has_lists()) return AddKernel(part, {0}, {0});
+  // A product in tiles is of no list.
+  if (!programs_.has_lists() || AwaitedProductOf(launch(part.launch)) >= 0)
+    return AddKernel(part, {0}, std::vector<int64_t>(programs_.size()));
   const bool of_tensors = programs_.IsOfTensors(part.launch);
   std::map<std::string, std::vector<int>> programs_of_text;
   std::vector<std::string> texts;

@@ -139,6 +139,16 @@ TEST(LowerList, SaysWhereTensorsNeedOtherKernels) {
             "kernel fuse(AR, C) of 2; kernel fuse(AR, C) of 1; ");
 }
 
+TEST(LowerList, AwaitsTilesOfAProductBesideAList) {
+  const Graph g = Bound(
+      "input x : f32[128, 32] local\ninput w : f32[32, 64] replicated\ninput p : f32[N] "
+      "replicated\noutput c = abs(all_reduce(sum, matmul(x, w)))\noutput q = exp(p)\n",
+      {{"N", {8, 100}}});
+  const Schedule fused = Find(g, "fuse(MM, AR, C); C");
+  EXPECT_EQ(Outline(Lower(fused, {.protocol = Protocol::kGenerated}, 2)->plan),
+            "kernel fuse(MM, AR, C) of 0; kernel C of 2; ");
+}
+
 TEST(LowerList, SendsTablesWhileItPoolsOthers) {
   const Graph tables = BindSizes(MakeWorkload("dlrm_embedding").value(),
                                  {{"B", 64}, {"R", 10}, {"D", 32}, {"L", {1, 2, 30, 2, 3}}})
