@@ -146,15 +146,6 @@ bool GathersFor(const TypedGraph& program, const std::vector<NodeId>& kernel, No
   return layout.sliced() && !layout.by_place() && absl::c_linear_search(kernel, operand);
 }
 
-bool AwaitsRows(const Schedule& s) {
-  return absl::c_any_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
-    for (size_t at = 0; at + 1 < overlap.size(); ++at) {
-      if (GathersFor(s.program(), s.launch(overlap[at]).nodes, overlap[at + 1])) return true;
-    }
-    return false;
-  });
-}
-
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   if (s.overlaps().empty() || !s.graph().lists.empty()) return false;
   const auto nodes_of = [&](NodeId first) -> const std::vector<NodeId>& {
@@ -185,9 +176,8 @@ int64_t WideTileBytes(const TileShape& shape) {
 
 std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpace& space) {
   if ((config.ring || config.one_shot != OneShot::kPull) && CommunicatesInTiles(s)) {
-    return "a kernel that makes a product's tiles and communicates has no ring, and no one-shot "
-           "but "
-           "by pull";
+    return "want no ring and one-shot=pull where a kernel makes a product's tiles and "
+           "communicates";
   }
   if (config.tma && config.stages == 0) return "want tma=1 with stages only";
   if (config.tiles == 0) {
@@ -218,6 +208,8 @@ bool MultipliesInKernels(const Schedule& s) {
   });
 }
 
+bool OnlyPulls(const Schedule& s) { return !s.overlaps().empty() || CommunicatesInTiles(s); }
+
 bool CommunicatesInTiles(const Schedule& s) {
   return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
     return TiledProductOf(s.program(), kernel) >= 0 &&
@@ -247,6 +239,20 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
     }
   }
 }
+
+namespace {
+
+/// Whether some product awaits the rows that a launch before it gathers.
+bool AwaitsRows(const Schedule& s) {
+  return absl::c_any_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
+    for (size_t at = 0; at + 1 < overlap.size(); ++at) {
+      if (GathersFor(s.program(), s.launch(overlap[at]).nodes, overlap[at + 1])) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
 
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {

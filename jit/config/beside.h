@@ -28,6 +28,11 @@ bool MultipliesInKernels(const Schedule& s);
 /// Whether one of these does collectives, too.
 bool CommunicatesInTiles(const Schedule& s);
 
+/// Whether the kernels of a schedule neither copy operands of AllReduces to peers
+/// (Config::one_shot) nor pass slices on in a ring (Config::ring): there are overlaps, or
+/// CommunicatesInTiles.
+bool OnlyPulls(const Schedule& s);
+
 /// How a kernel makes a product, out of a config.
 struct TileShape {
   int rows = 0, columns = 0;
@@ -51,7 +56,8 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
 
 /// Adds those whose kernels make products in other tiles than 64 x 64; or whose products of
 /// overlaps signal each tile, with the protocol and the multicast of each of `ways`. A product by
-/// warps has two blocks on each multiprocessor that the collectives beside it leave; the
+/// warps has two blocks on each multiprocessor that the collectives beside it leave, or one if it
+/// awaits rows; the
 /// collectives' blocks are small enough to be resident beside one: that lasts as long as the
 /// product, and where products start first, few multiprocessors are free. A product by warp groups
 /// has one block on each of these, which takes nearly all of its shared memory.

@@ -134,13 +134,12 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
         space.nodes == 1 &&
         (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
-    const bool copies =
-        all_reduces && s.overlaps().empty() && !CommunicatesInTiles(s) && space.ranks > 1;
+    const bool copies = all_reduces && !OnlyPulls(s) && space.ranks > 1;
     if (copies && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
     const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
     const bool multicasts = MulticastPays(space) && slices,
-               rings = RingPays(space) && slices && s.overlaps().empty() && !CommunicatesInTiles(s);
+               rings = RingPays(space) && slices && !OnlyPulls(s);
     const bool copies_in_bulk = space.bulk && t.unfused_gathers && protocol == Protocol::kGenerated;
     ways.push_back({.protocol = protocol});
     if (multicasts) ways.push_back({.protocol = protocol, .multicast = true});

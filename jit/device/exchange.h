@@ -18,29 +18,29 @@ struct Parcel {
   Index begin, end, shift, there;
 };
 
-/// How results of an AllToAll are cut, along a dimension of `extent` indices that are `pitch`
-/// elements apart: rank r has [r * per - shift, (r + 1) * per - shift) of it.
-struct LandingCut {
+/// The dimension that an AllToAll's results are sliced over: `extent` indices, `pitch` elements
+/// apart. Rank r receives [r * per - shift, (r + 1) * per - shift) of it.
+struct DestinationCut {
   Divisor pitch, extent, per;
   Index shift;
 };
-/// The rank that element i goes to, where it is stored at i - there.
-struct Landing {
+/// The rank that receives element i, which is stored there at i - there.
+struct Destination {
   int to;
   Index there;
 };
-CC_DEVICE Landing LandingOf(const LandingCut& x, Index i) {
+CC_DEVICE Destination DestinationOf(const DestinationCut& x, Index i) {
   const Index line = Quotient(i, x.pitch), outer = Quotient(line, x.extent);
   const int to = int(Quotient(line - outer * x.extent.by + x.shift, x.per));
   return {to, (outer * (x.extent.by - x.per.by) + BeginOf(x.per.by, x.shift, to)) * x.pitch.by};
 }
-/// The first element that goes to `rank`, if the dimension is the first.
-CC_DEVICE Index FirstLanding(const LandingCut& x, int rank) {
+/// The first element that `rank` receives, if the extents before the dimension are 1.
+CC_DEVICE Index FirstElementOf(const DestinationCut& x, int rank) {
   return BeginOf(x.per.by, x.shift, rank) * x.pitch.by;
 }
-/// Whether neighbours from a multiple of N on go to one rank, and lie there from one on.
+/// Whether N neighbours from a multiple of N on go to one rank, and to a multiple of N there.
 template <int N>
-CC_DEVICE bool LandTogether(const LandingCut& x) {
+CC_DEVICE bool StayTogether(const DestinationCut& x) {
   return (x.per.by | x.shift | x.extent.by) * x.pitch.by % N == 0;
 }
 

@@ -59,7 +59,7 @@ template <int kRanks>
 CC_DEVICE void Publish(const Sync<kRanks>& s, const Grid& grid, Index id) {
   Sync<kRanks>::Signal(s, grid, FlagSlots::Chunk(grid.GridSize(), s.rounds, id));
 }
-/// The same, to a kernel beside this one on all ranks, this one as well.
+/// Signals that to all ranks, this one as well, for a kernel that runs beside this one.
 template <int kRanks>
 CC_DEVICE void PublishBeside(const Sync<kRanks>& s, const Grid& grid, Index id) {
   const int slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);

@@ -79,8 +79,8 @@ CC_DEVICE void MultiplyFewRows(const Grid& grid, const Product<T>& p);
 
 /// The order in which tiles are needed: the rows of tiles form `slices` consecutive slices, which
 /// are read concurrently, each from its begin. A slice has `rows` / 4096 rows of tiles, `rows` less
-/// than 2^32; the last one has what is left. Row `first` is the begin, and the rows before it come
-/// last.
+/// than 2^32; the last one has what is left. The order begins with row `first`; the rows before it
+/// come last.
 struct TileOrder {
   Index slices, rows, first;
 };
@@ -142,7 +142,7 @@ CC_DEVICE void SignalTile(const TileFlags<kRanks>& out, unsigned tile, unsigned 
 
 /// No kernel beside the product takes its tiles.
 struct NoTileFlags {};
-/// Nor then, but the product awaits what a kernel beside it gathers.
+/// No kernel beside the product takes its tiles, but it counts epochs: it awaits GatheredChunks.
 struct OwnEpochs {
   unsigned* epochs;  // [block]
 };
@@ -174,15 +174,15 @@ CC_DEVICE void KeepEpoch(const Grid& grid, const OwnEpochs& out, unsigned epoch)
 
 /// The first operand is in memory when the kernel begins.
 struct NoChunks {};
-/// It is gathered by a kernel beside this one, which tells of each chunk of all ranks' slices
-/// (PublishBeside). kAliases: ranks store to it by multicast.
+/// The first operand is gathered by a kernel beside this one, which signals each chunk of all
+/// ranks' slices (PublishBeside). kAliases: ranks store to it by multicast.
 template <int kRanks, bool kAliases>
 struct GatheredChunks {
   Control* control;
   const unsigned* flags;       // this rank's rows, one per writer
-  Index row;                   // words of one
-  Index first;                 // the word of chunk 0
-  Index named;                 // and what messages call it
+  Index row;                   // words of such a row
+  Index first;                 // the word of chunk 0 in it
+  Index reported;              // WaitFailure::slot of chunk 0
   Divisor extent, per, chunk;  // of the operand's Cut: row and per; elements of a chunk
   Index shift;                 // of the Cut
   Index in_row;                // chunks of a slice in a row of the Cut
@@ -198,10 +198,10 @@ CC_DEVICE unsigned ChunkOf(const GatheredChunks<kRanks, kAliases>& in, Index i) 
 template <class In>
 constexpr bool kAwaits = !kSame<In, NoChunks>;
 
-/// Waits, as one of `threads` threads, until rows [begin, end) of the operand are there; they meet,
-/// and those that read them call FenceRows. The kernel and the one that gathers are launched once
-/// per step each, so their epochs are equal. Where a wait fails the step fails, whatever the kernel
-/// reads.
+/// Waits, as one of `threads` threads, until rows [begin, end) of the operand are stored. The
+/// threads have to meet afterwards, and those that read the rows call FenceRows. The kernel and the
+/// one that gathers are launched once per step each, so their epochs are equal. If a wait fails,
+/// the product goes on: Control has the failure, and the step ends with it.
 template <int kRanks, bool kAliases>
 CC_DEVICE void AwaitRows(const GatheredChunks<kRanks, kAliases>& in, unsigned epoch, Index begin,
                          Index end, int thread, int threads) {
@@ -215,12 +215,12 @@ CC_DEVICE void AwaitRows(const GatheredChunks<kRanks, kAliases>& in, unsigned ep
                      i <= last; i += unsigned(threads)) {
         const int r = int(i / unsigned(in.in_row));
         const Index id = i - r * in.in_row;
-        const bool is_there = BeginOf(in.per.by, in.shift, r) + id * in.chunk.by <
-                              BeginOf(in.per.by, in.shift, r + 1);
-        if (!is_there || SharesCore(in.control, r) != (pass == 0)) continue;
+        const bool exists = BeginOf(in.per.by, in.shift, r) + id * in.chunk.by <
+                            BeginOf(in.per.by, in.shift, r + 1);
+        if (!exists || SharesCore(in.control, r) != (pass == 0)) continue;
         const Index flag = o * in.in_row + id;
         ok = ok && WaitFlag(in.control, in.flags + r * in.row + in.first + flag, epoch, r, in.step,
-                            int(in.named + flag));
+                            int(in.reported + flag));
       }
     }
   }

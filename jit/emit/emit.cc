@@ -62,10 +62,10 @@ class Emitter {
   /// The kernel of a launch that goes through a product's tiles.
   absl::StatusOr<EmittedKernel> EmitTiles();
   int64_t TiledBytes() const { return static_cast<int64_t>(SizeOf(k_.type(k_.tiled).dtype)); }
-  /// What the text of a tile's element declares, and where.
+  /// Where an element of a tile lies: texts of declarations, of what they name, and of a condition
+  /// for packs of elements to lie together, or "".
   struct TilePlace {
-    std::string declarations, names;
-    std::string packs;        // a condition besides, for packs of elements to be together; or ""
+    std::string declarations, names, packs;
     std::string first = "0";  // the row whose tile is computed first
   };
   TilePlace PlaceInTile(const std::string& width);
@@ -225,13 +225,15 @@ Emitter::TilePlace Emitter::PlaceInTile(const std::string& width) {
     for (const Arg& word : DivisorWords(by)) words.push_back(word);
   }
   words.push_back({Arg::Kind::kInt, -1, x.of_to.shift});
-  const std::string landing = k_.args.Member("LandingCut landing", "landing", std::move(words));
-  TilePlace place{absl::StrCat(index, "      const auto [to, there] = LandingOf(", landing,
+  const std::string destinations =
+      k_.args.Member("DestinationCut destinations", "destinations", std::move(words));
+  TilePlace place{absl::StrCat(index, "      const auto [to, there] = DestinationOf(", destinations,
                                ", i);\n      const Parcel c{i, i + 1, ", shift, ", there};\n"),
-                  "i, c, to = to", absl::StrCat(" && LandTogether<kEpiloguePack>(", landing, ")")};
-  // What other ranks wait for comes first, another rank's from each rank.
+                  "i, c, to = to",
+                  absl::StrCat(" && StayTogether<kEpiloguePack>(", destinations, ")")};
+  // Each rank begins with what the next one receives.
   if (NumElements({x.shape.begin(), x.shape.begin() + x.to}) == 1 && pitch > 1) {
-    place.first = absl::StrCat("FirstLanding(", landing, ", (rank + 1) % kRanks) / ", width);
+    place.first = absl::StrCat("FirstElementOf(", destinations, ", (rank + 1) % kRanks) / ", width);
   }
   return place;
 }
@@ -243,7 +245,7 @@ absl::StatusOr<TilesCall> Emitter::AwaitedTiles() {
   const std::string product = ProductText(k_.args, gemm, "0");
   k_.args.Member("unsigned* tile_flags[kRanks]", "tile_flags",
                  {{Arg::Kind::kPeers, k_.tiles->flags, 0}});
-  // The ranks that have the other slices wait for these while this rank computes its own.
+  // The next rank's slice comes first, this rank's own last: nobody else waits for that.
   const std::string first =
       k_.tiles->slices == 1
           ? "0"
@@ -254,7 +256,7 @@ absl::StatusOr<TilesCall> Emitter::AwaitedTiles() {
       absl::StrCat("TileFlags<kRanks>{p.tile_flags, p.tiles.row, ", k_.Place(), ", p.epochs}"),
       "StoreProduct(product0)");
   call.text = absl::StrCat(product, "  const TileOrder order{1, 0, ", first, "};\n", call.text,
-                           call.before_more);
+                           call.to_go_on);
   k_.bytes += GemmBytes(gemm);
   return call;
 }
@@ -266,10 +268,8 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
   expressions_.OpenSection(&scalars);
   RETURN_IF_ERROR(AddResults(planned, /*in_bulk=*/false, phase));
   const TileShape shape = TileShapeOf(k_.config);
-  const std::vector<GemmStep> gemms =
-      GemmsOf(k_.u, k_.tiled, k_.table, k_.target.ranks, 0, nullptr);
-  CC_CHECK(gemms.size() == 1 && gemms[0].batch == 1);  // FitsTiles
-  const GemmStep gemm = InTiles(gemms[0], shape);
+  ASSIGN_OR_RETURN(const GemmStep matrix, MatrixOf(k_.u, k_.tiled, k_.table, k_.target));
+  const GemmStep gemm = InTiles(matrix, shape);
   AddLaunchFields(k_, rings_, {.rounds = 0, .is_used = Synchronizes()});
   const std::string product = ProductText(k_.args, gemm, "");
   const auto begin_of = [&](absl::string_view name, const RankExtent& extent) -> std::string {
@@ -291,12 +291,11 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
                    EpilogueBodyText(place.declarations, place.names, phase.elements), ")"));
   const int64_t bytes = GemmBytes(gemm) + (phase.bytes_per_element - TiledBytes()) *
                                               NumElements(k_.type(k_.tiled).shape);
-  EmittedKernel kernel =
-      KernelOf(k_.target.ranks_per_node(), k_.vec, k_.args,
-               absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars,
-                            SyncText(), EnterText(), before, call.text,
-                            Synchronizes() ? call.before_more : "", ExitText()),
-               bytes, call.block);
+  EmittedKernel kernel = KernelOf(
+      k_.target.ranks_per_node(), k_.vec, k_.args,
+      absl::StrCat("  const int rank = int(p.rank);\n", k_.args.LocalsText(), scalars, SyncText(),
+                   EnterText(), before, call.text, Synchronizes() ? call.to_go_on : "", ExitText()),
+      bytes, call.block);
   kernel.threads = call.threads;
   return kernel;
 }

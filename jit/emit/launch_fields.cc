@@ -115,8 +115,8 @@ int64_t ChunksOfSlice(const KernelContext& k, const Extents& e) {
   return e.cut.outer * (e.per / k.space.shape.back().size) * ((columns + e.chunk - 1) / e.chunk);
 }
 
-/// `chunks`: that have flags, of all tensors.
-void AddFlags(KernelContext& k, const Rings& rings, int rounds, int64_t chunks) {
+/// Returns the flags. `chunks`: that have flags, of all tensors.
+PublishedChunks AddFlags(KernelContext& k, const Rings& rings, int rounds, int64_t chunks) {
   const bool around = rings.Reduce() || rings.PassesOn();
   if (around) k.args.LaunchInteger("chunks", chunks);
   const int in_node = k.target.ranks_per_node();
@@ -137,11 +137,11 @@ void AddFlags(KernelContext& k, const Rings& rings, int rounds, int64_t chunks) 
   k.args.LaunchInteger("row", row);
   k.args.LaunchInteger("step", k.step);
   if (k.tiles != nullptr) k.tiles->AwaitedIn(k.args, k.space.shape.back().size);
-  k.published.step = k.step;
-  k.published.flags = flags;
-  k.published.blocks = k.config.blocks;
-  k.published.row = row;
-  k.published.first = FlagSlots::Chunk(k.config.blocks, rounds, 0);
+  return {.step = k.step,
+          .flags = flags,
+          .blocks = k.config.blocks,
+          .row = row,
+          .first = FlagSlots::Chunk(k.config.blocks, rounds, 0)};
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
   if (k.reads_gathered || k.publishes || rings.Reduce() || rings.PassesOn())
     chunks = (k.by_place ? k.target.nodes : 1) * ChunksOfSlice(k, e);
   if (k.exchange.has_value() && k.tiled < 0) chunks = CountParcels(ExchangeOf(k), e.chunk);
-  AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
+  k.published = AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
   k.published.row_elements = e.row_elements;
   k.published.per = e.per;
   k.published.shift = e.cut.slicing.shift * e.cut.inner;

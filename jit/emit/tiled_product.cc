@@ -61,7 +61,7 @@ std::string GatheredText(Arguments& args, const PublishedChunks& gathered, const
                                "p.gathered",
                                integer("row", gathered.row),
                                integer("first", gathered.first),
-                               integer("named", 2 * gathered.blocks),
+                               integer("reported", 2 * gathered.blocks),
                                divisor("extent", gathered.row_elements),
                                divisor("per", gathered.per),
                                divisor("chunk", gathered.chunk),
@@ -139,7 +139,7 @@ TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& 
   const bool wide = shape.stages > 0;
   TilesCall call;
   call.threads = shape.tma ? kTmaTileThreads : wide ? kWideTileThreads : kTileThreads;
-  if (shape.tma) call.before_more = "  EvenRegisters();\n";
+  if (shape.tma) call.to_go_on = "  EvenRegisters();\n";
   if (wide) call.block = {call.threads, WideTileBytes(shape)};
   const auto flag = [](bool is) { return is ? "true" : "false"; };
   const std::string tile = wide ? absl::StrCat("WideTile<", shape.rows, ", ", shape.columns, ", ",

@@ -16,15 +16,15 @@
 
 namespace coconet {
 
-/// A product by a kernel that sets a flag when a tile is done, so that a kernel beside it can take
-/// the tile; without a buffer of flags, it tells nobody.
+/// A product by a kernel of its own, which signals each finished tile by a flag if there is a
+/// buffer of flags, so that a kernel beside it can take the tile.
 struct TiledProduct {
   NodeId product = -1;
   int step = -1;              // of the plan
   int rows = 0, columns = 0;  // of a tile
   int64_t across = 0;         // columns of the product
   int64_t row = 0;            // words of a row of flags
-  int flags = -1;             // buffer: one row per writer
+  int flags = -1;             // buffer: one row per writer; -1: it signals nothing
   // The order in which the kernel beside it takes elements (TileOrder in jit/device/tiles.h):
   // slices, and the rows of tiles of one in 1/4096.
   int64_t slices = 1, slice_rows = 0;
@@ -57,11 +57,11 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
 /// called `product`.
 struct TilesCall {
   std::string text;
-  std::string before_more;  // of what threads do before they do more than that
+  std::string to_go_on;  // follows `text` where the kernel does more than make tiles
   BlockNeeds block;
   int threads = 0;  // of a block
 };
-/// `in`: "", or ", " and one that tells of the first operand.
+/// `in`: "" if the first operand is in memory, else ", " and its GatheredChunks.
 TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
                     const TileShape& shape, absl::string_view out, absl::string_view epilogue,
                     absl::string_view in = "");
@@ -70,7 +70,8 @@ TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& 
 GemmStep InTiles(GemmStep gemm, const TileShape& shape);
 
 /// The kernel that makes all tiles, with any number of blocks, and signals them if `tiles` has
-/// flags. `gathered`: what tells it of its first operand; null: that is there.
+/// flags. `gathered`: the flags of the kernel that gathers its first operand; null: the operand is
+/// in memory.
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
                                                const PublishedChunks* gathered,
                                                const Config& config, const Target& target,

@@ -72,7 +72,7 @@ struct KernelContext : KernelShape {
   const int step;
   const Piece* const piece;         // null: all
   const TiledProduct* const tiles;  // null: none runs beside it
-  const bool publishes;             // what it gathers, to a product beside it
+  const bool publishes;             // KernelPlace::publishes
   const int tensors;                // in the table
   const int64_t list_chunks;
   BufferTable& table;

@@ -13,12 +13,14 @@ namespace coconet {
 
 struct TiledProduct;
 
-/// Where a kernel tells of the chunks of the slices that it gathers: GatheredChunks in
-/// jit/device/tiles.h, in elements and words.
+/// The flags by which a kernel signals the chunks of the slices that it gathers, and how these are
+/// cut, in elements: GatheredChunks in jit/device/tiles.h.
 struct PublishedChunks {
-  int step = -1;  // of the plan
-  int flags = -1, blocks = 0;
-  int64_t row = 0, first = 0;
+  int step = -1;      // of the plan
+  int flags = -1;     // buffer
+  int blocks = 0;     // of the kernel
+  int64_t row = 0;    // words of a row of flags
+  int64_t first = 0;  // the word of chunk 0 in it
   int64_t row_elements = 0, per = 0, shift = 0, chunk = 0;
 };
 
@@ -38,7 +40,7 @@ struct EmittedKernel {
   bool rounds = false;        // blocks or ranks meet for sums in the middle of its work
   int threads = 0;            // of a block; 0: Config::threads
   int64_t shared_bytes = 0;   // dynamic shared memory of a block (KernelStep::shared_bytes)
-  PublishedChunks published;  // if its place wants that
+  PublishedChunks published;  // if KernelPlace::publishes
 };
 
 /// The kernel of launch `launch` of `launches`, to be step `step` of the plan.
@@ -50,7 +52,7 @@ struct KernelPlace {
   int tensors = 0;                      // of a list: rows of the kernel's table
   int64_t list_chunks = 0;              // that have flags, of all these tensors
   const TiledProduct* tiles = nullptr;  // runs beside the kernel, which takes elements of it
-  bool publishes = false;               // to a product beside it, which takes what it gathers
+  bool publishes = false;               // it signals what it gathers to a product beside it
 };
 
 /// What a kernel for GPUs needs of its blocks.

@@ -24,7 +24,7 @@ struct LaunchPart {
   const Piece* piece = nullptr;
   const std::vector<int>* batch = nullptr;  // null: all tensors
   const TiledProduct* tiles = nullptr;
-  /// Set: the kernel tells of what it gathers, to a product beside it.
+  /// Not null: the kernel signals what it gathers to a product beside it; it is set to the flags.
   PublishedChunks* publishes = nullptr;
 };
 
@@ -49,7 +49,8 @@ class LaunchSteps {
   /// another kernel (an extent that is 1 is broadcast), and it must add something up over all.
   absl::Status Add(const LaunchPart& part);
   /// Adds a kernel that makes a launch's product, for the next launch to take tile by tile if it
-  /// `signals`. `gathered`: the launch before gathers its first operand; null: that is there.
+  /// `signals`. `gathered`: the flags of the launch before, which gathers its first operand; null:
+  /// the operand is in memory.
   absl::StatusOr<TiledProduct> AddTiledProduct(int launch, bool signals,
                                                const PublishedChunks* gathered);
 

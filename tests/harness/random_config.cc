@@ -70,7 +70,7 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
           return WhyNoColumns(schedule, overlap).empty();
         });
   }
-  if (!schedule.overlaps().empty() || CommunicatesInTiles(schedule)) {
+  if (OnlyPulls(schedule)) {
     config.one_shot = OneShot::kPull;
     config.ring = false;
   }
