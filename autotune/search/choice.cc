@@ -127,22 +127,25 @@ absl::StatusOr<Schedule> Chooser::Baseline() {
 absl::StatusOr<Config> Chooser::ConfigNamed(const Schedule& schedule,
                                             absl::string_view text) const {
   const std::vector<Config> configs = Configs(schedule, space_);
-  if (configs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("schedule \"", Describe(schedule), "\" of ", NameForMessages(program_),
-                     ": it cannot run on ", space_.ranks, " ranks of ", space_.nodes,
-                     space_.nodes == 1 ? " node" : " nodes",
-                     " here: ", Validate(Config(), schedule, space_).message()));
+  const absl::Status plain = Validate(Config(), schedule, space_);
+  if (configs.empty() && (IsNone(text) || !plain.ok())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule \"", Describe(schedule), "\" of ", NameForMessages(program_), ": ",
+        plain.ok() ? "no config is tried for it on " : "it cannot run on ", space_.ranks,
+        " ranks of ", space_.nodes, space_.nodes == 1 ? " node" : " nodes", " here: ",
+        plain.ok() ? "others are known to be faster; name a config to run it" : plain.message()));
   }
   if (IsNone(text)) return configs.front();
   const absl::string_view protocol = text.substr(0, text.find(' '));
   const auto base = std::find_if(configs.begin(), configs.end(), [&](const Config& config) {
     return absl::StartsWith(Text(config), absl::StrCat(protocol, " "));
   });
-  const absl::StatusOr<Config> config =
-      ParseConfigOver(text, base == configs.end() ? configs.front() : *base);
+  const absl::StatusOr<Config> config = ParseConfigOver(text, base != configs.end() ? *base
+                                                              : configs.empty()     ? Config()
+                                                                                : configs.front());
   const absl::Status legal = config.ok() ? Validate(*config, schedule, space_) : config.status();
   if (legal.ok()) return config;
+  if (configs.empty()) return legal;
   return absl::InvalidArgumentError(absl::StrCat(
       legal.message(), "; of the ", configs.size(), " that are tried for \"", Describe(schedule),
       "\" the nearest are ", NearestConfigs(config.ok() ? Text(*config) : text, configs)));

@@ -65,6 +65,23 @@ TEST(Choice, TakesConfigsThatNoSearchTries) {
   EXPECT_EQ(std::count(tried.begin(), tried.end(), variant->config), 0);
 }
 
+TEST(Choice, TakesSchedulesThatNoSearchTries) {
+  const Graph product =
+      Canonicalize(*Parse("coconet 1\nprogram t\ninput a : f32[96, 20] local\ninput b : f32[20, "
+                          "10] local\noutput c = abs(all_reduce(sum, matmul(a, b)))\n"))
+          .graph;
+  Chooser chooser(product, kHost);
+  EXPECT_EQ(
+      chooser.One({"fuse(MM, AR, C)", ""}).status().message(),
+      "schedule \"fuse(MM, AR, C)\" of t: no config is tried for it on 2 ranks of 1 node here: "
+      "others are known to be faster; name a config to run it");
+  const absl::StatusOr<Variant> named = chooser.One({"fuse(MM, AR, C)", "generated tiles=64"});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->config.tiles, 64);
+  EXPECT_THAT(chooser.One({"fuse(MM, AR, C)", "generated tiles=65"}).status().message(),
+              HasSubstr("want tiles of 128 or 64"));
+}
+
 TEST(Choice, NumbersThatAreNotSaidAreThePlainestOfTheProtocol) {
   const absl::StatusOr<Variant> variant =
       OfAdam(kGpu).One({"RS; fuse(C); AG p; slice m v", "generated bulk=1"});

@@ -194,8 +194,8 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
   }
   if (config.tile_columns == config.tiles) return "want no tile-columns for square tiles";
   if (s.overlaps().empty() && MultipliesInKernels(s)) return "";
-  if (config.beside == 0 || config.pieces != 1)
-    return "want beside=M and no pieces where a product tells of its tiles";
+  if (!s.overlaps().empty() && (config.beside == 0 || config.pieces != 1))
+    return "want beside=M and no pieces where an overlap's product is made in tiles";
   return TakesTiles(s, config.protocol, space.nodes)
              ? ""
              : "want tiles=0 where an overlap does not go from a product to a kernel that "

@@ -444,15 +444,16 @@ TEST(Validate, RefusesTilesThatNoKernelTakes) {
   EXPECT_EQ(words({.beside = 8, .tiles = -1}, fused),
             "want tiles of 128 or 64, or 0, and as many columns where stages are 0");
   EXPECT_EQ(words({.tiles = 64}, fused),
-            "want beside=M and no pieces where a product tells of its tiles");
+            "want beside=M and no pieces where an overlap's product is made in tiles");
   EXPECT_EQ(words({.pieces = 2, .beside = 8, .tiles = 64}, fused),
-            "want beside=M and no pieces where a product tells of its tiles");
+            "want beside=M and no pieces where an overlap's product is made in tiles");
   const std::string taken =
       "want tiles=0 where an overlap does not go from a product to a kernel that communicates, or "
       "from one that gathers to a product of what that has";
   EXPECT_EQ(words(tiled, unfused), taken);  // a library's
   EXPECT_EQ(words(tiled, Find(Product(), "MM; fuse(RS[flat], C, AG)")), taken);
   EXPECT_EQ(words(tiled, Find(Adam(1024), "AR; fuse(C)")), taken);
+  EXPECT_EQ(words({.tiles = 64}, Find(Adam(1024), "AR; fuse(C)")), taken);
   const Graph gathered =
       Parse(
           "coconet 1\nprogram t\ninput a : f32[96, 20] sliced(0)\ninput b : f32[20, 10] "
