@@ -77,11 +77,22 @@ absl::StatusOr<Graph> ClipProgram(int64_t tensors) {
   return p.graph();
 }
 
+/// The last of the schedules that a search tries on cores, usually the most fused one, with its
+/// first config.
+absl::StatusOr<std::pair<const Schedule*, Config>> MostFused(const std::vector<Schedule>& schedules,
+                                                             const ConfigSpace& space) {
+  for (auto s = schedules.rbegin(); s != schedules.rend(); ++s) {
+    const std::vector<Config> configs = Configs(*s, space);
+    if (!configs.empty()) return std::pair(&*s, configs[0]);
+  }
+  return absl::NotFoundError("schedules: want one that has a config here, found none");
+}
+
 /// Derives the schedules of a program, analyses it (InitialSchedule, Describe, Configs), and lowers
 /// its plain schedule with the first config, for four ranks; `rounds` times. The row's fields:
 /// "case", "operations", "schedules", the fastest times as "derive_s", "analyse_s" and "lower_s"
-/// (the plain schedule), "lower_fused_s" (the last one, usually the most fused), "characters" (of
-/// that one's kernels), their sum "all_s", and "rounds". Errors are those of deriving and lowering.
+/// (the plain schedule), "lower_fused_s" (that of MostFused), "characters" (of its kernels), their
+/// sum "all_s", and "rounds". Errors are those of deriving and lowering.
 absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, int rounds) {
   constexpr ConfigSpace kSpace = {.ranks = 4};
   Row row;
@@ -99,8 +110,8 @@ absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, i
     ASSIGN_OR_RETURN(const Schedule plain, Timed(row, "analyse_s", analyse));
     const auto lower = [&] { return Lower(plain, configs[0], kSpace.ranks); };
     RETURN_IF_ERROR(Timed(row, "lower_s", lower).status());
-    const Schedule& last = derived.back();
-    const auto lower_last = [&] { return Lower(last, Configs(last, kSpace)[0], kSpace.ranks); };
+    ASSIGN_OR_RETURN(const auto last, MostFused(derived, kSpace));
+    const auto lower_last = [&] { return Lower(*last.first, last.second, kSpace.ranks); };
     ASSIGN_OR_RETURN(const Lowered fused, Timed(row, "lower_fused_s", lower_last));
     row.Set("schedules", static_cast<int64_t>(derived.size()))
         .Set("characters", static_cast<int64_t>(fused.kernels.text().size()));
@@ -110,10 +121,11 @@ absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, i
 }
 
 /// Lowers the most fused schedule of a training step of GPT-2 of so many layers for two ranks, and
-/// compiles its kernels for this processor, from nothing, three times. The row's fields: "layers",
-/// "operations", "kernels" (distinct ones), "compile_s" (the fastest).
+/// compiles its kernels for this processor, from nothing, three times (quick: once). The row's
+/// fields: "layers", "operations", "kernels" (distinct ones), "compile_s" (the fastest).
 absl::StatusOr<Row> MeasureLayers(int64_t layers) {
-  constexpr int kRanks = 2, kRounds = 3;
+  constexpr int kRanks = 2;
+  const int rounds = IsQuick() ? 1 : 3;
   ASSIGN_OR_RETURN(const Graph step, GptStep({.layers = layers,
                                               .width = 256,
                                               .heads = 4,
@@ -121,13 +133,12 @@ absl::StatusOr<Row> MeasureLayers(int64_t layers) {
                                               .sequence = 128,
                                               .examples = 4}));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(step));
-  const Schedule& fused = schedules.back();
-  const std::vector<Config> configs = Configs(fused, {.ranks = kRanks});
-  ASSIGN_OR_RETURN(const Lowered lowered, Lower(fused, configs[0], kRanks));
+  ASSIGN_OR_RETURN(const auto fused, MostFused(schedules, {.ranks = kRanks}));
+  ASSIGN_OR_RETURN(const Lowered lowered, Lower(*fused.first, fused.second, kRanks));
   Row row;
   row.Set("case", "gpt_step").Set("layers", layers).Set("operations", int64_t{step.size()});
   row.Set("kernels", static_cast<int64_t>(lowered.kernels.kernels().size()));
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> folder, TempDir::Make());
     ASSIGN_OR_RETURN(
         const std::unique_ptr<Compiler> compiler,

@@ -33,5 +33,13 @@ TEST(Schedules, AreCountedAsTheyAreDerived) {
   EXPECT_GT(counts[1], counts[0]);
 }
 
+TEST(Schedules, OfStepsWithProductsHaveAMostFusedOne) {
+  const Finished run =
+      RunBenchmark("compiler/schedules", {"--quick", "--case=layers", "--json=layers.json"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_EQ(RowsOf("layers.json", "$.case = 'gpt_step' AND $.kernels > 10 AND $.compile_s > 0"), 2)
+      << run.output;
+}
+
 }  // namespace
 }  // namespace coconet::bench

@@ -24,6 +24,7 @@
 #include "jit/compile/disassembler.h"
 #include "jit/compile/embedded_headers.h"
 #include "jit/compile/nvrtc_compiler.h"
+#include "jit/config/beside.h"
 #include "jit/config/config.h"
 #include "jit/lower/lower.h"
 
@@ -52,7 +53,7 @@ std::vector<Schedule> Chosen(const WorkloadInfo& info, const std::vector<Schedul
   std::map<absl::string_view, const Schedule*> by_words;  // the last, whose states are sliced
   const Schedule* fullest = nullptr;
   for (const Schedule& s : all) {
-    if (!s.overlaps().empty()) continue;
+    if (!s.overlaps().empty() || MultipliesInKernels(s)) continue;  // products.h counts the latter
     if (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest)) fullest = &s;
     for (absl::string_view words : kWinners) {
       if (info.varies.empty() && absl::StartsWith(Describe(s), words)) by_words[words] = &s;
