@@ -20,12 +20,14 @@ TEST(DataParallel, WritesRowsOfTheAgreedForm) {
 
   EXPECT_EQ(RowsOf("rows.json", "true"), 5) << run.output;  // two of dispatch, three of adam
   for (const char* type : {"text: $.case", "integer: $.ranks", "integer: $.n", "text: $.dtype",
-                           "real: $.ours_us", "text: $.cpu", "text: $.date", "text: $.compiler"}) {
+                           "text: $.cpu", "text: $.date", "text: $.compiler"}) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(type, ": ");
     EXPECT_EQ(RowsOf("rows.json", absl::StrCat("typeof(", parts.second, ") = '", parts.first, "'")),
               5)
         << type;
   }
+  // JSON has one kind of number: SQLite takes a time of whole microseconds for an integer.
+  EXPECT_EQ(RowsOf("rows.json", "typeof($.ours_us) IN ('integer', 'real') AND $.ours_us > 0"), 5);
   EXPECT_EQ(RowsOf("rows.json",
                    "$.case = 'adam' AND $.n = 257 AND $.vs_default > 0"
                    " AND abs($.baseline_us / $.ours_us / $.ratio - 1) < 1e-3"),
