@@ -35,16 +35,18 @@ struct Arg {
 };
 
 /// A matrix in a buffer of this rank, of which kernels load boxes by tensor maps (PTX ISA,
-/// cp.async.bulk.tensor) into shared memory with swizzles of 128 bytes. Elements outside the matrix
-/// are loaded as zeros. Where a rank has no rows or no columns, its map is of one element at the
-/// buffer's begin, by which the kernel must not load there.
+/// cp.async.bulk.tensor) into shared memory with swizzles of 128 bytes, or several of them by maps
+/// of three dimensions. Elements outside the matrix are loaded as zeros. Where a rank has no rows,
+/// no columns or no matrices, its map is of one element at the buffer's begin, by which the kernel
+/// must not load there.
 struct MatrixMap {
   int buffer = -1;
   DType dtype{};
-  int64_t offset = 0;           // of the first element, in elements
-  int64_t offset_per_rank = 0;  // added to it, times the rank's number in its stage
+  int64_t offset = 0;  // of the first element, in elements
   RankExtent rows = {}, columns = {};
   int64_t ld = 0;                     // elements between consecutive rows
+  RankExtent matrices = {};           // 0: one, by a map of two dimensions
+  int64_t matrix_step = 0;            // elements between consecutive matrices
   int box_rows = 0, box_columns = 0;  // of a load; a row has at most 128 bytes
   bool operator==(const MatrixMap&) const = default;
 };

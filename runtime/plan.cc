@@ -116,9 +116,11 @@ std::string Print(const RankExtent& extent) {
 std::string Print(const MatrixMap& map) {
   return absl::StrCat(
       Name(map.dtype), "[", Print(map.rows), ", ", Print(map.columns), "] %", map.buffer,
-      map.offset == 0 ? "" : absl::StrCat("+", map.offset),
-      map.offset_per_rank == 0 ? "" : absl::StrCat("+", map.offset_per_rank, "*rank"), "(", map.ld,
-      ") by [", map.box_rows, ", ", map.box_columns, "]");
+      map.offset == 0 ? "" : absl::StrCat("+", map.offset), "(", map.ld,
+      map.matrices.total == 0
+          ? ""
+          : absl::StrCat(", ", map.matrix_step, ") of ", Print(map.matrices), " matrices"),
+      map.matrices.total == 0 ? ")" : "", " by [", map.box_rows, ", ", map.box_columns, "]");
 }
 
 std::string Print(const GemmStep::Matrix& matrix, bool transposed) {

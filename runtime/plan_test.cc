@@ -85,10 +85,11 @@ TEST(Plan, PrintsTensorMapsAndKnowsTheirBuffers) {
                {.buffer = 1,
                 .dtype = DType::kF16,
                 .offset = 8,
-                .offset_per_rank = 32,
                 .rows = {100},
                 .columns = {80, 32},
                 .ld = 96,
+                .matrices = {5, 2},
+                .matrix_step = 9600,
                 .box_rows = 64,
                 .box_columns = 32}};
   Plan plan{.buffers = {}, .steps = {step}};
@@ -96,13 +97,13 @@ TEST(Plan, PrintsTensorMapsAndKnowsTheirBuffers) {
             "plan ranks=1 bytes=0\n"
             "0: kernel k_1 blocks=1 (tensor_map 1, own %2) \"MM\"\n"
             "   map bf16[512, 64] %0(64) by [128, 64]\n"
-            "   map f16[100, 80/32] %1+8+32*rank(96) by [64, 32]\n");
+            "   map f16[100, 80/32] %1+8(96, 9600) of 5/2 matrices by [64, 32]\n");
   std::vector<int> buffers;
   ForBuffers(plan.steps[0], [&](int& buffer) { buffers.push_back(buffer++); });
   EXPECT_EQ(buffers, (std::vector<int>{2, 0, 1}));
   EXPECT_EQ(std::get<KernelStep>(plan.steps[0]).maps[1].buffer, 2);
   KernelStep other = step;
-  other.maps[1].offset_per_rank = 0;
+  other.maps[1].matrix_step = 9601;
   EXPECT_NE(Step(step), Step(other));
 }
 

@@ -29,6 +29,7 @@ struct SimtProduct {
 struct SimtTensorMap {
   const void* base;
   unsigned long long columns, rows, row_bytes;  // elements of a row, rows, bytes from row to row
+  unsigned long long matrices, matrix_bytes;    // of maps of three dimensions; 0: of two
   unsigned box_columns, box_rows, element_bytes;
   unsigned known;  // kSimtTensorMap, so that other bytes are told from a map
 };
@@ -83,7 +84,8 @@ struct SimtCalls {
                     unsigned long long* barrier, const void* at);
   /// The same for a box of a matrix, as `map` has it: a SimtTensorMap in 128 bytes. Its row r lies
   /// 128 * r bytes behind `to`, with swizzles of 128 bytes; elements outside the matrix are zeros.
-  void (*load_box)(void* machine, void* to, const void* map, int column, int row,
+  /// `matrix`: null for a load of two dimensions.
+  void (*load_box)(void* machine, void* to, const void* map, int column, int row, const int* matrix,
                    unsigned long long* barrier, const void* at);
   /// Asynchronous copies of at most 16 bytes to shared memory, zero-filled to 16.
   void (*copy_async)(void* machine, void* to, const void* from, int bytes, const void* at);

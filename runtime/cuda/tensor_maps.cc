@@ -42,31 +42,36 @@ CUtensorMapDataType TypeOf(DType dtype) {
 absl::StatusOr<TensorMapWords> Encode(const DriverApi& driver, const ArgumentSource& source,
                                       const MatrixMap& map) {
   const int rank = source.rank % source.plan.ranks;
-  const bool empty = map.rows.On(rank) == 0 || map.columns.On(rank) == 0;
+  const bool of_many = map.matrices.total > 0;
+  const int64_t matrices = of_many ? map.matrices.On(rank) : 1;
+  const bool empty = map.rows.On(rank) == 0 || map.columns.On(rank) == 0 || matrices == 0;
   const auto size = static_cast<int64_t>(SizeOf(map.dtype));
-  const int64_t first = empty ? 0 : map.offset + map.offset_per_rank * rank;
+  const int64_t first = empty ? 0 : map.offset;
   const char* const base =
       static_cast<const char*>(source.address(map.buffer, source.rank)) + first * size;
   const cuuint64_t extents[] = {static_cast<cuuint64_t>(empty ? 1 : map.columns.On(rank)),
-                                static_cast<cuuint64_t>(empty ? 1 : map.rows.On(rank))};
-  const cuuint64_t stride[] = {static_cast<cuuint64_t>(map.ld * size)};
+                                static_cast<cuuint64_t>(empty ? 1 : map.rows.On(rank)),
+                                static_cast<cuuint64_t>(empty ? 1 : matrices)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(map.ld * size),
+                                static_cast<cuuint64_t>(map.matrix_step * size)};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(map.box_columns),
-                            static_cast<cuuint32_t>(map.box_rows)};
-  const cuuint32_t steps[] = {1, 1};
+                            static_cast<cuuint32_t>(map.box_rows), 1};
+  const cuuint32_t steps[] = {1, 1, 1};
   const TiledTensor tensor{.type = TypeOf(map.dtype),
-                           .rank = 2,
+                           .rank = of_many ? 3u : 2u,
                            .address = base,
                            .extents = extents,
-                           .strides = stride,
+                           .strides = strides,
                            .box = box,
                            .steps = steps,
                            .swizzle = CU_TENSOR_MAP_SWIZZLE_128B,
                            .promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
   if (const std::string mistake = MistakeOfTensorMap(tensor); !mistake.empty())
-    return absl::FailedPreconditionError(absl::StrCat(mistake, " (dimension 1: its rows)"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(mistake, " (dimension 1: its rows; 2: its matrices)"));
   CUtensorMap made;
   RETURN_IF_CU(driver, TensorMapEncodeTiled, &made, tensor.type, tensor.rank,
-               const_cast<char*>(base), extents, stride, box, steps, tensor.interleave,
+               const_cast<char*>(base), extents, strides, box, steps, tensor.interleave,
                tensor.swizzle, tensor.promotion, tensor.fill);
   TensorMapWords words;
   static_assert(sizeof made == sizeof words);

@@ -56,11 +56,10 @@ class Notes final : public Module {
 
 constexpr int64_t kRows = 40, kLd = 48, kElements = kRows * kLd;
 
-/// Halves in buffer 0: all rows of this rank's columns, and 8 rows from the fourth on.
+/// Halves in buffer 0: all rows of this rank's columns, and matrices of 8 rows from the fourth on.
 std::vector<MatrixMap> Maps() {
   return {{.buffer = 0,
            .dtype = DType::kBF16,
-           .offset_per_rank = 32,
            .rows = {kRows},
            .columns = {kLd, 32},
            .ld = kLd,
@@ -72,6 +71,8 @@ std::vector<MatrixMap> Maps() {
            .rows = {8},
            .columns = {kLd},
            .ld = kLd,
+           .matrices = {4, 2},
+           .matrix_step = 8 * kLd,
            .box_rows = 8,
            .box_columns = 64}};
 }
@@ -125,16 +126,21 @@ TEST(TensorMaps, LieFirstAmongArgumentsWithThisRanksPartOfTheMatrix) {
     EXPECT_EQ(first.rank, 2u);
     // The last rank has no columns: one element at the buffer's begin.
     const int number = rank.rank();
-    EXPECT_EQ(first.address, weights + (number == 1 ? 64 : 0));
+    EXPECT_EQ(first.address, weights);
     EXPECT_EQ(first.extents[0], number == 0 ? 32u : number == 1 ? 16u : 1u);
     EXPECT_EQ(first.extents[1], number == 2 ? 1u : static_cast<uint64_t>(kRows));
-    EXPECT_EQ(first.stride, 2u * kLd);
+    EXPECT_EQ(first.strides[0], 2u * kLd);
     EXPECT_EQ(first.box[0], 32u);
     EXPECT_EQ(first.box[1], 64u);
     EXPECT_EQ(second.type, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
-    EXPECT_EQ(second.address, weights + 2 * 4 * kLd);
-    EXPECT_EQ(second.extents[0], static_cast<uint64_t>(kLd));
-    EXPECT_EQ(second.extents[1], 8u);
+    EXPECT_EQ(second.address, weights + (number == 2 ? 0 : 2 * 4 * kLd));
+    EXPECT_EQ(second.extents[0], number == 2 ? 1u : static_cast<uint64_t>(kLd));
+    EXPECT_EQ(second.extents[1], number == 2 ? 1u : 8u);
+    EXPECT_EQ(second.extents[2], number == 2 ? 1u : 2u);
+    EXPECT_EQ(second.rank, 3u);
+    EXPECT_EQ(second.strides[0], 2u * kLd);
+    EXPECT_EQ(second.strides[1], 16u * kLd);
+    EXPECT_EQ(second.box[2], 1u);
     return absl::OkStatus();
   });
   EXPECT_EQ(status, absl::OkStatus());
@@ -169,10 +175,13 @@ TEST(TensorMaps, OfMatricesThatHaveNoneAreRefusedInWords) {
   constexpr auto kCode = absl::StatusCode::kFailedPrecondition;
   EXPECT_EQ(Refusal([](MatrixMap& map) { map.columns = {41}, map.ld = 41; }, kCode),
             "rank 0: Bind: tiles: the tensor map of \"weights\": want a stride of dimension 1 that "
-            "is a multiple of 16 bytes and less than 2^40, have 82 (dimension 1: its rows)");
+            "is a multiple of 16 bytes and less than 2^40, have 82 (dimension 1: its rows; 2: "
+            "its matrices)");
   EXPECT_THAT(Refusal([](MatrixMap& map) { map.offset = 4; }, kCode),
               HasSubstr("the tensor map of \"weights\": want an address that is a multiple of 16 "
                         "bytes, have 0x"));
+  EXPECT_THAT(Refusal([](MatrixMap& map) { map.matrix_step = 8 * kLd + 4; }, kCode),
+              HasSubstr("want a stride of dimension 2 that is a multiple of 16 bytes"));
   EXPECT_THAT(Refusal([](MatrixMap&) {}, kCode, /*offset=*/2),
               HasSubstr("want an address that is a multiple of 16 bytes, have 0x"));
   EXPECT_THAT(Refusal([](MatrixMap& map) { map.box_columns = 72; }, kCode),
@@ -193,7 +202,7 @@ TEST(TensorMaps, OutsideOfTheirBuffersAreMistakesOfThePlan) {
   };
   EXPECT_EQ(refusal([](MatrixMap& map) { map.rows = {kRows - 3}; }),
             absl::StrCat("rank 0: Bind: tiles: want a tensor map within %0, 3840 bytes, have one "
-                         "up to 3936"));
+                         "up to 4704"));
   EXPECT_THAT(refusal([](MatrixMap& map) { map.buffer = 2; }),
               HasSubstr("want tensor maps of data of the plan, have %2"));
   EXPECT_THAT(refusal([](MatrixMap& map) { map.ld = kLd - 1; }),
@@ -201,6 +210,8 @@ TEST(TensorMaps, OutsideOfTheirBuffersAreMistakesOfThePlan) {
   for (const auto& far : std::vector<std::function<void(MatrixMap&)>>{
            [](MatrixMap& map) { map.offset = -1; }, [](MatrixMap& map) { map.rows = {-1}; },
            [](MatrixMap& map) { map.ld = int64_t{1} << 62; },
+           [](MatrixMap& map) { map.matrix_step = int64_t{1} << 62; },
+           [](MatrixMap& map) { map.matrices = {-1}; },
            [](MatrixMap& map) { map.offset = ~(uint64_t{1} << 63); }})
     EXPECT_THAT(refusal(far), HasSubstr("have one that no memory holds"));
 }

@@ -83,16 +83,15 @@ std::optional<int64_t> Product(std::initializer_list<int64_t> factors) {
 /// The bytes from the buffer's begin to the end of a rank's part of the matrix; nothing where they
 /// are more than memory can have, or begin before the buffer.
 std::optional<int64_t> EndOf(const MatrixMap& map, int rank) {
-  const int64_t rows = map.rows.On(rank), columns = map.columns.On(rank);
-  if (rows < 0 || columns < 0) return std::nullopt;
-  if (rows == 0 || columns == 0) return 0;
-  const std::optional<int64_t> own = Product({map.offset_per_rank, rank}),
-                               above = Product({rows - 1, map.ld});
-  int64_t end = 0;
-  if (map.offset < 0 || !own.has_value() || !above.has_value() ||
-      __builtin_add_overflow(map.offset, *own, &end) || __builtin_add_overflow(end, *above, &end) ||
-      __builtin_add_overflow(end, columns, &end))
-    return std::nullopt;
+  const int64_t rows = map.rows.On(rank), columns = map.columns.On(rank),
+                matrices = map.matrices.total == 0 ? 1 : map.matrices.On(rank);
+  if (rows < 0 || columns < 0 || matrices < 0) return std::nullopt;
+  if (rows == 0 || columns == 0 || matrices == 0) return 0;
+  int64_t end = columns;
+  for (const std::optional<int64_t> before : {Product({map.offset}), Product({rows - 1, map.ld}),
+                                              Product({matrices - 1, map.matrix_step})}) {
+    if (!before.has_value() || __builtin_add_overflow(end, *before, &end)) return std::nullopt;
+  }
   return Product({end, static_cast<int64_t>(SizeOf(map.dtype))});
 }
 

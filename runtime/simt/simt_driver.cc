@@ -283,11 +283,21 @@ CUresult EncodeTensorMap(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t 
   const TiledTensor tensor{type,  rank,       address, extents,   strides, box,
                            steps, interleave, swizzle, promotion, fill};
   if (!MistakeOfTensorMap(tensor).empty()) return CUDA_ERROR_INVALID_VALUE;
-  const bool is_simple = rank == 2 && steps[1] == 1 && swizzle == CU_TENSOR_MAP_SWIZZLE_128B &&
-                         fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
+  const bool of_many = rank == 3;
+  const bool is_simple =
+      (rank == 2 || of_many) && steps[1] == 1 && (!of_many || (steps[2] == 1 && box[2] == 1)) &&
+      swizzle == CU_TENSOR_MAP_SWIZZLE_128B && fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   if (!is_simple) return CUDA_ERROR_NOT_SUPPORTED;
-  const SimtTensorMap made{address, extents[0], extents[1],         strides[0],
-                           box[0],  box[1],     ElementBytes(type), kSimtTensorMap};
+  const SimtTensorMap made{address,
+                           extents[0],
+                           extents[1],
+                           strides[0],
+                           of_many ? extents[2] : 0,
+                           of_many ? strides[1] : 0,
+                           box[0],
+                           box[1],
+                           ElementBytes(type),
+                           kSimtTensorMap};
   static_assert(sizeof made <= sizeof *map);
   *map = {};
   std::memcpy(map, &made, sizeof made);

@@ -36,10 +36,11 @@ Plan PlanOf(int ranks, int64_t ld) {
   step.maps = {{.buffer = 0,
                 .dtype = DType::kF16,
                 .offset = 8,
-                .offset_per_rank = 16,
-                .rows = {10},
+                .rows = {4},
                 .columns = {20, 16},
                 .ld = ld,
+                .matrices = {2},
+                .matrix_step = 5 * ld,
                 .box_rows = 8,
                 .box_columns = 64}};
   return {.ranks = ranks,
@@ -77,9 +78,11 @@ TEST(SimtMaps, TellWhereThisRanksPartOfTheMatrixLies) {
   for (int rank = 0; rank < 2; ++rank) {
     const SimtTensorMap& map = (*maps)[rank];
     EXPECT_EQ(map.known, kSimtTensorMap);
-    EXPECT_EQ(map.base, static_cast<const char*>(addresses[rank]) + 2 * (8 + 16 * rank));
+    EXPECT_EQ(map.base, static_cast<const char*>(addresses[rank]) + 2 * 8);
     EXPECT_EQ(map.columns, rank == 0 ? 16u : 4u);
-    EXPECT_EQ(map.rows, 10u);
+    EXPECT_EQ(map.rows, 4u);
+    EXPECT_EQ(map.matrices, 2u);
+    EXPECT_EQ(map.matrix_bytes, 10u * kLd);
     EXPECT_EQ(map.row_bytes, 2u * kLd);
     EXPECT_EQ(map.box_columns, 64u);
     EXPECT_EQ(map.box_rows, 8u);

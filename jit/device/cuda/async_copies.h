@@ -95,6 +95,15 @@ CC_DEVICE void LoadBox(void* shared, const TensorMap* map, int column, int row,
       "l"(map), "r"(SharedAddress(barrier)), "r"(column), "r"(row)
       : "memory");
 }
+/// The same by a map of several matrices.
+CC_DEVICE void LoadBox(void* shared, const TensorMap* map, int column, int row, int matrix,
+                       unsigned long long* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4, %5}], [%2];" ::"r"(SharedAddress(shared)),
+      "l"(map), "r"(SharedAddress(barrier)), "r"(column), "r"(row), "r"(matrix)
+      : "memory");
+}
 /// Brings the map to where loads look for it.
 CC_DEVICE void PrefetchMap(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -114,6 +123,7 @@ CC_DEVICE void Arrive(unsigned long long*) {}
 CC_DEVICE bool IsOver(unsigned long long*, unsigned) { return true; }
 CC_DEVICE void LoadBulk(void*, const void*, int, unsigned long long*) {}
 CC_DEVICE void LoadBox(void*, const TensorMap*, int, int, unsigned long long*) {}
+CC_DEVICE void LoadBox(void*, const TensorMap*, int, int, int, unsigned long long*) {}
 CC_DEVICE void PrefetchMap(const TensorMap*) {}
 #endif
 

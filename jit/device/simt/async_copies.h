@@ -81,7 +81,15 @@ static CC_ASKS void LoadBulk(void* shared, const void* from, int bytes,
 static CC_ASKS void LoadBox(void* shared, const TensorMap* map, int column, int row,
                             unsigned long long* barrier) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
-  calls->load_box(calls->machine, shared, map, column, row, barrier, __builtin_return_address(0));
+  calls->load_box(calls->machine, shared, map, column, row, nullptr, barrier,
+                  __builtin_return_address(0));
+}
+/// The same by a map of several matrices.
+static CC_ASKS void LoadBox(void* shared, const TensorMap* map, int column, int row, int matrix,
+                            unsigned long long* barrier) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->load_box(calls->machine, shared, map, column, row, &matrix, barrier,
+                  __builtin_return_address(0));
 }
 /// Brings the map to where loads look for it.
 CC_DEVICE void PrefetchMap(const TensorMap*) {}

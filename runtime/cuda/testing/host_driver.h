@@ -42,13 +42,13 @@ struct HostDevices {
 };
 void SetHostDevices(const HostDevices& devices);
 
-/// What cuTensorMapEncodeTiled fills a map with, of at most two dimensions.
+/// What cuTensorMapEncodeTiled fills a map with, of at most three dimensions.
 struct HostTensorMap {
   uint64_t known = kKnown;
   const void* address = nullptr;
   uint64_t type = 0, rank = 0;
-  uint64_t extents[2] = {}, stride = 0, box[2] = {};
-  uint64_t unused[7] = {};
+  uint64_t extents[3] = {}, strides[2] = {}, box[3] = {};
+  uint64_t unused[4] = {};
 
   static constexpr uint64_t kKnown = 0x70616d726f736e65;
 };

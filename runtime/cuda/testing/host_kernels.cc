@@ -115,9 +115,10 @@ CUresult EncodeTensorMap(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t 
     return CUDA_ERROR_INVALID_VALUE;
   HostTensorMap made;
   made.address = address, made.type = type, made.rank = rank;
-  std::copy_n(extents, std::min(rank, 2u), made.extents);
-  if (rank > 1) made.stride = strides[0];
-  std::copy_n(box, std::min(rank, 2u), made.box);
+  const cuuint32_t dims = std::min(rank, 3u);
+  std::copy_n(extents, dims, made.extents);
+  std::copy_n(strides, dims - 1, made.strides);
+  std::copy_n(box, dims, made.box);
   static_assert(sizeof made == sizeof *map);
   std::memcpy(map, &made, sizeof made);
   return CUDA_SUCCESS;

@@ -176,15 +176,25 @@ SimtTensorMap CopiesInFlight::ReadMap(SimtThread& thread, const char* to, const 
   return of;
 }
 
-void CopiesInFlight::BeginBox(SimtThread& thread, char* to, const void* map, int column, int row,
+void CopiesInFlight::BeginBox(SimtThread& thread, char* to, const void* map, const SimtBoxAt& box,
                               const char* barrier_at, SimtBarrier& barrier, const void* at) {
   const SimtTensorMap of = ReadMap(thread, to, map, at);
+  if (box.matrix.has_value() != (of.matrices > 0)) {
+    reporter_.ReportAndAbandon(thread, FindingKind::kBadMap,
+                               absl::StrCat(reporter_.NameOf(thread, at), " loads a box of ",
+                                            box.matrix.has_value() ? 3 : 2,
+                                            " dimensions by a map of ", of.matrices > 0 ? 3 : 2));
+  }
+  const auto& [column, row, matrix] = box;
+  const int64_t of_matrix = matrix.value_or(0);
+  const bool is_there =
+      !matrix.has_value() || (of_matrix >= 0 && of_matrix < static_cast<int64_t>(of.matrices));
   const auto elements = static_cast<int64_t>(kPiece / of.element_bytes),
              columns = static_cast<int64_t>(of.columns), rows = static_cast<int64_t>(of.rows);
   const auto first = static_cast<int64_t>(scheduler_.random().Below(of.box_rows + 1));
   Parts parts;
   for (int64_t r = 0; r < of.box_rows; ++r) {
-    const bool is_inside = row + r >= 0 && row + r < rows;
+    const bool is_inside = is_there && row + r >= 0 && row + r < rows;
     for (int64_t piece = 0; piece < static_cast<int64_t>(kBoxRowBytes / kPiece); ++piece) {
       const int64_t begin = column + piece * elements,
                     from = std::clamp<int64_t>(begin, 0, columns),
@@ -192,7 +202,8 @@ void CopiesInFlight::BeginBox(SimtThread& thread, char* to, const void* map, int
       const size_t bytes = is_inside ? (end - from) * of.element_bytes : 0,
                    lead = bytes > 0 ? (from - begin) * of.element_bytes : 0;
       const char* const source =
-          static_cast<const char*>(of.base) + (row + r) * of.row_bytes + from * of.element_bytes;
+          static_cast<const char*>(of.base) + of_matrix * static_cast<int64_t>(of.matrix_bytes) +
+          (row + r) * static_cast<int64_t>(of.row_bytes) + from * of.element_bytes;
       parts[r < first ? 0 : 1].push_back({.to = Swizzled(to + r * kBoxRowBytes + piece * kPiece),
                                           .from = bytes > 0 ? source : nullptr,
                                           .bytes = bytes,

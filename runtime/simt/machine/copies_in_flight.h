@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/simt/machine/access_checker.h"
@@ -12,6 +13,12 @@
 #include "runtime/simt/threads/scheduler.h"
 
 namespace coconet {
+
+/// The first element of a box; `matrix`: of a load of three dimensions.
+struct SimtBoxAt {
+  int column = 0, row = 0;
+  std::optional<int> matrix = {};
+};
 
 /// Asynchronous copies from and to shared memory. Copies that threads await by group read at once
 /// or as late as they may, and store as late as they may. Bulk copies to shared memory complete at
@@ -35,9 +42,9 @@ class CopiesInFlight {
   /// Begins a bulk copy to shared memory, as bytes of `barrier`, which is at `barrier_at`.
   void BeginLoad(SimtThread& thread, char* to, const char* from, size_t bytes,
                  const char* barrier_at, SimtBarrier& barrier, const void* at);
-  /// The same for a box of a matrix whose first element is (row, column), with swizzles of 128
-  /// bytes; `map` has the bytes of a SimtTensorMap.
-  void BeginBox(SimtThread& thread, char* to, const void* map, int column, int row,
+  /// The same for a box of a matrix, with swizzles of 128 bytes; `map` has the bytes of a
+  /// SimtTensorMap.
+  void BeginBox(SimtThread& thread, char* to, const void* map, const SimtBoxAt& box,
                 const char* barrier_at, SimtBarrier& barrier, const void* at);
   /// Sometimes completes a part of some load.
   void LoadSome();

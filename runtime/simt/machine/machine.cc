@@ -276,10 +276,12 @@ void SimtMachine::FillBarrierCalls() {
                      reinterpret_cast<const char*>(barrier), at);
   };
   calls_.load_box = [](void* machine, void* to, const void* map, int column, int row,
-                       unsigned long long* barrier, const void* at) {
+                       const int* matrix, unsigned long long* barrier, const void* at) {
     SimtMachine& m = Of(machine);
-    m.barriers_.LoadBox(*m.running_, static_cast<char*>(to), map, column, row,
-                        reinterpret_cast<const char*>(barrier), at);
+    m.barriers_.LoadBox(
+        *m.running_, static_cast<char*>(to), map,
+        {column, row, matrix == nullptr ? std::nullopt : std::optional<int>(*matrix)},
+        reinterpret_cast<const char*>(barrier), at);
   };
 }
 

@@ -117,11 +117,11 @@ void Mbarriers::Load(SimtThread& thread, char* to, const char* from, int bytes, 
   copies_.BeginLoad(thread, to, from, static_cast<size_t>(bytes), p, barrier, at);
 }
 
-void Mbarriers::LoadBox(SimtThread& thread, char* to, const void* map, int column, int row,
+void Mbarriers::LoadBox(SimtThread& thread, char* to, const void* map, const SimtBoxAt& box,
                         const char* p, const void* at) {
   SimtBarrier& barrier = Find(thread, p, /*writes=*/true, at);
   CheckInitFence(thread, barrier, at);
-  copies_.BeginBox(thread, to, map, column, row, p, barrier, at);
+  copies_.BeginBox(thread, to, map, box, p, barrier, at);
 }
 
 }  // namespace coconet

@@ -35,7 +35,7 @@ class Mbarriers {
   void Load(SimtThread& thread, char* to, const char* from, int bytes, const char* p,
             const void* at);
   /// The same for a box of a matrix.
-  void LoadBox(SimtThread& thread, char* to, const void* map, int column, int row, const char* p,
+  void LoadBox(SimtThread& thread, char* to, const void* map, const SimtBoxAt& box, const char* p,
                const void* at);
 
  private:
