@@ -28,8 +28,13 @@ bool PlacedLaunches::IsThere(NodeId id, int launch) const {
 
 RowsInUse PlacedLaunches::RowsOfProduct(NodeId product, int launch) const {
   const RowsInUse& in_use = rows[product];
-  return !in_use.all() && (*this)[launch].library && IsThere(in_use.counts, launch) ? in_use
-                                                                                    : RowsInUse{};
+  const auto* multiplies = As<MatMul>(graph(), product);
+  if (multiplies == nullptr || in_use.all() ||
+      in_use.dim + 2 != static_cast<int>(type(product).shape.size()) ||
+      !IsThere(in_use.counts, launch))
+    return {};
+  const bool skips = (*this)[launch].library && !multiplies->transpose_a;
+  return skips ? in_use : RowsInUse{};
 }
 
 NodeId PlacedLaunches::CountsBeforeAllToAll(NodeId id) const {

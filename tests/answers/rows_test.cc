@@ -112,6 +112,23 @@ output c = embedding_bag(t, m, o, mean)
       {{"V", 4}, {"D", 0}, {"B", 3}, {"L", 2}, {"M", 4}},
       {{"V", 4}, {"D", 8}, {"B", 0}, {"L", 2}, {"M", 4}},
       {{"V", 4}, {"D", 8}, {"B", 3}, {"L", 0}, {"M", 0}}}},
+    // A library skips rows of matrices that lie as they are, each with a count of its own.
+    {"rows_of_products_in_use",
+     R"(input a : f32[E, K, M] replicated
+input w : f32[E, K, N] replicated
+input n : i32[E] replicated
+input x : bf16[E, G, M, K] replicated
+input v : bf16[K, N] replicated
+input u : f32[E, M, K] sliced(0)
+input y : f32[E, K, N] sliced(0)
+input k : i32[E] sliced(0)
+output b = keep_rows(matmul(a, w, transpose_a), n)
+output c = keep_rows(matmul(x, v), n)
+output d = keep_rows(matmul(matmul(a, w, transpose_a), w, transpose_b), n)
+output e = all_gather(keep_rows(matmul(u, y), k))
+)",
+     {{{"E", 1}, {"G", 3}, {"M", 5}, {"K", 1}, {"N", 9}},
+      {{"E", 4}, {"G", 2}, {"M", 9}, {"K", 32}, {"N", 5}}}},
     {"rows_of_own_tables",
      R"(input t : f32[V, D] local
 input h : bf16[V, D] local
