@@ -384,12 +384,15 @@ class KernelCounter {
   void CountProduct(NodeId id) {
     const std::vector<NodeId>& inputs = p_.inputs(id);
     for (NodeId operand : inputs) work_.bytes_read += BytesOnRank(p_.type(operand), ranks_);
-    const Shape& b = p_.type(inputs[1]).shape;
-    const bool transposes = As<MatMul>(g_, id)->transpose_b;
-    const double columns = static_cast<double>(b[b.size() - (transposes ? 2 : 1)].size),
-                 taken = static_cast<double>(ElementsOnRank(p_.type(inputs[0]), ranks_));
-    work_[Effort::kMultiply] += taken * columns;
-    work_.arithmetic += 2 * taken * columns;
+    const TensorType& a = p_.type(inputs[0]);
+    const int dim = static_cast<int>(a.shape.size()) - (As<MatMul>(g_, id)->transpose_a ? 2 : 1);
+    const bool is_cut = a.layout.cut() && a.layout.dim == dim;
+    const int64_t depth =
+        is_cut ? std::min(SlicingOf(a, ranks_).slicing.per, a.shape[dim].size) : a.shape[dim].size;
+    const double multiplied =
+        static_cast<double>(ElementsOnRank(p_.type(id), ranks_)) * static_cast<double>(depth);
+    work_[Effort::kMultiply] += multiplied;
+    work_.arithmetic += 2 * multiplied;
   }
 
   const TypedGraph& p_;

@@ -1,7 +1,6 @@
 #include "autotune/prior/launch_traits.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -87,15 +86,14 @@ class LaunchCounter {
     }
   }
 
-  /// Counts a product in a kernel: the elements of a, b and c, m k times k n times m n, are the
-  /// square of its m k n multiplications.
+  /// Counts a product in a kernel.
   void CountProduct(NodeId id) {
     t_.tiled = FitsTiles(p_, id);
     t_.dtype = p_.type(id).dtype;
-    double extents = static_cast<double>(NumElements(p_.type(id).shape));
-    for (NodeId input : p_.inputs(id))
-      extents *= static_cast<double>(NumElements(p_.type(input).shape));
-    t_.flops += 2 * std::sqrt(extents);
+    const Shape& a = p_.type(p_.inputs(id)[0]).shape;
+    const int64_t depth = a[a.size() - (As<MatMul>(p_.graph(), id)->transpose_a ? 2 : 1)].size;
+    t_.flops +=
+        2 * static_cast<double>(NumElements(p_.type(id).shape)) * static_cast<double>(depth);
   }
 
   /// Counts the values that ranks load, once for each rank whose result they are reduced to.

@@ -44,9 +44,10 @@ struct Product {
   bool transpose_a = false, transpose_b = false;
 };
 
-/// By use: the schedule's text, operands, the expression of the result, and a name.
+/// By use: the schedule's text, operands, the expression of the result, a name, and the leading
+/// dimension.
 constexpr struct {
-  absl::string_view schedule, a, b, before, after, name;
+  absl::string_view schedule, a, b, before, after, name, lead = "";
 } kUses[] = {
     {"ol(MM, fuse(AR, C))", "local", "local", "all_reduce(sum, ", ")", ""},
     {"fuse(MM, C)", "replicated", "replicated", "dropout(", " + l, seed, 0.1)",
@@ -56,6 +57,8 @@ constexpr struct {
     {"fuse(MM, RS[0], C, AG)", "local", "local", "dropout(all_reduce(sum, ", ") + l, seed, 0.1)",
      ", reduced, with bias, dropout and residual, gathered"},
     {"ol(AG, MM); fuse(C)", "sliced(0)", "sliced(1)", "", "", ", of rows that are gathered"},
+    {"C; fuse(MM, C)", "replicated", "replicated", "keep_rows(dropout(", " + l, seed, 0.1) + r, n)",
+     ", of 8 groups by counts, with bias, dropout and residual", "8, "},
 };
 constexpr const auto& Of(ProductUse use) { return kUses[static_cast<int>(use)]; }
 
@@ -65,13 +68,14 @@ absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
   const bool gathers = p.use == ProductUse::kAwaitsRows;
   const absl::string_view b = p.transpose_b && use.b == "sliced(1)" ? "sliced(0)" : use.b;
   const std::string text = absl::StrCat(
-      "coconet 1\nprogram product\ninput a : bf16[", p.transpose_a ? "1536, 4096" : "4096, 1536",
-      "] ", use.a, "\ninput b : bf16[", p.transpose_b ? "12288, 1536" : "1536, 12288", "] ", b,
-      "\ninput r : bf16[4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
-      "input seed : i64[] replicated\noutput c = ", use.before,
+      "coconet 1\nprogram product\ninput a : bf16[", use.lead,
+      p.transpose_a ? "1536, 4096" : "4096, 1536", "] ", use.a, "\ninput b : bf16[", use.lead,
+      p.transpose_b ? "12288, 1536" : "1536, 12288", "] ", b, "\ninput r : bf16[", use.lead,
+      "4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
+      "input n : i32[8] replicated\ninput seed : i64[] replicated\noutput c = ", use.before,
       gathers ? "matmul(all_gather(a), b" : "matmul(a, b", p.transpose_a ? ", transpose_a" : "",
       p.transpose_b ? ", transpose_b" : "", ")", use.after,
-      p.use == ProductUse::kGathered ? "\n" : " + r\n");
+      absl::StrContains(use.after, "+ r") ? "\n" : " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(Canonicalize(program).graph));
   for (const Schedule& s : schedules) {

@@ -13,7 +13,7 @@ namespace coconet::bench {
 /// What becomes of a product: an AllReduce beside it takes its tiles; its kernel adds a row, drops
 /// out and adds a residual; or that, and sends the result to all ranks; or reduces the product
 /// first, and does all of that; or it awaits rows of its first operand, which are gathered beside.
-enum class ProductUse { kBeside, kEpilogue, kGathered, kReduced, kAwaitsRows };
+enum class ProductUse { kBeside, kEpilogue, kGathered, kReduced, kAwaitsRows, kGrouped };
 
 /// A product of bf16 in tiles by warp groups: what a turn of the loop over its slabs takes, counted
 /// from its machine code for sm_90a. Cycles are of a multiprocessor: its tensor cores add 2,048

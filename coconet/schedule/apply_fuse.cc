@@ -54,11 +54,12 @@ class Candidate {
 
   /// A kernel computes its prologue before all else.
   absl::Status CheckInPrologue(NodeId id) const {
-    const bool fits = FitsPrologue(p_, id) || FitsTiles(p_, id);
+    const bool fits = FitsPrologue(p_, id) || (FitsTiles(p_, id) && IsOneProduct(p_, id));
     if (!fits || (each_[id] && As<MatMul>(g_, id))) {
-      return Refuse(Text(id),
-                    " is a launch of its own: kernels compute products of one matrix on each rank, "
-                    "of known extents, that is of no list");
+      return Refuse(
+          Text(id),
+          " is a launch of its own: kernels compute products of one matrix on each rank, or "
+          "go on with those of one batch, of known extents, that is of no list");
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });

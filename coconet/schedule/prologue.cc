@@ -9,7 +9,43 @@
 namespace coconet {
 namespace {
 
-/// Whether `id` is a product of one matrix on each rank, of bound extents.
+/// Whether `id` is a product of bound extents whose matrices on each rank are one batch: they
+/// follow each other, and each operand has one for each index of some neighbouring dimensions.
+bool IsOneBatch(const TypedGraph& program, NodeId id) {
+  const auto* op = As<MatMul>(program.graph(), id);
+  if (op == nullptr || !IsBound(program.type(id).shape)) return false;
+  const Shape& shape = program.type(id).shape;
+  const Layout& layout = program.type(id).layout;
+  const int lead = static_cast<int>(shape.size()) - 2;
+  if (layout.owned() || (layout.sliced() && layout.dim == lead)) return false;
+  const bool cuts_lead = layout.sliced() && layout.dim < lead;
+  for (int d = 0; cuts_lead && d < layout.dim; ++d) {
+    if (shape[d].size != 1) return false;
+  }
+  return absl::c_all_of(program.inputs(id), [&](NodeId operand) {
+    const TensorType& type = program.type(operand);
+    const int own = static_cast<int>(type.shape.size()) - 2;
+    int runs = 0;
+    bool before = false, has_cut = false;
+    for (int d = 0; d < lead; ++d) {
+      if (shape[d].size == 1) continue;
+      const bool has = d >= lead - own && type.shape[d - (lead - own)].size != 1;
+      runs += has && !before;
+      before = has;
+      has_cut = has_cut || (has && cuts_lead && d == layout.dim);
+    }
+    const bool cuts_own = type.layout.sliced() && type.layout.dim < own;
+    return runs <= 1 && cuts_own == has_cut;
+  });
+}
+
+int64_t RowsOf(Shape product) {
+  product.pop_back();
+  return NumElements(product);
+}
+
+}  // namespace
+
 bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
@@ -21,13 +57,6 @@ bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const bool cuts_columns = layout.dim + 1 == static_cast<int>(a.size());
   return !layout.sliced() || cuts_columns || a.size() == 2;
 }
-
-int64_t RowsOf(Shape product) {
-  product.pop_back();
-  return NumElements(product);
-}
-
-}  // namespace
 
 bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id) {
   const Role role = RoleOf(program.op(id));
@@ -45,8 +74,8 @@ bool FitsPrologue(const TypedGraph& program, NodeId id) {
 }
 
 bool FitsTiles(const TypedGraph& program, NodeId id) {
-  return IsOneProduct(program, id) && !program.type(id).layout.by_place() &&
-         RowsOf(program.type(id).shape) > kMostRows;
+  return (IsOneProduct(program, id) || IsOneBatch(program, id)) &&
+         !program.type(id).layout.by_place() && RowsOf(program.type(id).shape) > kMostRows;
 }
 
 NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {

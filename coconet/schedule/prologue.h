@@ -9,8 +9,8 @@ namespace coconet {
 
 // The prologue of a kernel: matrix products, and scatters. They are computed as a whole, into
 // memory, before the kernel's phases. A product of many rows is computed tile by tile. It is in the
-// prologue where ranks reduce it, which await its tiles; else it is a member of the kernel, which
-// takes its elements as a tile's sums are complete, from registers.
+// prologue where ranks reduce it, which await its tiles, and is one matrix then; else it is a
+// member of the kernel, which takes its elements as a tile's sums are complete, from registers.
 
 /// The most rows of a matrix product that a kernel computes as a whole: with so few, loading the
 /// second operand takes as long as multiplying.
@@ -25,8 +25,10 @@ bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, 
 /// for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
 
-/// Whether a kernel can compute `id` tile by tile: a product of one matrix on each rank, of more
-/// than kMostRows rows. False for a product with an unbound extent.
+/// Whether `id` is a product of one matrix on each rank, of bound extents.
+bool IsOneProduct(const TypedGraph& program, NodeId id);
+/// Whether a kernel can compute `id` tile by tile: a product, on each rank, of one matrix or of a
+/// batch, of more than kMostRows rows in all. False for a product with an unbound extent.
 bool FitsTiles(const TypedGraph& program, NodeId id);
 /// The product of a kernel that it computes tile by tile, in its prologue or out of it; -1: none.
 NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel);

@@ -59,12 +59,21 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
   };
   constexpr absl::string_view kWhy =
       "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of one "
-      "matrix on each rank, of known extents, that is of no list";
+      "matrix on each rank, or go on with those of one batch, of known extents, that is of no list";
   EXPECT_EQ(refused("N, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy);
-  EXPECT_EQ(Transformed("input x : f32[2, 70, 8] replicated\ninput w : f32[2, 8, 8] replicated\n"
-                        "output y = abs(matmul(x, w))\n",
+  // Dimensions of matrices of x that others lie between; a batch that ranks reduce; another, taken.
+  EXPECT_EQ(Transformed("input x : f32[2, 1, 3, 70, 8] replicated\n"
+                        "input w : f32[2, 5, 3, 8, 8] replicated\noutput y = abs(matmul(x, w))\n",
                         "fuse(%2 %3)"),
             kWhy);
+  EXPECT_EQ(Transformed("input x : f32[2, 70, 8] local\ninput w : f32[2, 8, 8] replicated\n"
+                        "output y = all_reduce(sum, matmul(x, w))\n",
+                        "fuse(%2 %3)"),
+            kWhy);
+  constexpr absl::string_view kBatch =
+      "input x : f32[2, 70, 8] replicated\ninput w : f32[2, 8, 8] replicated\n%2 = matmul(x, w)\n"
+      "%3 = abs(%2)\noutput y = %3\n";
+  EXPECT_EQ(Transformed(kBatch, "fuse(%2 %3)"), absl::StrCat(kBatch, "kernel %2 %3\n"));
   EXPECT_EQ(
       refused("4, 8", "output y = abs(matmul(abs(x), w))\n", "fuse(%2 %3 %4)"),
       "fuse(%2 %3 %4): %3 = matmul(%2, w) takes elements of other places of %2 = abs(x), want "

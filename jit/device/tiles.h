@@ -11,10 +11,35 @@ namespace coconet {
 /// lda, ldb, ldc elements apart. Halves are summed in f32 and rounded once; zeros when k is 0.
 template <class T>
 struct Product {
+  using Element = T;
   const T *a, *b;
   T* c;
   Index lda, ldb, ldc, m, n, k;
 };
+/// The matrices of an operand of several products, `step` elements apart, at most 2^31: product i
+/// takes number i / each % count.
+struct OperandMatrices {
+  Index step;
+  Divisor each, count;
+};
+CC_DEVICE int TakenBy(unsigned product, const OperandMatrices& of) {
+  const Index turn = Quotient(product, of.each);
+  return int(turn - Quotient(turn, of.count) * of.count.by);
+}
+/// `count` products of equal extents. Their results follow each other in c. `rows`: how many rows
+/// of each are in use, the others may have any sums; null: all are.
+template <class T>
+struct Products : Product<T> {
+  Index count;
+  OperandMatrices of_a, of_b;
+  const int* rows;
+};
+template <class T>
+CC_DEVICE Index RowsInUse(const Products<T>& p, unsigned number) {
+  if (p.rows == nullptr) return p.m;
+  const int rows = p.rows[number];
+  return rows < 0 ? 0 : rows < p.m ? rows : p.m;
+}
 
 /// What becomes of a product's elements. begin(lanes, row, column) issues the loads for as many
 /// neighbours of a row of c, and returns what takes them: finish(made), a pack of Raw<T>. A thread
@@ -54,15 +79,17 @@ CC_DEVICE auto StoreProduct(const Product<T>& p) {
   return MakeEpilogue<1>(packs, begin, [](Index, Index, int) {});
 }
 
-/// Computes the tile of c that begins at (row, column): kSide rows and columns, fewer at the ends;
-/// `epilogue` takes the elements. All threads of the block take part, and meet before they call it
-/// again. Defined in the dialect's tile_product.h.
+/// Computes the tile of a product that begins at (row, column): kSide rows and columns, fewer at
+/// the ends; `epilogue` takes the elements, whose rows it counts from `above` on. All threads of
+/// the block take part, and meet before they call it again. Defined in the dialect's
+/// tile_product.h.
 template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column,
-                            const E& epilogue);
+                            Index above, const E& epilogue);
 
 /// The operands of a product as tensor maps, by boxes of which a row has 128 bytes: of 64 k and all
-/// lines of a tile where the operand lies along k, else of 64 lines and 64 k.
+/// lines of a tile where the operand lies along k, else of 64 lines and 64 k. Those of Products
+/// have three dimensions.
 struct WideMaps {
   const TensorMap& a;
   const TensorMap& b;
@@ -120,6 +147,54 @@ CC_DEVICE void ForTiles(const Grid& grid, unsigned down, unsigned across, const 
     done += rows;
   }
 }
+
+/// The same for a product's tiles of kRows x kColumns.
+template <int kRows, int kColumns, class T, class F>
+CC_DEVICE void ForTilesOf(const Grid& grid, const Product<T>& p, const TileOrder& order, F&& f) {
+  ForTiles(grid, TilesAcross(p.m, kRows), TilesAcross(p.n, kColumns), order, f);
+}
+/// The same product by product, from order.first on; tiles without rows in use come last.
+template <int kRows, int kColumns, class T, class F>
+CC_DEVICE void ForTilesOf(const Grid& grid, const Products<T>& p, const TileOrder& order, F&& f) {
+  const unsigned down = TilesAcross(p.m, kRows), across = TilesAcross(p.n, kColumns),
+                 count = unsigned(p.count), first = unsigned(order.first);
+  unsigned turn = unsigned(grid.BlockId());  // the next tile, counted from the product's first
+  CC_ROLLED for (int pass = 0; pass < (p.rows == nullptr ? 1 : 2); ++pass) {
+    CC_ROLLED for (unsigned i = 0; i < count; ++i) {
+      const unsigned number = i + first < count ? i + first : i + first - count,
+                     in_use = TilesAcross(RowsInUse(p, number), kRows),
+                     begin = pass == 0 ? 0 : in_use, rows = pass == 0 ? in_use : down - in_use;
+      CC_ROLLED for (; turn < rows * across; turn += unsigned(grid.GridSize()))
+          f(number * down + begin + turn % rows, turn / rows);
+      turn -= rows * across;
+    }
+  }
+}
+
+/// A row of tiles: its product, whose k is 0 where no row of it is in use, its first row there, the
+/// rows of c before the product's, and the product's number.
+template <class P>
+struct RowOfTiles {
+  P product;
+  Index row, above;
+  unsigned number;
+};
+template <int kRows, class T>
+CC_DEVICE RowOfTiles<const Product<T>&> FindRow(const Product<T>& p, unsigned row) {
+  return {p, Index(row) * kRows, 0, 0};
+}
+template <int kRows, class T>
+CC_DEVICE RowOfTiles<Product<T>> FindRow(const Products<T>& p, unsigned row) {
+  const unsigned down = TilesAcross(p.m, kRows), number = row / down;
+  const Index first = Index(row - number * down) * kRows;
+  Product<T> one = p;
+  one.a += TakenBy(number, p.of_a) * p.of_a.step;
+  one.b += TakenBy(number, p.of_b) * p.of_b.step;
+  if (first >= RowsInUse(p, number)) one.k = 0;
+  return {one, first, number * p.m, number};
+}
+template <class P>
+constexpr bool kIsMany = kSame<P, Products<typename P::Element>>;
 
 /// Where a product signals its tiles: each rank has a row of words per writer, one word per tile,
 /// which holds an epoch like other flags (kernel_abi.h).
@@ -242,19 +317,19 @@ CC_DEVICE void AwaitRowsOfTile(const Grid& grid, const Product<T>& p, unsigned r
   }
 }
 
-/// Computes all tiles of a product, by all blocks, and signals each tile when `epilogue` has taken
-/// its elements; `out`: TileFlags, OwnEpochs or NoTileFlags; `in`: GatheredChunks, with one of the
-/// former two, or NoChunks.
-template <int kSide, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+/// Computes all tiles of a Product or of Products, by all blocks, and signals each tile when
+/// `epilogue` has taken its elements; `out`: TileFlags, OwnEpochs or NoTileFlags; `in`:
+/// GatheredChunks, with one of the former two, or NoChunks.
+template <int kSide, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
           class In = NoChunks>
-CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
-                             const Out& out, const E& epilogue, const In& in = {}) {
-  const unsigned epoch = NextEpoch(grid, out);
-  const unsigned down = TilesAcross(p.m, kSide), across = TilesAcross(p.n, kSide);
-  ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
+CC_DEVICE void MultiplyTiles(const Grid& grid, const P& p, const TileOrder& order, const Out& out,
+                             const E& epilogue, const In& in = {}) {
+  const unsigned epoch = NextEpoch(grid, out), across = TilesAcross(p.n, kSide);
+  ForTilesOf<kSide, kSide>(grid, p, order, [&](unsigned row, unsigned column) {
     AwaitRowsOfTile<kSide>(grid, p, row, in, epoch);
-    MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, Index(row) * kSide,
-                                                  Index(column) * kSide, epilogue);
+    const auto at = FindRow<kSide>(p, row);
+    MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, Index(column) * kSide,
+                                                  at.above, epilogue);
     grid.Sync();
     SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());
   });

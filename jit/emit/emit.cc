@@ -240,9 +240,9 @@ Emitter::TilePlace Emitter::PlaceInTile(const std::string& width) {
 
 absl::StatusOr<TilesCall> Emitter::AwaitedTiles() {
   const TileShape shape = TileShapeOf(k_.config);
-  ASSIGN_OR_RETURN(const GemmStep matrix, MatrixOf(k_.u, k_.awaited, k_.table, k_.target));
-  const GemmStep gemm = InTiles(matrix, shape);
-  const std::string product = ProductText(k_.args, gemm, "0");
+  ASSIGN_OR_RETURN(GemmStep matrix, MatrixOf(k_.u, k_.awaited, k_.table, k_.target));
+  const GemmBatch batch = InTiles({std::move(matrix)}, shape);
+  const std::string product = ProductText(k_.args, batch, "0");
   k_.args.Member("unsigned* tile_flags[kRanks]", "tile_flags",
                  {{Arg::Kind::kPeers, k_.tiles->flags, 0}});
   // The next rank's slice comes first, this rank's own last: nobody else waits for that.
@@ -252,12 +252,12 @@ absl::StatusOr<TilesCall> Emitter::AwaitedTiles() {
           : absl::StrCat("(rank + 1) % kRanks * ",
                          k_.args.Integer("slice_rows", k_.tiles->slice_rows), " >> 12");
   TilesCall call = CallTiles(
-      k_.args, "product0", gemm, shape,
+      k_.args, "product0", batch, shape,
       absl::StrCat("TileFlags<kRanks>{p.tile_flags, p.tiles.row, ", k_.Place(), ", p.epochs}"),
       "StoreProduct(product0)");
   call.text = absl::StrCat(product, "  const TileOrder order{1, 0, ", first, "};\n", call.text,
                            call.to_go_on);
-  k_.bytes += GemmBytes(gemm);
+  k_.bytes += GemmBytes(batch.gemm);
   return call;
 }
 
@@ -268,10 +268,11 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
   expressions_.OpenSection(&scalars);
   RETURN_IF_ERROR(AddResults(planned, /*in_bulk=*/false, phase));
   const TileShape shape = TileShapeOf(k_.config);
-  ASSIGN_OR_RETURN(const GemmStep matrix, MatrixOf(k_.u, k_.tiled, k_.table, k_.target));
-  const GemmStep gemm = InTiles(matrix, shape);
+  ASSIGN_OR_RETURN(GemmBatch matrices, MatricesOf(k_.u, k_.tiled, k_.table, k_.target));
+  const GemmBatch batch = InTiles(std::move(matrices), shape);
+  const GemmStep& gemm = batch.gemm;
   AddLaunchFields(k_, rings_, {.rounds = 0, .is_used = Synchronizes()});
-  const std::string product = ProductText(k_.args, gemm, "");
+  const std::string product = ProductText(k_.args, batch, "");
   const auto begin_of = [&](absl::string_view name, const RankExtent& extent) -> std::string {
     if (extent.per == 0) return "0";
     const std::string per = k_.args.Integer(absl::StrCat(name, "_per"), extent.per);
@@ -281,12 +282,16 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
   };
   const std::string width = k_.args.Integer("width", gemm.n.total);
   const TilePlace place = PlaceInTile(width);
+  const std::string top = !batch.IsMany()
+                              ? begin_of("m", gemm.m)
+                              : absl::StrCat(begin_of("matrices", batch.matrices), " * product.m");
   const std::string before = absl::StrCat(
-      product, "  const Index top = ", begin_of("m", gemm.m), ", left = ", begin_of("n", gemm.n),
+      product, "  const Index top = ", top, ", left = ", begin_of("n", gemm.n),
       ";\n  const bool packs = (", width, " | left | product.ldc) % kEpiloguePack == 0",
-      place.packs, ";\n  const TileOrder order{1, 0, ", place.first, " / ", shape.rows, "};\n");
+      place.packs, ";\n  const TileOrder order{1, 0, ", place.first, " / ",
+      batch.IsMany() ? "product.m" : absl::StrCat(shape.rows), "};\n");
   const TilesCall call = CallTiles(
-      k_.args, "product", gemm, shape, "NoTileFlags{}",
+      k_.args, "product", batch, shape, "NoTileFlags{}",
       absl::StrCat("MakeEpilogue<", PacksOfEpilogue(k_, phase), ">(packs, ",
                    EpilogueBodyText(place.declarations, place.names, phase.elements), ")"));
   const int64_t bytes = GemmBytes(gemm) + (phase.bytes_per_element - TiledBytes()) *

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "jit/storage/gemms.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {
@@ -23,7 +22,8 @@ std::string ExtentText(Arguments& args, const std::string& name, const RankExten
 
 }  // namespace
 
-std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view suffix) {
+std::string ProductText(Arguments& args, const GemmBatch& batch, absl::string_view suffix) {
+  const GemmStep& gemm = batch.gemm;
   std::vector<std::string> members;
   for (const GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
     members.push_back(matrix->buffer < 0 ? "nullptr" : args.Own(matrix->buffer, gemm.dtype));
@@ -31,8 +31,22 @@ std::string ProductText(Arguments& args, const GemmStep& gemm, absl::string_view
     members.push_back(args.Integer(absl::StrCat(name, suffix), matrix->ld));
   for (const auto& [name, extent] : {std::pair("m", &gemm.m), {"n", &gemm.n}, {"k", &gemm.k}})
     members.push_back(ExtentText(args, absl::StrCat(name, suffix), *extent));
-  return absl::StrCat("  const Product<", KernelType(gemm.dtype), "> product", suffix, "{",
-                      absl::StrJoin(members, ", "), "};\n");
+  const std::string one = absl::StrJoin(members, ", ");
+  const auto declared = [&](absl::string_view type, const auto&... values) {
+    return absl::StrCat("  const ", type, "<", KernelType(gemm.dtype), "> product", suffix, "{",
+                        values..., "};\n");
+  };
+  if (!batch.IsMany()) return declared("Product", one);
+  const auto taken = [&](absl::string_view name, const GemmStep::Matrix& matrix,
+                         const GemmBatch::Taken& of) {
+    return absl::StrCat("{", args.Integer(absl::StrCat(name, "_step", suffix), matrix.batch_stride),
+                        ", ", args.Divisor(absl::StrCat(name, "_each", suffix), of.each), ", ",
+                        args.Divisor(absl::StrCat(name, "_matrices", suffix), of.count.total), "}");
+  };
+  return declared("Products", "{", one, "}, ",
+                  ExtentText(args, absl::StrCat("matrices", suffix), batch.matrices), ", ",
+                  taken("a", gemm.a, batch.of_a), ", ", taken("b", gemm.b, batch.of_b), ", ",
+                  gemm.rows.counts < 0 ? "nullptr" : args.Own(gemm.rows.counts, DType::kI32));
 }
 
 namespace {
@@ -116,7 +130,7 @@ std::string PrologueText(KernelContext& k) {
     CC_CHECK(gemms.size() == 1 && gemms[0].batch == 1);  // FitsPrologue
     const GemmStep& gemm = gemms[0];
     const auto flag = [](bool is) { return is ? "true" : "false"; };
-    absl::StrAppend(&text, ProductText(k.args, gemm, absl::StrCat(i)), "  MultiplyFewRows<",
+    absl::StrAppend(&text, ProductText(k.args, {gemm}, absl::StrCat(i)), "  MultiplyFewRows<",
                     flag(gemm.transpose_a), ", ", flag(gemm.transpose_b), ">(grid, product", i,
                     ");\n");
     k.bytes += GemmBytes(gemm);

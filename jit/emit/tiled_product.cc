@@ -1,6 +1,7 @@
 #include "jit/emit/tiled_product.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "jit/config/beside.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/emit/prologue.h"
-#include "jit/storage/gemms.h"
 #include "runtime/kernel_abi.h"
 
 namespace coconet {
@@ -27,22 +27,31 @@ int64_t PieceOf(const GemmStep& gemm) {
 }
 
 /// The operands as tensor maps: WideMaps of the dialect.
-std::string MapsText(Arguments& args, const GemmStep& gemm, const TileShape& shape) {
+std::string MapsText(Arguments& args, const GemmBatch& batch, const TileShape& shape) {
   constexpr int kBoxRow = 128;  // bytes
+  const GemmStep& gemm = batch.gemm;
   const int box = kBoxRow / static_cast<int>(SizeOf(gemm.dtype));
   const auto map = [&](absl::string_view name, const GemmStep::Matrix& matrix,
-                       const RankExtent& lines, bool along_k, int of_tile) {
-    return args.TensorMap(name, {.buffer = matrix.buffer,
-                                 .dtype = gemm.dtype,
-                                 .offset = matrix.offset,
-                                 .rows = along_k ? lines : gemm.k,
-                                 .columns = along_k ? gemm.k : lines,
-                                 .ld = matrix.ld,
-                                 .box_rows = along_k ? of_tile : box,
-                                 .box_columns = box});
+                       const GemmBatch::Taken& taken, const RankExtent& lines, bool along_k,
+                       int of_tile) {
+    MatrixMap map{.buffer = matrix.buffer,
+                  .dtype = gemm.dtype,
+                  .offset = matrix.offset,
+                  .rows = along_k ? lines : gemm.k,
+                  .columns = along_k ? gemm.k : lines,
+                  .ld = matrix.ld,
+                  .box_rows = along_k ? of_tile : box,
+                  .box_columns = box};
+    if (batch.IsMany()) {
+      map.matrices = taken.count;
+      map.matrix_step =
+          std::max(matrix.batch_stride, matrix.ld * std::max<int64_t>(1, map.rows.Most()));
+    }
+    return args.TensorMap(name, map);
   };
-  return absl::StrCat("WideMaps{", map("map_a", gemm.a, gemm.m, !gemm.transpose_a, shape.rows),
-                      ", ", map("map_b", gemm.b, gemm.n, gemm.transpose_b, shape.columns), "}, ");
+  return absl::StrCat(
+      "WideMaps{", map("map_a", gemm.a, batch.of_a, gemm.m, !gemm.transpose_a, shape.rows), ", ",
+      map("map_b", gemm.b, batch.of_b, gemm.n, gemm.transpose_b, shape.columns), "}, ");
 }
 
 /// GatheredChunks of the dialect.
@@ -81,7 +90,18 @@ absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const Buff
   if (gemms.size() != 1 || gemms[0].batch != 1)
     return absl::InternalError(
         absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one matrix on each rank"));
+  gemms[0].rows = {};  // others await all tiles
   return std::move(gemms[0]);
+}
+
+absl::StatusOr<GemmBatch> MatricesOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                                     const Target& target) {
+  std::optional<GemmBatch> batch = BatchOf(u, id, table, target.ranks);
+  if (!batch.has_value()) {
+    return absl::InternalError(
+        absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one batch on each rank"));
+  }
+  return *std::move(batch);
 }
 
 std::string TiledProduct::AwaitedIn(Arguments& args, int64_t width) const {
@@ -133,9 +153,10 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   return tiles;
 }
 
-TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
+TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmBatch& batch,
                     const TileShape& shape, absl::string_view out, absl::string_view epilogue,
                     absl::string_view in) {
+  const GemmStep& gemm = batch.gemm;
   const bool wide = shape.stages > 0;
   TilesCall call;
   call.threads = shape.tma ? kTmaTileThreads : wide ? kWideTileThreads : kTileThreads;
@@ -151,32 +172,33 @@ TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& 
                    : wide    ? "Wide"
                              : "",
                    "Tiles<", tile, ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b),
-                   ">(grid, ", product, ", ", shape.tma ? MapsText(args, gemm, shape) : "",
+                   ">(grid, ", product, ", ", shape.tma ? MapsText(args, batch, shape) : "",
                    "order, ", out, ", ", epilogue, in, ");\n");
   return call;
 }
 
-GemmStep InTiles(GemmStep gemm, const TileShape& shape) {
-  if (shape.stages == 0) return gemm;
-  gemm.a.ld = std::max(gemm.a.ld, PieceOf(gemm));
-  gemm.b.ld = std::max(gemm.b.ld, PieceOf(gemm));
-  return gemm;
+GemmBatch InTiles(GemmBatch batch, const TileShape& shape) {
+  if (shape.stages == 0) return batch;
+  for (GemmStep::Matrix* matrix : {&batch.gemm.a, &batch.gemm.b})
+    matrix->ld = std::max(matrix->ld, PieceOf(batch.gemm));
+  return batch;
 }
 
 absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const TiledProduct& tiles,
                                                const PublishedChunks* gathered,
                                                const Config& config, const Target& target,
                                                BufferTable& table) {
-  ASSIGN_OR_RETURN(GemmStep gemm, MatrixOf(u, tiles.product, table, target));
+  ASSIGN_OR_RETURN(GemmStep matrix, MatrixOf(u, tiles.product, table, target));
   const TileShape shape = TileShapeOf(config);
-  gemm = InTiles(std::move(gemm), shape);
+  const GemmBatch batch = InTiles({std::move(matrix)}, shape);
+  const GemmStep& gemm = batch.gemm;
   Arguments args;
   std::string body;
   if (gemm.k.per > 0 || gemm.n.per > 0) {
     args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
     absl::StrAppend(&body, "  const int rank = int(p.rank);\n");
   }
-  const std::string product = ProductText(args, gemm, "");
+  const std::string product = ProductText(args, batch, "");
   args.Integer("slices", tiles.slices);
   args.Integer("slice_rows", tiles.slice_rows);
   absl::StrAppend(&body, args.LocalsText(), product,
@@ -192,7 +214,7 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
   const std::string in =
       gathered == nullptr ? "" : absl::StrCat(", ", GatheredText(args, *gathered, gemm, config));
   const TilesCall call =
-      CallTiles(args, "product", gemm, shape,
+      CallTiles(args, "product", batch, shape,
                 tiles.flags >= 0 ? "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}"
                                  : "OwnEpochs{p.epochs}",
                 "StoreProduct(product)", in);

@@ -12,6 +12,7 @@
 #include "jit/launches/placed_launches.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
+#include "jit/storage/gemms.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -38,6 +39,10 @@ struct TiledProduct {
 absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                   const Target& target);
 
+/// A product of one batch on each rank, which a kernel goes on with. Internal if it is more.
+absl::StatusOr<GemmBatch> MatricesOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                                     const Target& target);
+
 /// A product of an overlap or a prologue, and the launch whose kernel takes its tiles.
 struct TilesPlace {
   const PlacedLaunches& launches;
@@ -62,12 +67,12 @@ struct TilesCall {
   int threads = 0;  // of a block
 };
 /// `in`: "" if the first operand is in memory, else ", " and its GatheredChunks.
-TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmStep& gemm,
+TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmBatch& batch,
                     const TileShape& shape, absl::string_view out, absl::string_view epilogue,
                     absl::string_view in = "");
 
 /// The product's matrices, with rows of nothing that begin at pieces, as warp groups take them.
-GemmStep InTiles(GemmStep gemm, const TileShape& shape);
+GemmBatch InTiles(GemmBatch batch, const TileShape& shape);
 
 /// The kernel that makes all tiles, with any number of blocks, and signals them if `tiles` has
 /// flags. `gathered`: the flags of the kernel that gathers its first operand; null: the operand is

@@ -46,6 +46,11 @@ struct KernelContext : KernelShape {
   /// What the text calls the rank's number in its node.
   absl::string_view Place() const { return NeedsPlace() ? "place" : "rank"; }
   bool Sends() const { return sends_next || sends_previous; }
+  /// Whether each pack of a tile, which lies in one row, lies in one of `run` elements, one behind
+  /// the other.
+  bool PacksLieIn(int64_t run) const {
+    return tiled >= 0 && run > 0 && run % space.shape.back().size == 0;
+  }
   /// Whether the work is cut by slices that the overlap's pieces are of.
   bool PiecesOfSlices() const { return piece != nullptr && piece->slices && !PiecesOfRows(); }
   /// Whether the work is cut by slices of a later dimension than the one that pieces are ranges of.

@@ -89,6 +89,10 @@ std::string Loads::Mapped(PassText& pass, const StoredMap& map, const TensorType
                           std::string base) {
   if (map.identity) return Fetched(pass, base + " + i", stored.dtype);
   const std::string field = MapField(map, stored, &base);
+  const bool in_rows = !map.dims.empty() && k_.PacksLieIn(map.dims.back());
+  const int64_t stride = in_rows ? map.strides.back() : -1;
+  if (stride == 0) return absl::StrCat("Splat<V>(LoadOne(", base, " + At(", field, ", i)))");
+  if (stride == 1) return absl::StrCat("LoadAnywhere<V>(", base, " + At(", field, ", i))");
   return absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")");
 }
 

@@ -104,10 +104,13 @@ class Operation {
   Result TextOf(const Iota& op) const {
     const Shape& shape = k_.type(id_).shape;
     const int number = k_.named++;
-    return absl::StrCat(
-        "IndicesAlong<", KernelType(op.dtype), ", ", lanes_, ">(", index_, ", ",
-        k_.args.Divisor(absl::StrCat("inner", number), SlicingOf(shape, op.dim, 1).inner), ", ",
-        k_.args.Divisor(absl::StrCat("extent", number), shape[op.dim].size), ")");
+    const int64_t inner = SlicingOf(shape, op.dim, 1).inner;
+    const bool once = k_.PacksLieIn(inner);
+    const std::string indices =
+        absl::StrCat("IndicesAlong<", KernelType(op.dtype), ", ", once ? "1" : lanes_, ">(", index_,
+                     ", ", k_.args.Divisor(absl::StrCat("inner", number), inner), ", ",
+                     k_.args.Divisor(absl::StrCat("extent", number), shape[op.dim].size), ")");
+    return once ? absl::StrCat("Splat<", lanes_, ">(Get(", indices, ", 0))") : indices;
   }
   Result TextOf(const Dropout& op) const {
     return absl::StrCat("Dropped<", lanes_, ">(", operands_[0], ", ", index_, ", Get(",

@@ -33,7 +33,8 @@ RowsInUse PlacedLaunches::RowsOfProduct(NodeId product, int launch) const {
       in_use.dim + 2 != static_cast<int>(type(product).shape.size()) ||
       !IsThere(in_use.counts, launch))
     return {};
-  const bool skips = (*this)[launch].library && !multiplies->transpose_a;
+  const bool skips =
+      (*this)[launch].library ? !multiplies->transpose_a : ComputesInPhases(launch, product);
   return skips ? in_use : RowsInUse{};
 }
 

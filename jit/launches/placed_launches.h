@@ -74,8 +74,8 @@ struct PlacedLaunches {
   /// Whether the value of `id` is in memory, for the whole step, when `launch` begins: an input, or
   /// a result of an earlier launch outside the chain of `launch`.
   bool IsThere(NodeId id, int launch) const;
-  /// The counts of the rows in use of a matrix product that a library computes in `launch`, if they
-  /// are in memory; else none.
+  /// The counts of the rows in use of each matrix of a product in `launch`, by a library or by the
+  /// tiles of a kernel that goes on with them, if they are in memory; else none.
   RowsInUse RowsOfProduct(NodeId product, int launch) const;
   /// The counts before an AllToAll with rows not in use that a library does, if these and the
   /// counts after it are in memory; else -1.

@@ -36,7 +36,7 @@ Stack StackOf(const TensorType& type, int ranks) {
   return s;
 }
 
-int64_t Product(const std::vector<int64_t>& values, size_t begin, size_t end) {
+int64_t CountOf(const std::vector<int64_t>& values, size_t begin, size_t end) {
   int64_t product = 1;
   for (size_t i = begin; i < end; ++i) product *= values[i];
   return product;
@@ -44,12 +44,12 @@ int64_t Product(const std::vector<int64_t>& values, size_t begin, size_t end) {
 
 /// Makes one matrix of the rows of all, where they lie one after the other; false elsewhere.
 bool FoldLead(Stack& s) {
-  const int64_t lead = Product(s.lead_stored, 0, s.lead_stored.size());
+  const int64_t lead = CountOf(s.lead_stored, 0, s.lead_stored.size());
   if (lead == 1 && s.sliced_lead < 0) return true;
   const bool rows_sliced = s.rows.per > 0;
   if (rows_sliced || s.sliced_lead > 0) return false;
   if (s.sliced_lead == 0) {
-    const int64_t inner = Product(s.lead, 1, s.lead.size()) * s.rows.total;
+    const int64_t inner = CountOf(s.lead, 1, s.lead.size()) * s.rows.total;
     s.rows = {s.lead[0] * inner, s.lead_stored[0] * inner, s.lead_cut.shift * inner};
   } else {
     s.rows.total *= lead;
@@ -83,6 +83,25 @@ class Matrices {
       next = strides_[d] * extents_[d];
     }
     return true;
+  }
+  /// Which of them a batch of all takes; nothing if these are not neighbouring dimensions'.
+  std::optional<GemmBatch::Taken> InBatch(const Stack& product) const {
+    GemmBatch::Taken taken;
+    enum { kBehind, kWithin, kBefore } at = kBehind;
+    for (size_t d = product.lead.size(); d-- > 0;) {
+      if (product.lead[d] == 1) continue;
+      const bool has = strides_[d] != 0;
+      if (has && at == kBefore) return std::nullopt;
+      at = has ? kWithin : at == kBehind ? kBehind : kBefore;
+      if (at == kBehind) taken.each *= product.lead_stored[d];
+      if (at != kWithin) continue;
+      const int64_t inner = taken.count.total;
+      taken.count = {inner * product.lead[d]};
+      if (static_cast<int>(d) == product.sliced_lead)
+        taken.count = {inner * product.lead[d], inner * product.lead_cut.per,
+                       inner * product.lead_cut.shift};
+    }
+    return taken;
   }
   /// Matrix `index` of the dimensions before `cut`, and behind it a batch of the others.
   GemmStep::Matrix At(int buffer, int64_t index, size_t cut) const {
@@ -143,21 +162,30 @@ int64_t RowsPerIndex(const Shape& shape, int dim) {
   return NumElements({shape.begin() + dim + 1, shape.end() - 1});
 }
 
-}  // namespace
+/// What the steps of a product have in common, and how its matrices lie.
+struct Product {
+  GemmStep step;
+  Stack a, b, c;
+  NodeId in[2];
+};
 
-std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
-                              int ranks, int candidate, const Piece* piece) {
+/// `folds`: makes one matrix of several where they lie one after the other and share b.
+Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, int ranks,
+                  bool folds) {
   const Graph& g = u.graph();
   const auto& op = *As<MatMul>(g, id);
-  const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
-  Stack a = StackOf(u.program.types()[in[0]], ranks), b = StackOf(u.program.types()[in[1]], ranks),
-        c = StackOf(u.type(id), ranks);
-  if (b.sliced_lead < 0 && Product(b.lead, 0, b.lead.size()) == 1)
+  Product p;
+  p.in[0] = u.Value(g.nodes[id].inputs[0]), p.in[1] = u.Value(g.nodes[id].inputs[1]);
+  p.a = StackOf(u.program.types()[p.in[0]], ranks);
+  p.b = StackOf(u.program.types()[p.in[1]], ranks);
+  p.c = StackOf(u.type(id), ranks);
+  Stack &a = p.a, &b = p.b, &c = p.c;
+  if (b.sliced_lead < 0 && CountOf(b.lead, 0, b.lead.size()) == 1)
     b.lead.clear(), b.lead_stored.clear();
   Stack folded_a = a, folded_c = c;
-  if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
+  if (folds && b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
     a = folded_a, c = folded_c;
-  GemmStep step;
+  GemmStep& step = p.step;
   step.dtype = u.type(id).dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
   step.k = op.transpose_a ? a.rows : a.columns;
@@ -169,15 +197,25 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   step.transpose_a = op.transpose_a;
   step.transpose_b = op.transpose_b;
   step.label = "MM";
-  step.candidate = candidate;
   const RowsInUse in_use = u.RowsOfProduct(id, u.of[id]);
   const int64_t capacity = u.type(id).shape[u.type(id).shape.size() - 2].size;
   if (!in_use.all() && capacity > 0)
     step.rows = {.counts = table.of[in_use.counts], .capacity = capacity};
-  const Matrices of_a(a, c), of_b(b, c), of_c(c, c);
+  return p;
+}
+
+}  // namespace
+
+std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                              int ranks, int candidate, const Piece* piece) {
+  Product p = ProductOf(u, id, table, ranks, /*folds=*/true);
+  GemmStep& step = p.step;
+  step.candidate = candidate;
+  const Stack& c = p.c;
+  const Matrices of_a(p.a, c), of_b(p.b, c), of_c(c, c);
   const auto take = [&](int64_t i, size_t cut) {
-    step.a = of_a.At(table.of[in[0]], i, cut);
-    step.b = of_b.At(table.of[in[1]], i, cut);
+    step.a = of_a.At(table.of[p.in[0]], i, cut);
+    step.b = of_b.At(table.of[p.in[1]], i, cut);
     step.c = of_c.At(table.of[id], i, cut);
   };
   // Chunks of the dimension that matrices lie along, one after the other; else of rows.
@@ -197,12 +235,12 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   size_t cut = static_cast<size_t>(c.sliced_lead + 1);
   if (of_matrices) cut = std::max(cut, static_cast<size_t>(piece->dim + 1));
   while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut)) ++cut;
-  const int64_t steps = Product(c.lead_stored, 0, cut);
-  step.batch = Product(c.lead_stored, cut, c.lead_stored.size());
+  const int64_t steps = CountOf(c.lead_stored, 0, cut);
+  step.batch = CountOf(c.lead_stored, cut, c.lead_stored.size());
   std::vector<GemmStep> gemms;
   for (int64_t i = 0; i < steps; ++i) {
     if (of_matrices) {
-      const int64_t index = i / Product(c.lead_stored, piece->dim + 1, cut);
+      const int64_t index = i / CountOf(c.lead_stored, piece->dim + 1, cut);
       const int64_t at = piece->slices ? index % piece->per : index;
       if (at < piece->begin || at >= piece->end) continue;
     }
@@ -210,7 +248,7 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
     step.rows.first = i * step.batch * step.rows.capacity;
     if (c.sliced_lead >= 0) {
       // Neighbouring ranks have a matrix j in their part.
-      const int64_t j = i / Product(c.lead_stored, c.sliced_lead + 1, cut) %
+      const int64_t j = i / CountOf(c.lead_stored, c.sliced_lead + 1, cut) %
                         c.lead_stored[c.sliced_lead],
                     rows = step.m.per > 0 ? step.m.per : step.m.total;
       int64_t having = 0, first = 0;
@@ -226,6 +264,32 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
     if (of_columns) TakeColumns(gemms.back(), piece->begin, piece->end);
   }
   return gemms;
+}
+
+std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                                 int ranks) {
+  // Each of several matrices has rows in use of its own.
+  Product p = ProductOf(u, id, table, ranks, /*folds=*/u.RowsOfProduct(id, u.of[id]).all());
+  GemmBatch all{.gemm = std::move(p.step)};
+  GemmStep& step = all.gemm;
+  const Matrices of_a(p.a, p.c), of_b(p.b, p.c), of_c(p.c, p.c);
+  const std::optional<GemmBatch::Taken> a = of_a.InBatch(p.c), b = of_b.InBatch(p.c),
+                                        c = of_c.InBatch(p.c);
+  const bool sliced = p.c.sliced_lead >= 0;
+  if (!a.has_value() || !b.has_value() || (c->count.total > 1 && step.m.per > 0) ||
+      (sliced && CountOf(p.c.lead, 0, static_cast<size_t>(p.c.sliced_lead)) != 1))
+    return std::nullopt;
+  const auto matrix = [&](NodeId value, const Stack& s, const GemmBatch::Taken& taken) {
+    const bool shared = taken.count == RankExtent{1};
+    return GemmStep::Matrix{table.of[value], 0, std::max<int64_t>(1, s.columns_stored),
+                            shared ? 0 : s.matrix()};
+  };
+  step.a = matrix(p.in[0], p.a, *a);
+  step.b = matrix(p.in[1], p.b, *b);
+  step.c = matrix(id, p.c, *c);
+  step.batch = CountOf(p.c.lead_stored, 0, p.c.lead_stored.size());
+  all.matrices = c->count, all.of_a = *a, all.of_b = *b;
+  return all;
 }
 
 int64_t GemmBytes(const GemmStep& s) {

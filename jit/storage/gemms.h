@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "jit/launches/pieces.h"
@@ -14,6 +15,25 @@ namespace coconet {
 /// `piece`, only those rows, matrices or columns. `candidate`: GemmStep::candidate of each step.
 std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                               int ranks, int candidate, const Piece* piece);
+
+/// A product as one batch: on each rank `matrices` of them, one after the other, each of which has
+/// all rows; gemm.batch: the most. One matrix with all or some rows is a batch, too.
+struct GemmBatch {
+  /// Matrix i of the product takes matrix i / each % count of an operand, batch_stride apart.
+  struct Taken {
+    int64_t each = 1;
+    RankExtent count = {1};
+  };
+  GemmStep gemm;
+  RankExtent matrices = {1};
+  Taken of_a = {}, of_b = {};
+  /// Not one matrix, of which all rows are in use.
+  bool IsMany() const { return matrices != RankExtent{1} || gemm.rows.counts >= 0; }
+};
+/// Matrix product `id` as a batch; nothing where it takes an operand's matrices in another order,
+/// or ranks have parts of several.
+std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
+                                 int ranks);
 
 /// The bytes of a product's operands and result, each counted once.
 int64_t GemmBytes(const GemmStep& step);

@@ -57,12 +57,12 @@ class FusedProductsTest : public testing::Test {
 
   /// The result as it is, or on its way to other ranks.
   std::string DrawMoved(const std::string& result, bool rows_sliced, bool columns_sliced,
-                        bool lead) {
+                        int lead) {
     const int way = static_cast<int>(Draw(0, 3));
     if (way == 0 || (!rows_sliced && !columns_sliced)) return result;
     if (way == 1) return absl::StrCat("all_gather(", result, ")");
     if (way == 2) return absl::StrCat("send(", result, ", ", Draw(0, 1) ? "next" : "previous", ")");
-    const int to = rows_sliced ? 1 : lead ? static_cast<int>(Draw(0, 1)) : 0;
+    const int to = static_cast<int>(rows_sliced ? 1 + Draw(0, lead) : Draw(0, lead));
     return absl::StrCat("all_to_all(", result, ", ", to, ")");
   }
 
@@ -72,6 +72,59 @@ class FusedProductsTest : public testing::Test {
     return Draw(0, 2) > 0 || dtype == DType::kF32
                ? "all_reduce(sum, p)"
                : absl::StrCat("cast(", Name(dtype), ", all_reduce(sum, cast(f32, p)))");
+  }
+
+  /// Products of several matrices each, of which some rows are in use, or all. The operands have a
+  /// matrix for each, or for each index of one dimension.
+  Graph DrawBatch() {
+    const bool whole = Draw(0, 2) > 0, transpose_a = Draw(0, 3) == 0, transpose_b = Draw(0, 1) == 1,
+               counts = Draw(0, 1) == 1, cuts = Draw(0, 2) == 0;
+    const auto extent = [&](int64_t least, int64_t most) {
+      return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
+    };
+    const int64_t rows = extent(34, 200), columns = extent(1, 150),
+                  depth = Draw(0, 15) == 0 ? 0 : extent(1, 140), next = extent(1, 40);
+    const std::string first = absl::StrCat(Draw(2, 4), ", "),
+                      second = Draw(0, 1) == 1 ? absl::StrCat(Draw(1, 3), ", ") : "",
+                      lead = absl::StrCat(first, second);
+    // What an operand has of the leading dimensions.
+    const std::string parts[] = {lead, second.empty() ? lead : absl::StrCat(first, "1, "), second,
+                                 lead};
+    const std::string &of_a = parts[Draw(0, 1)], &of_w = of_a == lead ? Any(parts) : lead;
+    const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
+    const auto tensor = [&](const char* name, const std::string& leading, int64_t down,
+                            int64_t across) {
+      return absl::StrCat("input ", name, " : ", Name(dtype), "[", leading, down, ", ", across,
+                          "] ", cuts && leading.starts_with(first) ? "sliced(0)" : kWhole, "\n");
+    };
+    const auto matmul = [](const char* a, const char* b, bool turn_a, bool turn_b) {
+      return absl::StrCat("matmul(", a, ", ", b, turn_a ? ", transpose_a" : "",
+                          turn_b ? ", transpose_b" : "", ")\n");
+    };
+    std::string text = absl::StrCat(
+        "coconet 1\nprogram batch\n",
+        transpose_a ? tensor("a", of_a, depth, rows) : tensor("a", of_a, rows, depth),
+        transpose_b ? tensor("w", of_w, columns, depth) : tensor("w", of_w, depth, columns),
+        tensor("r", lead, rows, columns), "input b : ", Name(dtype), "[", columns,
+        "] replicated\ninput l : ", Name(dtype), "[", rows,
+        ", 1] replicated\ninput seed : i64[] replicated\ns = ",
+        matmul("a", "w", transpose_a, transpose_b));
+    if (counts) {
+      absl::StrAppend(&text, "input n : i32[", lead.substr(0, lead.size() - 2), "] ",
+                      cuts ? "sliced(0)" : kWhole, "\n", tensor("v", lead, columns, next),
+                      "h = cast(", Name(dtype), ", ", Any(kEpilogues),
+                      ")\ny = ", matmul("h", "v", false, false), "output c = keep_rows(y, n)\n");
+    } else {
+      const int more = second.empty() ? 1 : 2;
+      absl::StrAppend(&text, "output c = ", DrawMoved(Any(kEpilogues), cuts, false, more), "\n");
+    }
+    return Parsed(text);
+  }
+
+  static Graph Parsed(const std::string& text) {
+    const absl::StatusOr<Graph> program = Parse(text);
+    EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
+    return program.ok() ? Canonicalize(*program).graph : Graph();
   }
 
   /// A program, of which some schedule makes the product in a kernel. Most have rows as warp groups
@@ -114,9 +167,7 @@ class FusedProductsTest : public testing::Test {
         transpose_b ? ", transpose_b" : "", ")\n", "s = ", DrawReduced(is_partial, dtype), "\n",
         "output c = ", DrawMoved(Any(kEpilogues), of_a == "sliced(0)", of_b == "sliced(1)", lead),
         "\n", Draw(0, 3) == 0 ? "output d = s\n" : "");
-    const absl::StatusOr<Graph> program = Parse(text);
-    EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
-    return program.ok() ? Canonicalize(*program).graph : Graph();
+    return Parsed(text);
   }
 
   /// Tiles of any shape that the operands admit.
@@ -152,7 +203,7 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
   VariantBatch batch;
   int wide = 0, communicate = 0;
   for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
-    const Graph program = DrawProgram();
+    const Graph program = Draw(0, 2) == 0 ? DrawBatch() : DrawProgram();
     const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
     ASSERT_TRUE(schedules.ok()) << schedules.status();
     std::vector<const Schedule*> tiled;

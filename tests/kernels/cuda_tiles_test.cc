@@ -200,8 +200,8 @@ std::string Multiplied(const Sizes& s, std::mt19937_64& random) {
       self.id = id;
       self.block = &block;
       const auto multiply = [&](unsigned row, unsigned column) {
-        MultiplyTile<kSide, kTransposeA, kTransposeB>(Grid(), product, Index{row} * kSide,
-                                                      Index{column} * kSide, StoreProduct(product));
+        MultiplyTile<kSide, kTransposeA, kTransposeB>(
+            Grid(), product, Index{row} * kSide, Index{column} * kSide, 0, StoreProduct(product));
         Grid::Sync();
       };
       ForTiles(Grid(), TilesAcross(s.m, kSide), TilesAcross(s.n, kSide), {1, 0}, multiply);

@@ -32,11 +32,11 @@ TEST(MutationTest, IsOfEveryKindAndEveryCase) {
   }
   EXPECT_GE(names.size(), 170u);
   for (const MutationCase& at : MutationCases()) EXPECT_EQ(cases.count(at.name), 1u) << at.name;
-  EXPECT_EQ(kinds,
-            (std::set<std::string>{"bad barrier", "bad product", "bad registers", "bad shuffle",
-                                   "data race", "deadlock", "divergent barrier", "misaligned",
-                                   "never written", "out of bounds", "unfinished copy",
-                                   "unfinished product", "unwritten output", "wrong answer"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"bad barrier", "bad product", "bad registers",
+                                          "bad shuffle", "bad tensor map", "data race", "deadlock",
+                                          "divergent barrier", "misaligned", "never written",
+                                          "out of bounds", "unfinished copy", "unfinished product",
+                                          "unwritten output", "wrong answer"}));
 }
 
 TEST(MutationTest, OnCpusIsOfEveryKindAndEveryCase) {

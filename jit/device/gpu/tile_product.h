@@ -129,7 +129,7 @@ struct SlabProducts {
 
 /// Gives the sums to an epilogue by packs, which warps turn in the memory of the slabs.
 template <class T, int kSide, class E>
-CC_DEVICE void TakeSums(const Grid& grid, const Product<T>& p, Index row, Index column,
+CC_DEVICE void TakeSums(const Grid& grid, const Product<T>& p, Index row, Index column, Index above,
                         const TileSums<T, kSide>& sums, unsigned char* shared, const E& epilogue) {
   using Sums = TileSums<T, kSide>;
   constexpr int kColumns = 8 * Sums::kAcross;
@@ -142,7 +142,7 @@ CC_DEVICE void TakeSums(const Grid& grid, const Product<T>& p, Index row, Index 
       if (i != of) continue;
       CC_UNROLL for (int j = 0; j < Sums::kAcross; ++j) turned.Put(j, sums.d[of][j]);
     }
-    TakeTurned(turned, epilogue, first + 16 * i, left, rows - 16 * i, columns);
+    TakeTurned(turned, epilogue, above + first + 16 * i, left, rows - 16 * i, columns);
   }
 }
 
@@ -177,7 +177,7 @@ struct SlabProducts<A, B, f32, kSide> {
 /// rows at a time.
 template <int kSide, class E>
 CC_DEVICE void TakeSums(const Grid& grid, const Product<f32>& p, Index row, Index column,
-                        const TileSums<f32, kSide>& sums, unsigned char* shared,
+                        Index above, const TileSums<f32, kSide>& sums, unsigned char* shared,
                         const E& epilogue) {
   constexpr int kEach = TileSums<f32, kSide>::kEach, kPieces = kSide / kTurnedPack;
   const int thread = grid.ThreadId(), rows = Least(p.m - row, kSide),
@@ -191,7 +191,7 @@ CC_DEVICE void TakeSums(const Grid& grid, const Product<f32>& p, Index row, Inde
     }
     grid.Sync();
     const int down = Least(rows - 16 * i, 16);
-    const Index first = row + 16 * i;
+    const Index first = above + row + 16 * i;
     if (epilogue.packs && columns == kSide) {
       const int r = thread / kPieces, c = thread % kPieces * kTurnedPack;
       if (r < down)
@@ -210,7 +210,7 @@ CC_DEVICE void TakeSums(const Grid& grid, const Product<f32>& p, Index row, Inde
 
 template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column,
-                            const E& epilogue) {
+                            Index above, const E& epilogue) {
   using A = TileSlab<T, kSide, !kTransposeA>;
   using B = TileSlab<T, kSide, kTransposeB>;
   constexpr int kOperandBytes = kSide * kSlabBytes;
@@ -238,7 +238,7 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
     }
     CommitCopies();
   };
-  BringAhead<kSide, kSide>(grid, epilogue, row, column, Least(p.m - row, kSide),
+  BringAhead<kSide, kSide>(grid, epilogue, above + row, column, Least(p.m - row, kSide),
                            Least(p.n - column, kSide), kTileThreads);
   TileSums<T, kSide> sums = {};
   const SlabProducts<A, B, T, kSide> products(grid);
@@ -254,7 +254,7 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
   }
   WaitCopies<0>();
   grid.Sync();  // before other threads turn sums in these slabs, or copy those of the next tile
-  TakeSums(grid, p, row, column, sums, slab_at(0, 0), epilogue);
+  TakeSums(grid, p, row, column, above, sums, slab_at(0, 0), epilogue);
 }
 
 }  // namespace coconet

@@ -54,22 +54,23 @@ struct TmaTile : Tile {
   static constexpr int kSharedBytes = kBarriersBegin + int(sizeof(Barriers));
 };
 
-/// Loads the slab that begins at `k` of an operand's lines from `first` on.
-template <class S, int kLines>
-CC_DEVICE void LoadWideSlab(const TensorMap& map, int first, int k, unsigned char* to,
-                            u64* barrier) {
+/// Loads the slab that begins at `k` of an operand's lines from `first` on; `matrix`: none, or the
+/// number of the operand's matrix.
+template <class S, int kLines, class... Matrix>
+CC_DEVICE void LoadWideSlab(const TensorMap& map, int first, int k, unsigned char* to, u64* barrier,
+                            Matrix... matrix) {
   if constexpr (S::kIsAlongK) {
-    LoadBox(to, &map, k, first, barrier);
+    LoadBox(to, &map, k, first, matrix..., barrier);
   } else {
     CC_UNROLL for (int line = 0; line < kLines; line += 64)
-        LoadBox(to + line * kWideRowBytes, &map, first + line, k, barrier);
+        LoadBox(to + line * kWideRowBytes, &map, first + line, k, matrix..., barrier);
   }
 }
 
 /// By one thread, or where it awaits rows by the threads of its warp: loads all slabs of the
 /// block's tiles, each as soon as its place is free.
-template <class Tile, class A, class B, class T, class In>
-CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
+template <class Tile, class A, class B, class P, class In>
+CC_DEVICE void LoadWideTiles(const Grid& grid, const P& p, const WideMaps& maps,
                              const TileOrder& order, const In& in, unsigned epoch,
                              unsigned char* shared, typename Tile::Barriers& barriers) {
   const int lane = kAwaits<In> ? grid.ThreadId() % 32 : 0;
@@ -80,28 +81,39 @@ CC_DEVICE void LoadWideTiles(const Grid& grid, const Product<T>& p, const WideMa
     ArriveAndExpect(barriers.full + place.stage, bytes);
   };
   // A product over nothing loads what lies beyond its operands: zeros.
-  const int slabs = SlabsOf(p.k), begin = p.k == 0 ? kWideDepth : 0;
-  ForTiles(grid, TilesAcross(p.m, Tile::kRows), TilesAcross(p.n, Tile::kColumns), order,
-           [&](unsigned row, unsigned column) CC_INLINE {
-             if constexpr (kAwaits<In>) {
-               const Index begin = Index(row) * Tile::kRows, end = begin + Tile::kRows;
-               AwaitRows(in, epoch, begin, end < p.m ? end : p.m, lane, 32);
-               SyncWarp();
-               if (lane != 0) return;
-               FenceRows(in);
-               FenceAsyncProxy();
-             }
-             CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
-               begin_slab({row, column}, Tile::kStageBytes);
-               unsigned char* const to = shared + place.stage * Tile::kStageBytes;
-               u64* const full = barriers.full + place.stage;
-               const int k = begin + slab * kWideDepth;
-               LoadWideSlab<A, Tile::kRows>(maps.a, int(row) * Tile::kRows, k, to, full);
-               LoadWideSlab<B, Tile::kColumns>(maps.b, int(column) * Tile::kColumns, k,
-                                               to + Tile::kOperandBytesOfA, full);
-               place.Next<Tile::kStages>();
-             }
-           });
+  const int begin = p.k == 0 ? kWideDepth : 0;
+  const auto load = [&](unsigned row, unsigned column) CC_INLINE {
+    if constexpr (kAwaits<In>) {
+      const Index begin = Index(row) * Tile::kRows, end = begin + Tile::kRows;
+      AwaitRows(in, epoch, begin, end < p.m ? end : p.m, lane, 32);
+      SyncWarp();
+      if (lane != 0) return;
+      FenceRows(in);
+      FenceAsyncProxy();
+    }
+    const auto at = FindRow<Tile::kRows>(p, row);
+    const int slabs = SlabsOf(at.product.k);
+    const int top = int(at.row), left = int(column) * Tile::kColumns;
+    CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
+      begin_slab({row, column}, Tile::kStageBytes);
+      unsigned char* const to = shared + place.stage * Tile::kStageBytes;
+      unsigned char* const of_b = to + Tile::kOperandBytesOfA;
+      u64* const full = barriers.full + place.stage;
+      const int k = begin + slab * kWideDepth;
+      if constexpr (kIsMany<P>) {
+        const bool some = at.product.k > 0;
+        LoadWideSlab<A, Tile::kRows>(maps.a, top, k, to, full,
+                                     some ? TakenBy(at.number, p.of_a) : -1);
+        LoadWideSlab<B, Tile::kColumns>(maps.b, left, k, of_b, full,
+                                        some ? TakenBy(at.number, p.of_b) : -1);
+      } else {
+        LoadWideSlab<A, Tile::kRows>(maps.a, top, k, to, full);
+        LoadWideSlab<B, Tile::kColumns>(maps.b, left, k, of_b, full);
+      }
+      place.Next<Tile::kStages>();
+    }
+  };
+  ForTilesOf<Tile::kRows, Tile::kColumns>(grid, p, order, load);
   if (lane == 0) begin_slab({kNoTile, 0}, 0);
 }
 
@@ -121,10 +133,11 @@ CC_DEVICE void SignalWideTiles(int lane, unsigned across, const Out& out, unsign
 
 /// By the threads of two warp groups: computes the block's tiles, and gives them to an epilogue.
 /// kSignalled: a warp waits until it has taken them.
-template <class Tile, class A, class B, bool kSignalled, class T, class E>
-CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned char* shared,
+template <class Tile, class A, class B, bool kSignalled, class P, class E>
+CC_DEVICE void TakeWideTiles(const Grid& grid, const P& p, unsigned char* shared,
                              typename Tile::Barriers& barriers, const E& epilogue) {
-  const int slabs = SlabsOf(p.k), group = WarpGroup();
+  using T = typename P::Element;
+  const int group = WarpGroup();
   const bool speaks = grid.ThreadId() % 32 == 0;  // for its warp
   WidePlace place;
   CC_ROLLED for (unsigned parity = 1;; parity ^= 1) {
@@ -133,7 +146,9 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned cha
     SyncWarp();  // all lanes have read it when the one that speaks gives the place back
     typename Tile::Sums sums;
     if (tile.row != kNoTile) {
-      BringAheadOfWide<Tile>(grid, p, tile.row, tile.column, epilogue);
+      const auto at = FindRow<Tile::kRows>(p, tile.row);
+      const int slabs = SlabsOf(at.product.k);
+      BringAheadOfWide<Tile>(grid, at, tile.column, epilogue);
       u64* used = nullptr;  // of the slab before
       CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
         AwaitPhase(barriers.full + place.stage, place.parity);
@@ -147,7 +162,7 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned cha
       WgmmaWait<0>();
       PinAllSums<Tile>(sums);
       if (speaks) Arrive(used);
-      TakeWideTile<Tile>(grid, p, tile.row, tile.column, sums, shared, epilogue);
+      TakeWideTile<Tile, T>(grid, at, tile.column, sums, shared, epilogue);
     }
     if (kSignalled && speaks) {
       AwaitPhase(&barriers.signalled, parity);
@@ -160,9 +175,9 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const Product<T>& p, unsigned cha
 
 /// Computes all tiles of a product, by all blocks of kTmaThreads threads with kBytes of dynamic
 /// shared memory, and signals each tile when `epilogue` has taken its elements.
-template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
           class In = NoChunks>
-CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps& maps,
+CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps& maps,
                                 const TileOrder& order, const Out& out, const E& epilogue,
                                 const In& in = {}) {
   using Tile = TmaTile<Of>;

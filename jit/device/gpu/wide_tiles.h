@@ -150,22 +150,23 @@ CC_DEVICE void PutTurn(const TurnedSums<T, Tile::kTurnColumns>& turned,
   }
 }
 
-template <class Tile, class T, class E>
-CC_DEVICE void BringAheadOfWide(const Grid& grid, const Product<T>& p, unsigned tile_row,
-                                unsigned tile_column, const E& epilogue) {
-  const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
-  BringAhead<Tile::kRows, Tile::kColumns>(grid, epilogue, row, column,
-                                          Least(p.m - row, Tile::kRows),
-                                          Least(p.n - column, Tile::kColumns), Tile::kThreads);
+template <class Tile, class P, class E>
+CC_DEVICE void BringAheadOfWide(const Grid& grid, const RowOfTiles<P>& at, unsigned tile_column,
+                                const E& epilogue) {
+  const Index column = Index(tile_column) * Tile::kColumns;
+  BringAhead<Tile::kRows, Tile::kColumns>(
+      grid, epilogue, at.above + at.row, column, Least(at.product.m - at.row, Tile::kRows),
+      Least(at.product.n - column, Tile::kColumns), Tile::kThreads);
 }
 
 /// Gives the tile whose sums are given to an epilogue, by the threads of two warp groups.
-template <class Tile, class T, class E>
-CC_DEVICE void TakeWideTile(const Grid& grid, const Product<T>& p, unsigned tile_row,
-                            unsigned tile_column, const typename Tile::Sums& sums,
-                            unsigned char* shared, const E& epilogue) {
-  const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
-  const int rows = Least(p.m - row, Tile::kRows), columns = Least(p.n - column, Tile::kColumns);
+template <class Tile, class T, class P, class E>
+CC_DEVICE void TakeWideTile(const Grid& grid, const RowOfTiles<P>& at, unsigned tile_column,
+                            const typename Tile::Sums& sums, unsigned char* shared,
+                            const E& epilogue) {
+  const Index row = at.above + at.row, column = Index(tile_column) * Tile::kColumns;
+  const int rows = Least(at.product.m - at.row, Tile::kRows),
+            columns = Least(at.product.n - column, Tile::kColumns);
   const TurnedSums<T, Tile::kTurnColumns> turned(grid, shared + Tile::kTurnBegin);
   unsigned char* places[Tile::kTurnColumns / 16];
   CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) places[j] =
@@ -182,24 +183,25 @@ CC_DEVICE void TakeWideTile(const Grid& grid, const Product<T>& p, unsigned tile
 
 /// Computes all tiles of a product, by all blocks of Tile::kThreads threads with kBytes of dynamic
 /// shared memory, and signals each tile when `epilogue` has taken its elements.
-template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
           class In = NoChunks>
-CC_DEVICE void MultiplyWideTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
+CC_DEVICE void MultiplyWideTiles(const Grid& grid, const P& p, const TileOrder& order,
                                  const Out& out, const E& epilogue, const In& in = {}) {
   static_assert(Tile::kSharedBytes == kBytes);
   CC_DYNAMIC_SHARED(shared);
-  const unsigned epoch = NextEpoch(grid, out);
-  const unsigned down = TilesAcross(p.m, Tile::kRows), across = TilesAcross(p.n, Tile::kColumns);
-  ForTiles(grid, down, across, order, [&](unsigned row, unsigned column) {
+  const unsigned epoch = NextEpoch(grid, out), across = TilesAcross(p.n, Tile::kColumns);
+  const auto make = [&](unsigned row, unsigned column) {
+    const auto at = FindRow<Tile::kRows>(p, row);
     typename Tile::Sums sums;
-    BringAheadOfWide<Tile>(grid, p, row, column, epilogue);
+    BringAheadOfWide<Tile>(grid, at, column, epilogue);
     AwaitRowsOfTile<Tile::kRows>(grid, p, row, in, epoch);
-    SumWideTile<Tile, kTransposeA, kTransposeB>(grid, p, Index(row) * Tile::kRows,
+    SumWideTile<Tile, kTransposeA, kTransposeB>(grid, at.product, at.row,
                                                 Index(column) * Tile::kColumns, shared, sums);
-    TakeWideTile<Tile>(grid, p, row, column, sums, shared, epilogue);
+    TakeWideTile<Tile, typename P::Element>(grid, at, column, sums, shared, epilogue);
     grid.Sync();
     SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());
-  });
+  };
+  ForTilesOf<Tile::kRows, Tile::kColumns>(grid, p, order, make);
   grid.Sync();
   if (grid.ThreadId() == 0) KeepEpoch(grid, out, epoch);
 }

@@ -48,7 +48,7 @@ CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTi
 }
 
 template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
-CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index column,
+CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index column, Index above,
                             const E& epilogue) {
   constexpr int V = kEpiloguePack, kRows = 4;
   const auto least = [](Index x, int most) { return x < most ? int(x) : most; };
@@ -63,9 +63,10 @@ CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index c
   for (int i = 0; i < rows; ++i) {
     int j = 0;
     for (; epilogue.packs && j + V <= columns; j += V)
-      epilogue.begin(Lanes<V>{}, row + i, column + j)(ToRaw<T, V>(LoadLanes<V>(&sums[i][j])));
+      epilogue.begin(Lanes<V>{}, above + row + i,
+                     column + j)(ToRaw<T, V>(LoadLanes<V>(&sums[i][j])));
     for (; j < columns; ++j)
-      epilogue.begin(Lanes<1>{}, row + i, column + j)(ToRaw<T, 1>(Splat<1>(sums[i][j])));
+      epilogue.begin(Lanes<1>{}, above + row + i, column + j)(ToRaw<T, 1>(Splat<1>(sums[i][j])));
   }
 }
 

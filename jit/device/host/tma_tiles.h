@@ -7,9 +7,9 @@
 
 namespace coconet {
 
-template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
           class In = NoChunks>
-CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const Product<T>& p, const WideMaps&,
+CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps&,
                                 const TileOrder& order, const Out& out, const E& epilogue,
                                 const In& in = {}) {
   MultiplyWideTiles<Tile, kBytes, kTransposeA, kTransposeB>(grid, p, order, out, epilogue, in);

@@ -11,22 +11,23 @@ struct WideTile {
 
 /// Computes all tiles of a product, by all blocks, and signals each tile when `epilogue` has taken
 /// its elements.
-template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class T, class Out, class E,
+template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
           class In = NoChunks>
-CC_DEVICE void MultiplyWideTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
+CC_DEVICE void MultiplyWideTiles(const Grid& grid, const P& p, const TileOrder& order,
                                  const Out& out, const E& epilogue, const In& in = {}) {
   constexpr int kSide = 64;
-  const unsigned epoch = NextEpoch(grid, out);
-  const unsigned down = TilesAcross(p.m, Tile::kRows), across = TilesAcross(p.n, Tile::kColumns);
-  ForTiles(grid, down, across, order, [&](unsigned tile_row, unsigned tile_column) {
-    const Index row = Index(tile_row) * Tile::kRows, column = Index(tile_column) * Tile::kColumns;
+  const unsigned epoch = NextEpoch(grid, out), across = TilesAcross(p.n, Tile::kColumns);
+  const auto make = [&](unsigned tile_row, unsigned tile_column) {
+    const auto at = FindRow<Tile::kRows>(p, tile_row);
+    const Index column = Index(tile_column) * Tile::kColumns;
     AwaitRowsOfTile<Tile::kRows>(grid, p, tile_row, in, epoch);
-    for (Index r = row; r < row + Tile::kRows && r < p.m; r += kSide) {
+    for (Index r = at.row; r < at.row + Tile::kRows && r < p.m; r += kSide) {
       for (Index c = column; c < column + Tile::kColumns && c < p.n; c += kSide)
-        MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, r, c, epilogue);
+        MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, r, c, at.above, epilogue);
     }
     SignalTile(out, tile_row * across + tile_column, epoch, grid.ThreadId(), grid.BlockSize());
-  });
+  };
+  ForTilesOf<Tile::kRows, Tile::kColumns>(grid, p, order, make);
   KeepEpoch(grid, out, epoch);
 }
 

@@ -76,6 +76,15 @@ input r : bf16[M, N] replicated
 output c = all_to_all(matmul(a, w) * r, 1)
 )";
 
+constexpr char kGrouped[] = R"(coconet 1
+program grouped
+input a : bf16[E, G, M, K] replicated
+input w : bf16[E, 1, K, N] replicated
+input v : bf16[G, N, 24] replicated
+input n : i32[E, G] replicated
+output c = keep_rows(matmul(max(matmul(a, w), 0), v), n)
+)";
+
 constexpr char kGathered[] = R"(coconet 1
 program gathered
 input a : bf16[M, K] sliced(0)
@@ -251,6 +260,22 @@ const std::vector<MutationCase>& MutationCases() {
          "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
          "tile-columns=64 stages=3 tma=1",
          2,
+         1},
+        {"grouped-tiles",
+         kGrouped,
+         {{"E", 2}, {"G", 3}, {"M", 150}, {"N", 72}, {"K", 72}},
+         "C; fuse(MM, C); fuse(MM, C)",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3 tma=1",
+         1,
+         1},
+        {"grouped-copies",
+         kGrouped,
+         {{"E", 2}, {"G", 3}, {"M", 150}, {"N", 72}, {"K", 72}},
+         "C; fuse(MM, C); fuse(MM, C)",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3",
+         1,
          1},
         {"gathered-tiles",
          kGathered,

@@ -17,19 +17,19 @@ std::vector<Mutation> ProductMutations() {
        "tiles",
        TooEarly(),
        {{"tiles.h",
-         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, Index(row) * kSide, "
-         "Index(column) * kSide, epilogue); grid.Sync();",
+         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
+         "Index(column) * kSide, at.above, epilogue); grid.Sync();",
          ""},
         {"tiles.h", "row * across + column, epoch, grid.ThreadId(), grid.BlockSize());",
          "row * across + column, epoch, grid.ThreadId(), grid.BlockSize()); "
-         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, p, Index(row) * kSide, "
-         "Index(column) * kSide, epilogue); grid.Sync();"}}},
+         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
+         "Index(column) * kSide, at.above, epilogue); grid.Sync();"}}},
       {"tile-told-by-the-first-threads",
        "A tile's flag is raised while threads still store it.",
        "half-tiles",
        TooEarly(),
-       {{"tiles.h", "Index(column) * kSide, epilogue); grid.Sync();",
-         "Index(column) * kSide, epilogue);"}}},
+       {{"tiles.h", "Index(column) * kSide, at.above, epilogue); grid.Sync();",
+         "Index(column) * kSide, at.above, epilogue);"}}},
       {"tile-in-the-wrong-row",
        "A tile's flag goes to the row of the rank that reads it.",
        "tiles",
@@ -40,7 +40,7 @@ std::vector<Mutation> ProductMutations() {
        "tiles",
        TooEarly(),
        {{"tiles.h", "row * across + column, epoch, grid.ThreadId()",
-         "column * down + row, epoch, grid.ThreadId()"}}},
+         "column * TilesAcross(p.m, kSide) + row, epoch, grid.ThreadId()"}}},
       {"last-row-of-tiles-not-awaited",
        "Of the rows of tiles that a chunk needs the last is not awaited.",
        "tiles",
@@ -56,7 +56,7 @@ std::vector<Mutation> ProductMutations() {
        "A block forgets how many tiles of a round it has passed by.",
        "tiles",
        {kDeadlock},
-       {{"tiles.h", "turn -= rows * across;", ""}}},
+       {{"tiles.h", "turn -= rows * across; done += rows;", "done += rows;"}}},
       {"tiles-not-awaited",
        "A chunk is reduced without waiting for its tiles.",
        "tiles",
