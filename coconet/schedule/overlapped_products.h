@@ -27,8 +27,8 @@ bool TilesInKernels(const Schedule& s);
 /// their first chunks.
 bool GathersFor(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId product);
 
-/// Whether some launch of the overlap takes a product's tiles, or gathers rows of one, if kernels do
-/// what communicates: one after a product communicates, or one before it GathersFor it.
+/// Whether some launch of the overlap takes a product's tiles, or gathers rows of one, if kernels
+/// do what communicates: one after a product communicates, or one before it GathersFor it.
 bool FitsTilesBeside(const Schedule& s, const std::vector<NodeId>& overlap);
 
 }  // namespace coconet

@@ -49,10 +49,10 @@ struct Shape {
 Graph ProgramOf(const Shape& s, const std::string& after,
                 const std::string& reduced = "all_reduce(sum, p)", const std::string& others = "") {
   const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed,
-                           const std::string& layout) {
-    return absl::StrCat("input ", name, " : ", Name(s.dtype), "[",
-                        s.leads && *name != 'b' ? "3, " : "", transposed ? columns : rows, ", ",
-                        transposed ? rows : columns, "] ", layout, "\n");
+                           const std::string& layout, const char* kind = "input ") {
+    return absl::StrCat(kind, name, " : ", Name(s.dtype), "[", s.leads && *name != 'b' ? "3, " : "",
+                        transposed ? columns : rows, ", ", transposed ? rows : columns, "] ",
+                        layout, "\n");
   };
   const std::string of_a = s.gathers < 0 ? "local" : absl::StrCat("sliced(", s.gathers, ")"),
                     of_b = s.reduces       ? "local"
@@ -65,7 +65,8 @@ Graph ProgramOf(const Shape& s, const std::string& after,
   std::string text = absl::StrCat(
       "coconet 1\nprogram product\n", operand("a", s.rows, s.depth, s.transpose_a, of_a),
       operand("b", s.depth, s.columns, s.transpose_b, of_b),
-      operand("r", s.rows, s.columns, false, "replicated"), "input q : ", Name(s.dtype), "[",
+      operand("r", s.rows, s.columns, false, "replicated", "state "),
+      operand("t", s.rows, s.columns, false, "local", "state "), "input q : ", Name(s.dtype), "[",
       s.columns, "] replicated\n", "input seed : i64[] replicated\n", "p = ", product,
       "\ns = ", s.reduces ? absl::StrReplaceAll(reduced, {{"@T@", Name(s.dtype)}}) : "p",
       "\noutput c = ", after, "\n", others);
@@ -84,6 +85,9 @@ constexpr const char* kReduced[] = {
     "all_reduce(sum, max(p, 0)) - all_reduce(min, p)",
     "all_reduce(sum, sigmoid(p) + q) * 0.5",
 };
+/// Further results: the first two of any program, the others of one that reduces.
+constexpr const char* kOthers[] = {"", "output d = p\n", "update(t, 0.5 * t + p)\n",
+                                   "update(r, 0.5 * r + s)\n", "update(r, s)\n"};
 constexpr const char* kAfter[] = {"abs(s + r)", "sigmoid(s) * r", "max(s, r) - s", "s"};
 
 class WideProductsTest : public testing::Test {
@@ -142,7 +146,7 @@ TEST_F(WideProductsTest, MatchTheInterpreterAtRandomShapes) {
     if (computes && shape.rows <= kMostRows) shape.rows += kMostRows;
     const Graph program = ProgramOf(shape, kAfter[Draw(0, std::size(kAfter) - 1)],
                                     kReduced[computes ? Draw(1, std::size(kReduced) - 1) : 0],
-                                    Draw(0, 3) == 0 ? "output d = p\n" : "");
+                                    kOthers[Draw(0, shape.reduces ? std::size(kOthers) - 1 : 1)]);
     const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
     ASSERT_TRUE(schedules.ok()) << schedules.status();
     std::vector<const Schedule*> tiled, fused;
