@@ -82,7 +82,8 @@ constexpr const char* kReduced[] = {
     "cast(@T@, all_reduce(sum, cast(f32, p) * 0.5))",
     "all_reduce(max, tanh(p) * r)",
     "all_reduce(sum, dropout(p + q, seed, 0.25))",
-    "all_reduce(sum, max(p, 0)) - all_reduce(min, p)",
+    "all_reduce(sum, max(p, 0)) - all_reduce(max, max(p, 0) * r)",
+    "cast(@T@, all_reduce(sum, cast(f32, tanh(p))))",
     "all_reduce(sum, sigmoid(p) + q) * 0.5",
 };
 /// Further results: the first two of any program, the others of one that reduces.
