@@ -92,6 +92,14 @@ input b : bf16[N] replicated
 output c = max(matmul(all_gather(abs(a)), w) + b, 0)
 )";
 
+constexpr char kFusedGather[] = R"(coconet 1
+program fused
+input a : f16[M, K] replicated
+input w : f16[K, N] sliced(1)
+input r : f16[M, N] replicated
+output c = all_gather(matmul(a, w) * r)
+)";
+
 constexpr char kFusedExchange[] = R"(coconet 1
 program fused
 input a : bf16[M, K] sliced(0)
@@ -258,6 +266,14 @@ const std::vector<MutationCase>& MutationCases() {
          {{"M", 70}, {"N", 201}, {"K", 40}},
          "fuse(MM, C)",
          "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 tiles=64",
+         2,
+         1},
+        {"fused-gather",
+         kFusedGather,
+         {{"M", 160}, {"N", 304}, {"K", 16}},
+         "fuse(MM, C, AG)",
+         "generated vec=16 chunk=64 blocks=3 stream=none one-shot=pull threads=32 tiles=256 "
+         "tile-columns=64 stages=3 tma=1",
          2,
          1},
         {"fused-beside",
