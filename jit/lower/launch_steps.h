@@ -26,7 +26,7 @@ struct LaunchPart {
   const TiledProduct* tiles = nullptr;
   /// Not null: the kernel signals what it gathers to a product beside it; it is set to the flags.
   PublishedChunks* publishes = nullptr;
-  /// Of a kernel that goes on with a product's tiles, as KernelPlace has them.
+  /// KernelPlace has the same: what a kernel signals that goes on with a product, and awaits.
   const TiledProduct* made = nullptr;
   const PublishedChunks* gathered = nullptr;
 };

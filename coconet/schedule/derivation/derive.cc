@@ -90,8 +90,8 @@ bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>
   return communicates && computes;
 }
 
-/// The overlaps of these launches: in chunks of any kind, or in tiles, which then are those of
-/// kernels that go on with a product, too.
+/// How launches of an overlap work beside each other: in chunks, which kernels that go on with a
+/// product's tiles do not have; or in tiles, of these kernels and others.
 enum class Beside : uint8_t { kInChunks, kInTiles };
 
 /// The longest chains of launches that can work chunk by chunk and communicate.
