@@ -82,6 +82,33 @@ output c = max(matmul(a, b), 0) + r
   EXPECT_LT(fused.Us(tma), unfused.Us(warps)) << "whose product a library makes";
 }
 
+TEST(SchedulePrior, ExpectsSumsBesideAKernelThatGoesOnWithAProductToBeHidden) {
+  const absl::StatusOr<Graph> program = Parse(R"(coconet 1
+program activation
+input a : bf16[4096, 1536] local
+input b : bf16[1536, 12288] local
+output c = all_reduce(sum, max(matmul(a, b), 0))
+)");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const Graph graph = Canonicalize(*program).graph;
+  const Schedule beside_by = ScheduleNamed(graph, "ol(fuse(MM, C), fuse(RS[0], AG))"),
+                 apart_by = ScheduleNamed(graph, "fuse(MM, C); fuse(RS[0], AG)");
+  const SchedulePrior beside(beside_by, kHalfAnH200), apart(apart_by, kHalfAnH200);
+  Config config{.protocol = Protocol::kGenerated,
+                .vec = 8,
+                .blocks = 66,
+                .threads = 512,
+                .tiles = 128,
+                .tile_columns = 256,
+                .stages = 4,
+                .tma = true};
+  const double one_after_the_other = apart.Us(config);
+  config.blocks = 58;
+  config.beside = 8;
+  EXPECT_LT(beside.Us(config), one_after_the_other);
+  EXPECT_GT(beside.Us(config), 0.5 * one_after_the_other);
+}
+
 TEST(SchedulePrior, NamesWhatLimitsBytesInFlight) {
   const PriorRates rates = PriorRatesFor(kHalfAnH200);
   const LaunchTraits launch{.elements = 1 << 28, .loaded = 16};

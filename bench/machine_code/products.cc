@@ -57,6 +57,10 @@ constexpr struct {
     {"fuse(MM, RS[0], C, AG)", "local", "local", "dropout(all_reduce(sum, ", ") + l, seed, 0.1)",
      ", reduced, with bias, dropout and residual, gathered"},
     {"ol(AG, MM); fuse(C)", "sliced(0)", "sliced(1)", "", "", ", of rows that are gathered"},
+    {"ol(fuse(MM, C), fuse(AR))", "local", "local", "all_reduce(sum, dropout(",
+     " + l, seed, 0.1) + r)", ", with bias, dropout and residual, beside a sum"},
+    {"ol(AG, fuse(MM, C))", "sliced(0)", "sliced(1)", "dropout(", " + l, seed, 0.1)",
+     ", of rows that are gathered, with bias, dropout and residual"},
     {"C; fuse(MM, C)", "replicated", "replicated", "keep_rows(dropout(", " + l, seed, 0.1) + r, n)",
      ", of 8 groups by counts, with bias, dropout and residual", "8, "},
 };
@@ -65,7 +69,7 @@ constexpr const auto& Of(ProductUse use) { return kUses[static_cast<int>(use)]; 
 /// The schedule for bf16 operands.
 absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
   const auto& use = Of(p.use);
-  const bool gathers = p.use == ProductUse::kAwaitsRows;
+  const bool gathers = p.use == ProductUse::kAwaitsRows || p.use == ProductUse::kAwaitsRowsGoesOn;
   const absl::string_view b = p.transpose_b && use.b == "sliced(1)" ? "sliced(0)" : use.b;
   const std::string text = absl::StrCat(
       "coconet 1\nprogram product\ninput a : bf16[", use.lead,
@@ -75,7 +79,8 @@ absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
       "input n : i32[8] replicated\ninput seed : i64[] replicated\noutput c = ", use.before,
       gathers ? "matmul(all_gather(a), b" : "matmul(a, b", p.transpose_a ? ", transpose_a" : "",
       p.transpose_b ? ", transpose_b" : "", ")", use.after,
-      absl::StrContains(use.after, "+ r") ? "\n" : " + r\n");
+      absl::StrContains(use.before, "+ r") || absl::StrContains(use.after, "+ r") ? "\n"
+                                                                                  : " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(Canonicalize(program).graph));
   for (const Schedule& s : schedules) {

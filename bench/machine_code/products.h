@@ -12,8 +12,19 @@ namespace coconet::bench {
 
 /// What becomes of a product: an AllReduce beside it takes its tiles; its kernel adds a row, drops
 /// out and adds a residual; or that, and sends the result to all ranks; or reduces the product
-/// first, and does all of that; or it awaits rows of its first operand, which are gathered beside.
-enum class ProductUse { kBeside, kEpilogue, kGathered, kReduced, kAwaitsRows, kGrouped };
+/// first, and does all of that; or it awaits rows of its first operand, which are gathered beside;
+/// or its kernel goes on with it, and an AllReduce beside takes the tiles, or it awaits rows;
+/// or that for the rows in use of several matrices.
+enum class ProductUse {
+  kBeside,
+  kEpilogue,
+  kGathered,
+  kReduced,
+  kAwaitsRows,
+  kGoesOnBeside,
+  kAwaitsRowsGoesOn,
+  kGrouped
+};
 
 /// A product of bf16 in tiles by warp groups: what a turn of the loop over its slabs takes, counted
 /// from its machine code for sm_90a. Cycles are of a multiprocessor: its tensor cores add 2,048

@@ -9,6 +9,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/overlapped_products.h"
 
 namespace coconet {
 namespace {
@@ -258,8 +259,11 @@ class Chain {
   }
 
   std::string CheckProduct(NodeId id) {
-    if (launches_[launches_.of[id]].nodes.size() > 1 && IsInKernel(id))
-      return absl::StrCat(Text(id), " is computed at once by the kernel that takes it");
+    if (launches_[launches_.of[id]].nodes.size() > 1 && IsInKernel(id)) {
+      if (TiledMemberOf(p_, launches_[launches_.of[id]].nodes) != id)
+        return absl::StrCat(Text(id), " is computed at once by the kernel that takes it");
+      if (std::string no = CheckTiles(id); !no.empty()) return no;
+    }
     space_.rows = space_.has_product = true;
     // Chunks of matrices: each has all that its products need.
     const int rows = static_cast<int>(p_.type(id).shape.size()) - 2;
@@ -277,6 +281,43 @@ class Chain {
         p_.type(id).layout.dim + 1 < static_cast<int>(p_.type(id).shape.size());
     if (rows_sliced) return absl::StrCat(Text(id), " has the rows of a slice only, want all rows");
     return "";
+  }
+
+  /// The conditions for a kernel that makes a product's tiles and goes on with them: what runs
+  /// beside it, before or after, goes on tile by tile.
+  std::string CheckTiles(NodeId product) const {
+    if (space_.lead) return absl::StrCat(Text(product), " is made in tiles of one matrix");
+    const size_t at = absl::c_find(chain_, launches_.of[product]) - chain_.begin();
+    for (NodeId id : nodes(at)) {
+      if (p_.communicates(id)) {
+        return absl::StrCat(Text(id), " is in the kernel that makes the tiles of ", Text(product),
+                            "; want it in a launch of its own");
+      }
+    }
+    const bool gathers = at > 0 && GathersFor(p_, nodes(at - 1), product);
+    if (gathers) {
+      for (NodeId id : nodes(at)) {
+        for (NodeId operand : ValueOperands(g_, id)) {
+          const NodeId value = p_.value(operand);
+          const bool is_rows = id == product && value == p_.value(p_.inputs(product)[0]);
+          if (!is_rows && launches_.of[value] == chain_[at - 1]) {
+            return absl::StrCat(Text(id), " takes ", Text(value), ", of which the kernel of ",
+                                Text(product), " awaits rows for the product only");
+          }
+        }
+      }
+    }
+    const auto communicates = [&](NodeId id) { return p_.communicates(id); };
+    const bool signals = at + 1 < chain_.size() && Takes(chain_[at + 1], chain_[at]) &&
+                         absl::c_any_of(nodes(at + 1), communicates);
+    if (signals && p_.type(product).layout.cut()) {
+      return absl::StrCat(Text(product),
+                          " has a part of the product only, want all of it on each rank");
+    }
+    if (gathers || signals) return "";
+    return absl::StrCat(Text(product),
+                        " is made in tiles: want a launch after it that communicates what its "
+                        "kernel computes, or one before it that gathers its rows");
   }
 
   /// What goes from launch to launch has the shape of the chunks.
@@ -331,14 +372,19 @@ class Chain {
     return "";
   }
 
-  /// All slices are over the same dimension. Columns of a product may be sliced, since a rank then
-  /// has all of its rows.
+  /// Whether `id` is in a kernel that makes a product's tiles.
+  bool IsOfTiles(NodeId id) const {
+    return IsInKernel(id) && TiledMemberOf(p_, launches_[launches_.of[id]].nodes) >= 0;
+  }
+
+  /// All slices are over the same dimension. Columns of a product, and of what its kernel computes
+  /// with it, may be sliced, since a rank then has all of its rows.
   std::string CheckSlices() {
     for (size_t at = 0; at < chain_.size(); ++at) {
       for (NodeId id : nodes(at)) {
         const Layout& layout =
             p_.type(As<AllGather>(g_, id) ? p_.value(g_.nodes[id].inputs[0]) : id).layout;
-        if (!layout.sliced() || As<MatMul>(g_, id)) continue;
+        if (!layout.sliced() || As<MatMul>(g_, id) || IsOfTiles(id)) continue;
         if (space_.slices && layout.dim != space_.dim) {
           return absl::StrCat(Text(id), " is sliced over another dimension than ",
                               DimText(space_.dim));

@@ -130,6 +130,66 @@ TEST(Chunks, RefusesProductsThatSumOverTheChunks) {
             "the chunks cut");
 }
 
+/// A product that a kernel goes on with, and which is in tiles, has no other chunks.
+constexpr char kActivation[] = R"(input a : f32[96, 20] local
+input b : f32[20, 10] local
+input r : f32[96, 10] local
+c = abs(matmul(a, b))
+d = all_reduce(sum, c)
+output e = d
+)";
+constexpr char kGatheredRows[] = R"(input a : f32[96, 20] sliced(0)
+input b : f32[20, 10] sliced(1)
+output c = abs(matmul(all_gather(abs(a)), b))
+)";
+
+TEST(Chunks, OfTilesThatAKernelGoesOnWithAreRows) {
+  const auto space_of = [](absl::string_view program, const std::string& trace) {
+    const Schedule s = ScheduleOf(program, trace);
+    return ChunksOf(s, s.overlaps()[0]).space;
+  };
+  const ChunkSpace reduced = space_of(kActivation, "fuse(%3 %4); overlap(%3 %5)");
+  EXPECT_TRUE(reduced.rows && reduced.has_product && !reduced.lead && !reduced.slices);
+  EXPECT_TRUE(space_of(kActivation, "split(%5, 0); fuse(%3 %4); overlap(%3 %5)").slices);
+  EXPECT_TRUE(space_of(kGatheredRows, "fuse(%4 %5); overlap(%3 %4)").has_product);
+}
+
+TEST(Chunks, RefusesTilesThatNothingGoesOnWith) {
+  EXPECT_EQ(Refused(absl::StrCat(kActivation, "output f = exp(c)\n"), "%3 %7", "fuse(%3 %4); "),
+            "%3 = matmul(a, b) is made in tiles: want a launch after it that communicates what its "
+            "kernel computes, or one before it that gathers its rows");
+  // A sum comes before the product, which needs more than its rows.
+  EXPECT_EQ(
+      Refused("input a : f32[96, 20] local\ninput b : f32[20, 10] replicated\n"
+              "output c = abs(matmul(all_reduce(sum, a), b))\n",
+              "%2 %3", "fuse(%3 %4); "),
+      "%3 = matmul(%2, b) is made in tiles: want a launch after it that communicates what its "
+      "kernel computes, or one before it that gathers its rows");
+}
+
+TEST(Chunks, RefusesKernelsOfTilesThatCommunicate) {
+  EXPECT_EQ(Refused("input a : f32[96, 20] sliced(0)\ninput b : f32[20, 10] sliced(1)\n"
+                    "output c = all_gather(abs(matmul(all_gather(a), b)))\n",
+                    "%2 %3", "fuse(%3 %4 %5); "),
+            "%5 = all_gather(%4) is in the kernel that makes the tiles of %3 = matmul(%2, b); want "
+            "it in a launch of its own");
+}
+
+TEST(Chunks, RefusesElementsOfRowsThatAProductAwaits) {
+  EXPECT_EQ(Refused("input a : f32[96, 20] sliced(0)\ninput b : f32[20, 20] replicated\n"
+                    "g = all_gather(a)\noutput c = matmul(g, b) + g\n",
+                    "%2 %3", "fuse(%3 %4); "),
+            "%4 = add(%3, %2) takes %2 = all_gather(a), of which the kernel of %3 = matmul(%2, b) "
+            "awaits rows for the product only");
+}
+
+TEST(Chunks, RefusesFewRowsThatAKernelTakes) {
+  EXPECT_EQ(Refused("input a : f32[64, 20] local\ninput b : f32[20, 10] local\n"
+                    "output d = all_reduce(sum, abs(matmul(a, b)))\n",
+                    "%2 %4", "fuse(%2 %3); "),
+            "%2 = matmul(a, b) is computed at once by the kernel that takes it");
+}
+
 TEST(Chunks, OfListsAreTensors) {
   const ChunkSpace space = SpaceOf(
       "sizes N = 4, 70\ninput t : f32[5, N] sliced(1)\ninput i : i32[8, 3] replicated\n"

@@ -12,6 +12,7 @@
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/launches.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/transformed.h"
@@ -324,6 +325,33 @@ TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
     words.insert(Describe(s));
   }
   EXPECT_TRUE(words.contains("fuse(RS, C, AG, C)"));
+}
+
+TEST(Derive, OverlapsKernelsThatGoOnWithProductsAfterAllOtherSchedules) {
+  const Graph program = ScheduleOf(
+                            "input a : f32[96, 20] sliced(0)\ninput b : f32[20, 10] local\n"
+                            "output c = abs(all_reduce(sum, exp(matmul(all_gather(a), b))))\n")
+                            .graph();
+  const std::vector<Schedule> all = AllOf(program);
+  std::vector<std::string> fused, others;
+  for (const Schedule& s : all)
+    (TilesInKernels(s) ? fused : others).push_back(absl::StrCat(Describe(s), "|", Print(s)));
+  for (absl::string_view want :
+       {"ol(AG, fuse(MM, C), AR, fuse(C))|", "ol(AG, fuse(MM, C), fuse(AR, C))|",
+        "ol(AG, fuse(MM, C), fuse(RS[0], C, AG c))|"}) {
+    EXPECT_EQ(absl::c_count_if(
+                  fused, [&](const std::string& words) { return absl::StartsWith(words, want); }),
+              1)
+        << want;
+  }
+  EXPECT_EQ(std::set(fused.begin(), fused.end()).size(), fused.size());
+  // Where there is room for the others only, these are all of them.
+  DeriveOptions options;
+  options.max_schedules = static_cast<int>(others.size());
+  std::vector<std::string> bounded;
+  for (const Schedule& s : AllOf(program, options))
+    bounded.push_back(absl::StrCat(Describe(s), "|", Print(s)));
+  EXPECT_EQ(bounded, others);
 }
 
 TEST(Derive, OverlapsProductsAndSends) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/schedule/chunks.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/prologue.h"
 
 namespace coconet {
@@ -137,15 +138,6 @@ bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes) {
   });
 }
 
-bool GathersFor(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId product) {
-  const auto* multiplies = As<MatMul>(program.graph(), product);
-  if (multiplies == nullptr || multiplies->transpose_a) return false;
-  const NodeId operand = program.value(program.inputs(product)[0]);
-  if (!As<AllGather>(program.graph(), operand)) return false;
-  const Layout& layout = program.type(program.inputs(operand)[0]).layout;
-  return layout.sliced() && !layout.by_place() && absl::c_linear_search(kernel, operand);
-}
-
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
   if (s.overlaps().empty() || !s.graph().lists.empty()) return false;
   const auto nodes_of = [&](NodeId first) -> const std::vector<NodeId>& {
@@ -155,10 +147,11 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
     if (ChunksOf(s, overlap).space.lead) return false;  // tiles are of one matrix
     const LibraryDoes library = LeftToLibrary(protocol, nodes);
     for (size_t at = 0; at + 1 < overlap.size(); ++at) {
-      if (As<MatMul>(s.graph(), overlap[at]) &&
+      if (ProductOfLaunch(s, overlap[at]) >= 0 &&
           CommunicatesByKernel(s, nodes_of(overlap[at + 1]), library))
         return true;
-      if (GathersFor(s.program(), nodes_of(overlap[at]), overlap[at + 1]) &&
+      const NodeId next = ProductOfLaunch(s, overlap[at + 1]);
+      if (next >= 0 && GathersFor(s.program(), nodes_of(overlap[at]), next) &&
           CommunicatesByKernel(s, nodes_of(overlap[at]), library))
         return true;
     }
@@ -181,6 +174,8 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
   }
   if (config.tma && config.stages == 0) return "want tma=1 with stages only";
   if (config.tiles == 0) {
+    if (TilesInKernels(s))
+      return "want tiles where a kernel of an overlap goes on with a product's elements";
     return config.tile_columns == 0 && config.stages == 0
                ? ""
                : "want tile-columns and stages with tiles only";
@@ -246,7 +241,9 @@ namespace {
 bool AwaitsRows(const Schedule& s) {
   return absl::c_any_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
     for (size_t at = 0; at + 1 < overlap.size(); ++at) {
-      if (GathersFor(s.program(), s.launch(overlap[at]).nodes, overlap[at + 1])) return true;
+      const NodeId product = ProductOfLaunch(s, overlap[at + 1]);
+      if (product >= 0 && GathersFor(s.program(), s.launch(overlap[at]).nodes, product))
+        return true;
     }
     return false;
   });

@@ -15,12 +15,9 @@ namespace coconet {
 bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes);
 
 /// Whether products of overlaps may be made tile by tile on the ranks of `nodes` nodes: in each
-/// overlap a kernel that communicates follows a product, or a product one that GathersFor it.
+/// overlap a kernel that communicates follows a product, or a product one that GathersFor it
+/// (coconet/schedule/overlapped_products.h).
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
-
-/// Whether `kernel` gathers slices to the first operand of `product`, whose rows may begin with
-/// their first chunks.
-bool GathersFor(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId product);
 
 /// Whether some kernel goes through a product's tiles.
 bool MultipliesInKernels(const Schedule& s);

@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/chunks.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "jit/config/beside.h"
 #include "jit/config/config_traits.h"
 #include "jit/config/launch_shapes.h"
@@ -48,10 +49,12 @@ LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
 
 /// Numbers of pieces worth trying: 1 where the schedule overlaps nothing; none where nothing would
 /// run beside anything else: kernels and products share the rank's core, so a collective of a
-/// library must go out of the node, or pieces of a product stay in its cache.
+/// library must go out of the node, or pieces of a product stay in its cache. None where a kernel
+/// of an overlap makes a product's tiles.
 std::vector<int> PieceCounts(const Schedule& s, const ConfigTraits& t, const ConfigSpace& space,
                              bool columns) {
   if (s.overlaps().empty()) return columns ? std::vector<int>() : std::vector<int>{1};
+  if (TilesInKernels(s)) return {};
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;
   for (int count : {2, 4, 8, 12, 16}) {

@@ -464,6 +464,46 @@ TEST(Validate, RefusesTilesThatNoKernelTakes) {
             "want pieces=2 to 256 for a schedule with overlaps, else 1");
 }
 
+/// ranks' parts of a product, of which each computes something before they are added.
+Graph Activation() {
+  const absl::StatusOr<Graph> program = Parse(
+      "coconet 1\nprogram t\ninput a : bf16[640, 64] local\ninput b : bf16[64, 136] "
+      "local\noutput c = all_reduce(sum, abs(matmul(a, b)))\n");
+  return program.value();
+}
+
+TEST(Configs, OfKernelsThatGoOnWithTilesBesideCollectivesAreTiles) {
+  const Schedule s = Find(Activation(), "ol(fuse(MM, C), fuse(RS[flat], AG))"),
+                 by_any = Find(Activation(), "ol(fuse(MM, C), AR)");
+  const ConfigSpace hopper{.ranks = 2, .multiprocessors = 66, .warp_groups = true};
+  for (const Schedule* of : {&s, &by_any}) {
+    const std::vector<Config> configs = Configs(*of, hopper);
+    EXPECT_GE(configs.size(), 12u);
+    for (const Config& config : configs) {
+      EXPECT_TRUE(Validate(config, *of, hopper).ok()) << Text(config);
+      EXPECT_GT(config.tiles, 0);
+      EXPECT_GT(config.beside, 0);
+      EXPECT_EQ(config.pieces, 1);
+      EXPECT_TRUE(of == &s || config.protocol == Protocol::kGenerated) << Text(config);
+    }
+    EXPECT_EQ(Configs(*of, {.ranks = 2}).size(), 0u) << "on hosts";
+  }
+  const auto words = [&](const Config& config, const Schedule& of) {
+    const absl::Status status = Validate(config, of, hopper);
+    return std::string(status.ok() ? ""
+                                   : status.message().substr(status.message().find("\": ") + 3));
+  };
+  EXPECT_EQ(words({.protocol = Protocol::kGenerated, .beside = 8, .tiles = 64}, by_any), "");
+  EXPECT_EQ(words({.pieces = 4, .beside = 8}, s),
+            "want tiles where a kernel of an overlap goes on with a product's elements");
+  EXPECT_EQ(words({.tiles = 64}, s),
+            "want beside=M and no pieces where an overlap's product is made in tiles");
+  EXPECT_EQ(words({.beside = 8, .tiles = 64}, by_any),
+            "want tiles=0 where an overlap does not go from a product to a kernel that "
+            "communicates, or from one that gathers to a product of what that has");
+  EXPECT_THAT(words({.ring = true, .beside = 8, .tiles = 64}, s), testing::Ne(""));
+}
+
 TEST(Validate, RefusesTilesThatWarpGroupsCannotMake) {
   const Schedule halves = Find(Product(DType::kBF16), "ol(MM, fuse(RS[flat], C, AG))"),
                  floats = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))");

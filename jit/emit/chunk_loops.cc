@@ -1,5 +1,6 @@
 #include "jit/emit/chunk_loops.h"
 
+#include <set>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -14,8 +15,9 @@ namespace {
 bool ReadsProduct(const KernelContext& k, const std::vector<NodeId>& ids) {
   return absl::c_any_of(ids, [&](NodeId id) {
     const bool reduces = Is<ReduceScatter>(k.g, id) || Is<AllReduce>(k.g, id);
-    return (reduces && k.Crossing(id) == k.tiles->product) ||
-           k.u.Reads(id, k.launch).count(k.tiles->product) > 0;
+    const std::set<NodeId> read = k.u.Reads(id, k.launch);
+    const auto is_of_tiles = [&](NodeId value) { return k.tiles->Makes(value); };
+    return (reduces && is_of_tiles(k.Crossing(id))) || absl::c_any_of(read, is_of_tiles);
   });
 }
 

@@ -288,12 +288,18 @@ absl::StatusOr<EmittedKernel> Emitter::EmitTiles() {
   const std::string before = absl::StrCat(
       product, "  const Index top = ", top, ", left = ", begin_of("n", gemm.n),
       ";\n  const bool packs = (", width, " | left | product.ldc) % kEpiloguePack == 0",
-      place.packs, ";\n  const TileOrder order{1, 0, ", place.first, " / ",
-      batch.IsMany() ? "product.m" : absl::StrCat(shape.rows), "};\n");
+      place.packs, ";\n  const TileOrder order",
+      k_.made != nullptr
+          ? OrderText(k_.args, *k_.made)
+          : absl::StrCat("{1, 0, ", place.first, " / ",
+                         batch.IsMany() ? "product.m" : absl::StrCat(shape.rows), "}"),
+      ";\n");
   const TilesCall call = CallTiles(
-      k_.args, "product", batch, shape, "NoTileFlags{}",
+      k_.args, "product", batch, shape,
+      k_.made != nullptr ? SignalledText(k_.args, *k_.made, k_.config, k_.table) : "NoTileFlags{}",
       absl::StrCat("MakeEpilogue<", PacksOfEpilogue(k_, phase), ">(packs, ",
-                   EpilogueBodyText(place.declarations, place.names, phase.elements), ")"));
+                   EpilogueBodyText(place.declarations, place.names, phase.elements), ")"),
+      k_.gathered != nullptr ? AwaitedRowsText(k_.args, *k_.gathered, gemm, k_.config) : "");
   const int64_t bytes = GemmBytes(gemm) + (phase.bytes_per_element - TiledBytes()) *
                                               NumElements(k_.type(k_.tiled).shape);
   EmittedKernel kernel = KernelOf(

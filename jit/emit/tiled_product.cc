@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
@@ -54,9 +55,10 @@ std::string MapsText(Arguments& args, const GemmBatch& batch, const TileShape& s
       map("map_b", gemm.b, batch.of_b, gemm.n, gemm.transpose_b, shape.columns), "}, ");
 }
 
-/// GatheredChunks of the dialect.
-std::string GatheredText(Arguments& args, const PublishedChunks& gathered, const GemmStep& gemm,
-                         const Config& config) {
+}  // namespace
+
+std::string AwaitedRowsText(Arguments& args, const PublishedChunks& gathered, const GemmStep& gemm,
+                            const Config& config) {
   const int64_t in_row = (gathered.per + gathered.chunk - 1) / gathered.chunk;
   const auto integer = [&](absl::string_view name, int64_t value) {
     return args.Integer(absl::StrCat("gathered_", name), value);
@@ -78,11 +80,29 @@ std::string GatheredText(Arguments& args, const PublishedChunks& gathered, const
                                integer("in_row", in_row),
                                integer("width", gemm.k.total),
                                absl::StrCat("int(", integer("step", gathered.step), ")")};
-  return absl::StrCat("GatheredChunks<kRanks, ", config.multicast ? "true" : "false", ">{",
+  return absl::StrCat(", GatheredChunks<kRanks, ", config.multicast ? "true" : "false", ">{",
                       absl::StrJoin(words, ", "), "}");
 }
 
-}  // namespace
+std::string SignalledText(Arguments& args, const TiledProduct& tiles, const Config& config,
+                          BufferTable& table) {
+  const int epochs =
+      AddSyncBuffer(table, absl::StrCat("epochs", tiles.step), DType::kI32, config.blocks, false);
+  if (tiles.flags >= 0) {
+    args.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, tiles.flags, 0}});
+    args.Integer("row", tiles.row);
+    args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
+  }
+  args.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
+  return tiles.flags >= 0 ? "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}"
+                          : "OwnEpochs{p.epochs}";
+}
+
+std::string OrderText(Arguments& args, const TiledProduct& tiles) {
+  args.Integer("slices", tiles.slices);
+  args.Integer("slice_rows", tiles.slice_rows);
+  return "{p.slices, p.slice_rows}";
+}
 
 absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                   const Target& target) {
@@ -103,6 +123,8 @@ absl::StatusOr<GemmBatch> MatricesOf(const PlacedLaunches& u, NodeId id, const B
   }
   return *std::move(batch);
 }
+
+bool TiledProduct::Makes(NodeId id) const { return absl::c_linear_search(values, id); }
 
 std::string TiledProduct::AwaitedIn(Arguments& args, int64_t width) const {
   const auto word = [](int64_t value) { return Arg{Arg::Kind::kInt, -1, value}; };
@@ -128,7 +150,9 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                      .step = at.step,
                      .rows = shape.rows,
                      .columns = shape.columns,
-                     .across = gemm.n.total};
+                     .across = gemm.n.total,
+                     .values = {at.product}};
+  if (u.of[at.product] != at.reader) tiles.values = u[u.of[at.product]].nodes;
   const int64_t down = (gemm.m.total + tiles.rows - 1) / tiles.rows,
                 across = (gemm.n.total + tiles.columns - 1) / tiles.columns;
   if (down * across > FlagSlots::kMostTiles / target.ranks_per_node()) {
@@ -141,7 +165,7 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                               target.ranks_per_node() * tiles.row, true);
   for (NodeId node : u[at.reader].nodes) {
     if (!Is<ReduceScatter>(u.graph(), node) ||
-        CrossingValue(u.program, node, u[at.reader].nodes) != at.product)
+        !tiles.Makes(CrossingValue(u.program, node, u[at.reader].nodes)))
       continue;
     const TensorSlicing cut = SlicingOf(u.type(node), target.ranks);
     if (!cut.contiguous() || u.type(node).layout.owned() || gemm.n.total == 0) continue;
@@ -199,25 +223,11 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const PlacedLaunches& u, const Ti
     absl::StrAppend(&body, "  const int rank = int(p.rank);\n");
   }
   const std::string product = ProductText(args, batch, "");
-  args.Integer("slices", tiles.slices);
-  args.Integer("slice_rows", tiles.slice_rows);
-  absl::StrAppend(&body, args.LocalsText(), product,
-                  "  const TileOrder order{p.slices, p.slice_rows};\n");
-  const int epochs =
-      AddSyncBuffer(table, absl::StrCat("epochs", tiles.step), DType::kI32, config.blocks, false);
-  if (tiles.flags >= 0) {
-    args.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, tiles.flags, 0}});
-    args.Integer("row", tiles.row);
-    args.Member("Index place", "place", {{Arg::Kind::kNodeRank, -1, 0}});
-  }
-  args.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
-  const std::string in =
-      gathered == nullptr ? "" : absl::StrCat(", ", GatheredText(args, *gathered, gemm, config));
-  const TilesCall call =
-      CallTiles(args, "product", batch, shape,
-                tiles.flags >= 0 ? "TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs}"
-                                 : "OwnEpochs{p.epochs}",
-                "StoreProduct(product)", in);
+  absl::StrAppend(&body, args.LocalsText(), product, "  const TileOrder order",
+                  OrderText(args, tiles), ";\n");
+  const std::string out = SignalledText(args, tiles, config, table);
+  const std::string in = gathered == nullptr ? "" : AwaitedRowsText(args, *gathered, gemm, config);
+  const TilesCall call = CallTiles(args, "product", batch, shape, out, "StoreProduct(product)", in);
   EmittedKernel kernel = KernelOf(target.ranks_per_node(), /*vec=*/1, args, body + call.text,
                                   GemmBytes(gemm), call.block);
   kernel.threads = call.threads;

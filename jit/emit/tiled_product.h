@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,19 +18,22 @@
 
 namespace coconet {
 
-/// A product by a kernel of its own, which signals each finished tile by a flag if there is a
-/// buffer of flags, so that a kernel beside it can take the tile.
+/// A product that a kernel makes, alone or with what it computes of it, and which signals each
+/// finished tile by a flag if there is a buffer of flags, so that a kernel beside it can take the
+/// tile.
 struct TiledProduct {
   NodeId product = -1;
-  int step = -1;              // of the plan
-  int rows = 0, columns = 0;  // of a tile
-  int64_t across = 0;         // columns of the product
-  int64_t row = 0;            // words of a row of flags
-  int flags = -1;             // buffer: one row per writer; -1: it signals nothing
+  int step = -1;               // of the plan
+  int rows = 0, columns = 0;   // of a tile
+  int64_t across = 0;          // columns of the product
+  std::vector<NodeId> values;  // that are there with a tile: of the product's launch
+  int64_t row = 0;             // words of a row of flags
+  int flags = -1;              // buffer: one row per writer; -1: it signals nothing
   // The order in which the kernel beside it takes elements (TileOrder in jit/device/tiles.h):
   // slices, and the rows of tiles of one in 1/4096.
   int64_t slices = 1, slice_rows = 0;
 
+  bool Makes(NodeId id) const;
   /// The argument by which a kernel over rows of `width` elements awaits tiles.
   std::string AwaitedIn(Arguments& args, int64_t width) const;
 };
@@ -42,6 +46,19 @@ absl::StatusOr<GemmStep> MatrixOf(const PlacedLaunches& u, NodeId id, const Buff
 /// A product of one batch on each rank, which a kernel goes on with. Internal if it is more.
 absl::StatusOr<GemmBatch> MatricesOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                      const Target& target);
+
+/// The arguments by which a kernel signals its tiles, and the TileFlags or OwnEpochs that have
+/// them; its epochs are in a buffer that is added to `table`.
+std::string SignalledText(Arguments& args, const TiledProduct& tiles, const Config& config,
+                          BufferTable& table);
+
+/// ", " and the GatheredChunks by which a product awaits the rows of its first operand.
+std::string AwaitedRowsText(Arguments& args, const PublishedChunks& gathered, const GemmStep& gemm,
+                            const Config& config);
+
+/// The initializer of a TileOrder: the order in which the kernel beside the product takes its
+/// tiles.
+std::string OrderText(Arguments& args, const TiledProduct& tiles);
 
 /// A product of an overlap or a prologue, and the launch whose kernel takes its tiles.
 struct TilesPlace {

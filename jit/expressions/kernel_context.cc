@@ -20,6 +20,8 @@ KernelContext::KernelContext(const KernelPlace& at, const Config& config, const 
       piece(at.piece),
       tiles(at.tiles),
       publishes(at.publishes),
+      made(at.made),
+      gathered(at.gathered),
       tensors(at.tensors),
       list_chunks(at.list_chunks),
       table(table),
@@ -87,6 +89,7 @@ absl::Status KernelContext::Check() const {
 }
 
 absl::string_view KernelContext::StoreMode(int buffer) const {
+  if (made != nullptr) return "kCached";  // the kernel beside this one loads it next
   switch (config.streaming) {
     case Streaming::kNone:
       return "kCached";

@@ -78,7 +78,9 @@ struct KernelContext : KernelShape {
   const Piece* const piece;         // null: all
   const TiledProduct* const tiles;  // null: none runs beside it
   const bool publishes;             // KernelPlace::publishes
-  const int tensors;                // in the table
+  const TiledProduct* const made;
+  const PublishedChunks* const gathered;
+  const int tensors;  // in the table
   const int64_t list_chunks;
   BufferTable& table;
   const bool over_tensors;  // its elements are those of each tensor of a list

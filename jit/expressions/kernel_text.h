@@ -53,6 +53,9 @@ struct KernelPlace {
   int64_t list_chunks = 0;              // that have flags, of all these tensors
   const TiledProduct* tiles = nullptr;  // runs beside the kernel, which takes elements of it
   bool publishes = false;               // it signals what it gathers to a product beside it
+  /// The tiles that the kernel makes for one beside it, going on with a product; null: none.
+  const TiledProduct* made = nullptr;
+  const PublishedChunks* gathered = nullptr;  // the product's rows, beside it; null: are there
 };
 
 /// What a kernel for GPUs needs of its blocks.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/prologue.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/emit/emit.h"
@@ -27,6 +28,11 @@ NodeId LaunchSteps::AwaitedProductOf(const PlacedLaunch& launch) const {
   if (launch.library) return -1;
   const TypedGraph& program = programs_.launches().program;
   return TiledProductOf(program, PrologueOf(program, launch.nodes));
+}
+
+NodeId LaunchSteps::ProductBeside(const PlacedLaunch& launch) const {
+  if (launch.library) return ProductOf(graph(), launch);
+  return TiledMemberOf(programs_.launches().program, launch.nodes);
 }
 
 int LaunchSteps::LaneOf(const PlacedLaunch& launch) const {
@@ -218,7 +224,9 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
                          .tensors = static_cast<int>(tensors.size()),
                          .list_chunks = chunks,
                          .tiles = own.has_value() ? &*own : part.tiles,
-                         .publishes = part.publishes != nullptr};
+                         .publishes = part.publishes != nullptr,
+                         .made = part.made,
+                         .gathered = part.gathered};
     ASSIGN_OR_RETURN(kernels[program], EmitKernel(at, config, target_, programs_[program].table));
   }
   const EmittedKernel& first = kernels[programs_.of(tensors[0])];
@@ -229,6 +237,7 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
     KernelStep step = StepOf(kernel, label);
     step.blocks = config.blocks;
     if (part.tiles != nullptr) step.awaits = part.tiles->step;
+    if (part.gathered != nullptr) step.awaits = part.gathered->step;
     return step;
   };
   const bool of_tensors = programs_.IsOfTensors(part.launch);
@@ -256,11 +265,15 @@ absl::Status LaunchSteps::AddKernel(const LaunchPart& part, const std::vector<in
 absl::StatusOr<TiledProduct> LaunchSteps::AddTiledProduct(int number, bool signals,
                                                           const PublishedChunks* gathered) {
   SizedProgram& program = programs_[0];
-  TiledProduct tiles{.product = ProductOf(graph(), launch(number)), .step = draft_.size()};
+  TiledProduct tiles{.product = ProductBeside(launch(number)), .step = draft_.size()};
   if (signals) {
     ASSIGN_OR_RETURN(
         tiles, MakeTiledProduct({program.launches, tiles.product, number + 1, tiles.step}, config_,
                                 target_, program.table));
+  }
+  if (!launch(number).library) {
+    RETURN_IF_ERROR(Add({.launch = number, .made = &tiles, .gathered = gathered}));
+    return tiles;
   }
   ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitTiledProduct(program.launches, tiles, gathered,
                                                                 config_, target_, program.table));

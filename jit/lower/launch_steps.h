@@ -26,6 +26,9 @@ struct LaunchPart {
   const TiledProduct* tiles = nullptr;
   /// Not null: the kernel signals what it gathers to a product beside it; it is set to the flags.
   PublishedChunks* publishes = nullptr;
+  /// KernelPlace has the same: what a kernel signals that goes on with a product, and awaits.
+  const TiledProduct* made = nullptr;
+  const PublishedChunks* gathered = nullptr;
 };
 
 /// The matrix product that a launch leaves to a library; -1: none.
@@ -48,9 +51,12 @@ class LaunchSteps {
   /// Adds no step for a piece without elements. FailedPrecondition if tensors of some sizes need
   /// another kernel (an extent that is 1 is broadcast), and it must add something up over all.
   absl::Status Add(const LaunchPart& part);
-  /// Adds a kernel that makes a launch's product, for the next launch to take tile by tile if it
-  /// `signals`. `gathered`: the flags of the launch before, which gathers its first operand; null:
-  /// the operand is in memory.
+  /// The product that a launch makes beside what communicates: a library's, or one that its kernel
+  /// goes on with; -1: none.
+  NodeId ProductBeside(const PlacedLaunch& launch) const;
+  /// Adds a kernel that makes the ProductBeside of a launch, for the next launch to take tile by
+  /// tile if it `signals`. `gathered`: the flags of the launch before, which gathers its first
+  /// operand; null: the operand is in memory.
   absl::StatusOr<TiledProduct> AddTiledProduct(int launch, bool signals,
                                                const PublishedChunks* gathered);
 

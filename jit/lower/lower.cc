@@ -14,6 +14,7 @@
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "jit/launches/batches.h"
 #include "jit/lower/draft.h"
 #include "jit/lower/launch_steps.h"
@@ -55,7 +56,7 @@ absl::Status AddTiled(const PlacedLaunches& u, const PlacedLaunches::Chain& chai
                       const Target& target, LaunchSteps& steps, Draft& draft) {
   for (int launch = chain.first; launch <= chain.last; ++launch) {
     const auto product_at = [&](int at) {
-      return at > chain.last || steps.LaneOf(u[at]) != 0 ? -1 : ProductOf(u.graph(), u[at]);
+      return at > chain.last || steps.LaneOf(u[at]) != 0 ? -1 : steps.ProductBeside(u[at]);
     };
     const auto communicates_at = [&](int at) {
       return at <= chain.last && !u[at].library && steps.LaneOf(u[at]) == 1;

@@ -265,6 +265,46 @@ TEST(Lower, StartsProductsWithWhatGathersTheirRows) {
   EXPECT_EQ(std::get<KernelStep>(both.plan.steps[2]).awaits, 1);
 }
 
+TEST(Lower, StartsWhatTakesTilesWithTheKernelThatGoesOnWithThem) {
+  const std::string body =
+      "input a : bf16[96, 20] local\ninput b : bf16[20, 10] local\ninput g : bf16[96, 20] "
+      "sliced(0)\n";
+  const Config tiled{.protocol = Protocol::kGenerated,
+                     .blocks = 6,
+                     .streaming = Streaming::kAll,
+                     .threads = 512,
+                     .beside = 3,
+                     .tiles = 64};
+  const Schedule reduced =
+      Find(absl::StrCat(body, "output c = all_reduce(sum, 0.5 * cast(f32, matmul(a, b)))\n"),
+           "ol(fuse(MM, C), fuse(RS[flat], AG))");
+  const Lowered two = *Lower(reduced, tiled, 2);
+  EXPECT_EQ(Lanes(two.plan), "0: fuse(MM, C) blocks=6; 1: fuse(RS, AG) blocks=3");
+  const auto &product = std::get<KernelStep>(two.plan.steps[0]),
+             &taker = std::get<KernelStep>(two.plan.steps[1]);
+  EXPECT_EQ(product.threads, 256);
+  EXPECT_EQ(product.awaits, -1);
+  EXPECT_EQ(taker.threads, 512);
+  EXPECT_EQ(taker.awaits, 0);
+  EXPECT_EQ(Outline(two.plan),
+            "a b g c* t0* tiles0* epochs0 flags1* epochs1 | kernel fuse(MM, C) | kernel fuse(RS, "
+            "AG) ");
+  EXPECT_TRUE(absl::StrContains(two.kernels.text(), "AwaitTiles("));
+  // What the other kernel takes next is not kept out of caches.
+  const size_t made = two.kernels.text().find("MakeEpilogue<");
+  EXPECT_TRUE(absl::StrContains(two.kernels.text().substr(made, 2000), "kCached"));
+  // It awaits rows, and is awaited by tiles.
+  const Schedule both =
+      Find(absl::StrCat(body, "output c = all_reduce(max, abs(matmul(all_gather(abs(g)), b)))\n"),
+           "ol(fuse(C, AG), fuse(MM, C), AR)");
+  const Lowered plan = *Lower(both, tiled, 2);
+  EXPECT_EQ(Lanes(plan.plan), "1: fuse(C, AG) blocks=3; 0: fuse(MM, C) blocks=6; 1: AR blocks=3");
+  EXPECT_EQ(std::get<KernelStep>(plan.plan.steps[1]).awaits, 0);
+  EXPECT_EQ(std::get<KernelStep>(plan.plan.steps[2]).awaits, 1);
+  EXPECT_EQ(Lanes(Lower(both, tiled, 1)->plan),
+            "1: fuse(C, AG) blocks=3; 0: fuse(MM, C) blocks=6 after 0; 1: AR blocks=3");
+}
+
 TEST(Lower, AwaitsTilesOnOneRank) {
   const Config tiled{.protocol = Protocol::kGenerated, .beside = 1, .tiles = 64};
   const Lowered one = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 1);

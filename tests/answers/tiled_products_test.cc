@@ -13,6 +13,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/schedule/prologue.h"
 #include "gtest/gtest.h"
 #include "jit/compile/compiler.h"
 #include "jit/config/beside.h"
@@ -33,16 +34,19 @@ struct Case {
   bool transpose_a, transpose_b;
 };
 
-Graph Epilogue(const Case& c) {
+/// `computes`: ranks compute something with their parts of the product before they add them up.
+Graph Epilogue(const Case& c, bool computes) {
   const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed) {
     return absl::StrCat("input ", name, " : ", Name(c.dtype), "[", transposed ? columns : rows,
                         ", ", transposed ? rows : columns, "] local\n");
   };
+  const absl::string_view end = computes ? " * r + 0.25" : "";
   const std::string text = absl::StrCat(
       "coconet 1\nprogram epilogue\n", operand("a", c.rows, c.depth, c.transpose_a),
       operand("b", c.depth, c.columns, c.transpose_b), "input r : ", Name(c.dtype), "[", c.rows,
       ", ", c.columns, "] replicated\noutput c = abs(all_reduce(sum, matmul(a, b",
-      c.transpose_a ? ", transpose_a" : "", c.transpose_b ? ", transpose_b" : "", ")) + r)\n");
+      c.transpose_a ? ", transpose_a" : "", c.transpose_b ? ", transpose_b" : "", ")", end,
+      ") + r)\n");
   const absl::StatusOr<Graph> program = Parse(text);
   EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
   return Canonicalize(*program).graph;
@@ -51,7 +55,9 @@ Graph Epilogue(const Case& c) {
 /// Some of the schedules that overlap the product with a kernel, in tiles.
 absl::Status AddTiled(const Case& c, const Target& world, const Config& compiled,
                       std::mt19937_64& random, VariantBatch& batch) {
-  const Graph program = Epilogue(c);
+  // A kernel goes on with a product that it makes tile by tile.
+  const bool computes = c.rows > kMostRows && random() % 2 == 0;
+  const Graph program = Epilogue(c, computes);
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
                    Derive(program, {.by_node = world.nodes > 1}));
   for (const Schedule& schedule : schedules) {
@@ -98,7 +104,7 @@ Plan WithoutTiles(Plan plan, int64_t rows) {
 TEST(TiledProducts, AreAwaitedUntilTheDeadline) {
   constexpr int64_t kRows = 200;
   const double timeout_s = TheMachine().simulated ? 60 : 0.3;
-  const Graph program = Epilogue({DType::kF32, kRows, 150, 70, false, false});
+  const Graph program = Epilogue({DType::kF32, kRows, 150, 70, false, false}, false);
   const std::vector<Schedule> schedules = Derive(program).value();
   for (int ranks : {1, 2}) {
     for (const Schedule& schedule : schedules) {

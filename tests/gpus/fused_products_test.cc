@@ -12,6 +12,7 @@
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/prologue.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
@@ -66,9 +67,14 @@ class FusedProductsTest : public testing::Test {
     return absl::StrCat("all_to_all(", result, ", ", to, ")");
   }
 
-  /// The product, or the sum of what ranks have of it.
+  /// The product, or the sum of what ranks have of it or compute with it.
   std::string DrawReduced(bool is_partial, DType dtype) {
     if (!is_partial) return "p";
+    if (Draw(0, 2) == 0) {
+      return Draw(0, 1) == 0
+                 ? "all_reduce(sum, max(p + b, 0) * r)"
+                 : absl::StrCat("cast(", Name(dtype), ", all_reduce(sum, cast(f32, p) * 0.5))");
+    }
     return Draw(0, 2) > 0 || dtype == DType::kF32
                ? "all_reduce(sum, p)"
                : absl::StrCat("cast(", Name(dtype), ", all_reduce(sum, cast(f32, p)))");
@@ -137,6 +143,7 @@ class FusedProductsTest : public testing::Test {
     const int64_t rows = extent(70, 300), columns = extent(1, 300),
                   depth = Draw(0, 15) == 0 ? 0 : extent(1, 200);
     const auto& [of_a, of_b] = Any(kLayouts);
+    const bool gathers = of_a == "sliced(0)" && Draw(0, 1) == 0;
     const bool is_partial = of_a == "local" || of_a == "sliced(1)",
                may_turn = of_a == kWhole || of_a == "local",
                transpose_a = may_turn && Draw(0, 2) == 0,
@@ -163,9 +170,10 @@ class FusedProductsTest : public testing::Test {
                "replicated"),
         tensor("input", "b", absl::StrCat(columns), "replicated"),
         tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated"),
-        "input seed : i64[] replicated\n", "p = matmul(a, w", transpose_a ? ", transpose_a" : "",
-        transpose_b ? ", transpose_b" : "", ")\n", "s = ", DrawReduced(is_partial, dtype), "\n",
-        "output c = ", DrawMoved(Any(kEpilogues), of_a == "sliced(0)", of_b == "sliced(1)", lead),
+        "input seed : i64[] replicated\n", "p = matmul(", gathers ? "all_gather(a)" : "a", ", w",
+        transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "", ")\n",
+        "s = ", DrawReduced(is_partial, dtype), "\n", "output c = ",
+        DrawMoved(Any(kEpilogues), of_a == "sliced(0)" && !gathers, of_b == "sliced(1)", lead),
         "\n", Draw(0, 3) == 0 ? "output d = s\n" : "");
     return Parsed(text);
   }
@@ -177,7 +185,16 @@ class FusedProductsTest : public testing::Test {
     const ConfigSpace space{.ranks = ranks, .multiprocessors = 4, .warp_groups = true};
     const auto& [rows, columns, stages] = Any(kShapes);
     Config drawn = config;
-    drawn.tiles = Draw(0, 6) == 0 ? 0 : rows;
+    const bool beside = TilesInKernels(schedule);
+    drawn.tiles = Draw(0, 6) == 0 && !beside ? 0 : rows;
+    if (beside) {
+      // All at once, on a simulated GPU's four multiprocessors.
+      config.pieces = drawn.pieces = 1;
+      config.columns = drawn.columns = false;
+      config.beside = drawn.beside = static_cast<int>(Draw(1, 2));
+      config.blocks = drawn.blocks = static_cast<int>(Draw(1, 2));
+      config.tiles = 64;  // where the drawn ones are not legal
+    }
     if (drawn.tiles > 0) {
       drawn.tile_columns = columns;
       drawn.stages = stages;
@@ -201,22 +218,24 @@ bool Communicates(const Schedule& s) {
 
 TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
   VariantBatch batch;
-  int wide = 0, communicate = 0;
+  int wide = 0, communicate = 0, beside = 0;
   for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
     const Graph program = Draw(0, 2) == 0 ? DrawBatch() : DrawProgram();
     const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
     ASSERT_TRUE(schedules.ok()) << schedules.status();
-    std::vector<const Schedule*> tiled;
+    std::vector<const Schedule*> tiled, overlapped;
     for (const Schedule& s : *schedules) {
-      if (MultipliesInKernels(s)) tiled.push_back(&s);
+      if (MultipliesInKernels(s)) (TilesInKernels(s) ? overlapped : tiled).push_back(&s);
     }
     ASSERT_FALSE(tiled.empty()) << Print(program) << " COCONET_SEED=" << seed_;
+    if (!overlapped.empty() && Draw(0, 2) > 0) tiled = overlapped;
     const Schedule& schedule = *tiled[random_() % tiled.size()];
     const int ranks = static_cast<int>(Draw(1, 3));
     Config config = DrawArguments(DrawCompiledConfig(random_), schedule, random_);
     config.protocol = Protocol::kGenerated;
     DrawTiles(schedule, ranks, config);
     wide += config.stages > 0;
+    beside += TilesInKernels(schedule);
     communicate += Communicates(schedule);
     const absl::Status added = batch.Add(program, schedule, config, ranks);
     ASSERT_TRUE(added.ok()) << added << "\n" << Text(config) << " COCONET_SEED=" << seed_;
@@ -229,8 +248,8 @@ TEST_F(FusedProductsTest, MatchTheInterpreterAtRandomShapes) {
         << "interleaving " << i << ", COCONET_SEED=" << seed_;
   }
   std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, "
-            << wide << " by warp groups, " << communicate << " communicate, COCONET_SEED=" << seed_
-            << "\n";
+            << wide << " by warp groups, " << communicate << " communicate, " << beside
+            << " beside a collective, COCONET_SEED=" << seed_ << "\n";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Products beside collectives, in tiles by warp groups and by warps, on simulated GPUs: random
-// shapes, layouts, types, tiles and what comes before and after them, in several interleavings,
-// against the interpreter. And how operands that warp groups cannot take are refused.
+// shapes, layouts, types, tiles and what comes before and after them, by kernels of its own or by
+// the product's, in several interleavings, against the interpreter. And how operands that warp
+// groups cannot take are refused.
 
 #include <iostream>
 #include <random>
@@ -10,9 +11,12 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
+#include "coconet/schedule/overlapped_products.h"
+#include "coconet/schedule/prologue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
@@ -40,13 +44,15 @@ struct Shape {
   bool leads = false;  // a and c are three matrices
 };
 
-/// `after`: what becomes of the sums s, and of r.
-Graph ProgramOf(const Shape& s, const std::string& after) {
+/// `reduced`: what ranks reduce of the product p, "@T@" its type, to the sums s; `after`: what
+/// becomes of s, and of r. `others`: further results.
+Graph ProgramOf(const Shape& s, const std::string& after,
+                const std::string& reduced = "all_reduce(sum, p)", const std::string& others = "") {
   const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed,
-                           const std::string& layout) {
-    return absl::StrCat("input ", name, " : ", Name(s.dtype), "[",
-                        s.leads && *name != 'b' ? "3, " : "", transposed ? columns : rows, ", ",
-                        transposed ? rows : columns, "] ", layout, "\n");
+                           const std::string& layout, const char* kind = "input ") {
+    return absl::StrCat(kind, name, " : ", Name(s.dtype), "[", s.leads && *name != 'b' ? "3, " : "",
+                        transposed ? columns : rows, ", ", transposed ? rows : columns, "] ",
+                        layout, "\n");
   };
   const std::string of_a = s.gathers < 0 ? "local" : absl::StrCat("sliced(", s.gathers, ")"),
                     of_b = s.reduces       ? "local"
@@ -59,14 +65,30 @@ Graph ProgramOf(const Shape& s, const std::string& after) {
   std::string text = absl::StrCat(
       "coconet 1\nprogram product\n", operand("a", s.rows, s.depth, s.transpose_a, of_a),
       operand("b", s.depth, s.columns, s.transpose_b, of_b),
-      operand("r", s.rows, s.columns, false, "replicated"),
-      "s = ", s.reduces ? absl::StrCat("all_reduce(sum, ", product, ")") : product,
-      "\noutput c = ", after, "\n");
+      operand("r", s.rows, s.columns, false, "replicated", "state "),
+      operand("t", s.rows, s.columns, false, "local", "state "), "input q : ", Name(s.dtype), "[",
+      s.columns, "] replicated\n", "input seed : i64[] replicated\n", "p = ", product,
+      "\ns = ", s.reduces ? absl::StrReplaceAll(reduced, {{"@T@", Name(s.dtype)}}) : "p",
+      "\noutput c = ", after, "\n", others);
   const absl::StatusOr<Graph> program = Parse(text);
+  EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
   CC_CHECK(program.ok());
   return Canonicalize(*program).graph;
 }
 
+constexpr const char* kReduced[] = {
+    "all_reduce(sum, p)",
+    "all_reduce(sum, max(p + q, 0))",
+    "cast(@T@, all_reduce(sum, cast(f32, p) * 0.5))",
+    "all_reduce(max, tanh(p) * r)",
+    "all_reduce(sum, dropout(p + q, seed, 0.25))",
+    "all_reduce(sum, max(p, 0)) - all_reduce(max, max(p, 0) * r)",
+    "cast(@T@, all_reduce(sum, cast(f32, tanh(p))))",
+    "all_reduce(sum, sigmoid(p) + q) * 0.5",
+};
+/// Further results: the first two of any program, the others of one that reduces.
+constexpr const char* kOthers[] = {"", "output d = p\n", "update(t, 0.5 * t + p)\n",
+                                   "update(r, 0.5 * r + s)\n", "update(r, s)\n"};
 constexpr const char* kAfter[] = {"abs(s + r)", "sigmoid(s) * r", "max(s, r) - s", "s"};
 
 class WideProductsTest : public testing::Test {
@@ -117,17 +139,25 @@ class WideProductsTest : public testing::Test {
 
 TEST_F(WideProductsTest, MatchTheInterpreterAtRandomShapes) {
   VariantBatch batch;
+  int in_kernels = 0;
   for (int i = 0; i < absl::GetFlag(FLAGS_products); ++i) {
-    const Shape shape = DrawShape();
-    const Graph program = ProgramOf(shape, kAfter[Draw(0, std::size(kAfter) - 1)]);
+    Shape shape = DrawShape();
+    // The rows of a product that kernels make tile by tile are more.
+    const bool computes = Draw(0, 2) > 0;
+    if (computes && shape.rows <= kMostRows) shape.rows += kMostRows;
+    const Graph program = ProgramOf(shape, kAfter[Draw(0, std::size(kAfter) - 1)],
+                                    kReduced[computes ? Draw(1, std::size(kReduced) - 1) : 0],
+                                    kOthers[Draw(0, shape.reduces ? std::size(kOthers) - 1 : 1)]);
     const absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
     ASSERT_TRUE(schedules.ok()) << schedules.status();
-    std::vector<const Schedule*> tiled;
+    std::vector<const Schedule*> tiled, fused;
     for (const Schedule& s : *schedules) {
-      if (TakesTiles(s, Protocol::kGenerated, 1)) tiled.push_back(&s);
+      if (TakesTiles(s, Protocol::kGenerated, 1)) (TilesInKernels(s) ? fused : tiled).push_back(&s);
     }
+    if (!fused.empty() && (tiled.empty() || Draw(0, 2) > 0)) tiled = fused;
     ASSERT_FALSE(tiled.empty()) << Print(program) << " COCONET_SEED=" << seed_;
     const Schedule& schedule = *tiled[random_() % tiled.size()];
+    in_kernels += TilesInKernels(schedule);
     Config config = DrawArguments(DrawCompiledConfig(random_), schedule, random_);
     config.protocol = Protocol::kGenerated;
     config = DrawTiles(config);
@@ -138,8 +168,8 @@ TEST_F(WideProductsTest, MatchTheInterpreterAtRandomShapes) {
     ASSERT_EQ(batch.RunOn(SimulatedMachine(SimtOptions::Of(random_() / 2)), seed_, 2), "")
         << "interleaving " << i << ", COCONET_SEED=" << seed_;
   }
-  std::cout << batch.kernels() << " kernels, " << batch.tally().variants
-            << " variants run, COCONET_SEED=" << seed_ << "\n";
+  std::cout << batch.kernels() << " kernels, " << batch.tally().variants << " variants run, "
+            << in_kernels << " with products in kernels, COCONET_SEED=" << seed_ << "\n";
 }
 
 TEST_F(WideProductsTest, RefuseRowsThatAreNotOfWholePieces) {

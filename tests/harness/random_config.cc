@@ -8,6 +8,8 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/overlapped_products.h"
+#include "coconet/schedule/prologue.h"
 #include "jit/config/beside.h"
 #include "jit/config/config_traits.h"
 #include "jit/launches/pieces.h"
@@ -22,18 +24,24 @@ T Pick(std::mt19937_64& random, const T (&choices)[N]) {
 }
 
 /// Whether warp groups can multiply in each overlap of a product: halves, whose rows have a
-/// multiple of 16 bytes.
+/// multiple of 16 bytes; and in the schedule's kernels, which have the same tiles.
 bool TakesWideTiles(const Schedule& s) {
   const auto takes = [&](NodeId id) {
     const TensorType& type = s.type(id);
     return type.dtype != DType::kF32 && type.shape.back().size % 8 == 0 &&
            type.layout.dim + 1 != static_cast<int>(type.shape.size());
   };
-  return absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
-    return absl::c_all_of(overlap, [&](NodeId id) {
-      return As<MatMul>(s.graph(), id) == nullptr || absl::c_all_of(s.program().inputs(id), takes);
-    });
-  });
+  const auto takes_operands = [&](NodeId product) {
+    return product < 0 || absl::c_all_of(s.program().inputs(product), takes);
+  };
+  const auto of_kernel = [&](const std::vector<NodeId>& kernel) {
+    return takes_operands(TiledProductOf(s.program(), kernel));
+  };
+  return absl::c_all_of(s.kernels(), of_kernel) &&
+         absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
+           return absl::c_all_of(
+               overlap, [&](NodeId first) { return takes_operands(ProductOfLaunch(s, first)); });
+         });
 }
 
 /// Tiles by warp groups.
@@ -84,7 +92,11 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
 }
 
 void DrawLanes(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config) {
-  const int beside = Pick(random, {0, 1, 2, 3}), tiles = Pick(random, {0, 64, 128});
+  int beside = Pick(random, {0, 1, 2, 3}), tiles = Pick(random, {0, 64, 128});
+  if (TilesInKernels(schedule)) {  // which has no other way
+    beside = std::max(beside, 1);
+    tiles = std::max(tiles, 64);
+  }
   const bool concurrent = random() % 2 == 0;
   if (HasConcurrency(schedule, config.protocol, nodes)) config.concurrent = concurrent;
   const int64_t bucket = Pick<int64_t>(random, {0, 1, 1000, 100000});

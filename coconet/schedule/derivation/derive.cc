@@ -1,6 +1,7 @@
 #include "coconet/schedule/derivation/derive.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/derivation/fuse_moves.h"
 #include "coconet/schedule/derivation/moves.h"
+#include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/prologue.h"
 
 namespace coconet {
@@ -88,8 +90,12 @@ bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>
   return communicates && computes;
 }
 
+/// How launches of an overlap work beside each other: in chunks, which kernels that go on with a
+/// product's tiles do not have; or in tiles, of these kernels and others.
+enum class Beside : uint8_t { kInChunks, kInTiles };
+
 /// The longest chains of launches that can work chunk by chunk and communicate.
-std::vector<Overlap> OverlapMoves(const Schedule& s) {
+std::vector<Overlap> OverlapMoves(const Schedule& s, Beside beside) {
   std::set<NodeId>
       taken;  // first nodes of launches in a chain, and what should be in a kernel first
   for (const std::vector<NodeId>& group : ComputeGroups(s)) {
@@ -103,6 +109,7 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
     if (launch.size() == 1 &&
         (As<Update>(s.graph(), launch[0]) || As<Output>(s.graph(), launch[0])))
       taken.insert(launch[0]);
+    if (beside == Beside::kInChunks && TilesInKernel(s, {launch[0]})) taken.insert(launch[0]);
   }
   std::vector<Overlap> moves;
   for (size_t start = 0; start < launches.size(); ++start) {
@@ -118,6 +125,7 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
       chained.pop_back();
     }
     if (chain.size() < 2 || !IsWorthOverlapping(s, chained, fused)) continue;
+    if (beside == Beside::kInTiles && !FitsTilesBeside(s, chain)) continue;
     taken.insert(chain.begin(), chain.end());
     moves.push_back(Overlap{chain});
   }
@@ -127,11 +135,12 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
 /// The schedules, and those that overlap more; nothing when these are more than `max_schedules`.
 /// Overlaps of one schedule are disjoint, so that any of them go with any others.
 std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedules, Scope scope,
-                                                  int max_schedules, Asker& asker) {
+                                                  int max_schedules, Asker& asker,
+                                                  Beside beside = Beside::kInChunks) {
   for (size_t base = 0, bases = schedules.size(); base < bases; ++base) {
     if (!asker.GoOn(schedules[base])) return schedules;
     std::vector<Schedule> overlapped = {schedules[base]};
-    for (const Overlap& move : OverlapMoves(schedules[base])) {
+    for (const Overlap& move : OverlapMoves(schedules[base], beside)) {
       for (size_t i = 0, count = overlapped.size(); i < count; ++i) {
         absl::StatusOr<Schedule> more = Apply(overlapped[i], move);
         if (!more.ok()) continue;  // each of two overlaps would have to begin before the other
@@ -150,8 +159,17 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
   return schedules;
 }
 
+/// A schedule's overlaps in which kernels go on with a product's tiles.
+std::vector<Schedule> InTiles(const Schedule& s, Scope scope, Asker& asker) {
+  std::vector<Schedule> schedules =
+      *WithOverlaps({s}, scope, std::numeric_limits<int>::max(), asker, Beside::kInTiles);
+  std::erase_if(schedules, [](const Schedule& more) { return !TilesInKernels(more); });
+  return schedules;
+}
+
 /// Adds to `schedules` those of `closure` whose kernels compute products tile by tile in all
 /// places, and these with their overlaps: the most transformed ones first, up to max_schedules.
+/// After all of these come the overlaps of such kernels.
 void AddTiled(const std::vector<Schedule>& closure, Scope scope, const DeriveOptions& options,
               Asker& asker, std::vector<Schedule>& schedules) {
   const TypedGraph& program = closure[0].program();
@@ -159,6 +177,7 @@ void AddTiled(const std::vector<Schedule>& closure, Scope scope, const DeriveOpt
   for (NodeId id = 0; id < program.size(); ++id) fits = fits || FitsTiles(program, id);
   if (!fits) return;
   std::set<std::string> seen;
+  std::vector<Schedule> fused;
   const auto tiled = [&](const Schedule& s, FuseKind kind) {
     int64_t tries = std::numeric_limits<int64_t>::max();
     const MoveKind move{MoveKind::Kind::kFuse, Layout::kFlat, kind};
@@ -167,6 +186,7 @@ void AddTiled(const std::vector<Schedule>& closure, Scope scope, const DeriveOpt
   };
   const auto add = [&](const Schedule& s) {
     if (!seen.insert(Print(s)).second) return;
+    fused.push_back(s);
     std::vector<Schedule> overlapped =
         *WithOverlaps({s}, scope, std::numeric_limits<int>::max(), asker);
     for (Schedule& more : overlapped) {
@@ -183,6 +203,12 @@ void AddTiled(const std::vector<Schedule>& closure, Scope scope, const DeriveOpt
         add(*epilogue);
     }
     if (awaited.has_value()) add(*awaited);
+  }
+  for (const Schedule& s : fused) {
+    for (Schedule& more : InTiles(s, scope, asker)) {
+      if (static_cast<int>(schedules.size()) >= options.max_schedules) return;
+      schedules.push_back(std::move(more));
+    }
   }
 }
 
@@ -308,8 +334,15 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
   }
   if (options.few) {
     std::vector<Schedule> few = WithBaseline(plain, LargeDerivation(plain, options, asker).Run());
-    return Sorted(
-        *WithOverlaps(std::move(few), Scope::kEverywhere, std::numeric_limits<int>::max(), asker));
+    std::vector<Schedule> in_tiles;
+    for (const Schedule& s : few) {
+      for (Schedule& more : InTiles(s, Scope::kEverywhere, asker))
+        in_tiles.push_back(std::move(more));
+    }
+    std::vector<Schedule> schedules =
+        *WithOverlaps(std::move(few), Scope::kEverywhere, std::numeric_limits<int>::max(), asker);
+    absl::c_move(in_tiles, std::back_inserter(schedules));
+    return Sorted(std::move(schedules));
   }
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
     const std::optional<std::vector<Schedule>> closure = Closure(plain, scope, options, asker);

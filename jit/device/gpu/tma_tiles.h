@@ -218,12 +218,17 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps& ma
 }
 
 /// Gives all threads of a block that has made tiles as many registers as at first, for it to go on.
+/// What the loader gave up may be taken by those that multiply long after it has loaded all.
 CC_DEVICE void EvenRegisters() {
+  constexpr int kBarrier = 1;
   SyncWarp();
-  if (WarpGroup() < 2)
+  if (WarpGroup() < 2) {
     LowerRegisters<kEvenRegisters>();
-  else
+    SyncThreads(kBarrier, kTmaThreads);
+  } else {  // which has few registers until it has raised them
+    SyncThreads(kBarrier, kTmaThreads);
     RaiseRegisters<kEvenRegisters>();
+  }
 }
 
 }  // namespace coconet

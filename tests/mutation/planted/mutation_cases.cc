@@ -68,6 +68,38 @@ input r : f32[M, N] replicated
 output c = matmul(a, w) * r
 )";
 
+constexpr char kActivation[] = R"(coconet 1
+program activation
+input a : bf16[M, K] local
+input w : bf16[K, N] local
+input b : bf16[N] replicated
+output c = abs(all_reduce(sum, max(cast(f32, matmul(a, w) + b), 0)))
+)";
+
+constexpr char kActivationF32[] = R"(coconet 1
+program activation
+input a : f32[M, K] local
+input w : f32[K, N] local
+input b : f32[N] replicated
+output c = all_reduce(sum, matmul(a, w) * b)
+)";
+
+constexpr char kGatheredActivation[] = R"(coconet 1
+program activation
+input a : bf16[M, K] sliced(0)
+input w : bf16[K, N] sliced(1)
+input b : bf16[N] replicated
+output c = max(matmul(all_gather(abs(a)), w) + b, 0)
+)";
+
+constexpr char kFusedGather[] = R"(coconet 1
+program fused
+input a : f16[M, K] replicated
+input w : f16[K, N] sliced(1)
+input r : f16[M, N] replicated
+output c = all_gather(matmul(a, w) * r)
+)";
+
 constexpr char kFusedExchange[] = R"(coconet 1
 program fused
 input a : bf16[M, K] sliced(0)
@@ -243,6 +275,38 @@ const std::vector<MutationCase>& MutationCases() {
          {{"M", 70}, {"N", 201}, {"K", 40}},
          "fuse(MM, C)",
          "generated vec=2 chunk=4096 blocks=2 stream=none one-shot=pull threads=64 tiles=64",
+         2,
+         1},
+        {"fused-gather",
+         kFusedGather,
+         {{"M", 160}, {"N", 304}, {"K", 16}},
+         "fuse(MM, C, AG)",
+         "generated vec=16 chunk=64 blocks=3 stream=none one-shot=pull threads=32 tiles=256 "
+         "tile-columns=64 stages=3 tma=1",
+         2,
+         1},
+        {"fused-beside",
+         kActivation,
+         {{"M", 150}, {"N", 136}, {"K", 72}},
+         "ol(fuse(MM, C), fuse(RS[flat], C, AG))",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=128 tile-columns=64 stages=3 tma=1",
+         2,
+         1},
+        {"fused-beside-f32",
+         kActivationF32,
+         {{"M", 140}, {"N", 70}, {"K", 40}},
+         "ol(fuse(MM, C), fuse(AR))",
+         "generated vec=2 chunk=64 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=64",
+         2,
+         1},
+        {"fused-gathered",
+         kGatheredActivation,
+         {{"M", 300}, {"N", 144}, {"K", 72}},
+         "ol(fuse(C, AG), fuse(MM, C))",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 beside=2 "
+         "tiles=128 tile-columns=64 stages=3 tma=1",
          2,
          1},
         {"fused-exchange",
