@@ -82,9 +82,11 @@ absl::StatusOr<HloValue> Dot(const HloModule&, const HloInstruction& instruction
   const std::optional<DType> to = DTypeOf(instruction.shape.type);
   if (!to.has_value())
     return UnsupportedHlo(instruction, absl::StrCat("to ", Name(instruction.shape.type)));
-  // Operands of other types are converted to the result's, which holds them, as XLA does.
-  const HloType type = instruction.shape.type;
-  const bool by_library = *to == DType::kF32 || *to == DType::kF16 || *to == DType::kBF16;
+  // Operands of other types are converted to the result's, which holds them, as XLA does. Sums of
+  // 8-bit floats are made in f32.
+  const HloType type = IsFloat8(*to) ? HloType::kF32 : instruction.shape.type;
+  const bool by_library =
+      *to == DType::kF32 || *to == DType::kF16 || *to == DType::kBF16 || IsFloat8(*to);
   if (type == HloType::kPred) return UnsupportedHlo(instruction, "of pred");
   const Matrices left = AsMatrices(arrays.Cast(a, type), batch_a, summed_a, true, arrays),
                  right = AsMatrices(arrays.Cast(b, type), batch_b, summed_b, false, arrays);
@@ -123,7 +125,8 @@ absl::StatusOr<HloValue> Dot(const HloModule&, const HloInstruction& instruction
     const Shape flat(matrices.dims.begin(), matrices.dims.end());
     product = Reshape(sums, flat);
   }
-  return arrays.Reshaped(HloArrays::Of(product, matrices), shape);
+  return arrays.Cast(arrays.Reshaped(HloArrays::Of(product, matrices), shape),
+                     instruction.shape.type);
 }
 
 }  // namespace

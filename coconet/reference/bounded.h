@@ -38,7 +38,7 @@ Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const>
                          bool with_extreme = false);
 
 /// A known integer becomes the nearest f32 or f64. Other casts to floats keep the real value, with
-/// a bound if the type does not hold it.
+/// a bound if the type does not hold it; an infinity is NaN where the type has none.
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
 /// Determined if a is exact.
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a);
@@ -49,7 +49,7 @@ struct ReduceTerms {
   /// The ranks are of several nodes: sums are rounded before they cross nodes, too.
   bool crosses_nodes = false;
 };
-/// Reduction of one value per rank, in any order. Sums of f16 and bf16 with SumRounding::kOnce are
+/// Reduction of one value per rank, in any order. Sums of narrow floats with SumRounding::kOnce are
 /// accumulated in f32 and rounded once, not necessarily to nearest (a switch between GPUs does
 /// not). Across nodes, with kEach, and for other types, each addition rounds to `dtype`. With
 /// Nans::kNone minima and maxima of a NaN are not determined.

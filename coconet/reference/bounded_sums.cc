@@ -54,8 +54,8 @@ Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& wo
 
 BoundedFold::BoundedFold(FoldKind kind, DType dtype) : kind_(kind), dtype_(dtype) {
   const bool floats = IsFloat(dtype);
-  const double greatest = floats ? kUndetermined : MaxFinite(dtype);
-  const double least = floats ? -kUndetermined : MinFinite(dtype);
+  const double greatest = HasInfinity(dtype) ? kUndetermined : MaxFinite(dtype);
+  const double least = HasInfinity(dtype) ? -kUndetermined : MinFinite(dtype);
   extreme_ = up_ = down_ = kind == FoldKind::kMax ? least : greatest;
   others_ = kind == FoldKind::kMax ? -kUndetermined : kUndetermined;
   if (!floats && kind == FoldKind::kMax) integer_ = Least(dtype).integer();
