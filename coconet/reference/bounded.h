@@ -112,7 +112,9 @@ struct BoundedLine {
 /// The scalar product of two lines, accumulated in single precision in any order, rounded once to
 /// `dtype`. For bf16, subnormal operands and sums may be taken as 0, as processors' instructions
 /// do. The bound of the accumulation is statistical if that is less than the worst case: with
-/// random operands, one element in 10^13 may lie beyond it.
-BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
+/// random operands, one element in 10^13 may lie beyond it. `of_floats8`: the terms are products of
+/// 8-bit floats, of which tensor cores add many at once, and keep only some bits of each.
+BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b,
+                        bool of_floats8 = false);
 
 }  // namespace coconet

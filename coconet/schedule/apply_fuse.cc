@@ -58,7 +58,7 @@ class Candidate {
     if (!fits || (each_[id] && As<MatMul>(g_, id))) {
       return Refuse(Text(id),
                     " is a launch of its own: kernels compute products of one matrix on each rank, "
-                    "of known extents, that is of no list");
+                    "of known extents, that is of no list nor of 8-bit floats");
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });

@@ -9,11 +9,13 @@
 namespace coconet {
 namespace {
 
-/// Whether `id` is a product of one matrix on each rank, of bound extents.
+/// Whether `id` is a product of one matrix on each rank, of bound extents, that kernels compute:
+/// those of 8-bit floats are left to libraries.
 bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
+  if (IsFloat8(program.type(inputs[0]).dtype)) return false;
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
   const Layout& layout = program.type(id).layout;

@@ -59,7 +59,7 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
   };
   constexpr absl::string_view kWhy =
       "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of one "
-      "matrix on each rank, of known extents, that is of no list";
+      "matrix on each rank, of known extents, that is of no list nor of 8-bit floats";
   EXPECT_EQ(refused("N, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy);
   EXPECT_EQ(Transformed("input x : f32[2, 70, 8] replicated\ninput w : f32[2, 8, 8] replicated\n"
                         "output y = abs(matmul(x, w))\n",

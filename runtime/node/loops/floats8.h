@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "coconet/base/dtype.h"
 #include "runtime/node/loops/halves.h"
 
 namespace coconet {
@@ -58,5 +59,8 @@ CC_IN_BODY F8E5M2 NarrowFloat8<F8E5M2>(float x) {
   result = magnitude > 0x7f800000u ? 0x7eu : result;
   return {static_cast<uint8_t>(result | (bits >> 24 & 0x80u))};
 }
+
+/// out[i] = in[i] for `count` elements of f8e4m3 or f8e5m2.
+void WidenFloats8(DType dtype, float* out, const void* in, int64_t count);
 
 }  // namespace coconet
