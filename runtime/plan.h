@@ -108,7 +108,7 @@ struct CollectiveStep {
   Rows rows = {};
   int lane = 0;
   std::vector<int> after = {};
-  bool rounds_each = false;  // sums of f16 and bf16: each addition may round, else the sum only
+  bool rounds_each = false;  // sums of narrow floats: each addition may round, else the sum only
   bool no_nans = false;      // minima and maxima: no operand is NaN, else those of a NaN are
   int64_t Stride() const { return stride == 0 ? count : stride; }
   /// The operation's name in errors: "AllReduce".
