@@ -124,9 +124,9 @@ std::string Print(const MatrixMap& map) {
 }
 
 std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
-  return absl::StrCat("%", matrix.buffer,
-                      matrix.offset == 0 ? "" : absl::StrCat("+", matrix.offset), "(", matrix.ld,
-                      ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
+  return absl::StrCat(matrix.float8.has_value() ? absl::StrCat(Name(*matrix.float8), " ") : "", "%",
+                      matrix.buffer, matrix.offset == 0 ? "" : absl::StrCat("+", matrix.offset),
+                      "(", matrix.ld, ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
 }
 
 std::string Print(const CollectiveStep::Exchanged& x) {

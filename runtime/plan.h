@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -107,7 +108,7 @@ struct CollectiveStep {
   Rows rows = {};
   int lane = 0;
   std::vector<int> after = {};
-  bool rounds_each = false;  // sums of f16 and bf16: each addition may round, else the sum only
+  bool rounds_each = false;  // sums of narrow floats: each addition may round, else the sum only
   bool no_nans = false;      // minima and maxima: no operand is NaN, else those of a NaN are
   int64_t Stride() const { return stride == 0 ? count : stride; }
   /// The operation's name in errors: "AllReduce".
@@ -122,9 +123,10 @@ int64_t MostOfBlock(const CollectiveStep::Exchanged& exchanged);
 inline constexpr int kMostGemmCandidates = 16;
 
 /// c[batch, m, n] = op(a)[batch, m, k] . op(b)[batch, k, n], where op transposes the last two
-/// dimensions or is the identity. f32, f16 or bf16, the same for all three; summed in f32 and
-/// rounded once; zeros when k is 0. No other element of c's buffer is written. Each of the
-/// `threads` computes a part of c, on a core of its own if the rank has as many cores.
+/// dimensions or is the identity. f32, f16 or bf16, the same for all three, or a and b of 8-bit
+/// floats each and c in f32; summed in f32 and rounded once; zeros when k is 0. No other element of
+/// c's buffer is written. Each of the `threads` computes a part of c, on a core of its own if the
+/// rank has as many cores.
 ///
 /// With `rows`, no later step reads all rows of c: they are groups of `capacity` rows, one after
 /// the other through all batches. The first rows of a group are in use, as many as the group's
@@ -136,6 +138,8 @@ struct GemmStep {
     int64_t ld = 0;      // elements between consecutive stored rows
     /// Elements between consecutive batches; 0 (a and b only): all batches share one matrix.
     int64_t batch_stride = 0;
+    std::optional<DType> float8 =
+        std::nullopt;  // a and b: their 8-bit floats; else the step's dtype
     bool operator==(const Matrix&) const = default;
   };
   DType dtype{};
@@ -161,6 +165,7 @@ struct GemmStep {
   std::string label;
   int lane = 0;
   std::vector<int> after = {};
+  DType TypeOf(const Matrix& matrix) const { return matrix.float8.value_or(dtype); }
   bool operator==(const GemmStep&) const = default;
 };
 

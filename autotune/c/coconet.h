@@ -80,7 +80,7 @@ enum {
 enum { COCONET_HOST = 0, COCONET_CUDA = 1, COCONET_SIMT = 2 };
 /* Sums over ranks: any order, or 0 + 1 + ... + (n-1). */
 enum { COCONET_SUM_ANY = 0, COCONET_SUM_RANK = 1 };
-/* Sums of f16 and bf16 over ranks: rounded once, at the end, or by each addition, as NCCL does. */
+/* Sums of narrow floats over ranks: rounded once, at the end, or by each addition, as NCCL does. */
 enum { COCONET_ROUND_ONCE = 0, COCONET_ROUND_EACH = 1 };
 /* Whether operands of minima and maxima over ranks may be NaN; what a NaN gives with
  * COCONET_NANS_NONE is not defined. */

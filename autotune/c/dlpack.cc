@@ -10,6 +10,8 @@ namespace coconet {
 namespace {
 
 constexpr uint8_t kDlpackBool = 6;  // kDLBool, from DLPack 0.8 on
+// kDLFloat8_e4m3fn and kDLFloat8_e5m2, from DLPack 1.1 on.
+constexpr uint8_t kDlpackF8E4M3 = 10, kDlpackF8E5M2 = 12;
 constexpr int kMostDimensions = 64;
 
 /// What a DLManagedTensor points to.
@@ -71,6 +73,10 @@ DLDataType ToDlpack(DType dtype) {
       return {kDLUInt, bits, 1};
     case DType::kBool:
       return {kDlpackBool, bits, 1};
+    case DType::kF8E4M3:
+      return {kDlpackF8E4M3, bits, 1};
+    case DType::kF8E5M2:
+      return {kDlpackF8E5M2, bits, 1};
   }
   CC_CHECK(false);
 }
@@ -81,7 +87,8 @@ absl::StatusOr<DType> FromDlpack(DLDataType dtype) {
     if (as.code == dtype.code && as.bits == dtype.bits && as.lanes == dtype.lanes) return known;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "want a dtype of f32, f16, bf16, f64, i8 to i64, u8 to u64 or bool, have DLPack code ",
+      "want a dtype of f32, f16, bf16, f64, f8e4m3, f8e5m2, i8 to i64, u8 to u64 or bool, have "
+      "DLPack code ",
       dtype.code, ", ", dtype.bits, " bits, ", dtype.lanes, " lanes"));
 }
 

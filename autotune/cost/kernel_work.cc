@@ -116,7 +116,8 @@ class KernelCounter {
   void CountConversion(NodeId id, double lanes, bool is_stored) {
     const DType dtype = p_.type(id).dtype;
     if (dtype == DType::kF16) work_[Effort::kF16] += lanes;
-    if (dtype == DType::kBF16) work_[is_stored ? Effort::kNarrow : Effort::kWiden] += lanes;
+    if (dtype == DType::kBF16 || IsFloat8(dtype))
+      work_[is_stored ? Effort::kNarrow : Effort::kWiden] += lanes;
     if (SizeOf(dtype) == 1) work_[is_stored ? Effort::kByteStore : Effort::kByteLoad] += lanes;
   }
 

@@ -57,15 +57,14 @@ class Counter {
     work_.arithmetic += elements_;
   }
   void operator()(const Cast& op) {
-    const bool narrow = op.dtype == DType::kF16 || op.dtype == DType::kBF16;
     const bool saturates = !IsFloat(op.dtype) && op.dtype != DType::kBool &&
                            (IsFloat(of_) || SizeOf(op.dtype) < SizeOf(of_));
-    const bool widens = (of_ == DType::kF16 || of_ == DType::kBF16) && op.dtype == DType::kF32;
+    const bool widens = IsNarrowFloat(of_) && op.dtype == DType::kF32;
     if (widens) return;  // it is computed in f32 anyway
-    if (narrow && IsOnlyStored(p_, id_)) {
+    if (IsNarrowFloat(op.dtype) && IsOnlyStored(p_, id_)) {
     } else if (op.dtype == DType::kF16) {
       Add(Effort::kF16, 2);
-    } else if (op.dtype == DType::kBF16) {
+    } else if (op.dtype == DType::kBF16 || IsFloat8(op.dtype)) {
       Add(Effort::kNarrow, 1);
       Add(Effort::kWiden, 1);
     } else {
@@ -117,8 +116,8 @@ Chain ChainOfStore(DType dtype) {
 
 Chain ChainOf(const TypedGraph& program, NodeId id) {
   if (const auto* cast = As<Cast>(program.graph(), id); cast != nullptr) {
-    const bool narrow = cast->dtype == DType::kBF16 && !IsOnlyStored(program, id);
-    return narrow ? kOfNarrow : kOfSimple;
+    const bool rounds = cast->dtype == DType::kBF16 || IsFloat8(cast->dtype);
+    return rounds && !IsOnlyStored(program, id) ? kOfNarrow : kOfSimple;
   }
   const auto* op = As<Pointwise>(program.graph(), id);
   if (op == nullptr) return kOfSimple;

@@ -31,10 +31,10 @@ enum class Effort : uint8_t {
   kErf,
   kLibrary,      // functions of the C library, a lane at a time: log, pow, all of f64
   kF16,          // conversions of f16 to f32 and back, of what is loaded and stored, too
-  kWiden,        // of bf16 to f32
-  kNarrow,       // of f32 to bf16
-  kByteLoad,     // conversions of u8 and bool that are loaded
-  kByteStore,    // conversions of u8 and bool that are stored
+  kWiden,        // of bf16 and 8-bit floats to f32
+  kNarrow,       // of f32 to bf16 and to 8-bit floats
+  kByteLoad,     // conversions of elements of a byte that are loaded
+  kByteStore,    // conversions of elements of a byte that are stored
   kQuotient,     // of loads whose places are computed: divisions by the extents of dimensions
   kJump,         // runs of neighbours that begin elsewhere than the one before ends
   kConversion,   // other conversions, a lane at a time if they saturate

@@ -29,6 +29,10 @@ uint64_t WordOf(DType dtype) {
       return Repeated<uint16_t>(0xFDA5);
     case DType::kBF16:
       return Repeated<uint16_t>(0xFFA5);
+    case DType::kF8E4M3:
+      return Repeated<uint8_t>(0xFF);
+    case DType::kF8E5M2:
+      return Repeated<uint8_t>(0xFD);
     case DType::kF64:
       return Repeated<uint64_t>(0xFFF5A5A5A5A5A5A5);
     case DType::kI32:

@@ -136,6 +136,8 @@ CC_KERNEL(compare_results) {
     case 8: return Do<Word, void>(grid, work);
     case 16: return Do<unsigned short, f16>(grid, work);
     case 17: return Do<unsigned short, bf16>(grid, work);
+    case 18: return Do<unsigned char, f8e4m3>(grid, work);
+    case 19: return Do<unsigned char, f8e5m2>(grid, work);
     case 32: return Do<unsigned, f32>(grid, work);
     case 64: return Do<Word, f64>(grid, work);
   }
@@ -154,6 +156,10 @@ TypeOfBits TypeOf(DType dtype) {
       return {16, 0x7FFF, 0x7C00};
     case DType::kBF16:
       return {17, 0x7FFF, 0x7F80};
+    case DType::kF8E4M3:
+      return {18, 0x7F, 0x7E};
+    case DType::kF8E5M2:
+      return {19, 0x7F, 0x7C};
     case DType::kF32:
       return {32, 0x7FFFFFFF, 0x7F800000};
     case DType::kF64:

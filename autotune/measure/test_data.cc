@@ -47,9 +47,18 @@ uint16_t BF16Bits(uint32_t random, bool is_signed, uint32_t halvings) {
   return static_cast<uint16_t>(
       (0x3F00 | (random & 0x00FF) | (is_signed ? random >> 16 & 0x8000 : 0)) - (halvings << 7));
 }
+uint8_t F8E4M3Bits(uint32_t random, bool is_signed, uint32_t halvings) {
+  constexpr uint32_t kMost = 5;  // before it is subnormal
+  return static_cast<uint8_t>((0x30 | (random & 0x0F) | (is_signed ? random >> 24 & 0x80 : 0)) -
+                              (std::min(halvings, kMost) << 3));
+}
+uint8_t F8E5M2Bits(uint32_t random, bool is_signed, uint32_t halvings) {
+  return static_cast<uint8_t>((0x38 | (random & 0x07) | (is_signed ? random >> 24 & 0x80 : 0)) -
+                              (halvings << 2));
+}
 /// That bring a sum of so many products of random signs back to the magnitude of one.
 uint32_t HalvingsFor(int64_t terms) {
-  constexpr uint32_t kMost = 13;  // of f16, before it is subnormal
+  constexpr uint32_t kMost = 13;  // of f16 and f8e5m2, before they are subnormal
   const uint32_t doublings = std::bit_width(static_cast<uint64_t>(std::max<int64_t>(terms, 1))) - 1;
   return std::min(doublings / 2, kMost);
 }
@@ -142,6 +151,12 @@ void WriteBlock(DType dtype, bool is_signed, bool scalar, uint32_t halvings, con
       return Write<uint64_t>(words, count, out, unsigned_small);
     case DType::kBool:
       return Write<uint8_t>(words, count, out, [](uint32_t w) { return w & 1; });
+    case DType::kF8E4M3:
+      return Write<uint8_t>(words, count, out,
+                            [=](uint32_t w) { return F8E4M3Bits(w, is_signed, halvings); });
+    case DType::kF8E5M2:
+      return Write<uint8_t>(words, count, out,
+                            [=](uint32_t w) { return F8E5M2Bits(w, is_signed, halvings); });
   }
   CC_CHECK(false);
 }
@@ -151,7 +166,9 @@ struct Exponents {
   int least, most, spread;
 };
 Exponents ExponentsOf(DType dtype) {
-  return dtype == DType::kF16 ? Exponents{-4, 0, 4} : Exponents{-12, 12, 4};
+  if (dtype == DType::kF8E4M3) return {-2, 0, 2};
+  const bool has_5_bits = dtype == DType::kF16 || dtype == DType::kF8E5M2;
+  return has_5_bits ? Exponents{-4, 0, 4} : Exponents{-12, 12, 4};
 }
 
 double Wide(DType dtype, double ordinary, uint64_t tensor, uint64_t random) {
@@ -176,9 +193,8 @@ Number Special(DType dtype, bool is_signed, Nans nans, uint64_t random) {
   const double sign = is_signed && random % 2 == 0 ? -1 : 1;
   random /= 2;
   if (IsFloat(dtype)) {
-    const double kinds[] = {std::numeric_limits<double>::quiet_NaN(),
-                            std::numeric_limits<double>::infinity(), 0, MinSubnormal(dtype),
-                            MaxFinite(dtype)};
+    const double kinds[] = {std::numeric_limits<double>::quiet_NaN(), Greatest(dtype).real(), 0,
+                            MinSubnormal(dtype), MaxFinite(dtype)};
     const size_t first = nans == Nans::kNone ? 1 : 0;
     return std::copysign(kinds[first + random % (std::size(kinds) - first)], sign);
   }
@@ -311,6 +327,7 @@ void TestData::PickLone(const Graph& program, uint64_t seed) {
   for (const Node& node : program.nodes) {
     const TensorType* type = DeclaredType(node.op);
     if (type == nullptr || !IsFloat(type->dtype) || type->shape.empty()) continue;
+    if (kind_ == DataKind::kLoneInfinity && !HasInfinity(type->dtype)) continue;
     const int64_t elements = NumElements(type->shape);
     if (elements == 0) continue;
     all.emplace_back(&streams_.at(*DeclaredName(node.op)), elements);

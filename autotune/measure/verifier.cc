@@ -113,9 +113,10 @@ class Hash {
   uint64_t lanes_[4] = {1, 2, 3, 4};
 };
 
-/// Hash of floats of `Bits`, in which all NaNs are one. `infinity`: its bits.
+/// Hash of floats of `Bits`, in which all NaNs are one. `greatest`: the bits of the greatest
+/// number, infinity included; those of NaNs are above it.
 template <class Bits>
-uint64_t HashOfFloats(const char* bytes, int64_t count, Bits infinity) {
+uint64_t HashOfFloats(const char* bytes, int64_t count, Bits greatest) {
   constexpr auto kMagnitude = static_cast<Bits>(~Bits{0} >> 1);
   constexpr int64_t kElements = kHashed / static_cast<int64_t>(sizeof(Bits));
   Hash hash;
@@ -124,7 +125,7 @@ uint64_t HashOfFloats(const char* bytes, int64_t count, Bits infinity) {
     const int64_t n = std::min(kElements, count - at);
     std::memcpy(block, bytes + at * sizeof(Bits), n * sizeof(Bits));
     for (int64_t i = 0; i < n; ++i)
-      block[i] = (block[i] & kMagnitude) > infinity ? kMagnitude : block[i];
+      block[i] = (block[i] & kMagnitude) > greatest ? kMagnitude : block[i];
     hash.Add(reinterpret_cast<const char*>(block), n * static_cast<int64_t>(sizeof(Bits)));
   }
   return hash.Value();
@@ -140,6 +141,10 @@ uint64_t HashOf(DType dtype, const char* bytes, int64_t count) {
       return HashOfFloats<uint16_t>(bytes, count, 0x7C00);
     case DType::kBF16:
       return HashOfFloats<uint16_t>(bytes, count, 0x7F80);
+    case DType::kF8E4M3:
+      return HashOfFloats<uint8_t>(bytes, count, 0x7E);
+    case DType::kF8E5M2:
+      return HashOfFloats<uint8_t>(bytes, count, 0x7C);
     case DType::kI8:
     case DType::kI16:
     case DType::kI32:

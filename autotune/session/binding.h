@@ -16,8 +16,8 @@
 
 namespace coconet {
 
-/// The dtype of the elements of a C++ type; nullopt if several have its size: u8 and bool, f16,
-/// bf16 and u16.
+/// The dtype of the elements of a C++ type; nullopt if several have its size: u8, bool and 8-bit
+/// floats, f16, bf16 and u16.
 template <class T>
 constexpr std::optional<DType> DTypeOf() {
   if constexpr (std::is_same_v<T, float>) return DType::kF32;

@@ -52,6 +52,10 @@ absl::string_view TorchName(DType dtype) {
       return "UInt64";
     case DType::kBool:
       return "Bool";
+    case DType::kF8E4M3:
+      return "Float8_e4m3fn";
+    case DType::kF8E5M2:
+      return "Float8_e5m2";
   }
   CC_CHECK(false);
   return "";

@@ -42,6 +42,8 @@ constexpr DTypeInfo kDTypes[] = {
     {"u32", 4, false, 0, 0, 4294967295, 0},
     {"u64", 8, false, 0, 0, 0x1.fffffffffffffp63, 0},
     {"bool", 1, false, 0, 0, 1, 0},
+    {"f8e4m3", 1, true, 0x1p-4, 0x1p-9, 448, -448},
+    {"f8e5m2", 1, true, 0x1p-3, 0x1p-16, 57344, -57344},
 };
 static_assert(std::size(kDTypes) == std::size(kAllDTypes));
 
@@ -126,6 +128,9 @@ std::optional<DType> ParseDType(absl::string_view name) {
 
 size_t SizeOf(DType type) { return Row(type).size; }
 bool IsFloat(DType type) { return Row(type).is_float; }
+bool IsNarrowFloat(DType type) { return IsFloat(type) && SizeOf(type) < sizeof(float); }
+bool IsFloat8(DType type) { return IsFloat(type) && SizeOf(type) == 1; }
+bool HasInfinity(DType type) { return IsFloat(type) && type != DType::kF8E4M3; }
 bool IsInteger(DType type) { return !IsFloat(type) && type != DType::kBool; }
 bool IsSigned(DType type) { return MinFinite(type) < 0; }
 double UnitRoundoff(DType type) { return Row(type).unit_roundoff; }
@@ -134,14 +139,14 @@ double MaxFinite(DType type) { return Row(type).max_finite; }
 double MinFinite(DType type) { return Row(type).min_finite; }
 
 Number Greatest(DType type) {
-  if (IsFloat(type)) return std::numeric_limits<double>::infinity();
+  if (HasInfinity(type)) return std::numeric_limits<double>::infinity();
   return type == DType::kI64   ? Number(std::numeric_limits<int64_t>::max())
          : type == DType::kU64 ? Number(std::numeric_limits<uint64_t>::max())
                                : Stored(type, Row(type).max_finite);
 }
 
 Number Least(DType type) {
-  if (IsFloat(type)) return -std::numeric_limits<double>::infinity();
+  if (HasInfinity(type)) return -std::numeric_limits<double>::infinity();
   return Stored(type, Row(type).min_finite);
 }
 
@@ -173,6 +178,10 @@ Number LoadElement(DType type, const void* data, int64_t index) {
       return Read<uint64_t>(data, index);
     case DType::kBool:
       return int{Read<uint8_t>(data, index) != 0};
+    case DType::kF8E4M3:
+      return F32FromF8E4M3(Read<uint8_t>(data, index));
+    case DType::kF8E5M2:
+      return F32FromF8E5M2(Read<uint8_t>(data, index));
   }
   CC_CHECK(false);
 }
@@ -205,6 +214,10 @@ void StoreElement(DType type, void* data, int64_t index, const Number& value) {
       return Write(data, index, Saturated<uint64_t>(value));
     case DType::kBool:
       return Write(data, index, static_cast<uint8_t>(!(value == 0)));
+    case DType::kF8E4M3:
+      return Write(data, index, F8E4M3FromF32(RoundToOdd(value)));
+    case DType::kF8E5M2:
+      return Write(data, index, F8E5M2FromF32(RoundToOdd(value)));
   }
   CC_CHECK(false);
 }
@@ -251,6 +264,57 @@ uint16_t BF16FromF32(float value) {
 
 float F32FromBF16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
+uint8_t F8E4M3FromF32(float value) {
+  constexpr uint32_t kGreatest = 0x43e80000, kMinNormal = 0x3c800000;  // 464, 2^-6
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 24 & 0x80;
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > kGreatest) return static_cast<uint8_t>(sign | 0x7f);
+  if (magnitude < kMinNormal) {
+    // The last place of 2^14 is 2^-9, the smallest f8e4m3: the addition rounds to it.
+    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f);
+    return static_cast<uint8_t>(sign | (sum - std::bit_cast<uint32_t>(0x1p14f)));
+  }
+  const uint32_t rounded = magnitude + 0x7ffff + (magnitude >> 20 & 1);
+  constexpr uint32_t kRebias = (127 - 7) << 23;
+  return static_cast<uint8_t>(sign | (rounded - kRebias) >> 20);
+}
+
+float F32FromF8E4M3(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24;
+  const uint32_t exponent = bits >> 3 & 0xf;
+  const uint32_t mantissa = bits & 0x7;
+  uint32_t magnitude;
+  if (exponent == 0) {
+    magnitude = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-9f);
+  } else if ((bits & 0x7f) == 0x7f) {
+    magnitude = 0x7fc00000;
+  } else {
+    magnitude = (exponent + 127 - 7) << 23 | mantissa << 20;
+  }
+  return std::bit_cast<float>(sign | magnitude);
+}
+
+uint8_t F8E5M2FromF32(float value) {
+  constexpr uint32_t kInf = 0x7f800000, kMinNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kOverflow = 0x47700000;  // 61440: from here on the result is infinity
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 24 & 0x80;
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > kInf) return static_cast<uint8_t>(sign | 0x7e);
+  if (magnitude >= kOverflow) return static_cast<uint8_t>(sign | 0x7c);
+  if (magnitude < kMinNormal) {
+    // The last place of 2^7 is 2^-16, the smallest f8e5m2: the addition rounds to it.
+    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p7f);
+    return static_cast<uint8_t>(sign | (sum - std::bit_cast<uint32_t>(0x1p7f)));
+  }
+  const uint32_t rounded = magnitude + 0xfffff + (magnitude >> 21 & 1);
+  constexpr uint32_t kRebias = (127 - 15) << 23;
+  return static_cast<uint8_t>(sign | (rounded - kRebias) >> 21);
+}
+
+float F32FromF8E5M2(uint8_t bits) { return F32FromF16(static_cast<uint16_t>(bits << 8)); }
+
 absl::string_view Name(ReduceKind kind) { return kReduceNames[static_cast<size_t>(kind)]; }
 
 std::optional<ReduceKind> ParseReduceKind(absl::string_view name) {
@@ -268,8 +332,10 @@ Number Stored(DType type, const Number& value) {
 
 absl::Status CheckHolds(DType type, const Number& value) {
   const Number stored = Stored(type, value);
-  if (IsFloat(type) ? stored.is_finite() || !value.is_finite() : stored == value)
-    return absl::OkStatus();
+  const bool holds = !IsFloat(type)      ? stored == value
+                     : value.is_finite() ? stored.is_finite()
+                                         : stored.is_nan() == value.is_nan();
+  if (holds) return absl::OkStatus();
   const Number least = IsFloat(type) ? MinFinite(type) : Least(type),
                greatest = IsFloat(type) ? MaxFinite(type) : Greatest(type);
   return absl::InvalidArgumentError(absl::StrCat(
@@ -302,6 +368,8 @@ Number Wrapped(DType type, absl::int128 integer) {
     case DType::kF16:
     case DType::kBF16:
     case DType::kF64:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       break;
   }
   CC_CHECK(false);

@@ -1,11 +1,13 @@
 #include "coconet/base/dtype.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -35,10 +37,19 @@ TEST(DType, SizesAndKinds) {
     sizes.push_back(SizeOf(type));
     floats.push_back(IsFloat(type));
   }
-  EXPECT_EQ(sizes, (std::vector<size_t>{4, 2, 2, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1}));
-  std::vector<bool> expected(4, true);
-  expected.resize(sizes.size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{4, 2, 2, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 1}));
+  std::vector<bool> expected(sizes.size());
+  for (size_t i : {0, 1, 2, 3, 13, 14}) expected[i] = true;
   EXPECT_EQ(floats, expected);
+  std::vector<absl::string_view> narrow, of_8_bits, without_infinity;
+  for (DType type : kAllDTypes) {
+    if (IsNarrowFloat(type)) narrow.push_back(Name(type));
+    if (IsFloat8(type)) of_8_bits.push_back(Name(type));
+    if (IsFloat(type) && !HasInfinity(type)) without_infinity.push_back(Name(type));
+  }
+  EXPECT_THAT(narrow, testing::ElementsAre("f16", "bf16", "f8e4m3", "f8e5m2"));
+  EXPECT_THAT(of_8_bits, testing::ElementsAre("f8e4m3", "f8e5m2"));
+  EXPECT_THAT(without_infinity, testing::ElementsAre("f8e4m3"));
 }
 
 // Every 16-bit pattern is the rounding of its own value. The midpoint to the next pattern is a tie
@@ -74,6 +85,82 @@ void CheckAllPatterns(DType type, uint16_t infinity) {
 TEST(DType, RoundsToEveryF16) { CheckAllPatterns(DType::kF16, 0x7c00); }
 TEST(DType, RoundsToEveryBF16) { CheckAllPatterns(DType::kBF16, 0x7f80); }
 
+/// The value of an 8-bit float by its definition; `bias` belongs to the exponent.
+double ValueOfBits(int bits, int mantissa_bits, int bias) {
+  const int magnitude = bits & 0x7f, fraction = magnitude & ((1 << mantissa_bits) - 1);
+  const int exponent = magnitude >> mantissa_bits;
+  const double significand = fraction + (exponent == 0 ? 0 : 1 << mantissa_bits);
+  const double value = std::ldexp(significand, std::max(exponent, 1) - bias - mantissa_bits);
+  return bits >= 0x80 ? -value : value;
+}
+
+uint8_t Bits8(DType type, const Number& value) {
+  uint8_t bits = 0;
+  StoreElement(type, &bits, 0, value);
+  return bits;
+}
+
+// As CheckAllPatterns, of 8 bits. `greatest`: the bits of the greatest finite number.
+void CheckAllBytes(DType type, int mantissa_bits, int bias, int greatest, int overflow) {
+  for (int byte = 0; byte < 0x100; ++byte) {
+    const auto bits = static_cast<uint8_t>(byte);
+    const int magnitude = byte & 0x7f, sign = byte & 0x80;
+    const double value = LoadElement(type, &bits, 0).real();
+    if (magnitude > greatest) {
+      const bool infinite = HasInfinity(type) && magnitude == greatest + 1;
+      ASSERT_TRUE(infinite ? std::isinf(value) : std::isnan(value)) << byte;
+      ASSERT_TRUE(infinite ? Bits8(type, value) == bits : Stored(type, value).is_nan()) << byte;
+      continue;
+    }
+    ASSERT_EQ(value, ValueOfBits(byte, mantissa_bits, bias)) << byte;
+    ASSERT_EQ(std::signbit(value), sign != 0) << byte;
+    ASSERT_EQ(Bits8(type, value), bits) << byte;
+    ASSERT_EQ(Bits8(type, value), sign | (Bits8(type, std::fabs(value)))) << byte;
+    const int next = magnitude == greatest ? sign | overflow : byte + 1;
+    const double tie = (value + ValueOfBits(byte + 1, mantissa_bits, bias)) / 2;
+    ASSERT_EQ(Bits8(type, tie), byte % 2 == 0 ? byte : next) << byte;
+    ASSERT_EQ(Bits8(type, std::nextafter(tie, value)), byte) << byte;
+    ASSERT_EQ(Bits8(type, std::nextafter(tie, sign != 0 ? -kInf : kInf)), next) << byte;
+  }
+}
+
+TEST(DType, RoundsToEveryF8E4M3) { CheckAllBytes(DType::kF8E4M3, 3, 7, 0x7e, 0x7f); }
+TEST(DType, RoundsToEveryF8E5M2) { CheckAllBytes(DType::kF8E5M2, 2, 15, 0x7b, 0x7c); }
+
+TEST(DType, F8E4M3HasNaNForWhatItDoesNotHold) {
+  EXPECT_EQ(Stored(DType::kF8E4M3, 464), 448);
+  EXPECT_EQ(Stored(DType::kF8E4M3, -464), -448);
+  for (const double value : {464.0001, -464.0001, 480.0, 1e300, kInf, -kInf, kNaN})
+    EXPECT_TRUE(Stored(DType::kF8E4M3, value).is_nan()) << value;
+  EXPECT_TRUE(Stored(DType::kF8E4M3, INT64_MIN).is_nan());
+  EXPECT_EQ(Stored(DType::kF8E5M2, 61439.999), 57344);
+  EXPECT_EQ(Stored(DType::kF8E5M2, 61440), kInf);
+  EXPECT_EQ(Stored(DType::kF8E5M2, INT64_MIN), -kInf);
+  EXPECT_EQ(Greatest(DType::kF8E4M3), 448);
+  EXPECT_EQ(Least(DType::kF8E4M3), -448);
+  EXPECT_EQ(Greatest(DType::kF8E5M2), kInf);
+  EXPECT_FALSE(CheckHolds(DType::kF8E4M3, kInf).ok());
+  EXPECT_FALSE(CheckHolds(DType::kF8E4M3, 465).ok());
+  EXPECT_TRUE(CheckHolds(DType::kF8E4M3, kNaN).ok());
+  EXPECT_TRUE(CheckHolds(DType::kF8E4M3, 464).ok());
+  EXPECT_TRUE(CheckHolds(DType::kF8E5M2, kInf).ok());
+  EXPECT_FALSE(CheckHolds(DType::kF8E5M2, 61440).ok());
+}
+
+// By way of f32 or f16 these would be rounded twice: to the middle of two numbers, and then to the
+// even one.
+TEST(DType, EightBitFloatsAreRoundedOnce) {
+  constexpr double kStep = 0x1p-40;
+  EXPECT_EQ(Stored(DType::kF8E4M3, 1 + 0x1p-4), 1);
+  EXPECT_EQ(Stored(DType::kF8E4M3, 1 + 0x1p-4 + kStep), 1 + 0x1p-3);
+  EXPECT_EQ(Stored(DType::kF8E4M3, 1 + 3 * 0x1p-4 - kStep), 1 + 0x1p-3);
+  EXPECT_EQ(Stored(DType::kF8E5M2, 1 + 0x1p-3 + kStep), 1 + 0x1p-2);
+  EXPECT_EQ(Stored(DType::kF8E5M2, -1 - 0x1p-3 - kStep), -1 - 0x1p-2);
+  EXPECT_EQ(Stored(DType::kF8E5M2, 0x1p-17 + 0x1p-60), 0x1p-16);
+  EXPECT_EQ(Stored(DType::kF8E4M3, 0x1p-10), 0);
+  EXPECT_EQ(Stored(DType::kF8E4M3, -1e-300), 0);
+}
+
 TEST(DType, F32AndDoubleRoundAlikeWhereTheF32IsExact) {
   for (uint32_t high = 0; high < 0x10000; ++high) {
     for (uint32_t low : {0x0000u, 0x0001u, 0x1000u, 0x1fffu, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
@@ -91,7 +178,8 @@ TEST(DType, NarrowFloatsOverflowToInfinityAndKeepNaN) {
   EXPECT_EQ(Stored(DType::kF16, -1e300), -kInf);
   EXPECT_EQ(Stored(DType::kBF16, 3.4e38), kInf);
   EXPECT_EQ(Stored(DType::kF32, 1e300), kInf);
-  for (DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
+  for (DType type : kAllDTypes) {
+    if (!IsFloat(type)) continue;
     EXPECT_TRUE(Stored(type, kNaN).is_nan());
     EXPECT_TRUE(std::signbit(Stored(type, -0.0).real()));
   }
@@ -203,7 +291,8 @@ TEST(DType, LimitsAreTheTypesOwn) {
       EXPECT_EQ(MinSubnormal(type), 0);
       continue;
     }
-    EXPECT_EQ(Stored(type, 2 * MaxFinite(type)), kInf) << Name(type);
+    const Number beyond = Stored(type, 2 * MaxFinite(type));
+    EXPECT_TRUE(HasInfinity(type) ? beyond == kInf : beyond.is_nan()) << Name(type);
     EXPECT_EQ(Stored(type, MinSubnormal(type)), MinSubnormal(type)) << Name(type);
     EXPECT_EQ(Stored(type, MinSubnormal(type) / 2), 0) << Name(type);
     EXPECT_EQ(Stored(type, 1 + UnitRoundoff(type)), 1) << Name(type);

@@ -6,9 +6,9 @@
 
 namespace coconet {
 
-/// Sums of f16 and bf16 over ranks: `kOnce` demands that they are accumulated in f32 and rounded at
-/// the end (and, across nodes, before they cross them); `kEach` admits that each addition rounds,
-/// as libraries for GPUs do.
+/// Sums of narrow floats over ranks: `kOnce` demands that they are accumulated in f32 and rounded
+/// at the end (and, across nodes, before they cross them); `kEach` admits that each addition
+/// rounds, as libraries for GPUs do.
 enum class SumRounding : uint8_t { kOnce, kEach };
 absl::string_view Name(SumRounding rounding);  // "once"
 

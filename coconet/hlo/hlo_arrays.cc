@@ -67,6 +67,10 @@ std::optional<DType> DTypeOf(HloType type) {
       return DType::kU32;
     case HloType::kU64:
       return DType::kU64;
+    case HloType::kF8E4M3FN:
+      return DType::kF8E4M3;
+    case HloType::kF8E5M2:
+      return DType::kF8E5M2;
     case HloType::kF16:
       return DType::kF16;
     case HloType::kBF16:

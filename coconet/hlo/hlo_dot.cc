@@ -82,12 +82,18 @@ absl::StatusOr<HloValue> Dot(const HloModule&, const HloInstruction& instruction
   const std::optional<DType> to = DTypeOf(instruction.shape.type);
   if (!to.has_value())
     return UnsupportedHlo(instruction, absl::StrCat("to ", Name(instruction.shape.type)));
-  // Operands of other types are converted to the result's, which holds them, as XLA does.
-  const HloType type = instruction.shape.type;
-  const bool by_library = *to == DType::kF32 || *to == DType::kF16 || *to == DType::kBF16;
+  // Operands of other types are converted to the result's, which holds them, as XLA does. Products
+  // of 8-bit floats are summed in f32, whatever the result's type.
+  const auto is_float8 = [](const HloValue& v) { return IsFloat8(*DTypeOf(v.shape.type)); };
+  const bool of_floats8 =
+      is_float8(a) && is_float8(b) && (IsNarrowFloat(*to) || *to == DType::kF32);
+  const HloType type = of_floats8 || IsFloat8(*to) ? HloType::kF32 : instruction.shape.type;
+  const auto operand = [&](const HloValue& v) { return of_floats8 ? v : arrays.Cast(v, type); };
+  const bool by_library =
+      *to == DType::kF32 || *to == DType::kF16 || *to == DType::kBF16 || IsFloat8(*to);
   if (type == HloType::kPred) return UnsupportedHlo(instruction, "of pred");
-  const Matrices left = AsMatrices(arrays.Cast(a, type), batch_a, summed_a, true, arrays),
-                 right = AsMatrices(arrays.Cast(b, type), batch_b, summed_b, false, arrays);
+  const Matrices left = AsMatrices(operand(a), batch_a, summed_a, true, arrays),
+                 right = AsMatrices(operand(b), batch_b, summed_b, false, arrays);
   HloShape shape = HloShape::Of(type);
   absl::c_copy(extents(a, batch_a), std::back_inserter(shape.dims));
   const auto lead = static_cast<int>(shape.dims.size());
@@ -123,7 +129,8 @@ absl::StatusOr<HloValue> Dot(const HloModule&, const HloInstruction& instruction
     const Shape flat(matrices.dims.begin(), matrices.dims.end());
     product = Reshape(sums, flat);
   }
-  return arrays.Reshaped(HloArrays::Of(product, matrices), shape);
+  return arrays.Cast(arrays.Reshaped(HloArrays::Of(product, matrices), shape),
+                     instruction.shape.type);
 }
 
 }  // namespace

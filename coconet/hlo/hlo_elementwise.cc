@@ -202,6 +202,7 @@ absl::StatusOr<HloValue> ReducePrecision(const HloModule&, const HloInstruction&
   if (mantissa == 0) return UnsupportedHlo(instruction, "to 0 bits of mantissa");
   const HloValue& a = operands[0];
   const HloType type = a.shape.type;
+  if (BitsOf(type) == 8) return UnsupportedHlo(instruction, absl::StrCat("of ", Name(type)));
   const FloatBits from = FloatBitsOf(type),
                   to = {static_cast<int>(std::min<int64_t>(exponent, from.exponent)),
                         static_cast<int>(std::min<int64_t>(mantissa, from.mantissa))};

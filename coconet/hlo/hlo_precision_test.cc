@@ -93,6 +93,52 @@ TEST(ImportHlo, FoldsFloatsAsNumbersOfTheirType) {
   }
 }
 
+TEST(ImportHlo, HasEightBitFloats) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const struct {
+    const char *type, *a;
+    double result;
+  } kCases[] = {
+      {"f8e4m3fn", "17", 16},
+      {"f8e4m3fn", "464", 448},
+      {"f8e4m3fn", "0.001", 0x1p-10 * 2},
+      {"f8e4m3fn", "-500", nan},
+      {"f8e4m3fn", "inf", nan},
+      {"f8e5m2", "-9", -8},
+      {"f8e5m2", "61439", 57344},
+      {"f8e5m2", "61440", std::numeric_limits<double>::infinity()},
+  };
+  for (const auto& c : kCases) {
+    const std::string text =
+        absl::StrCat("a = f32[] constant(", c.a, ")\n y = ", c.type,
+                     "[] convert(a)\n z = f32[] convert(y)\n ROOT r = f32[1] broadcast(z), "
+                     "dimensions={}");
+    const std::vector<Number> result = Result(text);
+    ASSERT_EQ(result.size(), 1u) << text;
+    EXPECT_TRUE(result[0] == c.result || (result[0].is_nan() && std::isnan(c.result))) << text;
+  }
+  EXPECT_EQ(Result("x = f8e5m2[3,2] parameter(0)\n y = f8e5m2[2] parameter(1)\n ROOT r = f8e5m2[3] "
+                   "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+                .size(),
+            3u);
+}
+
+TEST(ImportHlo, RefusesOtherEightBitFloatsAndTheirPrecision) {
+  const auto refusal = [](const std::string& text) {
+    return std::string(Import(Module(text)).status().message());
+  };
+  for (const char* type :
+       {"f8e3m4", "f8e4m3", "f8e4m3b11fnuz", "f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0fnu"}) {
+    const std::string text =
+        absl::StrCat("x = ", type, "[2] parameter(0)\n ROOT r = ", type, "[2] add(x, x)");
+    EXPECT_NE(refusal(text).find(type), std::string::npos) << refusal(text);
+  }
+  EXPECT_NE(refusal("x = f8e5m2[2] parameter(0)\n ROOT r = f8e5m2[2] reduce-precision(x), "
+                    "exponent_bits=4, mantissa_bits=1")
+                .find("of f8e5m2"),
+            std::string::npos);
+}
+
 TEST(ImportHlo, ComparesConstantsAsNumbersOfTheirType) {
   const std::string text =
       "a = f32[] constant(0.1)\n b = f64[] constant(0.1)\n c = f64[] convert(a)\n"

@@ -68,7 +68,7 @@ absl::StatusOr<TensorType> InferConst(const Site& site, const Const& op) {
     return site.Error("want a number that a double holds, have ", NumberText(op.value),
                       "; the nearest is ", NumberText(value));
   }
-  const bool fits = std::isinf(value) ||
+  const bool fits = (std::isinf(value) && HasInfinity(op.dtype)) ||
                     (stored.is_finite() && !op.value.is_nan() && (value == 0 || !(stored == 0)));
   if (!fits) return site.Error(NumberText(op.value), " is not a number of type ", Name(op.dtype));
   return TensorType{op.dtype, {}, Layout::Replicated()};

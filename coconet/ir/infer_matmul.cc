@@ -103,11 +103,14 @@ absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Fa
 }  // namespace
 
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op) {
-  const DType dtype = site.type(0).dtype;
-  if (dtype != site.type(1).dtype)
-    return site.Error("want operands of one dtype, ", site.HaveOperands(), "; use cast");
-  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
-    return site.Error("want f32, f16 or bf16, ", site.HaveOperands(), "; use cast");
+  DType dtype = site.type(0).dtype;
+  if (IsFloat8(dtype) && IsFloat8(site.type(1).dtype)) {
+    dtype = DType::kF32;
+  } else if (dtype != site.type(1).dtype) {
+    return site.Error("want operands of one dtype, or each of f8e4m3 or f8e5m2, ",
+                      site.HaveOperands(), "; use cast");
+  } else if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+    return site.Error("want f32, f16, bf16, f8e4m3 or f8e5m2, ", site.HaveOperands(), "; use cast");
   }
   ASSIGN_OR_RETURN(const Factor a, FactorOf(site, 0, op.transpose_a));
   ASSIGN_OR_RETURN(const Factor b, FactorOf(site, 1, op.transpose_b));

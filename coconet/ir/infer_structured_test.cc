@@ -243,9 +243,15 @@ TEST(InferMatMul, ShapesAndTransposes) {
             "f32[K, H] replicated");
   EXPECT_EQ(TypeOf("matmul(rep, vector)"),
             "want matrices, have rep : f32[B, S, H] replicated and vector : f32[H] replicated");
-  EXPECT_EQ(TypeOf("matmul(int, w)"),
-            "want operands of one dtype, have int : i32[S, H] replicated and w : f32[H, K] "
-            "replicated; use cast");
+  EXPECT_EQ(
+      TypeOf("matmul(int, w)"),
+      "want operands of one dtype, or each of f8e4m3 or f8e5m2, have int : i32[S, H] replicated "
+      "and w : f32[H, K] replicated; use cast");
+  EXPECT_EQ(TypeOf("matmul(cast(f8e4m3, rep), cast(f8e5m2, w))"), "f32[B, S, K] replicated");
+  EXPECT_EQ(TypeOf("matmul(cast(f8e5m2, cols), cast(f8e5m2, w.rows))"), "f32[B, S, K] local");
+  EXPECT_EQ(TypeOf("matmul(cast(f8e4m3, rep), w)"),
+            "want operands of one dtype, or each of f8e4m3 or f8e5m2, have cast(f8e4m3, rep) : "
+            "f8e4m3[B, S, H] replicated and w : f32[H, K] replicated; use cast");
 }
 
 TEST(InferMatMul, Layouts) {

@@ -21,8 +21,7 @@ Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
 /// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
 template <class F>
 Tensor InF32(Tensor a, F f) {
-  const bool narrow =
-      a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
+  const bool narrow = a.id() >= 0 && IsNarrowFloat(a.type().dtype);
   return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
 }
 
@@ -49,7 +48,7 @@ Tensor ArgMax(DType dtype, Tensor a, int dim) {
   const Tensor index = Iota(dtype, a, dim);  // refuses what is no index or no tensor
   if (index.id() < 0) return index;
   // What a kernel keeps in f32 and what it stores are equal when both are rounded.
-  if (const DType narrow = a.type().dtype; narrow == DType::kF16 || narrow == DType::kBF16)
+  if (const DType narrow = a.type().dtype; IsNarrowFloat(narrow))
     a = CastTo(narrow, CastTo(DType::kF32, a));
   Tensor hit = Equal(a, Whole(FoldKind::kMax, a, {dim}));
   if (a.id() < 0) return hit;

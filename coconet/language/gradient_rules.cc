@@ -15,8 +15,6 @@ constexpr double kSqrtHalf = 0.70710678118654752440;          // 1 / sqrt(2)
 constexpr double kTwoOverSqrtPi = 1.12837916709551257390;     // 2 / sqrt(pi)
 constexpr double kOneOverSqrtTwoPi = 0.39894228040143267794;  // 1 / sqrt(2 pi)
 
-bool IsNarrow(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
-
 int DimsOf(const Tensor& a) { return static_cast<int>(a.type().shape.size()); }
 
 Tensor ZeroUnless(Tensor condition, Tensor a) { return Select(condition, a, 0); }
@@ -25,7 +23,7 @@ Tensor ZeroUnless(Tensor condition, Tensor a) { return Select(condition, a, 0); 
 /// what it stores are equal when both are rounded.
 Tensor IsFound(Tensor a, Tensor extremum) {
   const DType dtype = a.type().dtype;
-  if (IsNarrow(dtype)) a = CastTo(dtype, CastTo(DType::kF32, a));
+  if (IsNarrowFloat(dtype)) a = CastTo(dtype, CastTo(DType::kF32, a));
   return Equal(a, extremum);
 }
 

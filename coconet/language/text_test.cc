@@ -309,8 +309,8 @@ TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("state 3 : f32[]"), "line 5: expected the state's name, found '3'");
   EXPECT_EQ(ErrorOfLine("input z f32[]"), "line 5: expected ':', found 'f32'");
   EXPECT_EQ(ErrorOfLine("input z : f31[]"),
-            "line 5: expected a dtype (f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool), found "
-            "'f31' (did you mean 'f32'?)");
+            "line 5: expected a dtype (f32 f16 bf16 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool f8e4m3 "
+            "f8e5m2), found 'f31' (did you mean 'f32'?)");
   EXPECT_EQ(ErrorOfLine("input z : f32"), "line 5: expected '[', found end of line");
   EXPECT_EQ(ErrorOfLine("input z : f32[N M]"), "line 5: expected ']', found 'M'");
   EXPECT_EQ(ErrorOfLine("input z : f32[1.5] local"), "line 5: expected a size, found '1.5'");

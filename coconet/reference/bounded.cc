@@ -270,6 +270,7 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
     } else {
       value = x;
       if (!std::isfinite(x)) {
+        if (!HasInfinity(to)) value = std::numeric_limits<double>::quiet_NaN();
         error = ErrorOfSpecial(e);
         continue;
       }

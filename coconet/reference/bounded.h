@@ -38,7 +38,7 @@ Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const>
                          bool with_extreme = false);
 
 /// A known integer becomes the nearest f32 or f64. Other casts to floats keep the real value, with
-/// a bound if the type does not hold it.
+/// a bound if the type does not hold it; an infinity is NaN where the type has none.
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
 /// Determined if a is exact.
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a);
@@ -49,7 +49,7 @@ struct ReduceTerms {
   /// The ranks are of several nodes: sums are rounded before they cross nodes, too.
   bool crosses_nodes = false;
 };
-/// Reduction of one value per rank, in any order. Sums of f16 and bf16 with SumRounding::kOnce are
+/// Reduction of one value per rank, in any order. Sums of narrow floats with SumRounding::kOnce are
 /// accumulated in f32 and rounded once, not necessarily to nearest (a switch between GPUs does
 /// not). Across nodes, with kEach, and for other types, each addition rounds to `dtype`. With
 /// Nans::kNone minima and maxima of a NaN are not determined.
@@ -112,7 +112,9 @@ struct BoundedLine {
 /// The scalar product of two lines, accumulated in single precision in any order, rounded once to
 /// `dtype`. For bf16, subnormal operands and sums may be taken as 0, as processors' instructions
 /// do. The bound of the accumulation is statistical if that is less than the worst case: with
-/// random operands, one element in 10^13 may lie beyond it.
-BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
+/// random operands, one element in 10^13 may lie beyond it. `of_floats8`: the terms are products of
+/// 8-bit floats, of which tensor cores add many at once, and keep only some bits of each.
+BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b,
+                        bool of_floats8 = false);
 
 }  // namespace coconet

@@ -54,8 +54,8 @@ Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& wo
 
 BoundedFold::BoundedFold(FoldKind kind, DType dtype) : kind_(kind), dtype_(dtype) {
   const bool floats = IsFloat(dtype);
-  const double greatest = floats ? kUndetermined : MaxFinite(dtype);
-  const double least = floats ? -kUndetermined : MinFinite(dtype);
+  const double greatest = HasInfinity(dtype) ? kUndetermined : MaxFinite(dtype);
+  const double least = HasInfinity(dtype) ? -kUndetermined : MinFinite(dtype);
   extreme_ = up_ = down_ = kind == FoldKind::kMax ? least : greatest;
   others_ = kind == FoldKind::kMax ? -kUndetermined : kUndetermined;
   if (!floats && kind == FoldKind::kMax) integer_ = Least(dtype).integer();
@@ -191,6 +191,33 @@ class DotRounding {
   float plain_ = 0;               // the sum in single precision, from the first term to the last
 };
 
+/// Bits behind the highest one of the greatest operand of an addition that tensor cores keep when
+/// they add products of 8-bit floats (sm_89 and sm_90 do not document it; DeepSeek-AI, DeepSeek-V3
+/// Technical Report, 2024, section 3.5.2, found 14 bits with the highest).
+constexpr int kKeptBits = 13;
+
+/// Bound of what tensor cores cut off in a sum of products of 8-bit floats: each of the terms that
+/// are added at once, and of the sum before, loses less than a unit of the last bit that is kept of
+/// the greatest of these. Sums are as in DotRounding, in any order at most |s_i| + |sum|.
+class TensorCoreRounding {
+ public:
+  void Add(double term) {
+    sum_ += term;
+    greatest_term_ = std::max(greatest_term_, std::fabs(term));
+    greatest_sum_ = std::max(greatest_sum_, std::fabs(sum_));
+    ++terms_;
+  }
+  double Bound() const {
+    constexpr double kAtOnce = 16;  // terms of the shallowest instruction
+    const double greatest = std::max(greatest_term_, greatest_sum_ + std::fabs(sum_));
+    return static_cast<double>(terms_) * (1 + 1 / kAtOnce) * std::ldexp(greatest, -kKeptBits);
+  }
+
+ private:
+  double sum_ = 0, greatest_term_ = 0, greatest_sum_ = 0;
+  int64_t terms_ = 0;
+};
+
 /// The least f32 that is not subnormal. Processors' dot products of bf16 (VDPBF16PS, TDPBF16PS)
 /// take smaller operands, and give smaller results, as 0.
 constexpr double kLeastNormal = 0x1p-126;
@@ -214,7 +241,7 @@ int BoundedLine::Quantum() const {
   return *quantum_;
 }
 
-BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b) {
+BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b, bool of_floats8) {
   CC_CHECK(a.value.size() == b.value.size());
   const auto error_of = [](const BoundedLine& line, size_t i) {
     return line.error.empty() ? 0 : line.error[i];
@@ -224,6 +251,7 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
   const bool flushes = dtype == DType::kBF16;
   const auto may_be_0 = [&](double x) { return flushes && x != 0 && std::fabs(x) < kLeastNormal; };
   DotRounding rounding(flushes ? kLeastNormal : MinSubnormal(DType::kF32));
+  TensorCoreRounding of_tensor_cores;
   for (size_t i = 0; i < a.value.size(); ++i) {
     const double x = a.value[i], y = b.value[i], term = x * y;
     sum += term;
@@ -234,6 +262,7 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
       continue;
     }
     rounding.Add(x, y);
+    of_tensor_cores.Add(term);
     magnitude += std::fabs(term);
     if (may_be_0(x) || may_be_0(y)) spread += std::fabs(term);
     spread += error_of(a, i) * std::fabs(y) + error_of(b, i) * (std::fabs(x) + error_of(a, i));
@@ -243,8 +272,10 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
   if (special) return {sum, 0};
   const bool is_0 = a.Quantum() == INT32_MAX || b.Quantum() == INT32_MAX;  // each product
   if (spread == 0 && IsHeld(dtype, sum) &&
-      (is_0 || SumsExactly(magnitude, a.Quantum() + b.Quantum(), Precision(DType::kF32))))
+      (is_0 || SumsExactly(magnitude, a.Quantum() + b.Quantum(),
+                           of_floats8 ? kKeptBits : Precision(DType::kF32))))
     return {sum, 0};
+  if (of_floats8) spread += of_tensor_cores.Bound();
   return {sum, ErrorOf(sum, spread + rounding.Bound(magnitude, spread), std::fabs(sum),
                        RoundingOf(dtype, 1))};
 }

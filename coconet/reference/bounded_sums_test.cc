@@ -63,6 +63,50 @@ TEST(BoundedDot, HoldsForSumsInAnyOrder) {
   }
 }
 
+/// The sum of products as tensor cores add those of 8-bit floats: 32 at once and the sum before, of
+/// which each keeps 13 bits behind the highest one of the greatest.
+double DotByTensorCores(const BoundedLine& a, const BoundedLine& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.value.size(); i += 32) {
+    std::vector<double> terms = {sum};
+    for (size_t k = i; k < std::min(i + 32, a.value.size()); ++k)
+      terms.push_back(a.value[k] * b.value[k]);
+    double greatest = 0;
+    for (double term : terms) greatest = std::max(greatest, std::fabs(term));
+    if (greatest == 0) continue;
+    const double unit = std::ldexp(1.0, std::ilogb(greatest) - 13);
+    sum = 0;
+    for (double term : terms) sum += std::trunc(term / unit) * unit;
+  }
+  return sum;
+}
+
+TEST(BoundedDot, HoldsForTensorCoresThatKeepSomeBits) {
+  std::mt19937_64 random(21);
+  std::uniform_real_distribution<double> any(-2, 2), positive(0.5, 2);
+  const std::function<double()> kinds[] = {
+      [&] { return Stored(DType::kF8E4M3, any(random)).real(); },
+      [&] { return Stored(DType::kF8E5M2, any(random)).real(); },
+      [&] { return Stored(DType::kF8E4M3, positive(random)).real(); }};
+  double most = 0;
+  for (const auto& left : kinds) {
+    for (const auto& right : kinds) {
+      for (const size_t count : {1, 2, 33, 100, 1000, 5000}) {
+        const BoundedLine a = Line(count, left), b = Line(count, right);
+        const BoundedValue dot = BoundedDot(DType::kF32, a, b, /*of_floats8=*/true);
+        const double off = std::fabs(DotByTensorCores(a, b) - dot.value.real());
+        EXPECT_LE(off, dot.error) << count;
+        most = std::max(most, off / std::max(dot.error, 1e-30));
+        for (const size_t lanes : {1, 16})
+          EXPECT_LE(std::fabs(DotInLanes(a, b, lanes, true) - dot.value.real()), dot.error);
+      }
+    }
+  }
+  EXPECT_GT(most, 0.05);  // the bound is not idle
+  const BoundedLine ones = Line(1000, [] { return 1; }), twos = Line(1000, [] { return 2; });
+  EXPECT_EQ(BoundedDot(DType::kF32, ones, twos, true).error, 0);
+}
+
 TEST(BoundedDot, FindsAMissingTermOfALongSum) {
   std::mt19937_64 random(21);
   std::uniform_real_distribution<double> magnitude(0.5, 2);

@@ -250,7 +250,8 @@ Bounded Evaluation::Product(NodeId id, const Part& part) const {
       const ProductLine of = LineOf(e_, id, which, part.second, index);
       return of.In(cache_).at(of.line);
     };
-    const BoundedValue dot = BoundedDot(type(id).dtype, line(0), line(1));
+    const BoundedValue dot =
+        BoundedDot(type(id).dtype, line(0), line(1), IsFloat8(e_.type(e_.input(id, 0)).dtype));
     result.value.push_back(dot.value);
     result.error.push_back(dot.error);
   }

@@ -476,6 +476,9 @@ TEST(Gradient, RefusesWhatHasNone) {
               HasSubstr("want slices of one size"));
   EXPECT_THAT(MistakeIn("input x : f32[N] local\noutput y = grad(sum(x[1:2]), x)\n"),
               HasSubstr("bind its sizes"));
+  EXPECT_THAT(MistakeIn("input x : f32[4, 4] replicated\n"
+                        "output y = grad(sum(matmul(cast(f8e4m3, x), cast(f8e5m2, x))), x)\n"),
+              HasSubstr("to whose 8 bits it would be rounded; multiply casts"));
 }
 
 TEST(Gradient, ReducesEachGradientOnce) {

@@ -67,8 +67,8 @@ struct EvaluationCache;
 /// nodes only.
 ///
 /// `error` is a running first-order bound: every operation of dtype T adds its rounding
-/// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a
-/// sum over ranks in any order adds (ranks-1) roundings of the sum of magnitudes (of f16 and bf16
+/// (PwInfo::ulps * UnitRoundoff(T), narrow results as if each were stored), the rounding of a
+/// sum over ranks in any order adds (ranks-1) roundings of the sum of magnitudes (of narrow floats
 /// in f32, and one of the sum, unless Numerics admit more: BoundedReduce), and operand errors are
 /// carried through by evaluating the function at the operands' bounds. Sums over elements are
 /// accumulated in double precision (those to a scalar by each rank over a part of its own, which it

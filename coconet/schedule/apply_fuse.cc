@@ -59,7 +59,8 @@ class Candidate {
       return Refuse(
           Text(id),
           " is a launch of its own: kernels compute products of one matrix on each rank, or "
-          "go on with those of one batch, of known extents, that is of no list");
+          "go on with those of one batch, of known extents, that is of no list nor of 8-bit "
+          "floats");
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });

@@ -277,7 +277,7 @@ KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kern
 bool IsWidening(const TypedGraph& program, NodeId id) {
   if (As<Cast>(program.graph(), id) == nullptr) return false;
   const DType to = program.type(id).dtype, from = program.type(program.inputs(id)[0]).dtype;
-  if (to == DType::kF32) return from == DType::kF16 || from == DType::kBF16;
+  if (to == DType::kF32) return IsNarrowFloat(from);
   return to == DType::kI32 && IsInteger(from) && SizeOf(from) < SizeOf(to);
 }
 

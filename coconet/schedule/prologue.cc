@@ -9,11 +9,14 @@
 namespace coconet {
 namespace {
 
-/// Whether `id` is a product of bound extents whose matrices on each rank are one batch: they
-/// follow each other, and each operand has one for each index of some neighbouring dimensions.
+/// Whether `id` is a product of bound extents, of no 8-bit floats, whose matrices on each rank are
+/// one batch: they follow each other, and each operand has one for each index of some neighbouring
+/// dimensions.
 bool IsOneBatch(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
-  if (op == nullptr || !IsBound(program.type(id).shape)) return false;
+  if (op == nullptr || !IsBound(program.type(id).shape) ||
+      IsFloat8(program.type(program.inputs(id)[0]).dtype))
+    return false;
   const Shape& shape = program.type(id).shape;
   const Layout& layout = program.type(id).layout;
   const int lead = static_cast<int>(shape.size()) - 2;
@@ -50,6 +53,7 @@ bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
+  if (IsFloat8(program.type(inputs[0]).dtype)) return false;
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
   const Layout& layout = program.type(id).layout;

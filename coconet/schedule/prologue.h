@@ -25,7 +25,8 @@ bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, 
 /// for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
 
-/// Whether `id` is a product of one matrix on each rank, of bound extents.
+/// Whether `id` is a product of one matrix on each rank, of bound extents, that kernels compute:
+/// those of 8-bit floats are left to libraries.
 bool IsOneProduct(const TypedGraph& program, NodeId id);
 /// Whether a kernel can compute `id` tile by tile: a product, on each rank, of one matrix or of a
 /// batch, of more than kMostRows rows in all. False for a product with an unbound extent.

@@ -90,7 +90,7 @@ class Sharder {
 
 NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype) {
   const ReduceKind across = AcrossRanks(fold.kind);
-  const bool widens = across == ReduceKind::kSum && (dtype == DType::kF16 || dtype == DType::kBF16);
+  const bool widens = across == ReduceKind::kSum && IsNarrowFloat(dtype);
   if (widens) part = out.Add(Cast{DType::kF32}, {part});
   const NodeId whole = out.Add(AllReduce{across}, {out.Add(fold, {part})});
   return widens ? out.Add(Cast{dtype}, {whole}) : whole;

@@ -15,7 +15,7 @@ constexpr double kEpsilon = 0.125;  // of norms of rows
 /// Beyond it a dtype does not hold a value, or arithmetic on doubles, which the reference does,
 /// would not be exact.
 double Largest(DType dtype) {
-  if (dtype == DType::kF16) return 60000;
+  if (IsNarrowFloat(dtype) && dtype != DType::kBF16) return 0.875 * MaxFinite(dtype);
   return IsFloat(dtype) ? 1e30 : std::exp2(40);
 }
 
@@ -112,8 +112,7 @@ Drafted ProgramDraft::ArgMax(DType dtype, Drafted a, int dim) {
   const Dim extent = type(a).shape[dim];
   const double bound = static_cast<double>(std::max<int64_t>(extent.size, 1));
   const DType held = type(a).dtype;
-  if (held == DType::kF16 || held == DType::kBF16)
-    a = Add(coconet::Cast{held}, {Cast(DType::kF32, a)}, a.bound);
+  if (IsNarrowFloat(held)) a = Add(coconet::Cast{held}, {Cast(DType::kF32, a)}, a.bound);
   Drafted hit = Apply(Pw::kEq, {a, Whole(FoldKind::kMax, a, {dim})}, 1);
   if (IsFloat(held)) hit = Apply(Pw::kOr, {hit, Apply(Pw::kNe, {a, a}, 1)}, 1);
   const Drafted last = Plus(Add(Count{dtype, {extent}}, {}, bound), -1),

@@ -45,7 +45,9 @@ Drafted TensorDraws::Normalized() {
 Drafted TensorDraws::Product() {
   Drafted a = Floats(AnyOf([](const TensorType& type) { return type.shape.size() >= 2; }));
   if (!a.there()) return a;
-  if (draft_.type(a).dtype == DType::kF64) a = draft_.Cast(DType::kF32, a);
+  // GPUs' libraries take products of 8-bit floats of some shapes only.
+  if (const DType dtype = draft_.type(a).dtype; dtype == DType::kF64 || IsFloat8(dtype))
+    a = draft_.Cast(DType::kF32, a);
   MatMul op;
   op.transpose_a = Chance(30);
   op.transpose_b = Chance(30);

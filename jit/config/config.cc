@@ -94,7 +94,8 @@ int GemmWaysOf(const Schedule& s, const ConfigSpace& space) {
   if (space.multiprocessors > 0) return std::min(space.gemm_candidates, kMostGemmCandidates);
   const bool wide = space.vector_bytes >= 64;
   const bool of_f32 = absl::c_any_of(s.launches().list, [&](const Launch& launch) {
-    return Is<MatMul>(s.graph(), launch.nodes[0]) && s.type(launch.nodes[0]).dtype == DType::kF32;
+    const NodeId id = launch.nodes[0];
+    return Is<MatMul>(s.graph(), id) && s.type(s.program().inputs(id)[0]).dtype == DType::kF32;
   });
   return 1 + (of_f32 || wide) + (of_f32 && wide);
 }

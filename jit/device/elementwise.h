@@ -12,6 +12,12 @@ struct f16 {
 struct bf16 {
   unsigned short bits;
 };
+struct f8e4m3 {
+  unsigned char bits;
+};
+struct f8e5m2 {
+  unsigned char bits;
+};
 struct boolean {
   unsigned char byte;
 };  // bool: 0 or 1
@@ -44,15 +50,18 @@ using Either = typename EitherType<kCondition, A, B>::Type;
 
 template <class T>
 constexpr bool kHalf = kSame<T, f16> || kSame<T, bf16>;
+template <class T>
+constexpr bool kFloat8 = kSame<T, f8e4m3> || kSame<T, f8e5m2>;
 /// bool, and integers of fewer than 32 bits.
 template <class T>
 constexpr bool kNarrow =
     kSame<T, boolean> || kSame<T, i8> || kSame<T, i16> || kSame<T, u8> || kSame<T, u16>;
 template <class T>
-using Compute = Either<kHalf<T>, float, Either<kNarrow<T>, int, T>>;
+using Compute = Either<kHalf<T> || kFloat8<T>, float, Either<kNarrow<T>, int, T>>;
 /// The type of a value's lanes in memory.
 template <class T>
-using Raw = Either<kHalf<T>, unsigned short, Either<kSame<T, boolean>, unsigned char, T>>;
+using Raw =
+    Either<kHalf<T>, unsigned short, Either<kFloat8<T> || kSame<T, boolean>, unsigned char, T>>;
 
 template <class T, int V>
 CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
@@ -60,6 +69,10 @@ CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
     return FromF16(x);
   else if constexpr (kSame<T, bf16>)
     return FromBF16(x);
+  else if constexpr (kSame<T, f8e4m3>)
+    return FromE4M3(x);
+  else if constexpr (kSame<T, f8e5m2>)
+    return FromE5M2(x);
   else if constexpr (kNarrow<T>)
     return ConvertLanes<int>(x);
   else
@@ -113,6 +126,10 @@ CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
     return ToF16(x);
   else if constexpr (kSame<T, bf16>)
     return ToBF16(x);
+  else if constexpr (kSame<T, f8e4m3>)
+    return ToE4M3(x);
+  else if constexpr (kSame<T, f8e5m2>)
+    return ToE5M2(x);
   else if constexpr (kNarrow<T>)
     return ConvertLanes<Raw<T>>(x);
   else
@@ -152,7 +169,7 @@ CC_DEVICE To Saturated(From x) {
 }
 
 /// x as a float if it is one; else the one of its two neighbours whose last bit is odd. Rounding
-/// that to 16 bits rounds x once.
+/// that to 16 or 8 bits rounds x once.
 CC_DEVICE float RoundedToOdd(double x) {
   const float nearest = float(x);
   const u32 bits = __builtin_bit_cast(u32, nearest);
@@ -189,6 +206,10 @@ CC_DEVICE Pack<Compute<To>, V> CastTo(Pack<From, V> x) {
     return FromF16(ToF16(FloatsToNarrow<V>(x)));
   } else if constexpr (kSame<To, bf16>) {
     return FromBF16(ToBF16(FloatsToNarrow<V>(x)));
+  } else if constexpr (kSame<To, f8e4m3>) {
+    return FromE4M3(ToE4M3(FloatsToNarrow<V>(x)));
+  } else if constexpr (kSame<To, f8e5m2>) {
+    return FromE5M2(ToE5M2(FloatsToNarrow<V>(x)));
   } else if constexpr (kSame<To, boolean>) {
     return NotEqualTo(x, Splat<V>(From(0)));
   } else if constexpr (kInteger<To>) {

@@ -12,6 +12,8 @@ DType ComputedIn(DType dtype) {
   switch (dtype) {
     case DType::kF16:
     case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return DType::kF32;
     case DType::kBool:
     case DType::kI8:

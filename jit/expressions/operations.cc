@@ -88,8 +88,7 @@ class Operation {
                                                  : expression;
   }
   Result TextOf(const Cast& op) const {
-    const bool narrow = op.dtype == DType::kF16 || op.dtype == DType::kBF16;
-    if (narrow && IsOnlyStored(k_, id_)) {
+    if (IsNarrowFloat(op.dtype) && IsOnlyStored(k_, id_)) {
       const DType from = k_.type(k_.g.nodes[id_].inputs[0]).dtype;
       const bool is_exact = from == DType::kF32 || SizeOf(from) <= 2;
       return absl::StrCat(is_exact ? "ConvertLanes<float>(" : "FloatsToNarrow(", operands_[0], ")");

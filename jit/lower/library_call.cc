@@ -260,7 +260,8 @@ void Admit(const Numerics& numerics, CollectiveStep& step) {
                        step.kind == Kind::kReduce;
   if (!reduces || !IsFloat(step.dtype)) return;
   const bool sums = step.reduce == ReduceKind::kSum;
-  step.rounds_each = sums && SizeOf(step.dtype) == 2 && numerics.sum_rounding == SumRounding::kEach;
+  step.rounds_each =
+      sums && IsNarrowFloat(step.dtype) && numerics.sum_rounding == SumRounding::kEach;
   step.no_nans = !sums && numerics.nans == Nans::kNone;
 }
 

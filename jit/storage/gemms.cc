@@ -216,6 +216,10 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   const auto take = [&](int64_t i, size_t cut) {
     step.a = of_a.At(table.of[p.in[0]], i, cut);
     step.b = of_b.At(table.of[p.in[1]], i, cut);
+    for (auto [matrix, operand] : {std::pair(&step.a, p.in[0]), std::pair(&step.b, p.in[1])}) {
+      if (const DType dtype = u.program.types()[operand].dtype; IsFloat8(dtype))
+        matrix->float8 = dtype;
+    }
     step.c = of_c.At(table.of[id], i, cut);
   };
   // Chunks of the dimension that matrices lie along, one after the other; else of rows.
@@ -293,9 +297,11 @@ std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const Buffe
 }
 
 int64_t GemmBytes(const GemmStep& s) {
-  const int64_t elements =
-      s.m.Most() * s.k.Most() + s.k.Most() * s.n.Most() + s.m.Most() * s.n.Most();
-  return s.batch * elements * static_cast<int64_t>(SizeOf(s.dtype));
+  const auto size = [&](const GemmStep::Matrix& matrix) {
+    return static_cast<int64_t>(SizeOf(s.TypeOf(matrix)));
+  };
+  return s.batch * (s.m.Most() * s.k.Most() * size(s.a) + s.k.Most() * s.n.Most() * size(s.b) +
+                    s.m.Most() * s.n.Most() * size(s.c));
 }
 
 }  // namespace coconet

@@ -34,7 +34,9 @@ std::string Literal(const Number& value, DType dtype) {
   switch (dtype) {
     case DType::kF32:
     case DType::kF16:
-    case DType::kBF16: {
+    case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2: {
       const auto rounded = static_cast<float>(Stored(DType::kF32, value).real());
       return FloatLiteral(rounded, absl::StrFormat("%.9g", rounded), "f");
     }

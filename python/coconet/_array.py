@@ -7,8 +7,8 @@ import math
 import sys
 from typing import Any, Optional, Tuple
 
-from coconet._dlpack import (CPU, _DELETER, View, bytes_of, capsule, full_name, make_tensor,
-                             name_of_dl_dtype)
+from coconet._dlpack import (CPU, OF_ML_DTYPES, _DELETER, View, bytes_of, capsule, full_name,
+                             make_tensor, name_of_dl_dtype)
 from coconet._errors import OfThisProcess
 
 
@@ -94,8 +94,8 @@ class Array(OfThisProcess):
         return buffer
 
     def numpy(self) -> Any:
-        """A NumPy array over this memory. NumPy has no bf16: it gives that of ml_dtypes where that
-        is installed, else uint16 with the same bits."""
+        """A NumPy array over this memory. NumPy has no bf16, f8e4m3 and f8e5m2: it gives those of
+        ml_dtypes where that is installed, else uint16 or uint8 with the same bits."""
         import numpy
         dtype = numpy_dtype(self.dtype)
         if not self.size:
@@ -126,13 +126,13 @@ class Array(OfThisProcess):
 
 def numpy_dtype(name: str) -> Any:
     import numpy
-    if name != "bf16":
+    if name not in OF_ML_DTYPES:
         return numpy.dtype(full_name(name))
     try:
         import ml_dtypes  # type: ignore
-        return numpy.dtype(ml_dtypes.bfloat16)
-    except ImportError:
-        return numpy.dtype("uint16")
+        return numpy.dtype(getattr(ml_dtypes, full_name(name)))
+    except (ImportError, AttributeError):
+        return numpy.dtype(OF_ML_DTYPES[name])
 
 
 class _Bytes:

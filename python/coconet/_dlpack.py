@@ -19,14 +19,19 @@ DTYPES: Dict[str, Tuple[int, int]] = {
     "i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64),
     "u8": (1, 8), "u16": (1, 16), "u32": (1, 32), "u64": (1, 64),
     "bool": (6, 8),
+    "f8e4m3": (10, 8), "f8e5m2": (12, 8),
 }
 _NAMES = {code: name for name, code in DTYPES.items()}
 _OF_OTHERS = {  # names of NumPy, PyTorch and JAX
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64",
     "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
 }
 
+
+# Dtypes that NumPy itself lacks: the integer with as many bits.
+OF_ML_DTYPES = {"bf16": "uint16", "f8e4m3": "uint8", "f8e5m2": "uint8"}
 
 _FULL_NAMES = {short: full for full, short in _OF_OTHERS.items()}
 
@@ -152,8 +157,9 @@ def _view_of_interface(array: Any) -> View:
         interface = array.__array_interface__
     order, kind, size = interface["typestr"][0], interface["typestr"][1], interface["typestr"][2:]
     code = _KINDS.get(kind, -1)
-    if kind == "V" and dtype_name_or_none(getattr(array, "dtype", None)) == "bf16":
-        code = 4
+    name = dtype_name_or_none(getattr(array, "dtype", None))
+    if name is not None and name in OF_ML_DTYPES:
+        code = DTYPES[name][0]
     if code < 0:
         raise TypeError(f"an array of {getattr(array, 'dtype', interface['typestr'])}: want one of "
                         f"{' '.join(DTYPES)}")
@@ -178,14 +184,18 @@ def dtype_name_or_none(dtype: Any) -> Optional[str]:
         return None
 
 
+_TORCH_BYTES = {"torch.bool": "bool", "torch.float8_e4m3fn": "f8e4m3",
+                "torch.float8_e5m2": "f8e5m2"}
+
+
 def _view_of_dlpack(array: Any) -> View:
     if hasattr(array, "detach"):  # a PyTorch tensor that requires gradients exports nothing
         array = array.detach()
     if getattr(array, "is_neg", bool)():
         raise ValueError("the tensor's memory has the negatives of its elements (is_neg); use "
                          "resolve_neg()")
-    is_bool = str(getattr(array, "dtype", "")) == "torch.bool"  # older versions do not export it
-    if is_bool:
+    of_bytes = _TORCH_BYTES.get(str(getattr(array, "dtype", "")))  # some versions export none
+    if of_bytes is not None:
         import torch
         array = array.view(torch.uint8)
     capsule = array.__dlpack__()
@@ -194,8 +204,8 @@ def _view_of_dlpack(array: Any) -> View:
     struct = cast(managed, POINTER(DLManagedTensor)).contents
     tensor = DLTensor()
     ctypes.memmove(byref(tensor), byref(struct.dl_tensor), ctypes.sizeof(DLTensor))
-    if is_bool:
-        tensor.dtype = dl_dtype("bool")
+    if of_bytes is not None:
+        tensor.dtype = dl_dtype(of_bytes)
     jax = sys.modules.get("jax")
     is_read_only = jax is not None and isinstance(array, jax.Array)
     return View(tensor, (array, struct), struct.deleter or 0, managed, is_read_only)

@@ -10,7 +10,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTupl
                     Set, Tuple, Union)
 
 from coconet._array import Array, numpy_dtype
-from coconet._dlpack import View, dl_dtype, make_tensor, name_of_dl_dtype, view
+from coconet._dlpack import OF_ML_DTYPES, View, dl_dtype, make_tensor, name_of_dl_dtype, view
 from coconet._errors import FailedPrecondition, InvalidArgument, NotFound, OfThisProcess, did_you_mean
 from coconet._library import (DLManagedTensor, DLTensor, TensorStruct, call, check, library, refuse)
 from coconet._numbers import count_of, exact, integer_of, is_integer
@@ -260,7 +260,8 @@ class Binding(OfThisProcess):
     def read(self, name: str, into: Any = None) -> Any:
         """A tensor's elements, in canonical form: all of the whole tensor, row-major, whatever its
         layout; of a local one, this rank's. Collective. Returns `into`, an array in the memory of
-        the host, or else a new NumPy array (of bf16: of ml_dtypes', or uint16 with its bits)."""
+        the host, or else a new NumPy array (of bf16 and 8-bit floats:
+        of ml_dtypes', or unsigned integers with their bits)."""
         results = [into]
 
         def memory() -> View:
@@ -354,11 +355,16 @@ def _numpy_of(numbers: Any, tensor: Tensor) -> Any:
         held = numpy.frompyfunc(lambda x: integer_of("write", tensor.dtype, x), 1, 1)
         array[...] = held(numpy.array(numbers, dtype=object))
         return array
-    if tensor.dtype == "bf16" and array.dtype == numpy.uint16:
-        raise TypeError("write: NumPy has no bf16; install ml_dtypes, or write an array of bf16")
+    if tensor.dtype in OF_ML_DTYPES and array.dtype == OF_ML_DTYPES[tensor.dtype]:
+        raise TypeError(f"write: NumPy has no {tensor.dtype}; install ml_dtypes, or write an array "
+                        f"of {tensor.dtype}")
     try:
         with numpy.errstate(over="raise"):
             array[...] = numbers
+            if tensor.dtype in OF_ML_DTYPES:  # whose casts raise nothing
+                held = numpy.isfinite(array.astype(numpy.float32))
+                if not (held | ~numpy.isfinite(numpy.array(numbers, dtype=numpy.float64))).all():
+                    raise FloatingPointError
     except FloatingPointError:
         raise InvalidArgument(f"write: want numbers that {tensor.dtype} holds, have greater ones") \
             from None

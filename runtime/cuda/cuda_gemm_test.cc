@@ -1,5 +1,6 @@
 #include "runtime/cuda/gemm/cuda_gemm.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,46 @@ TEST_P(CudaGemmOf, LoadingLeavesTheResultAlone) {
   }
 }
 
+TEST(CudaGemm, SumsProductsOf8BitFloatsInF32) {
+  std::vector<GemmCase> cases = {{DenseGemm(DType::kF8E4M3, 1, 20, 32, 48, false, true)},
+                                 {DenseGemm(DType::kF8E5M2, 1, 1, 4, 16, false, true)},
+                                 {DenseGemm(DType::kF8E4M3, 3, 5, 36, 80, false, true)}};
+  cases[2].step.b.float8 = DType::kF8E4M3;
+  cases.push_back(cases[0]);
+  cases[3].step.a.offset = 32;
+  cases[3].step.c.offset = 8;
+  ExpectRight(cases);
+}
+
+TEST(CudaGemm, SaysWhichProductsOf8BitFloatsTheLibraryLacks) {
+  Gpu gpu;
+  const auto refusal = [&](const std::function<void(GemmStep&)>& change) {
+    GemmCase c{DenseGemm(DType::kF8E4M3, 1, 20, 32, 48, false, true)};
+    change(c.step);
+    GemmOperands operands(c.step);
+    const absl::Status status = gpu.Make(c, operands).status();
+    EXPECT_TRUE(status.ok() || absl::IsUnimplemented(status)) << status;
+    return std::string(status.message());
+  };
+  constexpr char kWant[] = "Bind: MM: cuBLASLt: of 8-bit floats, want ",
+                 kCast[] = "; use cast(bf16, ...) of the operands";
+  EXPECT_EQ(refusal([](GemmStep&) {}), "");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.transpose_b = false, s.b.ld = 32; }),
+            absl::StrCat(kWant, "matmul(a, b, transpose_b), have no transpose_a and no transpose_b",
+                         kCast));
+  EXPECT_EQ(
+      refusal([](GemmStep& s) { s.transpose_a = true, s.a.ld = 32; }),
+      absl::StrCat(kWant, "matmul(a, b, transpose_b), have transpose_a and transpose_b", kCast));
+  EXPECT_EQ(refusal([](GemmStep& s) { s.a.float8 = DType::kF8E5M2; }),
+            absl::StrCat(kWant, "f8e4m3 as one operand, have f8e5m2 as both", kCast));
+  EXPECT_THAT(refusal([](GemmStep& s) { s.a.ld = 56; }),
+              HasSubstr("rows at multiples of 16 bytes, have 56 bytes from one to the next"));
+  EXPECT_THAT(refusal([](GemmStep& s) { s.b.offset = 8; }),
+              HasSubstr("48 bytes from one to the next, and the first aligned to 8"));
+  EXPECT_THAT(refusal([](GemmStep& s) { s.n = {30}, s.c.ld = 30; }),
+              HasSubstr("have 120 bytes from one to the next"));
+}
+
 TEST(CudaGemm, AsksForTheLibraryOnlyWhereThereIsSomethingToSum) {
   Gpu gpu;
   const auto open = []() -> absl::StatusOr<std::shared_ptr<const CublasLt>> {
@@ -222,6 +263,18 @@ TEST(CudaGemm, TheLibraryTakesEveryDescription) {
           << Name(dtype) << " " << alignment;
     }
   }
+  const LtShape::Matrix a{.ld = 32, .stride = 65 * 32, .alignment = 16, .float8 = DType::kF8E4M3},
+      b{.ld = 32, .stride = 36 * 32, .transposed = true, .alignment = 16, .float8 = DType::kF8E5M2};
+  const LtShape shape{.dtype = DType::kF32,
+                      .batch = 3,
+                      .m = 65,
+                      .n = 36,
+                      .k = 32,
+                      .a = a,
+                      .b = b,
+                      .c = {.ld = 36, .stride = 65 * 36, .alignment = 16},
+                      .workspace_bytes = 32 << 20};
+  EXPECT_EQ(LtProduct::Describe(**api, shape).status(), absl::OkStatus());
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ CUtensorMapDataType TypeOf(DType dtype) {
     case DType::kI8:
     case DType::kU8:
     case DType::kBool:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     case DType::kI16:
     case DType::kU16:

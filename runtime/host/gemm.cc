@@ -8,17 +8,21 @@
 namespace coconet {
 namespace {
 
-MatmulShape ShapeOf(const GemmProblem& p, DType dtype) {
+MatmulShape ShapeOf(const GemmProblem& p, DType dtype, std::optional<DType> float8_a,
+                    std::optional<DType> float8_b) {
   return {.dtype = dtype,
           .m = p.m,
           .n = p.n,
           .k = p.k,
           .a = {p.a.row, p.a.col},
           .b = {p.b.row, p.b.col},
-          .c = {p.c.row, p.c.col}};
+          .c = {p.c.row, p.c.col},
+          .float8_a = float8_a,
+          .float8_b = float8_b};
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
+  if (shape.float8_a.has_value()) return MakeWidenedMatmul(shape);
   absl::StatusOr<std::unique_ptr<Matmul>> direct = MakeMatmul(shape);
   const bool lacks = absl::IsUnimplemented(direct.status()) && shape.dtype != DType::kF32;
   return lacks ? MakeWidenedMatmul(shape) : std::move(direct);
@@ -26,8 +30,13 @@ absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
 
 }  // namespace
 
-Gemm::Gemm(DType dtype, const void* a, const void* b, void* c)
-    : dtype_(dtype),
+Gemm::Gemm(const GemmStep& step, const void* a, const void* b, void* c)
+    : dtype_(step.dtype),
+      float8_a_(step.a.float8),
+      float8_b_(step.b.float8),
+      a_size_(static_cast<int64_t>(SizeOf(step.TypeOf(step.a)))),
+      b_size_(static_cast<int64_t>(SizeOf(step.TypeOf(step.b)))),
+      c_size_(static_cast<int64_t>(SizeOf(step.dtype))),
       a_(static_cast<const char*>(a)),
       b_(static_cast<const char*>(b)),
       c_(static_cast<char*>(c)) {}
@@ -43,7 +52,8 @@ std::shared_ptr<MatmulWeights> Gemm::WeightsFor(const GemmProblem& problem) cons
 }
 
 absl::Status Gemm::MakeMatmul(Part& part, GemmWay way, const Gemm* first) {
-  const MatmulShape shape = ShapeOf(part.problem, dtype_);
+  const MatmulShape shape = ShapeOf(part.problem, dtype_, float8_a_, float8_b_);
+  if (shape.float8_a.has_value()) way = GemmWay::kPlain;
   if (way == GemmWay::kGemm) {
     absl::StatusOr<std::unique_ptr<Matmul>> gemm = MakeSgemm(shape);
     if (!absl::IsUnimplemented(gemm.status())) {
@@ -77,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int ran
                                                    const Gemm* first) {
   RETURN_IF_ERROR(CheckCandidate(step, kGemmWays));
   const auto way = static_cast<GemmWay>(step.candidate);
-  std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
+  std::unique_ptr<Gemm> gemm(new Gemm(step, a, b, c));
   gemm->rows_ = step.rows;
   gemm->counts_ = counts;
   const GemmProblem whole = ProblemOf(step, rank);
@@ -85,7 +95,9 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int ran
        counts == nullptr ? CutEvenly(whole, step.threads) : CutColumns(whole, step.threads)) {
     Part part{problem, nullptr};
     if (counts != nullptr && problem.m > 0 && problem.k > 0) {
-      ASSIGN_OR_RETURN(part.of_rows, RowsMatmul::Create(ShapeOf(problem, step.dtype), MakeBest));
+      ASSIGN_OR_RETURN(
+          part.of_rows,
+          RowsMatmul::Create(ShapeOf(problem, step.dtype, step.a.float8, step.b.float8), MakeBest));
       part.ranges.reserve(problem.m / step.rows.capacity + 2);
     } else if (problem.m > 0 && problem.k > 0) {
       RETURN_IF_ERROR(
@@ -103,7 +115,7 @@ void Gemm::Run(const void* gemm, int block, int /*blocks*/) {
 
 bool Gemm::RunRowsInUse(Part& part) {
   const GemmProblem& p = part.problem;
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype_)), capacity = rows_.capacity;
+  const int64_t capacity = rows_.capacity;
   for (int64_t t = 0; t < p.batch; ++t) {
     part.ranges.clear();
     // Rows of this matrix, counted from the first group's.
@@ -119,9 +131,9 @@ bool Gemm::RunRowsInUse(Part& part) {
         part.ranges.push_back(rows);
       }
     }
-    if (!part.of_rows->Run(a_ + p.a.At(t, 0, 0).begin * element,
-                           b_ + p.b.At(t, 0, 0).begin * element,
-                           c_ + p.c.At(t, 0, 0).begin * element, part.ranges))
+    if (!part.of_rows->Run(a_ + p.a.At(t, 0, 0).begin * a_size_,
+                           b_ + p.b.At(t, 0, 0).begin * b_size_,
+                           c_ + p.c.At(t, 0, 0).begin * c_size_, part.ranges))
       return false;
   }
   return true;
@@ -134,12 +146,11 @@ bool Gemm::RunPart(Part& part) {
     FillWithZeros(p);
     return true;
   }
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
-  if (part.packs && !part.weights->Pack(b_ + p.b.At(0, 0, 0).begin * element)) return false;
+  if (part.packs && !part.weights->Pack(b_ + p.b.At(0, 0, 0).begin * b_size_)) return false;
   for (int64_t t = 0; t < p.batch; ++t) {
-    if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * element,
-                          b_ + p.b.At(t, 0, 0).begin * element,
-                          c_ + p.c.At(t, 0, 0).begin * element)) {
+    if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * a_size_,
+                          b_ + p.b.At(t, 0, 0).begin * b_size_,
+                          c_ + p.c.At(t, 0, 0).begin * c_size_)) {
       return false;
     }
   }
@@ -147,10 +158,9 @@ bool Gemm::RunPart(Part& part) {
 }
 
 void Gemm::FillWithZeros(const GemmProblem& problem) const {
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
   for (int64_t t = 0; t < problem.batch; ++t) {
     for (int64_t i = 0; i < problem.m; ++i)
-      std::memset(c_ + problem.c.At(t, i, 0).begin * element, 0, problem.n * element);
+      std::memset(c_ + problem.c.At(t, i, 0).begin * c_size_, 0, problem.n * c_size_);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -46,7 +47,7 @@ class Gemm {
     std::shared_ptr<MatmulWeights> weights = nullptr;  // null: b as stored
     bool packs = false;                                // rearranges b into `weights` in each Run
   };
-  Gemm(DType dtype, const void* a, const void* b, void* c);
+  Gemm(const GemmStep& step, const void* a, const void* b, void* c);
   absl::Status MakeMatmul(Part& part, GemmWay way, const Gemm* first);
   std::shared_ptr<MatmulWeights> WeightsFor(const GemmProblem& problem) const;
   /// Returns false when the library fails.
@@ -55,6 +56,8 @@ class Gemm {
   void FillWithZeros(const GemmProblem& problem) const;
 
   DType dtype_;
+  std::optional<DType> float8_a_, float8_b_;
+  int64_t a_size_, b_size_, c_size_;  // bytes of an element
   const char* a_;
   const char* b_;
   char* c_;

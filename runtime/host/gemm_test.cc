@@ -56,6 +56,28 @@ TEST_P(GemmOf, SlicesOfEachRank) { ExpectRight(SlicesOfEachRank(GetParam())); }
 
 TEST_P(GemmOf, NothingIsZerosOrNothing) { ExpectRight(NothingToSumOrNothing(GetParam())); }
 
+class GemmOfFloats8 : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, GemmOfFloats8, testing::Values(DType::kF8E4M3, DType::kF8E5M2),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+TEST_P(GemmOfFloats8, SumsInF32) {
+  ExpectRight(OddSizesAndTransposes(GetParam()));
+  ExpectRight(BatchesOfTransposedColumns(GetParam()));
+  ExpectRight(BatchesStridesOffsetsAndThreads(GetParam()));
+  ExpectRight(BatchesSideBySide(GetParam()));
+  ExpectRight({{DenseGemm(GetParam(), 1, 17, 65, 2100)}});
+  ExpectRight(SlicesOfEachRank(GetParam()));
+  ExpectRight(NothingToSumOrNothing(GetParam()));
+}
+
+TEST_P(GemmOfFloats8, GoesEveryWayAlike) {
+  for (int way = 1; way < kGemmWays; ++way) {
+    GemmCase c{DenseGemm(GetParam(), 2, 20, 33, 40)};
+    c.step.candidate = way;
+    ExpectRight({c});
+  }
+}
+
 TEST_P(GemmOf, GoesEachWay) {
   for (int way = 1; way < kGemmWays; ++way) {
     std::vector<GemmCase> cases = {{DenseGemm(GetParam(), 1, 5, 7, 3)},

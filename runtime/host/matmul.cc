@@ -80,6 +80,8 @@ dnnl_data_type_t TypeOf(DType dtype) {
     case DType::kU32:
     case DType::kU64:
     case DType::kBool:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return dnnl_data_type_undef;
   }
   CC_CHECK(false);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "coconet/base/dtype.h"
@@ -36,6 +37,8 @@ struct MatmulShape {
   int64_t m = 0, n = 0, k = 0;  // all positive
   MatrixStrides a, b, c;
   bool accumulate = false;  // c += instead of c =
+  /// The 8-bit floats that a and b are of, with `dtype` f32; nullopt: both are of `dtype`.
+  std::optional<DType> float8_a = std::nullopt, float8_b = std::nullopt;
 };
 
 /// One matrix product of a fixed shape, c[m, n] = a[m, k] . b[k, n], on the calling thread. Summed
@@ -69,8 +72,8 @@ absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
 /// The same by oneDNN's sgemm, which packs parts of b as it goes. Unimplemented for f16 and bf16.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeSgemm(const MatmulShape& shape);
 
-/// A product of f16 or bf16 that is computed in f32, block by block, for CPUs on which oneDNN lacks
-/// the type.
+/// A product of f16, bf16 or 8-bit floats that is computed in f32, block by block, for CPUs on
+/// which oneDNN lacks the type. The only way of 8-bit floats.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeWidenedMatmul(const MatmulShape& shape);
 
 }  // namespace coconet

@@ -18,15 +18,18 @@ int64_t RowsMatmul::StepOf(int64_t rows) {
 }
 
 RowsMatmul::RowsMatmul(const MatmulShape& shape, Make make)
-    : shape_(shape), make_(make), element_(static_cast<int64_t>(SizeOf(shape.dtype))) {
-  const auto packed = [&](int64_t row) {
-    const int64_t bytes = shape_.m * row * element_;
+    : shape_(shape),
+      make_(make),
+      a_size_(static_cast<int64_t>(SizeOf(shape.float8_a.value_or(shape.dtype)))),
+      c_size_(static_cast<int64_t>(SizeOf(shape.dtype))) {
+  const auto packed = [&](int64_t row_bytes) {
+    const int64_t bytes = shape_.m * row_bytes;
     Scratch<char> scratch(bytes);
     std::memset(scratch.data(), 0, bytes);  // no denormal numbers in rows between
     return scratch;
   };
-  a_ = packed(shape_.a.row);
-  c_ = packed(shape_.c.row);
+  a_ = packed(shape_.a.row * a_size_);
+  c_ = packed(shape_.c.row * c_size_);
 }
 
 absl::StatusOr<std::unique_ptr<RowsMatmul>> RowsMatmul::Create(const MatmulShape& shape,
@@ -52,8 +55,8 @@ bool RowsMatmul::Run(const void* a, const void* b, void* c, absl::Span<const Ran
   int64_t count = 0;
   for (const Range& range : rows) count += range.size();
   if (count == 0) return true;
-  const int64_t step = std::min(StepOf(count), shape_.m), a_row = shape_.a.row * element_,
-                c_row = shape_.c.row * element_;
+  const int64_t step = std::min(StepOf(count), shape_.m), a_row = shape_.a.row * a_size_,
+                c_row = shape_.c.row * c_size_;
   Matmul* const product = Of(step);
   if (product == nullptr) return false;
   const char* const from = static_cast<const char*>(a);
@@ -63,7 +66,7 @@ bool RowsMatmul::Run(const void* a, const void* b, void* c, absl::Span<const Ran
   char* packed = a_.data();
   for (const Range& range : rows) {
     // The last row of a matrix may end with its columns.
-    const int64_t bytes = (range.size() - 1) * a_row + shape_.k * element_;
+    const int64_t bytes = (range.size() - 1) * a_row + shape_.k * a_size_;
     if (range.size() > 0) std::memcpy(packed, from + range.begin * a_row, bytes);
     packed += range.size() * a_row;
   }
@@ -71,7 +74,7 @@ bool RowsMatmul::Run(const void* a, const void* b, void* c, absl::Span<const Ran
   const char* result = c_.data();
   for (const Range& range : rows) {
     for (int64_t row = range.begin; row < range.end; ++row, result += c_row)
-      std::memcpy(to + row * c_row, result, shape_.n * element_);
+      std::memcpy(to + row * c_row, result, shape_.n * c_size_);
   }
   return true;
 }

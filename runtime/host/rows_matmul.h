@@ -35,7 +35,7 @@ class RowsMatmul {
 
   MatmulShape shape_;
   Make make_;
-  int64_t element_;
+  int64_t a_size_, c_size_;                                            // bytes of an element
   std::vector<std::pair<int64_t, std::unique_ptr<Matmul>>> products_;  // by number of rows
   Scratch<char> a_, c_;                                                // packed rows
 };

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cstring>
 
 #include "coconet/base/status.h"
 #include "runtime/host/matmul.h"
+#include "runtime/node/loops/floats8.h"
 #include "runtime/node/loops/halves.h"
 
 namespace coconet {
@@ -18,10 +20,12 @@ int64_t BlockOf(int64_t extent) {
   return (extent + blocks - 1) / blocks;
 }
 
-const void* At(const void* base, int64_t elements) {
-  return static_cast<const uint16_t*>(base) + elements;
+const void* At(DType dtype, const void* base, int64_t elements) {
+  return static_cast<const char*>(base) + elements * static_cast<int64_t>(SizeOf(dtype));
 }
-void* At(void* base, int64_t elements) { return static_cast<uint16_t*>(base) + elements; }
+void* At(DType dtype, void* base, int64_t elements) {
+  return static_cast<char*>(base) + elements * static_cast<int64_t>(SizeOf(dtype));
+}
 
 /// One operand and the buffer into which its blocks are widened. A block keeps the storage order of
 /// its matrix and is zero-padded at the matrix's edges.
@@ -36,7 +40,7 @@ class Operand {
   }
   /// The widened block whose first element is (row, col).
   const float* Widened(const void* matrix, int64_t row, int64_t col) const {
-    const void* first = At(matrix, row * strides_.row + col * strides_.col);
+    const void* first = At(dtype_, matrix, row * strides_.row + col * strides_.col);
     const int64_t rows = std::min(BlockOf(rows_), rows_ - row),
                   cols = std::min(BlockOf(cols_), cols_ - col);
     if (by_cols_) {
@@ -52,7 +56,11 @@ class Operand {
                   int64_t block_length, int64_t stride) const {
     float* out = block_.data();
     for (int64_t line = 0; line < lines; ++line, out += block_length) {
-      WidenHalves(dtype_, out, At(first, line * stride), length);
+      const void* from = At(dtype_, first, line * stride);
+      if (IsFloat8(dtype_))
+        WidenFloats8(dtype_, out, from, length);
+      else
+        WidenHalves(dtype_, out, from, length);
       std::fill(out + length, out + block_length, 0.0f);
     }
     std::fill(out, out + (block_lines - lines) * block_length, 0.0f);
@@ -69,8 +77,8 @@ class WidenedMatmul final : public Matmul {
  public:
   explicit WidenedMatmul(const MatmulShape& shape)
       : shape_(shape),
-        a_(shape.dtype, shape.m, shape.k, shape.a),
-        b_(shape.dtype, shape.k, shape.n, shape.b) {}
+        a_(shape.float8_a.value_or(shape.dtype), shape.m, shape.k, shape.a),
+        b_(shape.float8_b.value_or(shape.dtype), shape.k, shape.n, shape.b) {}
 
   absl::Status Open() {
     a_.Open();
@@ -95,8 +103,12 @@ class WidenedMatmul final : public Matmul {
         if (!Sum(a, b, row, col)) return false;
         const int64_t count = std::min(cols_, shape_.n - col);
         for (int64_t i = 0; i < std::min(rows_, shape_.m - row); ++i) {
-          NarrowHalves(shape_.dtype, At(c, (row + i) * shape_.c.row + col), sum_.data() + i * cols_,
-                       count);
+          void* const to = At(shape_.dtype, c, (row + i) * shape_.c.row + col);
+          const float* const sums = sum_.data() + i * cols_;
+          if (shape_.dtype == DType::kF32)
+            std::memcpy(to, sums, count * sizeof(float));
+          else
+            NarrowHalves(shape_.dtype, to, sums, count);
         }
       }
     }

@@ -7,7 +7,8 @@ namespace {
 
 using Kind = CollectiveStep::Kind;
 
-/// NCCL has no integers of 16 bits: their bits are moved, and Takes refuses to reduce them.
+/// NCCL has no integers of 16 bits, and only its later versions have floats of 8: their bits are
+/// moved, and Takes refuses to reduce them.
 ncclDataType_t TypeOf(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -28,6 +29,8 @@ ncclDataType_t TypeOf(DType dtype) {
       return ncclInt64;
     case DType::kU8:
     case DType::kBool:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return ncclUint8;
     case DType::kU32:
       return ncclUint32;
@@ -81,7 +84,7 @@ size_t Bytes(const CollectiveStep& step) {
 
 bool NcclLibrary::Takes(const CollectiveStep& step) const {
   if (!Reduces(step.kind)) return true;
-  if (step.dtype == DType::kI16 || step.dtype == DType::kU16) return false;
+  if (step.dtype == DType::kI16 || step.dtype == DType::kU16 || IsFloat8(step.dtype)) return false;
   // NCCL's minimum and maximum of a number and a NaN are the number.
   if (step.reduce != ReduceKind::kSum) return !IsFloat(step.dtype) || step.no_nans;
   if (step.dtype != DType::kF16 && step.dtype != DType::kBF16) return true;

@@ -48,8 +48,8 @@ absl::Status CheckMatrix(const GemmStep& step, const StoredMatrix& s,
                absl::StrCat("%", matrix.buffer));
   }
   const Buffer& buffer = buffers[matrix.buffer];
-  if (buffer.dtype != step.dtype || buffer.role == BufferRole::kSync) {
-    return Bad(step, absl::StrCat("a buffer of ", Name(step.dtype), " as ", name),
+  if (buffer.dtype != step.TypeOf(matrix) || buffer.role == BufferRole::kSync) {
+    return Bad(step, absl::StrCat("a buffer of ", Name(step.TypeOf(matrix)), " as ", name),
                buffer.role == BufferRole::kSync ? "one of flags" : Name(buffer.dtype));
   }
   if (matrix.offset < 0 || matrix.batch_stride < 0) {
@@ -150,9 +150,22 @@ std::vector<GemmProblem> CutBy(const GemmProblem& whole, const Grid& grid) {
   return cut;
 }
 
+/// OK unless some of the operands are of 8-bit floats, and not both, or of another result than f32.
+absl::Status CheckFloats8(const GemmStep& step) {
+  const bool of_a = step.a.float8.has_value(), of_b = step.b.float8.has_value();
+  const bool fits = of_a == of_b && !step.c.float8.has_value() &&
+                    (!of_a || (step.dtype == DType::kF32 && IsFloat8(*step.a.float8) &&
+                               IsFloat8(*step.b.float8)));
+  if (fits) return absl::OkStatus();
+  return Bad(step, "both operands of 8-bit floats, and a result in f32, or neither",
+             absl::StrCat(Name(step.TypeOf(step.a)), ", ", Name(step.TypeOf(step.b)), " and ",
+                          Name(step.TypeOf(step.c))));
+}
+
 }  // namespace
 
 absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
+  RETURN_IF_ERROR(CheckFloats8(step));
   if (step.dtype != DType::kF32 && step.dtype != DType::kF16 && step.dtype != DType::kBF16)
     return Bad(step, "f32, f16 or bf16", Name(step.dtype));
   if (step.threads < 1 || step.threads > kMostThreads)

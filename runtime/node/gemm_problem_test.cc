@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -63,6 +64,19 @@ TEST(CheckGemm, RefusesTypesItCannotMultiply) {
   }
   EXPECT_EQ(Refusal([](GemmStep& s) { s.b.buffer = 3; }),
             "Bind: MM: want a buffer of f32 as b, have f16");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.float8 = s.b.float8 = DType::kF8E4M3; }),
+            "Bind: MM: want a buffer of f8e4m3 as a, have f32");
+  constexpr char kBoth[] =
+      "Bind: MM: want both operands of 8-bit floats, and a result in f32, or neither, have ";
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.float8 = DType::kF8E4M3; }),
+            absl::StrCat(kBoth, "f8e4m3, f32 and f32"));
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.float8 = s.b.float8 = DType::kF16; }),
+            absl::StrCat(kBoth, "f16, f16 and f32"));
+  EXPECT_EQ(Refusal([](GemmStep& s) {
+              s.a.float8 = s.b.float8 = DType::kF8E5M2;
+              s.dtype = DType::kBF16;
+            }),
+            absl::StrCat(kBoth, "f8e5m2, f8e5m2 and bf16"));
   EXPECT_EQ(Refusal([](GemmStep& s) { s.b.buffer = 4; }),
             "Bind: MM: want a buffer of f32 as b, have one of flags");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.c.buffer = 5; }),

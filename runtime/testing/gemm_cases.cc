@@ -36,17 +36,23 @@ const std::vector<unsigned char>& Values(DType dtype, char of) {
 
 GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a,
                    bool transpose_b) {
-  return {.dtype = dtype,
-          .batch = batch,
-          .m = {m},
-          .n = {n},
-          .k = {k},
-          .a = {.buffer = 0, .ld = transpose_a ? m : k, .batch_stride = m * k},
-          .b = {.buffer = 1, .ld = transpose_b ? k : n, .batch_stride = k * n},
-          .c = {.buffer = 2, .ld = n, .batch_stride = m * n},
-          .transpose_a = transpose_a,
-          .transpose_b = transpose_b,
-          .label = "MM"};
+  GemmStep step{.dtype = dtype,
+                .batch = batch,
+                .m = {m},
+                .n = {n},
+                .k = {k},
+                .a = {.buffer = 0, .ld = transpose_a ? m : k, .batch_stride = m * k},
+                .b = {.buffer = 1, .ld = transpose_b ? k : n, .batch_stride = k * n},
+                .c = {.buffer = 2, .ld = n, .batch_stride = m * n},
+                .transpose_a = transpose_a,
+                .transpose_b = transpose_b,
+                .label = "MM"};
+  if (IsFloat8(dtype)) {
+    step.dtype = DType::kF32;
+    step.a.float8 = dtype;
+    step.b.float8 = dtype == DType::kF8E4M3 ? DType::kF8E5M2 : DType::kF8E4M3;
+  }
+  return step;
 }
 
 std::string Text(const GemmCase& c) {
@@ -105,7 +111,7 @@ std::vector<GemmCase> BatchesOfTransposedColumns(DType dtype) {
 
 std::vector<GemmCase> BatchesSideBySide(DType dtype) {
   GemmStep heads = DenseGemm(dtype, 4, 33, 16, 20);  // [33, 4, 20] . [20, 16] -> [33, 4, 16]
-  heads.a = {.buffer = 0, .ld = 80, .batch_stride = 20};
+  heads.a.ld = 80, heads.a.batch_stride = 20;
   heads.c = {.buffer = 2, .ld = 64, .batch_stride = 16};
   return {{heads}};
 }
@@ -138,9 +144,11 @@ std::vector<GemmCase> NothingToSumOrNothing(DType dtype) {
 
 GemmOperands::GemmOperands(const GemmStep& step)
     : dtype_(step.dtype),
+      of_a_(step.TypeOf(step.a)),
+      of_b_(step.TypeOf(step.b)),
       size_(SizeOf(step.dtype)),
-      a_(Values(dtype_, 'a')),
-      b_(Values(dtype_, 'b')) {
+      a_(Values(of_a_, 'a')),
+      b_(Values(of_b_, 'b')) {
   const MatrixView c = ViewOf(step.c, false);
   c_.assign((c.At(step.batch, step.m.Most(), step.n.Most()).begin + 100) * size_, kPoison);
 }
@@ -157,8 +165,8 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
         written[at] = true;
         double sum = 0, magnitude = 0;
         for (int64_t p = 0; p < k; ++p) {
-          const double product = LoadElement(dtype_, a_.data(), a.At(t, i, p).begin).real() *
-                                 LoadElement(dtype_, b_.data(), b.At(t, p, j).begin).real();
+          const double product = LoadElement(of_a_, a_.data(), a.At(t, i, p).begin).real() *
+                                 LoadElement(of_b_, b_.data(), b.At(t, p, j).begin).real();
           sum += product;
           magnitude += std::abs(product);
         }

@@ -11,7 +11,7 @@ namespace coconet {
 
 /// Matrix products that every backend must compute.
 
-/// A product of dense matrices.
+/// A product of dense matrices. Of f8e4m3 or f8e5m2, a is of that and b of the other, and c in f32.
 GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                    bool transpose_a = false, bool transpose_b = false);
 
@@ -46,7 +46,7 @@ class GemmOperands {
  private:
   double Bound(int64_t k, double sum, double magnitude) const;
 
-  DType dtype_;
+  DType dtype_, of_a_, of_b_;
   int64_t size_;
   const std::vector<unsigned char>& a_;
   const std::vector<unsigned char>& b_;

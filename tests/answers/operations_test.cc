@@ -37,6 +37,31 @@ output most = amax(G)
 output least = amin(abs(G))
 )",
      {{{"N", 3}}, {{"N", 500}}, {{"N", 33000}}}},
+    {"bytes",
+     R"(input g : f8e5m2[N] local
+input h : f8e4m3[N] local
+state p : f8e4m3[N] replicated
+state w : f32[N]
+G = cast(f32, all_reduce(sum, g)) / world
+w1 = update(w, 0.5 * w - 0.25 * G)
+update(p, cast(f8e4m3, w1))
+output most = 2 * all_reduce(max, h)
+output sums = all_reduce(sum, h)
+output size = norm(w1)
+)",
+     {{{"N", 1}}, {{"N", 65}}, {{"N", 4099}}}},
+    {"products_of_bytes",
+     R"(input x : f8e4m3[M, K] local
+input w : f8e5m2[N, K] replicated
+input v : f8e4m3[K, N] sliced(1)
+input s : f32[]
+output y = cast(bf16, s * all_reduce(sum, matmul(x, w, transpose_b)))
+output z = matmul(x, v) + 0
+output u = cast(f8e4m3, 0.125 * matmul(x, x, transpose_a))
+)",
+     {{{"M", 1}, {"K", 3}, {"N", 5}},
+      {{"M", 33}, {"K", 40}, {"N", 70}},
+      {{"M", 129}, {"K", 17}, {"N", 24}}}},
     {"rows",
      R"(input g : f32[B, S, H] local
 input b : f32[H] replicated

@@ -118,9 +118,12 @@ std::string Wrong(Pw fn, DType dtype, const Number* args, const Number& result) 
   const double error = magnitude * (info.ulps * computed + (narrow ? UnitRoundoff(dtype) : 0)) +
                        info.ulps * MinSubnormal(dtype);
   if (std::isnan(want)) return std::isnan(have) ? "" : "want NaN";
-  // Beyond the largest number everything is infinite, at its edge perhaps.
-  if (std::fabs(want) > MaxFinite(dtype) && std::isinf(have) && (want > 0) == (have > 0)) return "";
-  if (!std::isfinite(error)) return std::isinf(have) ? "" : "want infinity";
+  // Beyond the largest number everything is infinite, at its edge perhaps; NaN without infinities.
+  const bool is_beyond =
+      HasInfinity(dtype) ? std::isinf(have) && (want > 0) == (have > 0) : std::isnan(have);
+  if (std::fabs(want) > MaxFinite(dtype) && is_beyond) return "";
+  if (!std::isfinite(error))
+    return (HasInfinity(dtype) ? std::isinf(have) : std::isnan(have)) ? "" : "want infinity";
   return std::fabs(have - want) <= error || have == want
              ? ""
              : absl::StrCat("want ", want, " +- ", error);

@@ -393,6 +393,30 @@ TEST_P(NvrtcArchitectureTest, CompilesRowsByIndex) {
   Compile(kernels);
 }
 
+// By instructions from sm_89 on, by integer arithmetic before.
+TEST_P(NvrtcArchitectureTest, CompilesConversionsOf8BitFloats) {
+  KernelSet kernels;
+  const Graph program = Parse(R"(coconet 1
+program bytes
+input g : f8e4m3[4000] local
+input h : f8e5m2[4000] local
+state p : f8e4m3[4000] replicated
+G = cast(f32, all_reduce(sum, g)) + cast(f32, all_reduce(max, h))
+update(p, cast(f8e4m3, G))
+output q = cast(f8e5m2, 0.5 * G)
+)")
+                            .value();
+  const std::vector<Schedule> schedules = Derive(program).value();
+  for (size_t i = 0; i < schedules.size(); i += 1 + schedules.size() / 3) {
+    for (int vec : {1, 16}) {
+      const Config config{.protocol = Protocol::kGenerated, .vec = vec};
+      if (Validate(config, schedules[i], {.ranks = 4}).ok())
+        kernels.Add(Lower(schedules[i], config, 4).value());
+    }
+  }
+  Compile(kernels);
+}
+
 constexpr absl::string_view kEpilogue = R"(coconet 1
 program epilogue
 input a : @type@[@a@] local

@@ -16,7 +16,7 @@ run() {
   ((PIPESTATUS[0] == 0)) && ! grep -qi "skipped" "$log" || failed+=("$*")
 }
 
-for test in program package group random documents mpi jax torch torch_options torch_objects diverging; do run tests/python/run.sh "${test}_test.py"; done
+for test in program package group random documents mpi jax float8 torch torch_options torch_objects diverging; do run tests/python/run.sh "${test}_test.py"; done
 run env COCONET_TEST_SEQUENCES=400 tests/python/run.sh torch_sequences_test.py
 run tests/python/wheel_test.sh
 run tests/torch_test

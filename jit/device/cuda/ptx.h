@@ -42,6 +42,8 @@
 /// The same for blocks of at most `threads` threads, which have all registers of a multiprocessor.
 #define CC_KERNEL_OF(name, threads) CC_KERNEL_WITHIN(name, __launch_bounds__(threads, 1))
 
+#include "float8_bits.h"
+
 namespace coconet {
 
 extern __shared__ __align__(1024) unsigned char dynamic_shared[];
@@ -228,6 +230,39 @@ CC_DEVICE unsigned BF16sOfFloats(float low, float high) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
   return bits;
+}
+/// Two f8e4m3, the first in the low byte.
+CC_DEVICE void FloatsOfE4M3s(unsigned short bits, float& low, float& high) {
+#if __CUDA_ARCH__ >= 890
+  unsigned halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(bits));
+  low = FloatOfHalf(static_cast<unsigned short>(halves));
+  high = FloatOfHalf(static_cast<unsigned short>(halves >> 16));
+#else
+  low = FloatOfE4M3(bits);
+  high = FloatOfE4M3(bits >> 8);
+#endif
+}
+/// Rounds two values to f8e4m3, to nearest, ties to even. What is beyond the greatest number
+/// becomes that, a NaN 0x7f.
+CC_DEVICE unsigned short E4M3sOfFloats(float low, float high) {
+#if __CUDA_ARCH__ >= 890
+  unsigned short bits;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(high), "f"(low));
+  return bits;
+#else
+  return static_cast<unsigned short>(ClampedBitsOfE4M3(low) | ClampedBitsOfE4M3(high) << 8);
+#endif
+}
+/// The same in f8e5m2.
+CC_DEVICE unsigned short E5M2sOfFloats(float low, float high) {
+#if __CUDA_ARCH__ >= 890
+  unsigned short bits;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(high), "f"(low));
+  return bits;
+#else
+  return static_cast<unsigned short>(ClampedBitsOfE5M2(low) | ClampedBitsOfE5M2(high) << 8);
+#endif
 }
 /// a * b + c, rounded once.
 CC_DEVICE float FusedMultiplyAdd(float a, float b, float c) { return __fmaf_rn(a, b, c); }

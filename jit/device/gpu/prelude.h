@@ -432,8 +432,9 @@ CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsig
                   {peer, step, slot, epoch, static_cast<unsigned>(LoadWords<1>(words).d[0] >> 32)});
 }
 
-#undef CC_LANES
-
 }  // namespace coconet
+
+#include "floats8.h"
+#undef CC_LANES
 
 #include "multicast.h"

@@ -457,5 +457,7 @@ CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned ep
 
 }  // namespace coconet
 
+#include "float8_bits.h"
 #include "floats16.h"
+#include "floats8.h"
 #include "multicast.h"

@@ -107,6 +107,8 @@ struct alignas(8) uint2 {
   unsigned x, y;
 };
 
+#include "float8_bits.h"
+
 namespace coconet {
 
 // ---- Threads of a block -----------------------------------------------------------------------
@@ -314,6 +316,16 @@ CC_DEVICE unsigned short BF16OfFloat(float value) {
 }
 CC_DEVICE unsigned BF16sOfFloats(float low, float high) {
   return BF16OfFloat(low) | unsigned(BF16OfFloat(high)) << 16;
+}
+CC_DEVICE void FloatsOfE4M3s(unsigned short bits, float& low, float& high) {
+  low = FloatOfE4M3(bits);
+  high = FloatOfE4M3(bits >> 8);
+}
+CC_DEVICE unsigned short E4M3sOfFloats(float low, float high) {
+  return static_cast<unsigned short>(ClampedBitsOfE4M3(low) | ClampedBitsOfE4M3(high) << 8);
+}
+CC_DEVICE unsigned short E5M2sOfFloats(float low, float high) {
+  return static_cast<unsigned short>(ClampedBitsOfE5M2(low) | ClampedBitsOfE5M2(high) << 8);
 }
 /// a * b + c, rounded once.
 CC_DEVICE float FusedMultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

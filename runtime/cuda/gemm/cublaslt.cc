@@ -13,6 +13,8 @@ namespace {
 
 cudaDataType_t TypeOf(DType dtype) {
   if (dtype == DType::kF32) return CUDA_R_32F;
+  if (dtype == DType::kF8E4M3) return CUDA_R_8F_E4M3;
+  if (dtype == DType::kF8E5M2) return CUDA_R_8F_E5M2;
   CC_CHECK(dtype == DType::kF16 || dtype == DType::kBF16);
   return dtype == DType::kF16 ? CUDA_R_16F : CUDA_R_16BF;
 }
@@ -21,6 +23,29 @@ template <class Set, class Of, class Attribute, class Value>
 absl::Status SetIn(const CublasLtApi& api, Set set, absl::string_view call, Of of,
                    Attribute attribute, Value value) {
   return ToStatus(api, set(of, attribute, &value, sizeof value), call);
+}
+/// OK if the library has kernels for these operands of 8-bit floats ("Requirements to use FP8
+/// kernels" of cublasLtMatmul).
+absl::Status CheckFloats8(const LtShape& shape) {
+  constexpr int64_t kBytes = 16;
+  const auto refused = [](const auto&... words) {
+    return absl::UnimplementedError(absl::StrCat("cuBLASLt: of 8-bit floats, want ", words...,
+                                                 "; use cast(bf16, ...) of the operands"));
+  };
+  if (shape.a.transposed || !shape.b.transposed) {
+    return refused("matmul(a, b, transpose_b), have ", shape.a.transposed ? "" : "no ",
+                   "transpose_a and ", shape.b.transposed ? "" : "no ", "transpose_b");
+  }
+  if (shape.a.float8 == DType::kF8E5M2 && shape.b.float8 == DType::kF8E5M2)
+    return refused("f8e4m3 as one operand, have f8e5m2 as both");
+  const std::pair<const LtShape::Matrix*, int64_t> matrices[] = {
+      {&shape.a, 1}, {&shape.b, 1}, {&shape.c, 4}};  // and bytes of an element
+  for (const auto& [matrix, size] : matrices) {
+    if (matrix->ld * size % kBytes == 0 && matrix->alignment % kBytes == 0) continue;
+    return refused("rows at multiples of ", kBytes, " bytes, have ", matrix->ld * size,
+                   " bytes from one to the next, and the first aligned to ", matrix->alignment);
+  }
+  return absl::OkStatus();
 }
 // cublasLt.h defines each attribute's type; the library refuses a value of another size.
 #define RETURN_IF_CANNOT_SET(api, what, of, attribute, ...)                                     \
@@ -50,7 +75,7 @@ absl::StatusOr<LtProduct::Layout> LtProduct::DescribeMatrix(const CublasLtApi& a
                                                             int64_t rows, int64_t cols) {
   if (matrix.transposed) std::swap(rows, cols);
   cublasLtMatrixLayout_t made = nullptr;
-  RETURN_IF_CUBLASLT(api, MatrixLayoutCreate, &made, TypeOf(shape.dtype),
+  RETURN_IF_CUBLASLT(api, MatrixLayoutCreate, &made, TypeOf(matrix.float8.value_or(shape.dtype)),
                      static_cast<uint64_t>(cols), static_cast<uint64_t>(rows), matrix.ld);
   Layout layout(made, api.MatrixLayoutDestroy);
   RETURN_IF_CANNOT_SET(api, MatrixLayout, made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -106,6 +131,7 @@ absl::StatusOr<LtProduct> LtProduct::Describe(const CublasLtApi& api, const LtSh
         absl::StrCat(shape.batch, " x [", shape.m, ", ", shape.n, ", ", shape.k, "]");
     return absl::UnimplementedError(absl::StrCat("cuBLASLt: want sizes below 2^31, have ", have));
   }
+  if (shape.a.float8.has_value()) RETURN_IF_ERROR(CheckFloats8(shape));
   ASSIGN_OR_RETURN(Operation operation, DescribeOperation(api, shape));
   ASSIGN_OR_RETURN(Layout a, DescribeMatrix(api, shape, shape.a, shape.m, shape.k));
   ASSIGN_OR_RETURN(Layout b, DescribeMatrix(api, shape, shape.b, shape.k, shape.n));

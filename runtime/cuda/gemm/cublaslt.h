@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct LtShape {
     int64_t stride = 0;  // elements between consecutive batches; 0: all share one matrix
     bool transposed = false;
     int alignment = 1;  // bytes, of the first element of every matrix of the batch
+    std::optional<DType> float8 = std::nullopt;  // a and b, with `dtype` f32
   };
   DType dtype{};  // f32, f16 or bf16
   int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -54,6 +56,8 @@ struct LtShape {
 /// The library's description of a product, summed in f32 and rounded once. Needs no GPU.
 class LtProduct {
  public:
+  /// Unimplemented for what the library does not take: of 8-bit floats, operands whose rows are not
+  /// those along k, or do not lie at multiples of 16 bytes, and f8e5m2 times f8e5m2.
   static absl::StatusOr<LtProduct> Describe(const CublasLtApi& api, const LtShape& shape);
 
   /// The algorithms for the product on the GPU of `library`, by the library's expected speed,

@@ -36,8 +36,8 @@ CudaGemm::CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int ran
       element_(static_cast<int64_t>(SizeOf(step.dtype))),
       multiprocessors_(multiprocessors),
       problem_(ProblemOf(step, rank)),
-      a_(buffers.a + problem_.a.begin * element_),
-      b_(buffers.b + problem_.b.begin * element_),
+      a_(buffers.a + problem_.a.begin * static_cast<int64_t>(SizeOf(step.TypeOf(step.a)))),
+      b_(buffers.b + problem_.b.begin * static_cast<int64_t>(SizeOf(step.TypeOf(step.b)))),
       c_(buffers.c + problem_.c.begin * element_) {}
 
 absl::StatusOr<std::unique_ptr<CudaGemm>> CudaGemm::Make(std::shared_ptr<Device> device,
@@ -54,27 +54,36 @@ absl::StatusOr<std::unique_ptr<CudaGemm>> CudaGemm::Make(std::shared_ptr<Device>
 
 LtShape CudaGemm::ShapeOf(const GemmStep& step) const {
   const GemmProblem& p = problem_;
-  const auto matrix = [&](const MatrixView& view, bool transposed, const char* first) {
+  const auto matrix = [&](const GemmStep::Matrix& of, const MatrixView& view, bool transposed,
+                          const char* first) {
+    const auto size = static_cast<int64_t>(SizeOf(step.TypeOf(of)));
     const int64_t stride = p.batch == 1 ? 0 : view.batch;
     return LtShape::Matrix{.ld = transposed ? view.col : view.row,
                            .stride = stride,
                            .transposed = transposed,
-                           .alignment = AlignmentOf(first, stride * element_)};
+                           .alignment = AlignmentOf(first, stride * size),
+                           .float8 = of.float8};
   };
   return {.dtype = step.dtype,
           .batch = p.batch,
           .m = p.m,
           .n = p.n,
           .k = p.k,
-          .a = matrix(p.a, step.transpose_a, a_),
-          .b = matrix(p.b, step.transpose_b, b_),
-          .c = matrix(p.c, false, c_),
+          .a = matrix(step.a, p.a, step.transpose_a, a_),
+          .b = matrix(step.b, p.b, step.transpose_b, b_),
+          .c = matrix(step.c, p.c, false, c_),
           .multiprocessors = multiprocessors_,
           .workspace_bytes = WorkspaceBytes(device_->facts())};
 }
 
 absl::Status CudaGemm::ChooseWay(const OpensLibrary& open, const GemmStep& step) {
   const std::string context = absl::StrCat("Bind: ", step.label);
+  const DeviceFacts& gpu = device_->facts();
+  if (step.a.float8.has_value() && 10 * gpu.major + gpu.minor < 89) {
+    return absl::UnimplementedError(absl::StrCat(
+        context, ": want a GPU of sm_89 or later for products of 8-bit floats, have sm_", gpu.major,
+        gpu.minor, "; use cast(bf16, ...) of the operands"));
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<const CublasLt> library, open());
   absl::StatusOr<LtProduct> product = LtProduct::Describe(library->api(), ShapeOf(step));
   if (!product.ok()) return WithContext(product.status(), context);

@@ -61,7 +61,7 @@ class CudaGemm {
   absl::Status FillWithZeros(CUstream stream) const;
 
   std::shared_ptr<Device> device_;
-  int64_t element_;  // bytes
+  int64_t element_;  // bytes, of c
   int multiprocessors_;
   GemmProblem problem_;
   const char* a_;

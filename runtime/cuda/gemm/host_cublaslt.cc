@@ -130,6 +130,20 @@ bool Has(const Layout& layout, int32_t transpose, int64_t rows, int64_t cols) {
          layout.ld >= least;
 }
 
+bool IsFloat8(const Layout& layout) {
+  return layout.type == CUDA_R_8F_E4M3 || layout.type == CUDA_R_8F_E5M2;
+}
+
+/// All of one type; or a and b of 8-bit floats, with what the library wants of these.
+bool FitTypes(const Operation& operation, const Layout& a, const Layout& b, const Layout& c,
+              const Layout& d) {
+  if (!IsFloat8(a) && !IsFloat8(b)) return b.type == a.type && c.type == a.type && d.type == a.type;
+  return IsFloat8(a) && IsFloat8(b) && c.type == CUDA_R_32F && d.type == CUDA_R_32F &&
+         !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) &&
+         operation.transpose_a == CUBLAS_OP_T && operation.transpose_b == CUBLAS_OP_N &&
+         a.ld % 16 == 0 && b.ld % 16 == 0 && c.ld % 4 == 0 && d.ld % 4 == 0;
+}
+
 cublasStatus_t Check(const Handle* handle, const Operation& operation, const Layout& a,
                      const Layout& b, const Layout& c, const Layout& d) {
   if (handle == nullptr || handle->device != handle->devices->current())
@@ -140,8 +154,8 @@ cublasStatus_t Check(const Handle* handle, const Operation& operation, const Lay
   const bool fit = Has(a, operation.transpose_a, m, k) && Has(b, operation.transpose_b, k, n) &&
                    Has(c, CUBLAS_OP_N, m, n) && Has(d, CUBLAS_OP_N, m, n);
   if (!fit || m == 0 || n == 0 || k == 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!FitTypes(operation, a, b, c, d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (const Layout* other : {&b, &c, &d}) {
-    if (other->type != a.type) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (other->batch != a.batch || a.batch < 1) return CUBLAS_STATUS_INVALID_VALUE;
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -182,9 +196,18 @@ struct Product {
 };
 
 DType TypeOf(const Layout& layout) {
-  return layout.type == CUDA_R_32F   ? DType::kF32
-         : layout.type == CUDA_R_16F ? DType::kF16
-                                     : DType::kBF16;
+  switch (layout.type) {
+    case CUDA_R_32F:
+      return DType::kF32;
+    case CUDA_R_16F:
+      return DType::kF16;
+    case CUDA_R_8F_E4M3:
+      return DType::kF8E4M3;
+    case CUDA_R_8F_E5M2:
+      return DType::kF8E5M2;
+    default:
+      return DType::kBF16;
+  }
 }
 
 float Rounded(DType type, float value) {
@@ -194,15 +217,15 @@ float Rounded(DType type, float value) {
 }
 
 float Element(const Product& p, int64_t t, int64_t row, int64_t col, int64_t inner) {
-  const DType type = TypeOf(p.d);
+  const DType type = TypeOf(p.d), of_a = TypeOf(p.a), of_b = TypeOf(p.b);
   float sum = 0;
   for (int64_t i = 0; i < inner; ++i) {
     const int64_t at_a =
         p.operation.transpose_a == CUBLAS_OP_N ? p.a.At(t, row, i) : p.a.At(t, i, row);
     const int64_t at_b =
         p.operation.transpose_b == CUBLAS_OP_N ? p.b.At(t, i, col) : p.b.At(t, col, i);
-    sum += static_cast<float>(LoadElement(type, p.a_data, at_a).real()) *
-           static_cast<float>(LoadElement(type, p.b_data, at_b).real());
+    sum += static_cast<float>(LoadElement(of_a, p.a_data, at_a).real()) *
+           static_cast<float>(LoadElement(of_b, p.b_data, at_b).real());
     if (p.way.number == kHostWays) sum = Rounded(type, sum);
   }
   const float before =

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "runtime/node/loops/floats8.h"
 #include "runtime/node/loops/halves.h"
 
 namespace coconet {
@@ -27,6 +28,14 @@ struct AccumulatorOf<F16> {
 };
 template <>
 struct AccumulatorOf<BF16> {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<F8E4M3> {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<F8E5M2> {
   using Type = float;
 };
 template <>
@@ -69,6 +78,23 @@ CC_IN_BODY F16 Narrow<F16>(float x) {
 template <>
 CC_IN_BODY BF16 Narrow<BF16>(float x) {
   return NarrowHalf<BF16>(x);
+}
+
+template <>
+CC_IN_BODY float Widen<F8E4M3>(F8E4M3 x) {
+  return WidenFloat8(x);
+}
+template <>
+CC_IN_BODY float Widen<F8E5M2>(F8E5M2 x) {
+  return WidenFloat8(x);
+}
+template <>
+CC_IN_BODY F8E4M3 Narrow<F8E4M3>(float x) {
+  return NarrowFloat8<F8E4M3>(x);
+}
+template <>
+CC_IN_BODY F8E5M2 Narrow<F8E5M2>(float x) {
+  return NarrowFloat8<F8E5M2>(x);
 }
 
 template <>
@@ -157,6 +183,10 @@ CC_FOR_EACH_CPU void ReduceInto(absl::Span<void* const> outs, absl::Span<const v
       return ReduceOf<uint64_t>(outs, ins, count, kind);
     case DType::kBool:
       return ReduceOf<Bool>(outs, ins, count, kind);
+    case DType::kF8E4M3:
+      return ReduceOf<F8E4M3>(outs, ins, count, kind);
+    case DType::kF8E5M2:
+      return ReduceOf<F8E5M2>(outs, ins, count, kind);
   }
 }
 

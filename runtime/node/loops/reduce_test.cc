@@ -67,7 +67,8 @@ TEST_P(Reduce, EqualsTheScalarReference) {
 
 TEST(Reduce, ExtremesWithANaNAreNaN) {
   constexpr int kInputs = 3;
-  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
+  for (DType dtype :
+       {DType::kF16, DType::kBF16, DType::kF32, DType::kF64, DType::kF8E4M3, DType::kF8E5M2}) {
     for (ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
       for (int which = 0; which < kInputs; ++which) {
         double held[kInputs], result = 0;
