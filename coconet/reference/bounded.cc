@@ -270,8 +270,10 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
     } else {
       value = x;
       if (!std::isfinite(x)) {
-        if (!HasInfinity(to)) value = std::numeric_limits<double>::quiet_NaN();
         error = ErrorOfSpecial(e);
+        if (!std::isinf(x) || HasInfinity(to)) continue;
+        value = std::numeric_limits<double>::quiet_NaN();
+        error = kUndetermined;  // an infinity where it is left in f32
         continue;
       }
       if (e == 0 && !IsFloat(from) && !is_narrow) {

@@ -38,7 +38,8 @@ Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const>
                          bool with_extreme = false);
 
 /// A known integer becomes the nearest f32 or f64. Other casts to floats keep the real value, with
-/// a bound if the type does not hold it; an infinity is NaN where the type has none.
+/// a bound if the type does not hold it; an infinity is NaN, and not determined, where the type has
+/// none.
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
 /// Determined if a is exact.
 Bounded BoundedBitCast(DType from, DType to, const Bounded& a);
