@@ -217,6 +217,16 @@ TEST(BoundedCast, LeavesWhatTheNewTypeHoldsAsItIs) {
   EXPECT_GT(BoundedCast(DType::kF32, DType::kF16, Near(1.0001, 0)).error[0], 0);
 }
 
+TEST(BoundedCast, LeavesInfinitiesThatATypeLacksUndetermined) {
+  for (double infinity : {kInfinity, -kInfinity}) {
+    const Bounded cast = BoundedCast(DType::kF32, DType::kF8E4M3, Near(infinity, 0));
+    EXPECT_TRUE(cast.value[0].is_nan());
+    EXPECT_EQ(cast.error[0], kInfinity);
+    EXPECT_EQ(BoundedCast(DType::kF32, DType::kF8E5M2, Near(infinity, 0)).error[0], 0);
+  }
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kF8E4M3, Near(NAN, 0)).error[0], 0);
+}
+
 TEST(BoundedPointwise, SpreadsOneEntryOverMany) {
   const Bounded many{{1, 2, 3}, {0, 0, 0}, true};
   const Bounded product = Binary(Pw::kMul, Near(2, 0), many);
