@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "coconet/schedule/prologue.h"
 #include "jit/config/launch_shapes.h"
 
 namespace coconet {
@@ -78,6 +79,12 @@ int KernelContext::WidestElement() const {
 }
 
 absl::Status KernelContext::Check() const {
+  for (NodeId id : prologue) {
+    if (id == awaited || FitsPrologue(u.program, id)) continue;
+    return absl::UnimplementedError(absl::StrCat("emit: ", NodeText(g, id),
+                                                 ": want one matrix, or more than ", kMostRows,
+                                                 " rows of several in tiles"));
+  }
   for (NodeId id : members) {
     if (type(id).shape.empty() || Is<Fold>(g, id) || type(id).shape == space.shape || IsRow(id))
       continue;

@@ -49,7 +49,8 @@ struct KernelContext : KernelShape {
   /// Whether each pack of a tile, which lies in one row, lies in one of `run` elements, one behind
   /// the other.
   bool PacksLieIn(int64_t run) const {
-    return tiled >= 0 && run > 0 && run % space.shape.back().size == 0;
+    const int64_t row = tiled < 0 ? 0 : space.shape.back().size;
+    return row > 0 && run > 0 && run % row == 0;
   }
   /// Whether the work is cut by slices that the overlap's pieces are of.
   bool PiecesOfSlices() const { return piece != nullptr && piece->slices && !PiecesOfRows(); }
