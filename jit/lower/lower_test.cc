@@ -265,6 +265,22 @@ TEST(Lower, StartsProductsWithWhatGathersTheirRows) {
   EXPECT_EQ(std::get<KernelStep>(both.plan.steps[2]).awaits, 1);
 }
 
+TEST(Lower, RefusesBatchesOfTooFewRowsForTiles) {
+  const auto body = [](int rows) {
+    return absl::StrCat("input a : f32[2, ", rows, ", 8] replicated\ninput b : f32[2, 8, 8] ",
+                        "replicated\noutput y = abs(matmul(a, b))\n");
+  };
+  const Schedule s = Find(body(40), "fuse(MM, C)");
+  const Config tiled{.protocol = Protocol::kGenerated, .blocks = 2, .tiles = 64};
+  const auto at = [&](int rows) {
+    const Graph program = Parse(absl::StrCat("coconet 1\nprogram t\n", body(rows))).value();
+    return Lower(s.Resized(TypedGraph::Of(program).value()), tiled, 1).status();
+  };
+  EXPECT_EQ(at(33), absl::OkStatus());
+  EXPECT_EQ(at(32).message(),
+            "emit: %2 = matmul(a, b): want one matrix, or more than 64 rows of several in tiles");
+}
+
 TEST(Lower, StartsWhatTakesTilesWithTheKernelThatGoesOnWithThem) {
   const std::string body =
       "input a : bf16[96, 20] local\ninput b : bf16[20, 10] local\ninput g : bf16[96, 20] "
