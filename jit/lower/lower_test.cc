@@ -271,10 +271,10 @@ TEST(Lower, RefusesBatchesOfTooFewRowsForTiles) {
                         "replicated\noutput y = abs(matmul(a, b))\n");
   };
   const Schedule s = Find(body(40), "fuse(MM, C)");
-  const Config tiled{.protocol = Protocol::kGenerated, .blocks = 2, .tiles = 64};
+  const Config config{.protocol = Protocol::kGenerated, .blocks = 2};
   const auto at = [&](int rows) {
     const Graph program = Parse(absl::StrCat("coconet 1\nprogram t\n", body(rows))).value();
-    return Lower(s.Resized(TypedGraph::Of(program).value()), tiled, 1).status();
+    return Lower(s.Resized(TypedGraph::Of(program).value()), config, 1).status();
   };
   EXPECT_EQ(at(33), absl::OkStatus());
   EXPECT_EQ(at(32).message(),
