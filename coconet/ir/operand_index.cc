@@ -164,4 +164,21 @@ int64_t MatrixOf(const Shape& product, const Shape& operand, int64_t index) {
   return matrix;
 }
 
+std::optional<DimRange> OwnMatrixDims(absl::Span<const int64_t> product,
+                                      absl::Span<const int64_t> operand) {
+  const size_t more = product.size() - operand.size();
+  DimRange own;
+  bool ended = false;
+  for (size_t d = 0; d < product.size(); ++d) {
+    if (product[d] == 1) continue;
+    const bool has = d >= more && operand[d - more] != 1;
+    if (!has) ended = own.end > 0;
+    if (!has) continue;
+    if (ended) return std::nullopt;
+    if (own.end == 0) own.begin = d;
+    own.end = d + 1;
+  }
+  return own;
+}
+
 }  // namespace coconet

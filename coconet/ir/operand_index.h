@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -34,5 +36,15 @@ std::vector<JoinedRange> JoinedRanges(const Concat& op, absl::Span<const Shape> 
 /// The matrix of an operand that matrix `index` of a matrix product takes: leading dimensions
 /// broadcast. Both shapes are bound.
 int64_t MatrixOf(const Shape& product, const Shape& operand, int64_t index);
+
+/// Dimensions [begin, end).
+struct DimRange {
+  size_t begin = 0, end = 0;
+};
+/// The leading dimensions of a matrix product along which an operand has a matrix for each index;
+/// along the others it is broadcast. Nothing if one of the others is between them. `product` and
+/// `operand`: the extents of their leading dimensions; those of 1 do not count.
+std::optional<DimRange> OwnMatrixDims(absl::Span<const int64_t> product,
+                                      absl::Span<const int64_t> operand);
 
 }  // namespace coconet

@@ -2,43 +2,44 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "absl/algorithm/container.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {
 namespace {
 
-/// Whether `id` is a product of bound extents, of no 8-bit floats, whose matrices on each rank are
-/// one batch: they follow each other, and each operand has one for each index of some neighbouring
-/// dimensions.
+std::vector<int64_t> LeadingExtents(const Shape& shape) {
+  std::vector<int64_t> extents;
+  for (size_t d = 0; d + 2 < shape.size(); ++d) extents.push_back(shape[d].size);
+  return extents;
+}
+
+/// Whether `id` is a product of bound extents, of no 8-bit floats, that a rank computes as one
+/// batch: its matrices lie one behind the other, and so do those that each operand has for some
+/// neighbouring leading dimensions.
 bool IsOneBatch(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape) ||
       IsFloat8(program.type(program.inputs(id)[0]).dtype))
     return false;
-  const Shape& shape = program.type(id).shape;
   const Layout& layout = program.type(id).layout;
-  const int lead = static_cast<int>(shape.size()) - 2;
-  if (layout.owned() || (layout.sliced() && layout.dim == lead)) return false;
-  const bool cuts_lead = layout.sliced() && layout.dim < lead;
-  for (int d = 0; cuts_lead && d < layout.dim; ++d) {
-    if (shape[d].size != 1) return false;
-  }
+  const std::vector<int64_t> lead = LeadingExtents(program.type(id).shape);
+  const auto dim = static_cast<size_t>(layout.dim);
+  if (layout.owned() || (layout.sliced() && dim == lead.size())) return false;
+  const bool cuts_lead = layout.sliced() && dim < lead.size();
+  if (cuts_lead && std::any_of(lead.begin(), lead.begin() + layout.dim,
+                               [](int64_t extent) { return extent != 1; }))
+    return false;
   return absl::c_all_of(program.inputs(id), [&](NodeId operand) {
     const TensorType& type = program.type(operand);
-    const int own = static_cast<int>(type.shape.size()) - 2;
-    int runs = 0;
-    bool before = false, has_cut = false;
-    for (int d = 0; d < lead; ++d) {
-      if (shape[d].size == 1) continue;
-      const bool has = d >= lead - own && type.shape[d - (lead - own)].size != 1;
-      runs += has && !before;
-      before = has;
-      has_cut = has_cut || (has && cuts_lead && d == layout.dim);
-    }
-    const bool cuts_own = type.layout.sliced() && type.layout.dim < own;
-    return runs <= 1 && cuts_own == has_cut;
+    const std::vector<int64_t> own_lead = LeadingExtents(type.shape);
+    const std::optional<DimRange> own = OwnMatrixDims(lead, own_lead);
+    const bool cuts_own =
+        type.layout.sliced() && type.layout.dim < static_cast<int>(own_lead.size());
+    return own.has_value() && cuts_own == (cuts_lead && dim >= own->begin && dim < own->end);
   });
 }
 

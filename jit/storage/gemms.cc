@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "coconet/ir/operand_index.h"
+
 namespace coconet {
 namespace {
 
@@ -86,20 +88,16 @@ class Matrices {
   }
   /// Which of them a batch of all takes; nothing if these are not neighbouring dimensions'.
   std::optional<GemmBatch::Taken> InBatch(const Stack& product) const {
-    GemmBatch::Taken taken;
-    enum { kBehind, kWithin, kBefore } at = kBehind;
-    for (size_t d = product.lead.size(); d-- > 0;) {
-      if (product.lead[d] == 1) continue;
-      const bool has = strides_[d] != 0;
-      if (has && at == kBefore) return std::nullopt;
-      at = has ? kWithin : at == kBehind ? kBehind : kBefore;
-      if (at == kBehind) taken.each *= product.lead_stored[d];
-      if (at != kWithin) continue;
-      const int64_t inner = taken.count.total;
-      taken.count = {inner * product.lead[d]};
-      if (static_cast<int>(d) == product.sliced_lead)
-        taken.count = {inner * product.lead[d], inner * product.lead_cut.per,
-                       inner * product.lead_cut.shift};
+    const std::optional<DimRange> own = OwnMatrixDims(product.lead, s_.lead);
+    if (!own.has_value()) return std::nullopt;
+    const auto sliced = static_cast<size_t>(product.sliced_lead);
+    GemmBatch::Taken taken{
+        .each = CountOf(product.lead_stored, own->end, product.lead_stored.size()),
+        .count = {CountOf(product.lead, own->begin, own->end)}};
+    if (product.sliced_lead >= 0 && sliced >= own->begin && sliced < own->end) {
+      const int64_t inner = CountOf(product.lead, sliced + 1, own->end);
+      taken.count.per = inner * product.lead_cut.per;
+      taken.count.shift = inner * product.lead_cut.shift;
     }
     return taken;
   }

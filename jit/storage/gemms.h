@@ -16,16 +16,17 @@ namespace coconet {
 std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                               int ranks, int candidate, const Piece* piece);
 
-/// A product as one batch: on each rank `matrices` of them, one after the other, each of which has
-/// all rows; gemm.batch: the most. One matrix with all or some rows is a batch, too.
+/// A matrix product that each rank computes as one batch. A single matrix, of which ranks may have
+/// parts of the rows, is a batch, too; the rows of several are not sliced.
 struct GemmBatch {
-  /// Matrix i of the product takes matrix i / each % count of an operand, batch_stride apart.
+  /// Matrix i of the result is computed from matrix i / each % count of an operand; these lie
+  /// batch_stride elements apart.
   struct Taken {
     int64_t each = 1;
     RankExtent count = {1};
   };
-  GemmStep gemm;
-  RankExtent matrices = {1};
+  GemmStep gemm;              // gemm.batch: the most that a rank has
+  RankExtent matrices = {1};  // of the result
   Taken of_a = {}, of_b = {};
   /// Not one matrix, of which all rows are in use.
   bool IsMany() const { return matrices != RankExtent{1} || gemm.rows.counts >= 0; }
