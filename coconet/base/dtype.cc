@@ -222,37 +222,52 @@ void StoreElement(DType type, void* data, int64_t index, const Number& value) {
   CC_CHECK(false);
 }
 
+namespace {
+
+// Floats of fewer bits than f32, with kDigits bits of mantissa: f16, f8e4m3, f8e5m2.
+
+/// An f32's bits without the sign, rounded to nearest even; the float is none too large.
+template <int kDigits, int kBias>
+uint32_t RoundedBits(uint32_t magnitude) {
+  constexpr int kDropped = 23 - kDigits;
+  if (magnitude < static_cast<uint32_t>(128 - kBias) << 23) {
+    // The last place of this number is the smallest subnormal: the addition rounds to it.
+    constexpr auto kUnit = static_cast<uint32_t>(151 - kBias - kDigits) << 23;
+    const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kUnit);
+    return std::bit_cast<uint32_t>(sum) - kUnit;
+  }
+  constexpr uint32_t kBelowHalf = (1u << (kDropped - 1)) - 1;
+  constexpr auto kRebias = static_cast<uint32_t>(127 - kBias) << 23;
+  return (magnitude + kBelowHalf + (magnitude >> kDropped & 1) - kRebias) >> kDropped;
+}
+
+/// The f32's bits, of a finite number without its sign.
+template <int kDigits, int kBias>
+uint32_t WidenedBits(uint32_t magnitude) {
+  const uint32_t exponent = magnitude >> kDigits, mantissa = magnitude & ((1u << kDigits) - 1);
+  if (exponent != 0) return (exponent + 127 - kBias) << 23 | mantissa << (23 - kDigits);
+  constexpr auto kSmallest = static_cast<uint32_t>(128 - kBias - kDigits) << 23;
+  return std::bit_cast<uint32_t>(static_cast<float>(mantissa) * std::bit_cast<float>(kSmallest));
+}
+
+}  // namespace
+
 uint16_t F16FromF32(float value) {
-  constexpr uint32_t kInf = 0x7f800000, kHalfMinNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kInf = 0x7f800000;
   constexpr uint32_t kHalfOverflow = 0x477ff000;  // 65520: from here on the result is infinity
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 16 & 0x8000;
   const uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude > kInf) return static_cast<uint16_t>(sign | 0x7e00);
   if (magnitude >= kHalfOverflow) return static_cast<uint16_t>(sign | 0x7c00);
-  if (magnitude < kHalfMinNormal) {
-    // The last place of 0.5f is 2^-24, the smallest f16: the addition rounds to it.
-    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f);
-    return static_cast<uint16_t>(sign | (sum - std::bit_cast<uint32_t>(0.5f)));
-  }
-  const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
-  constexpr uint32_t kRebias = (127 - 15) << 23;
-  return static_cast<uint16_t>(sign | (rounded - kRebias) >> 13);
+  return static_cast<uint16_t>(sign | RoundedBits<10, 15>(magnitude));
 }
 
 float F32FromF16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t exponent = bits >> 10 & 0x1f;
-  const uint32_t mantissa = bits & 0x3ff;
-  uint32_t magnitude;
-  if (exponent == 0) {
-    magnitude = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f);
-  } else if (exponent == 0x1f) {
-    magnitude = 0x7f800000 | mantissa << 13;
-  } else {
-    magnitude = (exponent + 127 - 15) << 23 | mantissa << 13;
-  }
-  return std::bit_cast<float>(sign | magnitude);
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
+  const bool is_finite = magnitude < 0x7c00;
+  return std::bit_cast<float>(
+      sign | (is_finite ? WidenedBits<10, 15>(magnitude) : 0x7f800000 | (bits & 0x3ff) << 13));
 }
 
 uint16_t BF16FromF32(float value) {
@@ -265,52 +280,29 @@ uint16_t BF16FromF32(float value) {
 float F32FromBF16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint8_t F8E4M3FromF32(float value) {
-  constexpr uint32_t kGreatest = 0x43e80000, kMinNormal = 0x3c800000;  // 464, 2^-6
+  constexpr uint32_t kGreatest = 0x43e80000;  // 464: beyond it the result is NaN
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 24 & 0x80;
   const uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > kGreatest) return static_cast<uint8_t>(sign | 0x7f);
-  if (magnitude < kMinNormal) {
-    // The last place of 2^14 is 2^-9, the smallest f8e4m3: the addition rounds to it.
-    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f);
-    return static_cast<uint8_t>(sign | (sum - std::bit_cast<uint32_t>(0x1p14f)));
-  }
-  const uint32_t rounded = magnitude + 0x7ffff + (magnitude >> 20 & 1);
-  constexpr uint32_t kRebias = (127 - 7) << 23;
-  return static_cast<uint8_t>(sign | (rounded - kRebias) >> 20);
+  const uint32_t rounded = magnitude > kGreatest ? 0x7f : RoundedBits<3, 7>(magnitude);
+  return static_cast<uint8_t>(sign | rounded);
 }
 
 float F32FromF8E4M3(uint8_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24;
-  const uint32_t exponent = bits >> 3 & 0xf;
-  const uint32_t mantissa = bits & 0x7;
-  uint32_t magnitude;
-  if (exponent == 0) {
-    magnitude = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-9f);
-  } else if ((bits & 0x7f) == 0x7f) {
-    magnitude = 0x7fc00000;
-  } else {
-    magnitude = (exponent + 127 - 7) << 23 | mantissa << 20;
-  }
-  return std::bit_cast<float>(sign | magnitude);
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, magnitude = bits & 0x7f;
+  return std::bit_cast<float>(sign |
+                              (magnitude == 0x7f ? 0x7fc00000 : WidenedBits<3, 7>(magnitude)));
 }
 
 uint8_t F8E5M2FromF32(float value) {
-  constexpr uint32_t kInf = 0x7f800000, kMinNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kInf = 0x7f800000;
   constexpr uint32_t kOverflow = 0x47700000;  // 61440: from here on the result is infinity
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 24 & 0x80;
   const uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude > kInf) return static_cast<uint8_t>(sign | 0x7e);
   if (magnitude >= kOverflow) return static_cast<uint8_t>(sign | 0x7c);
-  if (magnitude < kMinNormal) {
-    // The last place of 2^7 is 2^-16, the smallest f8e5m2: the addition rounds to it.
-    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p7f);
-    return static_cast<uint8_t>(sign | (sum - std::bit_cast<uint32_t>(0x1p7f)));
-  }
-  const uint32_t rounded = magnitude + 0xfffff + (magnitude >> 21 & 1);
-  constexpr uint32_t kRebias = (127 - 15) << 23;
-  return static_cast<uint8_t>(sign | (rounded - kRebias) >> 21);
+  return static_cast<uint8_t>(sign | RoundedBits<2, 15>(magnitude));
 }
 
 float F32FromF8E5M2(uint8_t bits) { return F32FromF16(static_cast<uint16_t>(bits << 8)); }

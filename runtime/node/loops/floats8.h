@@ -36,12 +36,8 @@ template <>
 CC_IN_BODY F8E4M3 NarrowFloat8<F8E4M3>(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  // The last place of 2^14 is 2^-9, the smallest f8e4m3: the addition rounds to it.
-  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f) -
-                             std::bit_cast<uint32_t>(0x1p14f);
+  uint32_t result = NarrowBits<3, 7>(magnitude);
   // Beyond 464 the result is NaN.
-  const uint32_t normal = (magnitude - (120u << 23) + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
-  uint32_t result = magnitude < 121u << 23 ? subnormal : normal;
   result = magnitude > 0x43e80000u ? 0x7fu : result;
   return {static_cast<uint8_t>(result | (bits >> 24 & 0x80u))};
 }
@@ -49,12 +45,8 @@ template <>
 CC_IN_BODY F8E5M2 NarrowFloat8<F8E5M2>(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  // The last place of 2^7 is 2^-16, the smallest f8e5m2: the addition rounds to it.
-  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p7f) -
-                             std::bit_cast<uint32_t>(0x1p7f);
+  uint32_t result = NarrowBits<2, 15>(magnitude);
   // From 61440 on the result is infinity.
-  const uint32_t normal = (magnitude - (112u << 23) + 0xfffff + (magnitude >> 21 & 1)) >> 21;
-  uint32_t result = magnitude < 113u << 23 ? subnormal : normal;
   result = magnitude >= 0x47700000u ? 0x7cu : result;
   result = magnitude > 0x7f800000u ? 0x7eu : result;
   return {static_cast<uint8_t>(result | (bits >> 24 & 0x80u))};

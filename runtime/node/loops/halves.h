@@ -37,6 +37,23 @@ CC_IN_BODY float WidenHalf(BF16 x) {
   return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
 }
 
+/// The bits of a float of kDigits bits of mantissa, without the sign, of an f32's: rounded to
+/// nearest, ties to even. What is too large has other bits.
+template <int kDigits, int kBias>
+CC_IN_BODY uint32_t NarrowBits(uint32_t magnitude) {
+  constexpr int kDropped = 23 - kDigits;
+  // The last place of this number is the smallest subnormal: the addition rounds to it.
+  constexpr auto kUnit = static_cast<uint32_t>(151 - kBias - kDigits) << 23;
+  constexpr auto kRebias = static_cast<uint32_t>(127 - kBias) << 23;
+  constexpr uint32_t kBelowHalf = (1u << (kDropped - 1)) - 1;
+  const uint32_t subnormal =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(kUnit)) -
+      kUnit;
+  const uint32_t normal =
+      (magnitude - kRebias + kBelowHalf + (magnitude >> kDropped & 1)) >> kDropped;
+  return magnitude < kRebias + (1u << 23) ? subnormal : normal;
+}
+
 /// Rounds to nearest, ties to even.
 template <class Half>
 Half NarrowHalf(float x);
@@ -44,13 +61,8 @@ template <>
 CC_IN_BODY F16 NarrowHalf<F16>(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  // The last place of 0.5f is 2^-24, the smallest f16: the addition rounds to it.
-  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
-                             std::bit_cast<uint32_t>(0.5f);
-  // From 65520 on the result is infinity.
-  const uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  uint32_t result = magnitude < 113u << 23 ? subnormal : normal;
-  result = magnitude >= 0x47800000u ? 0x7c00u : result;
+  uint32_t result = NarrowBits<10, 15>(magnitude);
+  result = magnitude >= 0x47800000u ? 0x7c00u : result;  // 65536; from 65520 on it rounds to that
   result = magnitude > 0x7f800000u ? 0x7e00u : result;
   return {static_cast<uint16_t>(result | (bits >> 16 & 0x8000u))};
 }

@@ -55,55 +55,31 @@ template <class T>
 using Accumulator = typename AccumulatorOf<T>::Type;
 
 template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
+template <class T>
+constexpr bool kIsFloat8 = std::is_same_v<T, F8E4M3> || std::is_same_v<T, F8E5M2>;
+
+template <class T>
 CC_IN_BODY Accumulator<T> Widen(T x) {
-  return static_cast<Accumulator<T>>(x);
+  if constexpr (kIsHalf<T>)
+    return WidenHalf(x);
+  else if constexpr (kIsFloat8<T>)
+    return WidenFloat8(x);
+  else if constexpr (std::is_same_v<T, Bool>)
+    return x.byte != 0;
+  else
+    return static_cast<Accumulator<T>>(x);
 }
 template <class T>
 CC_IN_BODY T Narrow(Accumulator<T> x) {
-  return static_cast<T>(x);
-}
-
-template <>
-CC_IN_BODY float Widen<F16>(F16 x) {
-  return WidenHalf(x);
-}
-template <>
-CC_IN_BODY float Widen<BF16>(BF16 x) {
-  return WidenHalf(x);
-}
-template <>
-CC_IN_BODY F16 Narrow<F16>(float x) {
-  return NarrowHalf<F16>(x);
-}
-template <>
-CC_IN_BODY BF16 Narrow<BF16>(float x) {
-  return NarrowHalf<BF16>(x);
-}
-
-template <>
-CC_IN_BODY float Widen<F8E4M3>(F8E4M3 x) {
-  return WidenFloat8(x);
-}
-template <>
-CC_IN_BODY float Widen<F8E5M2>(F8E5M2 x) {
-  return WidenFloat8(x);
-}
-template <>
-CC_IN_BODY F8E4M3 Narrow<F8E4M3>(float x) {
-  return NarrowFloat8<F8E4M3>(x);
-}
-template <>
-CC_IN_BODY F8E5M2 Narrow<F8E5M2>(float x) {
-  return NarrowFloat8<F8E5M2>(x);
-}
-
-template <>
-CC_IN_BODY uint8_t Widen<Bool>(Bool x) {
-  return x.byte != 0;
-}
-template <>
-CC_IN_BODY Bool Narrow<Bool>(uint8_t x) {
-  return {x};
+  if constexpr (kIsHalf<T>)
+    return NarrowHalf<T>(x);
+  else if constexpr (kIsFloat8<T>)
+    return NarrowFloat8<T>(x);
+  else if constexpr (std::is_same_v<T, Bool>)
+    return {x};
+  else
+    return static_cast<T>(x);
 }
 
 template <class T, ReduceKind kKind>
