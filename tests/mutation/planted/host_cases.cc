@@ -67,14 +67,6 @@ program halves
 input g : f32[N] local
 output y = cast(f16, all_reduce(sum, g))
 )";
-constexpr char kBytes[] = R"(coconet 1
-program bytes
-input g : f32[N] local
-input w : f8e4m3[N] replicated
-G = all_reduce(sum, g)
-output y = cast(f8e4m3, G + cast(f32, w))
-output z = cast(f8e5m2, select(w > 0, G, const(inf, f32)))
-)";
 constexpr char kRows[] = R"(coconet 1
 program rows
 input x : f32[B, H] local
@@ -121,7 +113,7 @@ const std::vector<MutationCase>& HostCases() {
         {"host-staged", "adam_bf16", {{"N", 9001}}, "fuse(AR, C)", kStaged, 3},
         {"host-messages", "momentum", {{"N", 9001}}, "fuse(AR, C)", kMessages, 3},
         {"host-halves", kHalves, {{"N", 9001}}, "fuse(AR, C)", kPull, 3},
-        {"host-bytes", kBytes, {{"N", 9001}}, "fuse(AR, C)", kPull, 3},
+        {"host-bytes", kBytesProgram, {{"N", 9001}}, "fuse(AR, C)", kPull, 3},
         {"host-functions", kFunctions, {{"N", 5001}}, "fuse(AR x, C); fuse(AR x, C)", kPull, 2},
         {"host-library-fused", "adam", {{"N", 20011}}, "fuse(RS, AG); fuse(C)", kPull, 2},
         {"host-old-state", kOldState, {{"N", 5001}}, "AR g g; C", kLibrary, 2},

@@ -140,15 +140,6 @@ output q = s / b
 output r = sqrt(relu(s))
 )";
 
-constexpr char kBytes[] = R"(coconet 1
-program bytes
-input g : f32[N] local
-input w : f8e4m3[N] replicated
-G = all_reduce(sum, g)
-output y = cast(f8e4m3, G + cast(f32, w))
-output z = cast(f8e5m2, select(w > 0, G, const(inf, f32)))
-)";
-
 constexpr char kInFlight[] =
     "generated vec=4 chunk=2048 blocks=1 stream=none one-shot=pull threads=32 unroll=8";
 constexpr char kPull[] = "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64";
@@ -161,7 +152,7 @@ const std::vector<MutationCase>& MutationCases() {
         {"pull", "adam", {{"N", 93}}, "fuse(AR, C)", kPull, 3},
         {"in-flight", "adam_bf16", {{"N", 2507}}, "fuse(AR, C)", kInFlight, 2},
         {"in-flight-f16", "momentum_f16", {{"N", 2507}}, "fuse(AR, C)", kInFlight, 2},
-        {"bytes", kBytes, {{"N", 2507}}, "fuse(AR, C)", kInFlight, 2},
+        {"bytes", kBytesProgram, {{"N", 2507}}, "fuse(AR, C)", kInFlight, 2},
         {"wide-packs",
          "momentum",
          {{"N", 333}},

@@ -19,6 +19,14 @@ state p : f32[N] replicated
 G = all_reduce(sum, g)
 update(p, p - G / (1 + norm(G)))
 )";
+inline constexpr char kBytesProgram[] = R"(coconet 1
+program bytes
+input g : f32[N] local
+input w : f8e4m3[N] replicated
+G = all_reduce(sum, g)
+output y = cast(f8e4m3, G + cast(f32, w))
+output z = cast(f8e5m2, select(w > 0, G, const(inf, f32)))
+)";
 
 /// A variant that mistakes are planted in (mutations.h), on a small world. Together the cases use
 /// every way in which kernels exchange tensors. Each runs several steps, so that epochs move on and

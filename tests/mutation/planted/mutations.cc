@@ -49,9 +49,10 @@ static std::vector<Mutation> Joined(std::initializer_list<std::vector<Mutation>>
 }
 
 const std::vector<Mutation>& Mutations() {
-  static const auto& mutations = *new std::vector<Mutation>(Joined(
-      {FlagMutations(), OperandMutations(), ElementMutations(), BulkMutations(), PackMutations(),
-       ProductMutations(), WideTileMutations(), TmaTileMutations(), RowMutations()}));
+  static const auto& mutations = *new std::vector<Mutation>(
+      Joined({FlagMutations(), OperandMutations(), ElementMutations(), BulkMutations(),
+              PackMutations(), ProductMutations(), WideTileMutations(), TmaTileMutations(),
+              FusedTileMutations(), RowMutations()}));
   return mutations;
 }
 

@@ -77,6 +77,9 @@ inline std::vector<MutationKind> TooEarly() {
   return {FindingKind::kRace, FindingKind::kNeverWritten};
 }
 
+/// The edits by which a warp says that a tile is stored (tma_tiles.h) before it stores it.
+std::vector<MutationEdit> TileStoredTooEarly();
+
 /// All on simulated GPUs, and all on CPUs; no two have one name.
 const std::vector<Mutation>& Mutations();
 const std::vector<Mutation>& HostMutations();
@@ -86,11 +89,13 @@ std::vector<Mutation> FlagMutations();     // sync.h, ring.h, kernel_abi.h, the 
 std::vector<Mutation> OperandMutations();  // operands.h, folds.h
 std::vector<Mutation>
 ElementMutations();  // elementwise.h, loops.h, blocks.h, the text of generated kernels
-std::vector<Mutation> BulkMutations();      // bulk.h
-std::vector<Mutation> PackMutations();      // packs in flight: loops.h, operands.h, prelude.h
-std::vector<Mutation> ProductMutations();   // tiles.h, tile_product.h, turned_sums.h
-std::vector<Mutation> WideTileMutations();  // wide_tiles.h, slab_copies.h
-std::vector<Mutation> TmaTileMutations();   // tma_tiles.h
+std::vector<Mutation> BulkMutations();       // bulk.h
+std::vector<Mutation> PackMutations();       // packs in flight: loops.h, operands.h, prelude.h
+std::vector<Mutation> ProductMutations();    // tiles.h, tile_product.h, turned_sums.h
+std::vector<Mutation> WideTileMutations();   // wide_tiles.h, slab_copies.h
+std::vector<Mutation> TmaTileMutations();    // tma_tiles.h
+std::vector<Mutation> FusedTileMutations();  // tiles that a kernel goes on with, sends or awaits;
+                                             // batches: tiles.h, sync.h
 std::vector<Mutation> RowMutations();  // scatter.h, add_rows.h, few_rows.h, lookups.h, exchange.h
 // The same on CPUs.
 std::vector<Mutation> HostHeaderMutations();    // device headers, kernel_abi.h

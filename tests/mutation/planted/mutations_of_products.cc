@@ -8,22 +8,24 @@ constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDead
                       kMisaligned = FindingKind::kMisaligned,
                       kNeverWritten = FindingKind::kNeverWritten;
 
+/// The flag of a tile is raised before the tile is made.
+std::vector<MutationEdit> ToldBeforeItsStore() {
+  return {{"tiles.h",
+           "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
+           "Index(column) * kSide, at.above, epilogue); grid.Sync();",
+           ""},
+          {"tiles.h", "row * across + column, epoch, grid.ThreadId(), grid.BlockSize());",
+           "row * across + column, epoch, grid.ThreadId(), grid.BlockSize()); "
+           "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
+           "Index(column) * kSide, at.above, epilogue); grid.Sync();"}};
+}
+
 }  // namespace
 
 std::vector<Mutation> ProductMutations() {
   return {
-      {"tile-told-before-its-store",
-       "A tile's flag is raised before the tile is made.",
-       "tiles",
-       TooEarly(),
-       {{"tiles.h",
-         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
-         "Index(column) * kSide, at.above, epilogue); grid.Sync();",
-         ""},
-        {"tiles.h", "row * across + column, epoch, grid.ThreadId(), grid.BlockSize());",
-         "row * across + column, epoch, grid.ThreadId(), grid.BlockSize()); "
-         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
-         "Index(column) * kSide, at.above, epilogue); grid.Sync();"}}},
+      {"tile-told-before-its-store", "A tile's flag is raised before the tile is made.", "tiles",
+       TooEarly(), ToldBeforeItsStore()},
       {"tile-told-by-the-first-threads",
        "A tile's flag is raised while threads still store it.",
        "half-tiles",
@@ -159,16 +161,7 @@ std::vector<Mutation> ProductMutations() {
        {{"turned_sums.h", "epilogue.begin(lanes, row + r,", "epilogue.begin(lanes, row,"}}},
       {"fused-beside-told-before-its-store",
        "A tile's flag is raised before the kernel has computed with its elements.",
-       "fused-beside-f32",
-       TooEarly(),
-       {{"tiles.h",
-         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
-         "Index(column) * kSide, at.above, epilogue); grid.Sync();",
-         ""},
-        {"tiles.h", "row * across + column, epoch, grid.ThreadId(), grid.BlockSize());",
-         "row * across + column, epoch, grid.ThreadId(), grid.BlockSize()); "
-         "MultiplyTile<kSide, kTransposeA, kTransposeB>(grid, at.product, at.row, "
-         "Index(column) * kSide, at.above, epilogue); grid.Sync();"}}},
+       "fused-beside-f32", TooEarly(), ToldBeforeItsStore()},
       {"fused-beside-in-another-tile",
        "The flag of a tile is that of another one of its row.",
        "fused-beside-f32",
