@@ -20,7 +20,7 @@ NodeId ProductOfLaunch(const Schedule& s, NodeId first);
 
 /// Whether a kernel of the overlap has a TiledMemberOf.
 bool TilesInKernel(const Schedule& s, const std::vector<NodeId>& overlap);
-/// Whether that is so of some overlap of the schedule.
+/// Whether a kernel of some overlap of the schedule has one.
 bool TilesInKernels(const Schedule& s);
 
 /// Whether `kernel` gathers slices to the first operand of `product`, whose rows may begin with

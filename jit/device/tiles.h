@@ -171,13 +171,13 @@ CC_DEVICE void ForTilesOf(const Grid& grid, const Products<T>& p, const TileOrde
   }
 }
 
-/// A row of tiles: its product, whose k is 0 where no row of it is in use, its first row there, the
-/// rows of c before the product's, and the product's number.
+/// Where a row of tiles lies.
 template <class P>
 struct RowOfTiles {
-  P product;
-  Index row, above;
-  unsigned number;
+  P product;        // its matrix product; with k = 0 if none of the tiles' rows is in use
+  Index row;        // its first row in that product
+  Index above;      // rows of the earlier products, so that the first row of c is above + row
+  unsigned number;  // of the product
 };
 template <int kRows, class T>
 CC_DEVICE RowOfTiles<const Product<T>&> FindRow(const Product<T>& p, unsigned row) {

@@ -218,14 +218,15 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps& ma
 }
 
 /// Gives all threads of a block that has made tiles as many registers as at first, for it to go on.
-/// What the loader gave up may be taken by those that multiply long after it has loaded all.
+/// The loader may end before warps that multiply have raised theirs: all threads meet before it
+/// takes back what it gave up.
 CC_DEVICE void EvenRegisters() {
   constexpr int kBarrier = 1;
   SyncWarp();
   if (WarpGroup() < 2) {
     LowerRegisters<kEvenRegisters>();
     SyncThreads(kBarrier, kTmaThreads);
-  } else {  // which has few registers until it has raised them
+  } else {
     SyncThreads(kBarrier, kTmaThreads);
     RaiseRegisters<kEvenRegisters>();
   }
