@@ -74,7 +74,8 @@ absl::Status RankRunner::LowerOnce(int variant) {
   const Phases::Part part(options_.phases, Phase::kLower);
   ASSIGN_OR_RETURN(work_[variant].plans,
                    PlansOf(variants_[variant], TargetOf(rank_, options_.numerics),
-                           shrinks_ ? small_ : std::vector<CheckedSize>()));
+                           shrinks_ ? small_ : std::vector<CheckedSize>(),
+                           rank_.topology().multiprocessors > 0));
   return absl::OkStatus();
 }
 

@@ -1,8 +1,10 @@
 #include "autotune/runner/variant_plans.h"
 
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <utility>
+#include <variant>
 
 #include "absl/algorithm/container.h"
 #include "coconet/base/slices.h"
@@ -30,12 +32,28 @@ absl::StatusOr<VariantPlans::Small> LowerAt(const Variant& variant, const Target
   return VariantPlans::Small{at, std::move(lowered), std::move(program)};
 }
 
+/// Whether rows of products of 8-bit floats, and of their operands, begin at multiples of 16 bytes,
+/// as cuBLASLt wants.
+bool BeginAtPieces(const Plan& plan) {
+  constexpr int64_t kPiece = 16;
+  return absl::c_all_of(plan.steps, [](const Step& step) {
+    const auto* gemm = std::get_if<GemmStep>(&step);
+    if (gemm == nullptr || !gemm->a.float8.has_value()) return true;
+    return absl::c_all_of(std::array{gemm->a, gemm->b, gemm->c}, [&](const GemmStep::Matrix& m) {
+      return m.ld * static_cast<int64_t>(SizeOf(gemm->TypeOf(m))) % kPiece == 0;
+    });
+  });
+}
+
 absl::Status LowerSmall(const Variant& variant, const Target& target,
-                        const std::vector<CheckedSize>& sizes, VariantPlans& plans) {
+                        const std::vector<CheckedSize>& sizes, bool on_gpus, VariantPlans& plans) {
   absl::Status first;
+  const bool keeps_pieces = on_gpus && BeginAtPieces(plans.full->plan);
   for (size_t at = 0; at < sizes.size(); ++at) {
     if (sizes[at].tiny == plans.small.empty()) continue;
     absl::StatusOr<VariantPlans::Small> plan = LowerAt(variant, target, sizes[at].size, at);
+    if (plan.ok() && keeps_pieces && !BeginAtPieces(plan->lowered.plan))
+      plan = absl::UnimplementedError("products of 8-bit floats: want rows of 16 bytes");
     if (!plan.ok()) {
       if (first.ok()) first = WithContext(plan.status(), "at a small size");
       continue;
@@ -66,14 +84,15 @@ std::vector<CheckedSize> CheckedSizes(int ranks) {
 
 absl::StatusOr<std::unique_ptr<const VariantPlans>> PlansOf(const Variant& variant,
                                                             const Target& target,
-                                                            const std::vector<CheckedSize>& sizes) {
+                                                            const std::vector<CheckedSize>& sizes,
+                                                            bool on_gpus) {
   auto plans = std::make_unique<VariantPlans>();
   plans->full = variant.lowered;
   if (plans->full == nullptr) {
     ASSIGN_OR_RETURN(Lowered full, LowerVariant(variant, target));
     plans->full = std::make_shared<const Lowered>(std::move(full));
   }
-  if (!sizes.empty()) RETURN_IF_ERROR(LowerSmall(variant, target, sizes, *plans));
+  if (!sizes.empty()) RETURN_IF_ERROR(LowerSmall(variant, target, sizes, on_gpus, *plans));
   return plans;
 }
 

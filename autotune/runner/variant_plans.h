@@ -38,9 +38,11 @@ struct VariantPlans {
 
 /// Lowers the variant at its own sizes, and at the first of `sizes` that allow it: odd ones, else
 /// multiples at which slices end at row ends; and at the tiny ones that allow it. Without `sizes`,
-/// at its own only.
+/// at its own only. `on_gpus`: at sizes where products of 8-bit floats have rows as cuBLASLt wants,
+/// if they have at the variant's own.
 absl::StatusOr<std::unique_ptr<const VariantPlans>> PlansOf(const Variant& variant,
                                                             const Target& target,
-                                                            const std::vector<CheckedSize>& sizes);
+                                                            const std::vector<CheckedSize>& sizes,
+                                                            bool on_gpus);
 
 }  // namespace coconet

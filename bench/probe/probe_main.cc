@@ -243,10 +243,10 @@ absl::StatusOr<std::set<std::string>> SourcesOf(const ProbeLine& line, const std
   ASSIGN_OR_RETURN(const AssumedWorld world, WorldOn(gpus, program));
   ASSIGN_OR_RETURN(const Variant variant, Chooser(program.program, world.space).One(line.choice()));
   const bool shrinks = !(Shrink(program.program) == program.program);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<const VariantPlans> plans,
-      PlansOf(variant, world.target,
-              shrinks ? CheckedSizes(world.target.ranks) : std::vector<CheckedSize>()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<const VariantPlans> plans,
+                   PlansOf(variant, world.target,
+                           shrinks ? CheckedSizes(world.target.ranks) : std::vector<CheckedSize>(),
+                           /*on_gpus=*/true));
   std::set<std::string> sources = {plans->full->kernels.text()};
   for (const VariantPlans::Small& small : plans->small)
     sources.insert(small.lowered.kernels.text());
