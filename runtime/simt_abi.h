@@ -12,17 +12,20 @@ struct SimtPlace {
   int thread, threads;
 };
 
+/// The elements of an operand.
+enum class SimtElement : unsigned char { kF16, kBF16, kF8E4M3, kF8E5M2 };
 /// A matrix in shared memory, an operand of a warp group's product: jit/device/simt/wgmma.h.
 struct SimtOperand {
   const void* start;
   unsigned leading, stride;  // bytes
   bool transposed;           // lies along its lines
+  SimtElement element;
 };
-/// d += a . b, or d = a . b unless `adds`: a has 64 rows, b 2 * sums columns, both 16 k.
+/// d += a . b, or d = a . b unless `adds`: a has 64 rows, b 2 * sums columns, both 32 bytes of k.
 struct SimtProduct {
   SimtOperand a, b;
   int sums;  // of each of the 128 threads
-  bool adds, bf16;
+  bool adds;
 };
 
 /// A tensor map as the simulated driver encodes it, in the 128 bytes of CUDA's.

@@ -33,7 +33,7 @@ class LaunchCounter {
       const Work work = WorkOf(p_, nodes_, ranks_);
       t_.flops = 2.0 * static_cast<double>(work.batch) * static_cast<double>(work.m) *
                  static_cast<double>(work.n) * static_cast<double>(work.k);
-      t_.dtype = work.dtype;
+      t_.dtype = p_.type(p_.inputs(nodes_[0])[0]).dtype;
     } else {
       CountElements();
     }
@@ -89,7 +89,7 @@ class LaunchCounter {
   /// Counts a product in a kernel.
   void CountProduct(NodeId id) {
     t_.tiled = FitsTiles(p_, id);
-    t_.dtype = p_.type(id).dtype;
+    t_.dtype = p_.type(p_.inputs(id)[0]).dtype;
     const Shape& a = p_.type(p_.inputs(id)[0]).shape;
     const int64_t depth = a[a.size() - (As<MatMul>(p_.graph(), id)->transpose_a ? 2 : 1)].size;
     t_.flops +=

@@ -24,7 +24,7 @@ struct LaunchTraits {
   double loaded = 0;             // bytes that a phase loads for each of them
   double operations = 0;         // of a kernel, for all elements
   double flops = 0;              // of products
-  DType dtype = DType::kF32;     // of a product
+  DType dtype = DType::kF32;     // of a product's operands
   bool tiled = false;            // a kernel goes through a product's tiles
   int tensors = 1;               // of a list; else 1
   int meetings = 0;              // collectives in a kernel

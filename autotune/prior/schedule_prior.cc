@@ -94,9 +94,15 @@ double SchedulePrior::LibraryUs(const LaunchTraits& launch, const Config& config
   return (calls - 1) * rates_.library_us + launch.crossing / rates_.link_bytes_per_us;
 }
 
+double SchedulePrior::FlopsPerUs(DType operands) const {
+  if (operands == DType::kF16 || operands == DType::kBF16) return rates_.flops_per_us_16;
+  // Hosts widen 8-bit floats; tensor cores add twice as many products of them.
+  const bool is_8 = IsFloat8(operands) && rates_.multiprocessors > 0;
+  return is_8 ? 2 * rates_.flops_per_us_16 : rates_.flops_per_us;
+}
+
 double SchedulePrior::ProductUs(const LaunchTraits& launch, const Config& config) const {
-  const bool is_16 = launch.dtype == DType::kF16 || launch.dtype == DType::kBF16;
-  double flops_us = launch.flops / (is_16 ? rates_.flops_per_us_16 : rates_.flops_per_us);
+  double flops_us = launch.flops / FlopsPerUs(launch.dtype);
   if (launch.tiled || (config.tiles > 0 && launch.overlap >= 0))
     flops_us *= config.stages == 0 ? kTiles : config.tma ? kTmaTiles : kWideTiles;
   if (config.beside > 0 && launch.overlap >= 0)

@@ -37,6 +37,8 @@ class SchedulePrior {
   /// The time of the launch alone; a launch of an overlap may be cut into pieces or not.
   double LaunchUs(const LaunchTraits& launch, const Config& config) const;
   double LibraryUs(const LaunchTraits& launch, const Config& config) const;
+  /// Of a product whose operands have this type.
+  double FlopsPerUs(DType operands) const;
   double ProductUs(const LaunchTraits& launch, const Config& config) const;
   double KernelUs(const LaunchTraits& launch, const Config& config) const;
   double BytesUsOnGpu(const LaunchTraits& launch, const Config& config, double bytes) const;

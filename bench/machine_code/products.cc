@@ -33,7 +33,8 @@ namespace coconet::bench {
 namespace {
 
 constexpr int kRanks = 2, kMultiprocessors = 132;
-constexpr int kDepth = 64, kStep = 16;  // halves along k of a slab, and of an instruction
+// Along k, of a slab and of an instruction; products of halves in a cycle.
+constexpr int kSlabBytes = 128, kStepBytes = 32;
 constexpr double kProductsACycle = 2048, kSharedBytesACycle = 128, kSchedulers = 4;
 constexpr double kBarIssue = 0.25, kBarReads = 0.65, kBarShared = 1.0;  // of the tensor cores' time
 constexpr int kBarText = 16 << 10;                                      // with an epilogue
@@ -63,22 +64,28 @@ constexpr struct {
      ", of rows that are gathered, with bias, dropout and residual"},
     {"C; fuse(MM, C)", "replicated", "replicated", "keep_rows(dropout(", " + l, seed, 0.1) + r, n)",
      ", of 8 groups by counts, with bias, dropout and residual", "8, "},
+    {"C; fuse(MM, C)", "replicated", "replicated", "cast(bf16, ", " * f + cast(f32, l)) + r",
+     ", of 8-bit floats, with scale, bias and residual"},
 };
 constexpr const auto& Of(ProductUse use) { return kUses[static_cast<int>(use)]; }
 
-/// The schedule for bf16 operands.
+bool IsOfFloats8(ProductUse use) { return use == ProductUse::kFloats8; }
+
+/// The schedule for bf16 operands, or 8-bit floats.
 absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
   const auto& use = Of(p.use);
   const bool gathers = p.use == ProductUse::kAwaitsRows || p.use == ProductUse::kAwaitsRowsGoesOn;
   const absl::string_view b = p.transpose_b && use.b == "sliced(1)" ? "sliced(0)" : use.b;
   const std::string text = absl::StrCat(
-      "coconet 1\nprogram product\ninput a : bf16[", use.lead,
-      p.transpose_a ? "1536, 4096" : "4096, 1536", "] ", use.a, "\ninput b : bf16[", use.lead,
+      "coconet 1\nprogram product\ninput a : ", IsOfFloats8(p.use) ? "f8e4m3[" : "bf16[", use.lead,
+      p.transpose_a ? "1536, 4096" : "4096, 1536", "] ", use.a,
+      IsOfFloats8(p.use) ? "\ninput b : f8e5m2[" : "\ninput b : bf16[", use.lead,
       p.transpose_b ? "12288, 1536" : "1536, 12288", "] ", b, "\ninput r : bf16[", use.lead,
       "4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
-      "input n : i32[8] replicated\ninput seed : i64[] replicated\noutput c = ", use.before,
-      gathers ? "matmul(all_gather(a), b" : "matmul(a, b", p.transpose_a ? ", transpose_a" : "",
-      p.transpose_b ? ", transpose_b" : "", ")", use.after,
+      "input n : i32[8] replicated\ninput f : f32[] replicated\ninput seed : i64[] "
+      "replicated\noutput c = ",
+      use.before, gathers ? "matmul(all_gather(a), b" : "matmul(a, b",
+      p.transpose_a ? ", transpose_a" : "", p.transpose_b ? ", transpose_b" : "", ")", use.after,
       absl::StrContains(use.before, "+ r") || absl::StrContains(use.after, "+ r") ? "\n"
                                                                                   : " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));
@@ -107,11 +114,12 @@ std::vector<Config> WideConfigs(const Schedule& s) {
   return shapes;
 }
 
-/// The columns of "HGMMA.64x256x16.F32.BF16"; 0: of another instruction.
+/// The columns of "HGMMA.64x256x16.F32.BF16", or "QGMMA.64x256x32.F32.E4M3.E5M2"; 0: of another
+/// instruction.
 int ColumnsOfHgmma(const Instruction& instruction) {
   absl::string_view words = instruction.opcode;
   int columns = 0;
-  if (!absl::ConsumePrefix(&words, "HGMMA.64x") ||
+  if (!(absl::ConsumePrefix(&words, "HGMMA.64x") || absl::ConsumePrefix(&words, "QGMMA.64x")) ||
       !absl::SimpleAtoi(words.substr(0, words.find('x')), &columns))
     return 0;
   return columns;
@@ -139,13 +147,14 @@ absl::Status CountSlab(const MachineFunction& function, ProductFacts& facts) {
     if (products == 0) continue;
     const double groups = kWideTileThreads / 128.0, warps = kWideTileThreads / 32.0;
     facts.instructions = static_cast<int>(turn.size());
-    facts.tensor = products * groups * 64 * columns * kStep / kProductsACycle;
+    constexpr double kHalvesOfStep = kStepBytes / 2.0;
+    facts.tensor = products * groups * 64 * columns * kHalvesOfStep / kProductsACycle;
     facts.issue = facts.instructions * warps / kSchedulers;
-    facts.reads = products * groups * (64 + columns) * kStep * 2 / kSharedBytesACycle;
+    facts.reads = products * groups * (64 + columns) * kStepBytes / kSharedBytesACycle;
     // What threads copy, or what the accelerator brings.
-    const double bytes = facts.config.tma
-                             ? (facts.config.tiles + facts.config.TileColumns()) * kDepth * 2.0
-                             : copies * kWideTileThreads * 16.0;
+    const double bytes =
+        facts.config.tma ? (facts.config.tiles + facts.config.TileColumns()) * double{kSlabBytes}
+                         : copies * kWideTileThreads * 16.0;
     facts.writes = bytes / kSharedBytesACycle;
     return absl::OkStatus();
   }
@@ -179,7 +188,7 @@ absl::StatusOr<ProductFacts> Count(Compiler& compiler, const Schedule& s, const 
     ASSIGN_OR_RETURN(const std::vector<MachineFunction> functions, ReadListing(listing));
     const MachineFunction& function = functions[0];
     for (const Instruction& instruction : function.instructions) {
-      facts.hgmma += instruction.name() == "HGMMA";
+      facts.hgmma += instruction.name() == "HGMMA" || instruction.name() == "QGMMA";
       facts.hmma += instruction.name() == "HMMA";
       facts.depbars += absl::StartsWith(instruction.opcode, "WARPGROUP.DEPBAR");
       facts.maxregs += instruction.name() == "USETMAXREG";
@@ -208,8 +217,10 @@ absl::StatusOr<std::vector<ProductFacts>> CountProducts(bool every_way) {
       MakeNvrtcCompilerOver(*nvrtc, "sm_90a", {.cache_dir = scratch->path()}, Lines::kKept));
   std::vector<ProductFacts> products;
   std::vector<Product> ways;
-  for (size_t use = 0; use < std::size(kUses); ++use)
-    ways.push_back({.use = static_cast<ProductUse>(use)});
+  for (size_t i = 0; i < std::size(kUses); ++i) {
+    const auto use = static_cast<ProductUse>(i);
+    ways.push_back({.use = use, .transpose_b = IsOfFloats8(use)});
+  }
   if (every_way) {
     for (const auto& [a, b] : {std::pair(false, true), {true, false}, {true, true}})
       ways.push_back({.transpose_a = a, .transpose_b = b});

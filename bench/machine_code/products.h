@@ -14,7 +14,8 @@ namespace coconet::bench {
 /// out and adds a residual; or that, and sends the result to all ranks; or reduces the product
 /// first, and does all of that; or it awaits rows of its first operand, which are gathered beside;
 /// or its kernel goes on with it, and an AllReduce beside takes the tiles, or it awaits rows;
-/// or that for the rows in use of several matrices.
+/// or that for the rows in use of several matrices; or it scales and casts products of 8-bit
+/// floats, and adds a row and a residual.
 enum class ProductUse {
   kBeside,
   kEpilogue,
@@ -23,20 +24,21 @@ enum class ProductUse {
   kAwaitsRows,
   kGoesOnBeside,
   kAwaitsRowsGoesOn,
-  kGrouped
+  kGrouped,
+  kFloats8
 };
 
-/// A product of bf16 in tiles by warp groups: what a turn of the loop over its slabs takes, counted
-/// from its machine code for sm_90a. Cycles are of a multiprocessor: its tensor cores add 2,048
-/// products of halves in a cycle, its shared memory moves 128 bytes, and each of its four
-/// schedulers issues one instruction.
+/// A product of bf16, or of 8-bit floats, in tiles by warp groups: what a turn of the loop over its
+/// slabs takes, counted from its machine code for sm_90a. Cycles are of a multiprocessor: its
+/// tensor cores add 2,048 products of halves in a cycle, or twice as many of 8-bit floats, its
+/// shared memory moves 128 bytes, and each of its four schedulers issues one instruction.
 struct ProductFacts {
   Config config;
   ProductUse use = ProductUse::kBeside;
   bool transpose_a = false, transpose_b = false;
   int registers = 0, stack_bytes = 0, text_bytes = 0;
   double compile_s = 0;          // by NVRTC, of the kernel alone
-  int hgmma = 0, hmma = 0;       // in the kernel
+  int hgmma = 0, hmma = 0;       // in the kernel; of 8-bit floats QGMMA
   int depbars = 0, maxregs = 0;  // waits for products, and USETMAXREG
   int instructions = 0;          // of a warp that multiplies, in a turn
   double tensor = 0;             // cycles

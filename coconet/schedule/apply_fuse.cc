@@ -59,8 +59,9 @@ class Candidate {
       return Refuse(
           Text(id),
           " is a launch of its own: kernels compute products of one matrix on each rank, or "
-          "go on with those of one batch, of known extents, that is of no list nor of 8-bit "
-          "floats");
+          "go on with those of one batch, of known extents, that is of no list; of 8-bit floats "
+          "those of more than ",
+          kMostRows, " rows, with both operands along the dimension that is summed over");
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });

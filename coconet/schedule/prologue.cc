@@ -17,14 +17,12 @@ std::vector<int64_t> LeadingExtents(const Shape& shape) {
   return extents;
 }
 
-/// Whether `id` is a product of bound extents, of no 8-bit floats, that a rank computes as one
-/// batch: its matrices lie one behind the other, and so do those that each operand has for some
-/// neighbouring leading dimensions.
+/// Whether `id` is a product of bound extents that a rank computes as one batch: its matrices lie
+/// one behind the other, and so do those that each operand has for some neighbouring leading
+/// dimensions.
 bool IsOneBatch(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
-  if (op == nullptr || !IsBound(program.type(id).shape) ||
-      IsFloat8(program.type(program.inputs(id)[0]).dtype))
-    return false;
+  if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const Layout& layout = program.type(id).layout;
   const std::vector<int64_t> lead = LeadingExtents(program.type(id).shape);
   const auto dim = static_cast<size_t>(layout.dim);
@@ -50,11 +48,20 @@ int64_t RowsOf(Shape product) {
 
 }  // namespace
 
+bool IsOfFloats8(const TypedGraph& program, NodeId id) {
+  return As<MatMul>(program.graph(), id) != nullptr &&
+         IsFloat8(program.type(program.inputs(id)[0]).dtype);
+}
+
+bool LiesAlongK(const TypedGraph& program, NodeId id) {
+  const auto* op = As<MatMul>(program.graph(), id);
+  return op != nullptr && !op->transpose_a && op->transpose_b;
+}
+
 bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
-  if (IsFloat8(program.type(inputs[0]).dtype)) return false;
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
   const Layout& layout = program.type(id).layout;
@@ -75,11 +82,13 @@ bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, 
 
 bool FitsPrologue(const TypedGraph& program, NodeId id) {
   if (As<ScatterAdd>(program.graph(), id) != nullptr) return true;
-  return IsOneProduct(program, id) && RowsOf(program.type(id).shape) <= kMostRows;
+  return IsOneProduct(program, id) && !IsOfFloats8(program, id) &&
+         RowsOf(program.type(id).shape) <= kMostRows;
 }
 
 bool FitsTiles(const TypedGraph& program, NodeId id) {
   return (IsOneProduct(program, id) || IsOneBatch(program, id)) &&
+         (!IsOfFloats8(program, id) || LiesAlongK(program, id)) &&
          !program.type(id).layout.by_place() && RowsOf(program.type(id).shape) > kMostRows;
 }
 

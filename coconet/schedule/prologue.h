@@ -20,16 +20,21 @@ constexpr int64_t kMostRows = 64;
 /// is not FitsTiles or that ranks read of each other for a reduction of the kernel.
 bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id);
 
+/// Whether `id` is a product of 8-bit floats; and whether it is one whose operands lie along k, the
+/// dimension that is summed over.
+bool IsOfFloats8(const TypedGraph& program, NodeId id);
+bool LiesAlongK(const TypedGraph& program, NodeId id);
+
 /// Whether a kernel can compute `id` as a whole: a scatter, or a product of one matrix on each
-/// rank, of at most kMostRows rows. Leading dimensions of the first operand count as rows. False
-/// for a product with an unbound extent.
+/// rank, not of 8-bit floats, of at most kMostRows rows. Leading dimensions of the first operand
+/// count as rows. False for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
 
-/// Whether `id` is a product of one matrix on each rank, of bound extents, that kernels compute:
-/// those of 8-bit floats are left to libraries.
+/// Whether `id` is a product of one matrix on each rank, of bound extents.
 bool IsOneProduct(const TypedGraph& program, NodeId id);
 /// Whether a kernel can compute `id` tile by tile: a product, on each rank, of one matrix or of a
-/// batch, of more than kMostRows rows in all. False for a product with an unbound extent.
+/// batch, of more than kMostRows rows in all, and of 8-bit floats only along k. False for a product
+/// with an unbound extent.
 bool FitsTiles(const TypedGraph& program, NodeId id);
 /// The product of a kernel that it computes tile by tile, in its prologue or out of it; -1: none.
 NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel);

@@ -59,8 +59,10 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
   };
   constexpr absl::string_view kWhy =
       "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of one "
-      "matrix on each rank, or go on with those of one batch, of known extents, that is of no list "
-      "nor of 8-bit floats";
+      "matrix on each rank, or go on with those of one batch, of known extents, that is of no "
+      "list; "
+      "of 8-bit floats those of more than 64 rows, with both operands along the dimension that is "
+      "summed over";
   EXPECT_EQ(refused("N, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy);
   // Dimensions of matrices of x that others lie between; a batch that ranks reduce; another, taken.
   EXPECT_EQ(Transformed("input x : f32[2, 1, 3, 70, 8] replicated\n"

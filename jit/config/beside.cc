@@ -68,15 +68,23 @@ std::vector<NodeId> ProductsInTiles(const Schedule& s) {
   return products;
 }
 
-/// Whether all of them are of halves.
-bool AreOfHalves(const Schedule& s) {
-  return absl::c_all_of(ProductsInTiles(s), [&](NodeId id) {
-    return s.type(id).dtype == DType::kF16 || s.type(id).dtype == DType::kBF16;
-  });
+/// Whether warp groups multiply this: halves, or 8-bit floats that lie along k.
+bool SuitsWarpGroups(const Schedule& s, NodeId id) {
+  const DType dtype = s.type(id).dtype;
+  return dtype == DType::kF16 || dtype == DType::kBF16 ||
+         (IsOfFloats8(s.program(), id) && LiesAlongK(s.program(), id));
+}
+bool SuitWarpGroups(const Schedule& s) {
+  return absl::c_all_of(ProductsInTiles(s), [&](NodeId id) { return SuitsWarpGroups(s, id); });
+}
+/// Whether some product in tiles is one that only warp groups make.
+bool WantsWarpGroups(const Schedule& s) {
+  return absl::c_any_of(ProductsInTiles(s),
+                        [&](NodeId id) { return IsOfFloats8(s.program(), id); });
 }
 
-/// Elements of halves that are copied to shared memory at once.
-constexpr int64_t kPiece = 8;
+/// What is copied to shared memory at once.
+constexpr int64_t kPieceBytes = 16;
 /// Coordinates of boxes are of 32 bits, and may lie behind the end by a tile's extent.
 constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
 
@@ -90,10 +98,11 @@ std::string WhyNoWideRows(const Schedule& s, int ranks, bool tma) {
       if (row == 0) continue;  // nothing is read
       const bool cut = type.layout.cut() && type.layout.dim + 1 == std::ssize(type.shape);
       const Slicing own = cut ? s.program().slicing(id, ranks).slicing : Slicing{row, row};
-      const bool ends = tma || (row % kPiece == 0 && own.shift % kPiece == 0);
-      if (own.per % kPiece != 0 || !ends) {
+      const int64_t piece = kPieceBytes / static_cast<int64_t>(SizeOf(type.dtype));
+      const bool ends = tma || (row % piece == 0 && own.shift % piece == 0);
+      if (own.per % piece != 0 || !ends) {
         return absl::StrCat("want rows of ", NodeText(s.graph(), id), " that begin",
-                            tma ? "" : " and end", " at multiples of ", kPiece,
+                            tma ? "" : " and end", " at multiples of ", piece,
                             " elements where stages are not 0, have rows of ", row,
                             cut ? " over all ranks, " : ", ", own.per, " apart");
       }
@@ -120,7 +129,10 @@ std::string WhyNoWideTiles(const Config& c, const Schedule& s, const ConfigSpace
                         " bytes of shared memory, of which ", c.stages, " stages take ",
                         WideTileBytes(TileShapeOf(c)));
   }
-  if (!AreOfHalves(s)) return "want stages=0 for products of other types than f16 and bf16";
+  if (!SuitWarpGroups(s)) {
+    return "want stages=0 for products of other types than f16 and bf16, and 8-bit floats with "
+           "both operands along the dimension that is summed over";
+  }
   if (space.multiprocessors > 0 && !space.warp_groups)
     return "want stages=0 on GPUs that have no products by warp groups (wgmma, of sm_90a)";
   return WhyNoWideRows(s, space.ranks, c.tma);
@@ -173,6 +185,9 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
            "communicates";
   }
   if (config.tma && config.stages == 0) return "want tma=1 with stages only";
+  const bool makes_tiles = config.tiles != 0 || MultipliesInKernels(s);
+  if (makes_tiles && config.stages == 0 && WantsWarpGroups(s))
+    return "want stages for products of 8-bit floats in tiles: only warp groups (sm_90a) make them";
   if (config.tiles == 0) {
     if (TilesInKernels(s))
       return "want tiles where a kernel of an overlap goes on with a product's elements";
@@ -195,6 +210,10 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
              ? ""
              : "want tiles=0 where an overlap does not go from a product to a kernel that "
                "communicates, or from one that gathers to a product of what that has";
+}
+
+bool MultipliesByWarpGroups(const Schedule& s) {
+  return MultipliesInKernels(s) && WantsWarpGroups(s);
 }
 
 bool MultipliesInKernels(const Schedule& s) {
@@ -254,7 +273,7 @@ bool AwaitsRows(const Schedule& s) {
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {
   const bool in_kernels = s.overlaps().empty() && MultipliesInKernels(s), waits = AwaitsRows(s),
-             wide = space.warp_groups && AreOfHalves(s);
+             wide = space.warp_groups && SuitWarpGroups(s), by_warps = !WantsWarpGroups(s);
   for (const Config& way : ways) {
     if (!in_kernels && !TakesTiles(s, way.protocol, space.nodes)) continue;
     for (int beside : in_kernels ? std::vector<int>{0} : Besides(space.multiprocessors)) {
@@ -271,7 +290,8 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
                            .beside = beside,
                            .unroll = shape.unroll};
         for (int side : kTileSides) {
-          if (shape.threads <= kTileThreads || in_kernels) configs.emplace_back(plain).tiles = side;
+          if (by_warps && (shape.threads <= kTileThreads || in_kernels))
+            configs.emplace_back(plain).tiles = side;
         }
         if (!wide) continue;
         for (const auto& [rows, columns, stages, tma] : kWideTiles) {

@@ -19,8 +19,10 @@ bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes);
 /// (coconet/schedule/overlapped_products.h).
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
 
-/// Whether some kernel goes through a product's tiles.
+/// Whether some kernel goes through a product's tiles; and whether only warp groups make some of
+/// these.
 bool MultipliesInKernels(const Schedule& s);
+bool MultipliesByWarpGroups(const Schedule& s);
 
 /// Whether one of these does collectives, too.
 bool CommunicatesInTiles(const Schedule& s);

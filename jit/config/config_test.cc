@@ -7,12 +7,14 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "jit/config/beside.h"
 
 namespace coconet {
 namespace {
@@ -520,7 +522,8 @@ TEST(Validate, RefusesTilesThatWarpGroupsCannotMake) {
   EXPECT_EQ(words(plain, halves, ampere),
             "want stages=0 on GPUs that have no products by warp groups (wgmma, of sm_90a)");
   EXPECT_EQ(words(plain, floats, hopper),
-            "want stages=0 for products of other types than f16 and bf16");
+            "want stages=0 for products of other types than f16 and bf16, and 8-bit floats with "
+            "both operands along the dimension that is summed over");
   const auto with = [&](const auto& change) {
     Config config = plain;
     change(config);
@@ -550,6 +553,39 @@ TEST(Validate, RefusesTilesThatWarpGroupsCannotMake) {
             "want tile-columns and stages with tiles only");
   EXPECT_EQ(with([](Config& c) { c.stages = 0, c.tma = false; }),
             "want tiles of 128 or 64, or 0, and as many columns where stages are 0");
+}
+
+/// Sums over ranks of a product of 8-bit floats with rows of `depth`.
+Graph ProductOfFloats8(int64_t depth, bool along_k) {
+  const absl::StatusOr<Graph> program = Parse(absl::StrCat(
+      "coconet 1\nprogram bytes\ninput x : f8e4m3[256, ", depth, "] replicated\ninput w : f8e5m2[",
+      along_k ? absl::StrCat("512, ", depth) : absl::StrCat(depth, ", 512"),
+      "] replicated\noutput y = cast(bf16, matmul(x, w", along_k ? ", transpose_b" : "", "))\n"));
+  CC_CHECK(program.ok());
+  return Canonicalize(*program).graph;
+}
+
+TEST(Configs, LeaveProductsOf8BitFloatsToWarpGroups) {
+  const Schedule s = Find(ProductOfFloats8(96, true), "fuse(MM, C)");
+  const ConfigSpace ampere{.ranks = 1, .multiprocessors = 66},
+      hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
+  EXPECT_EQ(Configs(s, ampere).size(), 0u);
+  const std::vector<Config> configs = Configs(s, hopper);
+  EXPECT_GT(configs.size(), 0u);
+  for (const Config& config : configs) {
+    EXPECT_GT(config.stages, 0) << Text(config);
+    EXPECT_EQ(Validate(config, s, hopper), absl::OkStatus());
+  }
+  EXPECT_THAT(Validate({.tiles = 64}, s, hopper).message(),
+              testing::HasSubstr("want stages for products of 8-bit floats in tiles: only warp "
+                                 "groups (sm_90a) make them"));
+  const Config wide{.tiles = 128, .stages = 4};
+  EXPECT_THAT(Validate(wide, Find(ProductOfFloats8(88, true), "fuse(MM, C)"), hopper).message(),
+              testing::HasSubstr("at multiples of 16 elements where stages are not 0, have rows "
+                                 "of 88"));
+  const std::vector<Schedule> others = Derive(ProductOfFloats8(96, false)).value();
+  for (const Schedule& other : others)
+    EXPECT_FALSE(MultipliesInKernels(other)) << "rows of w lie along n";
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {

@@ -8,11 +8,15 @@
 namespace coconet {
 
 /// c[m, n] = op(a)[m, k] . op(b)[k, n], where op transposes or is the identity. Stored rows are
-/// lda, ldb, ldc elements apart. Halves are summed in f32 and rounded once; zeros when k is 0.
-template <class T>
+/// lda, ldb, ldc elements apart. Halves are summed in f32 and rounded once; 8-bit floats are summed
+/// in f32, which T is then; zeros when k is 0.
+template <class T, class A = T, class B = A>
 struct Product {
   using Element = T;
-  const T *a, *b;
+  using OfA = A;
+  using OfB = B;
+  const A* a;
+  const B* b;
   T* c;
   Index lda, ldb, ldc, m, n, k;
 };
@@ -28,14 +32,14 @@ CC_DEVICE int TakenBy(unsigned product, const OperandMatrices& of) {
 }
 /// `count` products of equal extents. Their results follow each other in c. `rows`: how many rows
 /// of each are in use, the others may have any sums; null: all are.
-template <class T>
-struct Products : Product<T> {
+template <class... T>
+struct Products : Product<T...> {
   Index count;
   OperandMatrices of_a, of_b;
   const int* rows;
 };
-template <class T>
-CC_DEVICE Index RowsInUse(const Products<T>& p, unsigned number) {
+template <class... T>
+CC_DEVICE Index RowsInUse(const Products<T...>& p, unsigned number) {
   if (p.rows == nullptr) return p.m;
   const int rows = p.rows[number];
   return rows < 0 ? 0 : rows < p.m ? rows : p.m;
@@ -68,8 +72,8 @@ CC_DEVICE void BringLines(const T* from, int count) {
   CC_UNROLL for (int i = 0; i < kBroughtAhead; i += kLine) if (i < count) PrefetchLine(from + i);
 }
 /// Stores the elements in c.
-template <class T>
-CC_DEVICE auto StoreProduct(const Product<T>& p) {
+template <class T, class... Of>
+CC_DEVICE auto StoreProduct(const Product<T, Of...>& p) {
   const bool packs =
       kPacksAnywhere || (u64(p.ldc) * sizeof(T) | reinterpret_cast<u64>(p.c)) % 16 == 0;
   const auto begin = [c = p.c, ldc = p.ldc](auto, Index row, Index column) CC_INLINE {
@@ -83,12 +87,12 @@ CC_DEVICE auto StoreProduct(const Product<T>& p) {
 /// the ends; `epilogue` takes the elements, whose rows it counts from `above` on. All threads of
 /// the block take part, and meet before they call it again. Defined in the dialect's
 /// tile_product.h.
-template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
-CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column,
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, class E>
+CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T, Of...>& p, Index row, Index column,
                             Index above, const E& epilogue);
 
-/// The operands of a product as tensor maps, by boxes of which a row has 128 bytes: of 64 k and all
-/// lines of a tile where the operand lies along k, else of 64 lines and 64 k. Those of Products
+/// The operands of a product as tensor maps, by boxes of which a row has 128 bytes: so much k and
+/// all lines of a tile where the operand lies along k, else 64 lines and 64 k. Those of Products
 /// have three dimensions.
 struct WideMaps {
   const TensorMap& a;
@@ -149,13 +153,14 @@ CC_DEVICE void ForTiles(const Grid& grid, unsigned down, unsigned across, const 
 }
 
 /// The same for a product's tiles of kRows x kColumns.
-template <int kRows, int kColumns, class T, class F>
-CC_DEVICE void ForTilesOf(const Grid& grid, const Product<T>& p, const TileOrder& order, F&& f) {
+template <int kRows, int kColumns, class... T, class F>
+CC_DEVICE void ForTilesOf(const Grid& grid, const Product<T...>& p, const TileOrder& order, F&& f) {
   ForTiles(grid, TilesAcross(p.m, kRows), TilesAcross(p.n, kColumns), order, f);
 }
 /// The same product by product, from order.first on; tiles without rows in use come last.
-template <int kRows, int kColumns, class T, class F>
-CC_DEVICE void ForTilesOf(const Grid& grid, const Products<T>& p, const TileOrder& order, F&& f) {
+template <int kRows, int kColumns, class... T, class F>
+CC_DEVICE void ForTilesOf(const Grid& grid, const Products<T...>& p, const TileOrder& order,
+                          F&& f) {
   const unsigned down = TilesAcross(p.m, kRows), across = TilesAcross(p.n, kColumns),
                  count = unsigned(p.count), first = unsigned(order.first);
   unsigned turn = unsigned(grid.BlockId());  // the next tile, counted from the product's first
@@ -179,22 +184,24 @@ struct RowOfTiles {
   Index above;      // rows of the earlier products, so that the first row of c is above + row
   unsigned number;  // of the product
 };
-template <int kRows, class T>
-CC_DEVICE RowOfTiles<const Product<T>&> FindRow(const Product<T>& p, unsigned row) {
+template <int kRows, class... T>
+CC_DEVICE RowOfTiles<const Product<T...>&> FindRow(const Product<T...>& p, unsigned row) {
   return {p, Index(row) * kRows, 0, 0};
 }
-template <int kRows, class T>
-CC_DEVICE RowOfTiles<Product<T>> FindRow(const Products<T>& p, unsigned row) {
+template <int kRows, class... T>
+CC_DEVICE RowOfTiles<Product<T...>> FindRow(const Products<T...>& p, unsigned row) {
   const unsigned down = TilesAcross(p.m, kRows), number = row / down;
   const Index first = Index(row - number * down) * kRows;
-  Product<T> one = p;
+  Product<T...> one = p;
   one.a += TakenBy(number, p.of_a) * p.of_a.step;
   one.b += TakenBy(number, p.of_b) * p.of_b.step;
   if (first >= RowsInUse(p, number)) one.k = 0;
   return {one, first, number * p.m, number};
 }
 template <class P>
-constexpr bool kIsMany = kSame<P, Products<typename P::Element>>;
+constexpr bool kIsMany = false;
+template <class... T>
+constexpr bool kIsMany<Products<T...>> = true;
 
 /// Where a product signals its tiles: each rank has a row of words per writer, one word per tile,
 /// which holds an epoch like other flags (kernel_abi.h).
@@ -306,8 +313,8 @@ CC_DEVICE void FenceRows(const GatheredChunks<kRanks, kAliases>&) {
 }
 
 /// Waits for the rows of a tile, by all threads of the block.
-template <int kRows, class T, class In>
-CC_DEVICE void AwaitRowsOfTile(const Grid& grid, const Product<T>& p, unsigned row, const In& in,
+template <int kRows, class... T, class In>
+CC_DEVICE void AwaitRowsOfTile(const Grid& grid, const Product<T...>& p, unsigned row, const In& in,
                                unsigned epoch) {
   if constexpr (kAwaits<In>) {
     const Index begin = Index(row) * kRows, end = begin + kRows;

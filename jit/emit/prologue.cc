@@ -26,15 +26,19 @@ std::string ProductText(Arguments& args, const GemmBatch& batch, absl::string_vi
   const GemmStep& gemm = batch.gemm;
   std::vector<std::string> members;
   for (const GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
-    members.push_back(matrix->buffer < 0 ? "nullptr" : args.Own(matrix->buffer, gemm.dtype));
+    members.push_back(matrix->buffer < 0 ? "nullptr"
+                                         : args.Own(matrix->buffer, gemm.TypeOf(*matrix)));
   for (const auto& [name, matrix] : {std::pair("lda", &gemm.a), {"ldb", &gemm.b}, {"ldc", &gemm.c}})
     members.push_back(args.Integer(absl::StrCat(name, suffix), matrix->ld));
   for (const auto& [name, extent] : {std::pair("m", &gemm.m), {"n", &gemm.n}, {"k", &gemm.k}})
     members.push_back(ExtentText(args, absl::StrCat(name, suffix), *extent));
   const std::string one = absl::StrJoin(members, ", ");
+  std::string types(KernelType(gemm.dtype));
+  if (gemm.a.float8.has_value()) {
+    absl::StrAppend(&types, ", ", KernelType(*gemm.a.float8), ", ", KernelType(*gemm.b.float8));
+  }
   const auto declared = [&](absl::string_view type, const auto&... values) {
-    return absl::StrCat("  const ", type, "<", KernelType(gemm.dtype), "> product", suffix, "{",
-                        values..., "};\n");
+    return absl::StrCat("  const ", type, "<", types, "> product", suffix, "{", values..., "};\n");
   };
   if (!batch.IsMany()) return declared("Product", one);
   const auto taken = [&](absl::string_view name, const GemmStep::Matrix& matrix,

@@ -22,21 +22,16 @@ constexpr int64_t kLineWords = 16;     // so that two writers never share a cach
 constexpr int64_t kPartsOfRow = 4096;  // of TileOrder::rows
 constexpr int64_t kPieceBytes = 16;    // what tiles by warp groups copy at once
 
-/// Elements of a piece.
-int64_t PieceOf(const GemmStep& gemm) {
-  return kPieceBytes / static_cast<int64_t>(SizeOf(gemm.dtype));
-}
-
 /// The operands as tensor maps: WideMaps of the dialect.
 std::string MapsText(Arguments& args, const GemmBatch& batch, const TileShape& shape) {
   constexpr int kBoxRow = 128;  // bytes
   const GemmStep& gemm = batch.gemm;
-  const int box = kBoxRow / static_cast<int>(SizeOf(gemm.dtype));
   const auto map = [&](absl::string_view name, const GemmStep::Matrix& matrix,
                        const GemmBatch::Taken& taken, const RankExtent& lines, bool along_k,
                        int of_tile) {
+    const int box = kBoxRow / static_cast<int>(SizeOf(gemm.TypeOf(matrix)));
     MatrixMap map{.buffer = matrix.buffer,
-                  .dtype = gemm.dtype,
+                  .dtype = gemm.TypeOf(matrix),
                   .offset = matrix.offset,
                   .rows = along_k ? lines : gemm.k,
                   .columns = along_k ? gemm.k : lines,
@@ -203,8 +198,10 @@ TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmBatch&
 
 GemmBatch InTiles(GemmBatch batch, const TileShape& shape) {
   if (shape.stages == 0) return batch;
-  for (GemmStep::Matrix* matrix : {&batch.gemm.a, &batch.gemm.b})
-    matrix->ld = std::max(matrix->ld, PieceOf(batch.gemm));
+  for (GemmStep::Matrix* matrix : {&batch.gemm.a, &batch.gemm.b}) {
+    const auto element = static_cast<int64_t>(SizeOf(batch.gemm.TypeOf(*matrix)));
+    matrix->ld = std::max(matrix->ld, kPieceBytes / element);
+  }
   return batch;
 }
 

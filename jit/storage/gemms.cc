@@ -167,6 +167,11 @@ struct Product {
   NodeId in[2];
 };
 
+std::optional<DType> Float8Of(const PlacedLaunches& u, NodeId id) {
+  const DType dtype = u.program.types()[id].dtype;
+  return IsFloat8(dtype) ? std::optional(dtype) : std::nullopt;
+}
+
 /// `folds`: makes one matrix of several where they lie one after the other and share b.
 Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, int ranks,
                   bool folds) {
@@ -214,10 +219,7 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   const auto take = [&](int64_t i, size_t cut) {
     step.a = of_a.At(table.of[p.in[0]], i, cut);
     step.b = of_b.At(table.of[p.in[1]], i, cut);
-    for (auto [matrix, operand] : {std::pair(&step.a, p.in[0]), std::pair(&step.b, p.in[1])}) {
-      if (const DType dtype = u.program.types()[operand].dtype; IsFloat8(dtype))
-        matrix->float8 = dtype;
-    }
+    step.a.float8 = Float8Of(u, p.in[0]), step.b.float8 = Float8Of(u, p.in[1]);
     step.c = of_c.At(table.of[id], i, cut);
   };
   // Chunks of the dimension that matrices lie along, one after the other; else of rows.
@@ -284,7 +286,7 @@ std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const Buffe
   const auto matrix = [&](NodeId value, const Stack& s, const GemmBatch::Taken& taken) {
     const bool shared = taken.count == RankExtent{1};
     return GemmStep::Matrix{table.of[value], 0, std::max<int64_t>(1, s.columns_stored),
-                            shared ? 0 : s.matrix()};
+                            shared ? 0 : s.matrix(), Float8Of(u, value)};
   };
   step.a = matrix(p.in[0], p.a, *a);
   step.b = matrix(p.in[1], p.b, *b);

@@ -56,6 +56,22 @@ class FusedProductsTest : public testing::Test {
     return of[random_() % N];
   }
 
+  /// Types of the operands of a product of `dtype`: 8-bit floats, which are cast to it, or itself.
+  struct Operands {
+    DType a, w;
+    bool are_floats8 = false;
+    std::string Product(const std::string& product, DType dtype) const {
+      return are_floats8 ? absl::StrCat("cast(", Name(dtype), ", ", product, " * 0.5)") : product;
+    }
+    /// A multiple at which rows along k begin on each of up to 3 ranks.
+    int64_t Depth(int64_t depth) const { return are_floats8 ? (depth + 95) / 96 * 96 : depth; }
+  };
+  Operands DrawOperands(DType dtype) {
+    if (Draw(0, 3) > 0) return {dtype, dtype};
+    const DType of[] = {DType::kF8E4M3, DType::kF8E5M2};
+    return {Any(of), Any(of), true};
+  }
+
   /// The result as it is, or on its way to other ranks.
   std::string DrawMoved(const std::string& result, bool rows_sliced, bool columns_sliced,
                         int lead) {
@@ -83,13 +99,17 @@ class FusedProductsTest : public testing::Test {
   /// Products of several matrices each, of which some rows are in use, or all. The operands have a
   /// matrix for each, or for each index of one dimension.
   Graph DrawBatch() {
-    const bool whole = Draw(0, 2) > 0, transpose_a = Draw(0, 3) == 0, transpose_b = Draw(0, 1) == 1,
-               counts = Draw(0, 1) == 1, cuts = Draw(0, 2) == 0;
+    const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
+    const Operands operands = DrawOperands(dtype);
+    const bool whole = Draw(0, 2) > 0, transpose_a = !operands.are_floats8 && Draw(0, 3) == 0,
+               transpose_b = operands.are_floats8 || Draw(0, 1) == 1, counts = Draw(0, 1) == 1,
+               cuts = Draw(0, 2) == 0;
     const auto extent = [&](int64_t least, int64_t most) {
       return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
     };
     const int64_t rows = extent(34, 200), columns = extent(1, 150),
-                  depth = Draw(0, 15) == 0 ? 0 : extent(1, 140), next = extent(1, 40);
+                  depth = Draw(0, 15) == 0 ? 0 : operands.Depth(extent(1, 140)),
+                  next = extent(1, 40);
     const std::string first = absl::StrCat(Draw(2, 4), ", "),
                       second = Draw(0, 1) == 1 ? absl::StrCat(Draw(1, 3), ", ") : "",
                       lead = absl::StrCat(first, second);
@@ -97,29 +117,30 @@ class FusedProductsTest : public testing::Test {
     const std::string parts[] = {lead, second.empty() ? lead : absl::StrCat(first, "1, "), second,
                                  lead};
     const std::string &of_a = parts[Draw(0, 1)], &of_w = of_a == lead ? Any(parts) : lead;
-    const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
-    const auto tensor = [&](const char* name, const std::string& leading, int64_t down,
+    const auto tensor = [&](const char* name, DType of, const std::string& leading, int64_t down,
                             int64_t across) {
-      return absl::StrCat("input ", name, " : ", Name(dtype), "[", leading, down, ", ", across,
-                          "] ", cuts && leading.starts_with(first) ? "sliced(0)" : kWhole, "\n");
+      return absl::StrCat("input ", name, " : ", Name(of), "[", leading, down, ", ", across, "] ",
+                          cuts && leading.size() == lead.size() ? "sliced(0)" : kWhole, "\n");
     };
     const auto matmul = [](const char* a, const char* b, bool turn_a, bool turn_b) {
       return absl::StrCat("matmul(", a, ", ", b, turn_a ? ", transpose_a" : "",
-                          turn_b ? ", transpose_b" : "", ")\n");
+                          turn_b ? ", transpose_b" : "", ")");
     };
-    std::string text = absl::StrCat(
-        "coconet 1\nprogram batch\n",
-        transpose_a ? tensor("a", of_a, depth, rows) : tensor("a", of_a, rows, depth),
-        transpose_b ? tensor("w", of_w, columns, depth) : tensor("w", of_w, depth, columns),
-        tensor("r", lead, rows, columns), "input b : ", Name(dtype), "[", columns,
-        "] replicated\ninput l : ", Name(dtype), "[", rows,
-        ", 1] replicated\ninput seed : i64[] replicated\ns = ",
-        matmul("a", "w", transpose_a, transpose_b));
+    std::string text =
+        absl::StrCat("coconet 1\nprogram batch\n",
+                     transpose_a ? tensor("a", operands.a, of_a, depth, rows)
+                                 : tensor("a", operands.a, of_a, rows, depth),
+                     transpose_b ? tensor("w", operands.w, of_w, columns, depth)
+                                 : tensor("w", operands.w, of_w, depth, columns),
+                     tensor("r", dtype, lead, rows, columns), "input b : ", Name(dtype), "[",
+                     columns, "] replicated\ninput l : ", Name(dtype), "[", rows,
+                     ", 1] replicated\ninput seed : i64[] replicated\ns = ",
+                     operands.Product(matmul("a", "w", transpose_a, transpose_b), dtype), "\n");
     if (counts) {
       absl::StrAppend(&text, "input n : i32[", lead.substr(0, lead.size() - 2), "] ",
-                      cuts ? "sliced(0)" : kWhole, "\n", tensor("v", lead, columns, next),
+                      cuts ? "sliced(0)" : kWhole, "\n", tensor("v", dtype, lead, columns, next),
                       "h = cast(", Name(dtype), ", ", Any(kEpilogues),
-                      ")\ny = ", matmul("h", "v", false, false), "output c = keep_rows(y, n)\n");
+                      ")\ny = ", matmul("h", "v", false, false), "\noutput c = keep_rows(y, n)\n");
     } else {
       const int more = second.empty() ? 1 : 2;
       absl::StrAppend(&text, "output c = ", DrawMoved(Any(kEpilogues), cuts, false, more), "\n");
@@ -136,22 +157,23 @@ class FusedProductsTest : public testing::Test {
   /// A program, of which some schedule makes the product in a kernel. Most have rows as warp groups
   /// take them; `lead`: a is several matrices.
   Graph DrawProgram() {
-    const bool whole = Draw(0, 2) > 0, transpose_b = Draw(0, 1) == 1;
+    const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
+    const Operands operands = DrawOperands(dtype);
+    const bool whole = Draw(0, 2) > 0, transpose_b = operands.are_floats8 || Draw(0, 1) == 1;
     const auto extent = [&](int64_t least, int64_t most) {
       return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
     };
     const int64_t rows = extent(70, 300), columns = extent(1, 300),
-                  depth = Draw(0, 15) == 0 ? 0 : extent(1, 200);
+                  depth = Draw(0, 15) == 0 ? 0 : operands.Depth(extent(1, 200));
     const auto& [of_a, of_b] = Any(kLayouts);
     const bool gathers = of_a == "sliced(0)" && Draw(0, 1) == 0;
     const bool is_partial = of_a == "local" || of_a == "sliced(1)",
                may_turn = of_a == kWhole || of_a == "local",
-               transpose_a = may_turn && Draw(0, 2) == 0,
+               transpose_a = may_turn && !operands.are_floats8 && Draw(0, 2) == 0,
                lead = may_turn && !transpose_a && Draw(0, 3) == 0;
-    const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
     const auto tensor = [&](const char* kind, const char* name, const std::string& shape,
-                            absl::string_view layout) {
-      return absl::StrCat(kind, " ", name, " : ", Name(dtype), "[", shape, "] ", layout, "\n");
+                            absl::string_view layout, DType of) {
+      return absl::StrCat(kind, " ", name, " : ", Name(of), "[", shape, "] ", layout, "\n");
     };
     const std::string down = lead ? absl::StrCat("3, ", rows) : absl::StrCat(rows);
     std::string sliced_b(of_b);
@@ -161,18 +183,21 @@ class FusedProductsTest : public testing::Test {
         "coconet 1\nprogram product\n",
         tensor("input", "a",
                transpose_a ? absl::StrCat(depth, ", ", rows) : absl::StrCat(down, ", ", depth),
-               of_a),
+               of_a, operands.a),
         tensor(
             "input", "w",
             transpose_b ? absl::StrCat(columns, ", ", depth) : absl::StrCat(depth, ", ", columns),
-            sliced_b),
+            sliced_b, operands.w),
         tensor(Draw(0, 2) == 0 ? "state" : "input", "r", absl::StrCat(down, ", ", columns),
-               "replicated"),
-        tensor("input", "b", absl::StrCat(columns), "replicated"),
-        tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated"),
-        "input seed : i64[] replicated\n", "p = matmul(", gathers ? "all_gather(a)" : "a", ", w",
-        transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "", ")\n",
-        "s = ", DrawReduced(is_partial, dtype), "\n", "output c = ",
+               "replicated", dtype),
+        tensor("input", "b", absl::StrCat(columns), "replicated", dtype),
+        tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated", dtype),
+        "input seed : i64[] replicated\n", "p = ",
+        operands.Product(absl::StrCat("matmul(", gathers ? "all_gather(a)" : "a", ", w",
+                                      transpose_a ? ", transpose_a" : "",
+                                      transpose_b ? ", transpose_b" : "", ")"),
+                         dtype),
+        "\n", "s = ", DrawReduced(is_partial, dtype), "\n", "output c = ",
         DrawMoved(Any(kEpilogues), of_a == "sliced(0)" && !gathers, of_b == "sliced(1)", lead),
         "\n", Draw(0, 3) == 0 ? "output d = s\n" : "");
     return Parsed(text);
@@ -199,6 +224,12 @@ class FusedProductsTest : public testing::Test {
       drawn.tile_columns = columns;
       drawn.stages = stages;
       drawn.tma = stages > 0 && Draw(0, 2) > 0;
+    }
+    if (MultipliesByWarpGroups(schedule)) {  // as they all can be made
+      config.tiles = 128;
+      config.tile_columns = 64;
+      config.stages = 3;
+      config.tma = true;
     }
     if (WhyNoTiles(drawn, schedule, space).empty()) config = drawn;
   }

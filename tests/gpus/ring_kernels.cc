@@ -86,7 +86,8 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
     PinSums(d);
     WgmmaFence();
     for (int step = 0; step < kDepth / 16; ++step)
-      Wgmma<!kAlongK, !kAlongK>(d, Advanced(a, 32 * step), Advanced(b, 32 * step), true, bf16{});
+      Wgmma<!kAlongK, !kAlongK>(d, Advanced(a, 32 * step), Advanced(b, 32 * step), true, bf16{},
+                                bf16{});
     WgmmaCommit();
     PinSums(d);
     const bool arrives = kMistake == kOneWarpArrives ? thread % 128 == 0

@@ -30,14 +30,18 @@ class Lab : public SimtLab {
  public:
   explicit Lab(const SimtOptions& options, DType type = DType::kBF16, bool transpose_a = false,
                bool transpose_b = true, int columns = 128)
-      : SimtLab(TheImage(), options, kWords), columns_(columns) {
+      : SimtLab(TheImage(), options, kWords),
+        columns_(columns),
+        depth_(IsFloat8(type) ? 2 * kDepth : kDepth) {
     Fill(type, 0, kRows, transpose_a, 1);
     Fill(type, kPlaceOfB, columns, transpose_b, 2);
   }
 
-  /// The difference of the sums to those of the elements, `depth` deep, which are added to
-  /// `initial`; "" if there is none.
-  std::string Differ(int initial = 1, int depth = kDepth) {
+  /// The difference of the sums to those of the elements, which are added to `initial`; "" if there
+  /// is none.
+  std::string Differ(int initial = 1) { return Differ(initial, depth_); }
+  /// The same of elements `depth` deep.
+  std::string Differ(int initial, int depth) {
     std::vector<float> sums(static_cast<size_t>(kRows) * columns_);
     std::memcpy(sums.data(), params().a + kPlaceOfSums, sums.size() * sizeof(float));
     for (int i = 0; i < kRows * columns_; ++i) {
@@ -56,18 +60,28 @@ class Lab : public SimtLab {
     return *image;
   }
   void Fill(DType type, int place, int lines, bool transposed, int salt) {
-    auto* const halves = reinterpret_cast<uint16_t*>(params().a + place);
     for (int line = 0; line < lines; ++line) {
-      for (int k = 0; k < kDepth; ++k) {
-        const auto value = static_cast<float>(Element(line, k, salt));
-        halves[transposed ? k * lines + line : line * kDepth + k] =
-            type == DType::kBF16 ? BF16FromF32(value) : F16FromF32(value);
-      }
+      for (int k = 0; k < depth_; ++k)
+        StoreElement(type, params().a + place, transposed ? k * lines + line : line * depth_ + k,
+                     Element(line, k, salt));
     }
   }
 
-  const int columns_;
+  const int columns_, depth_;
 };
+
+TEST(SimtWarpGroups, Multiply8BitFloatsAlongK) {
+  const std::vector<SimtOptions> all = SimtInterleavings();
+  for (const auto& [type, sums] : {std::pair(DType::kF8E4M3, 32),
+                                   {DType::kF8E4M3, 96},
+                                   {DType::kF8E5M2, 64},
+                                   {DType::kF8E5M2, 128}}) {
+    const std::string kernel = absl::StrCat("product_", Name(type), "_nn_", sums);
+    Lab lab(all[static_cast<size_t>(sums) / 32 % all.size()], type, false, false, 2 * sums);
+    EXPECT_EQ(lab.Run(kernel.c_str(), 1, 128), "");
+    EXPECT_EQ(lab.Differ(), "") << kernel;
+  }
+}
 
 TEST(SimtWarpGroups, MultiplyOperandsOfAllLayouts) {
   size_t number = 0;

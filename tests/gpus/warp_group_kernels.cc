@@ -81,15 +81,15 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
     const SharedMatrix this_a =
         AtStep<kTransposeA>(of_a, kMistake == kOtherOperands && warp == 2 ? 3 - step : step);
     if (kMistake == kOtherLine && warp == 2) {
-      Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, true, T{});
+      Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, true, T{}, T{});
     } else {
       const bool adds = kMistake == kOtherAdds ? warp != 2 : true;
-      Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, adds, T{});
+      Wgmma<kTransposeA, kTransposeB>(d, this_a, this_b, adds, T{}, T{});
     }
   }
   if (kMistake == kTwoShapes) {
     float(&half)[32] = reinterpret_cast<float(&)[32]>(d[0]);
-    Wgmma<kTransposeA, kTransposeB>(half, of_a, of_b, true, T{});
+    Wgmma<kTransposeA, kTransposeB>(half, of_a, of_b, true, T{}, T{});
   }
   if (kMistake != kNoCommit) WgmmaCommit();
   if (kMistake == kReadsEarly && thread == 77) p.a[0] = static_cast<unsigned>(d[3]);
@@ -112,7 +112,7 @@ CC_DEVICE void Multiplies(const Params& p, const Grid& grid) {
     if (kMistake == kTouches) d[5] += 1;
     if (kMistake == kLooks && d[5] == 4711) p.a[0] = 0;
     PinSums(d);
-    Wgmma<kTransposeA, kTransposeB>(d, of_a, of_b, false, T{});
+    Wgmma<kTransposeA, kTransposeB>(d, of_a, of_b, false, T{}, T{});
     WgmmaCommit();
     WgmmaWait<0>();
   }
@@ -133,6 +133,10 @@ ALL(f16, 96)
 ALL(f16, 128)
 ALL(bf16, 32)
 ALL(bf16, 128)
+ONE(f8e4m3, false, false, 32, nn)
+ONE(f8e4m3, false, false, 96, nn)
+ONE(f8e5m2, false, false, 64, nn)
+ONE(f8e5m2, false, false, 128, nn)
 #define MISTAKE(name, kMistake) \
   CC_KERNEL(name) { Multiplies<bf16, false, true, 64, kMistake>(p, grid); }
 MISTAKE(no_proxy_fence, kNoProxyFence)
@@ -195,7 +199,8 @@ CC_DEVICE void Feeds(const Params& p, const Grid& grid) {
   WgmmaFence();
   for (int step = 0; step < kDepth / 16; ++step)
     Wgmma<false, true>(d, AtStep<false>(MakeSharedMatrix(a, 0, 1024), step),
-                       AtStep<true>(MakeSharedMatrix(b, kDepth * 128, 1024), step), true, bf16{});
+                       AtStep<true>(MakeSharedMatrix(b, kDepth * 128, 1024), step), true, bf16{},
+                       bf16{});
   WgmmaCommit();
   WgmmaWait<0>();
   PinSums(d);

@@ -8,8 +8,9 @@ namespace coconet {
 /// arguments are SimtLab's.
 ///
 /// product_T_AB_S, and sound and others of one product: 128 threads multiply a, 64 rows, by b, 2 *
-/// S columns, of T (f16, bf16), both 64 deep. In p.a are a at word 0, b at 2048 and the sums, an
-/// f32[64, 2 * S], from 10240 on. An operand is stored [line, k], or [k, line] if its letter is t.
+/// S columns, of T (f16, bf16, f8e4m3, f8e5m2), both 128 bytes deep. In p.a are a at word 0, b at
+/// 2048 and the sums, an f32[64, 2 * S], from 10240 on. An operand is stored [line, k], or [k,
+/// line] if its letter is t.
 std::string ProductKernels();
 
 /// Rings of slabs that a thread of the third warp group fills by tensor loads and the other two

@@ -76,29 +76,39 @@ CC_DEVICE void PinSums(float (&d)[kSums]) {
   ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, " \
   "%127"
 /// Begins d += a . b, or d = a . b unless `adds`, by the four warps of a warp group: a has 64 rows,
-/// b twice as many columns as d has sums, both 16 k. a lies along k, or along its rows if
-/// kTransposeA; b along k, or along its columns if kTransposeB. Warp w, lane t of it, has of rows
+/// b twice as many columns as d has sums, both 32 bytes of k: 16 halves, or 32 8-bit floats, whose
+/// types may differ. a lies along k, or along its rows if kTransposeA; b along k, or along its
+/// columns if kTransposeB; 8-bit floats lie along k. Warp w, lane t of it, has of rows
 /// 16 * w + t / 4 and 8 more, for each j < columns / 8, columns 8 * j + 2 * (t % 4) and the next:
 /// d[4 * j], d[4 * j + 1] of the first row, d[4 * j + 2], d[4 * j + 3] of the second.
-#define CC_WGMMA(kSums, columns, a_, b_, adds_, transpose_a_, transpose_b_, Type, name, ...)      \
+#define CC_WGMMA(kSums, columns, a_, b_, adds_, majors_, A, B, kind, ...)                         \
   template <bool kTransposeA, bool kTransposeB>                                                   \
-  CC_DEVICE void Wgmma(float(&d)[kSums], SharedMatrix a, SharedMatrix b, bool adds, Type) {       \
+  CC_DEVICE void Wgmma(float(&d)[kSums], SharedMatrix a, SharedMatrix b, bool adds, A, B) {       \
+    static_assert(kHalf<A> || (!kTransposeA && !kTransposeB));                                    \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " adds_                                          \
-                 ", 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." name "." name        \
-                 " {" CC_NAMES##kSums "}, " a_ ", " b_ ", p, 1, 1, " transpose_a_                 \
-                                      ", " transpose_b_ "; }"                                     \
+                 ", 0; wgmma.mma_async.sync.aligned.m64n" columns kind " {" CC_NAMES##kSums       \
+                 "}, " a_ ", " b_ ", p, 1, 1" majors_ "; }"                                       \
                  : __VA_ARGS__                                                                    \
                  : "l"(a), "l"(b), "r"(int(adds)), "n"(int(kTransposeA)), "n"(int(kTransposeB))); \
   }
-#define CC_WGMMAS(Type, name)                                                                      \
-  CC_WGMMA(32, "64", "%32", "%33", "%34", "%35", "%36", Type, name, CC_SUMS32(0))                  \
-  CC_WGMMA(64, "128", "%64", "%65", "%66", "%67", "%68", Type, name, CC_SUMS32(0), CC_SUMS32(32))  \
-  CC_WGMMA(96, "192", "%96", "%97", "%98", "%99", "%100", Type, name, CC_SUMS32(0), CC_SUMS32(32), \
-           CC_SUMS32(64))                                                                          \
-  CC_WGMMA(128, "256", "%128", "%129", "%130", "%131", "%132", Type, name, CC_SUMS32(0),           \
+#define CC_WGMMAS(A, B, kind, majors)                                                            \
+  CC_WGMMA(32, "64", "%32", "%33", "%34", majors(", %35, %36"), A, B, kind, CC_SUMS32(0))        \
+  CC_WGMMA(64, "128", "%64", "%65", "%66", majors(", %67, %68"), A, B, kind, CC_SUMS32(0),       \
+           CC_SUMS32(32))                                                                        \
+  CC_WGMMA(96, "192", "%96", "%97", "%98", majors(", %99, %100"), A, B, kind, CC_SUMS32(0),      \
+           CC_SUMS32(32), CC_SUMS32(64))                                                         \
+  CC_WGMMA(128, "256", "%128", "%129", "%130", majors(", %131, %132"), A, B, kind, CC_SUMS32(0), \
            CC_SUMS32(32), CC_SUMS32(64), CC_SUMS32(96))
-CC_WGMMAS(f16, "f16")
-CC_WGMMAS(bf16, "bf16")
+#define CC_MAJORS(of) of
+#define CC_NO_MAJORS(of) ""
+CC_WGMMAS(f16, f16, "k16.f32.f16.f16", CC_MAJORS)
+CC_WGMMAS(bf16, bf16, "k16.f32.bf16.bf16", CC_MAJORS)
+CC_WGMMAS(f8e4m3, f8e4m3, "k32.f32.e4m3.e4m3", CC_NO_MAJORS)
+CC_WGMMAS(f8e4m3, f8e5m2, "k32.f32.e4m3.e5m2", CC_NO_MAJORS)
+CC_WGMMAS(f8e5m2, f8e4m3, "k32.f32.e5m2.e4m3", CC_NO_MAJORS)
+CC_WGMMAS(f8e5m2, f8e5m2, "k32.f32.e5m2.e5m2", CC_NO_MAJORS)
+#undef CC_NO_MAJORS
+#undef CC_MAJORS
 #undef CC_WGMMAS
 #undef CC_WGMMA
 #undef CC_NAMES128

@@ -208,9 +208,10 @@ CC_DEVICE void TakeSums(const Grid& grid, const Product<f32>& p, Index row, Inde
   }
 }
 
-template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
-CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column,
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, class E>
+CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T, Of...>& p, Index row, Index column,
                             Index above, const E& epilogue) {
+  static_assert(kSame<typename Product<T, Of...>::OfA, T>);  // warp groups take others
   using A = TileSlab<T, kSide, !kTransposeA>;
   using B = TileSlab<T, kSide, kTransposeB>;
   constexpr int kOperandBytes = kSide * kSlabBytes;

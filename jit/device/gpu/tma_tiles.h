@@ -81,7 +81,7 @@ CC_DEVICE void LoadWideTiles(const Grid& grid, const P& p, const WideMaps& maps,
     ArriveAndExpect(barriers.full + place.stage, bytes);
   };
   // A product over nothing loads what lies beyond its operands: zeros.
-  const int begin = p.k == 0 ? kWideDepth : 0;
+  const int begin = p.k == 0 ? A::kDepth : 0;
   const auto load = [&](unsigned row, unsigned column) CC_INLINE {
     if constexpr (kAwaits<In>) {
       const Index begin = Index(row) * Tile::kRows, end = begin + Tile::kRows;
@@ -92,14 +92,14 @@ CC_DEVICE void LoadWideTiles(const Grid& grid, const P& p, const WideMaps& maps,
       FenceAsyncProxy();
     }
     const auto at = FindRow<Tile::kRows>(p, row);
-    const int slabs = SlabsOf(at.product.k);
+    const int slabs = SlabsOf<typename P::OfA>(at.product.k);
     const int top = int(at.row), left = int(column) * Tile::kColumns;
     CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
       begin_slab({row, column}, Tile::kStageBytes);
       unsigned char* const to = shared + place.stage * Tile::kStageBytes;
       unsigned char* const of_b = to + Tile::kOperandBytesOfA;
       u64* const full = barriers.full + place.stage;
-      const int k = begin + slab * kWideDepth;
+      const int k = begin + slab * A::kDepth;
       if constexpr (kIsMany<P>) {
         const bool some = at.product.k > 0;
         LoadWideSlab<A, Tile::kRows>(maps.a, top, k, to, full,
@@ -147,13 +147,12 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const P& p, unsigned char* shared
     typename Tile::Sums sums;
     if (tile.row != kNoTile) {
       const auto at = FindRow<Tile::kRows>(p, tile.row);
-      const int slabs = SlabsOf(at.product.k);
+      const int slabs = SlabsOf<typename P::OfA>(at.product.k);
       BringAheadOfWide<Tile>(grid, at, tile.column, epilogue);
       u64* used = nullptr;  // of the slab before
       CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
         AwaitPhase(barriers.full + place.stage, place.parity);
-        AddWideSlab<Tile, A, B>(group, shared + place.stage * Tile::kStageBytes, sums, slab > 0,
-                                T());
+        AddWideSlab<Tile, A, B>(group, shared + place.stage * Tile::kStageBytes, sums, slab > 0);
         WgmmaWait<1>();
         if (speaks && slab > 0) Arrive(used);
         used = barriers.empty + place.stage;
@@ -182,8 +181,8 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps& ma
                                 const In& in = {}) {
   using Tile = TmaTile<Of>;
   static_assert(Tile::kSharedBytes == kBytes);
-  using A = WideSlab<Tile::kRows, !kTransposeA>;
-  using B = WideSlab<Tile::kColumns, kTransposeB>;
+  using A = WideSlab<typename P::OfA, Tile::kRows, !kTransposeA>;
+  using B = WideSlab<typename P::OfB, Tile::kColumns, kTransposeB>;
   CC_DYNAMIC_SHARED(shared);
   auto& barriers = *reinterpret_cast<typename Tile::Barriers*>(shared + Tile::kBarriersBegin);
   if (grid.ThreadId() == 0) {

@@ -1,7 +1,8 @@
 #pragma once
 
 // Warps hold the sums of tensor cores in pairs of columns. Through shared memory they turn them
-// into packs of 8 neighbours of a row, 16 bytes of halves, which an epilogue takes at once.
+// into packs of 8 neighbours of a row, 16 bytes of halves or 32 of f32, which an epilogue takes at
+// once.
 
 namespace coconet {
 
@@ -17,10 +18,11 @@ CC_DEVICE unsigned HalvesOf(float low, float high) {
   return __builtin_bit_cast(unsigned, ToRaw<T, 2>(pair));
 }
 
-/// What a warp turns at once: 16 rows of kColumns columns, 16, 32 or 64.
+/// What a warp turns at once: 16 rows of kColumns columns; 16, 32 or 64 of halves, 32 of f32.
 template <class T, int kColumns>
 struct TurnedSums {
-  static constexpr int kPieces = kColumns / 8, kBytes = 16 * kPieces * 16;
+  static constexpr int kPiece = 16 / int(sizeof(Raw<T>)), kPieces = kColumns / kPiece,
+                       kBytes = 16 * kPieces * 16;
   unsigned char* turn;  // of this warp
   unsigned lane;
 
@@ -29,21 +31,27 @@ struct TurnedSums {
     lane = thread % 32;
     turn = shared + thread / 32 * kBytes;
   }
-  /// A piece of eight columns; permuted so that the same piece of eight rows lies in different
-  /// banks.
+  /// A piece of 16 bytes; permuted so that the same piece of eight rows of halves, or pack of four
+  /// rows of f32, lies in different banks.
   CC_MEMBER unsigned char* PieceAt(unsigned row, unsigned piece) const {
-    return turn + (row * kPieces + (piece ^ row / (8 / kPieces) % kPieces)) * 16;
+    const unsigned by = kSame<T, f32> ? row % 4 * 2 : row / (8 / kPieces) % kPieces;
+    return turn + (row * kPieces + (piece ^ by)) * 16;
   }
   CC_MEMBER const Raw<T>* At(int row, int column) const {
-    return reinterpret_cast<const Raw<T>*>(PieceAt(unsigned(row), unsigned(column) / 8)) +
-           column % 8;
+    return reinterpret_cast<const Raw<T>*>(PieceAt(unsigned(row), unsigned(column) / kPiece)) +
+           column % kPiece;
   }
   /// Puts the thread's sums of matrix j, of 8 columns, in pairs: of row lane / 4 and of 8 rows
   /// more, columns 2 * (lane % 4) and the next.
   CC_MEMBER void Put(unsigned j, const float* d) const {
-    CC_UNROLL for (unsigned h = 0; h < 2; ++h) *
-        reinterpret_cast<unsigned*>(PieceAt(lane / 4 + 8 * h, j) + lane % 4 * 4) =
-        HalvesOf<T>(d[2 * h], d[2 * h + 1]);
+    CC_UNROLL for (unsigned h = 0; h < 2; ++h) {
+      if constexpr (kSame<T, f32>)
+        StoreLanes<2>(reinterpret_cast<float*>(PieceAt(lane / 4 + 8 * h, 2 * j) + lane % 4 * 8),
+                      Pack<float, 2>{d[2 * h], d[2 * h + 1]});
+      else
+        *reinterpret_cast<unsigned*>(PieceAt(lane / 4 + 8 * h, j) + lane % 4 * 4) =
+            HalvesOf<T>(d[2 * h], d[2 * h + 1]);
+    }
   }
   /// Where the thread's row of matrices j and the next lies, for StoreMatrices.
   CC_MEMBER unsigned char* RowOfMatrices(unsigned j) const {
@@ -69,10 +77,10 @@ CC_DEVICE void BringAhead(const Grid& grid, const E& epilogue, Index row, Index 
 template <class T, int kColumns, class E>
 CC_DEVICE void TakeTurned(const TurnedSums<T, kColumns>& turned, const E& epilogue, Index row,
                           Index column, int rows, int columns) {
-  constexpr int kPieces = kColumns / kTurnedPack, kEach = 16 * kPieces / 32,
+  constexpr int kPacks = kColumns / kTurnedPack, kEach = 16 * kPacks / 32,
                 kInFlight = E::kInFlight < kEach ? E::kInFlight : kEach;
-  constexpr Index kRowsAtOnce = 32 / kPieces;
-  const int own = int(turned.lane) % kPieces * kTurnedPack;
+  constexpr Index kRowsAtOnce = 32 / kPacks;
+  const int own = int(turned.lane) % kPacks * kTurnedPack;
   const auto begin = [&](auto lanes, Index r) CC_INLINE {
     const auto finish = epilogue.begin(lanes, row + r, column + own);
     return [&, finish, r]() CC_INLINE {
@@ -81,7 +89,7 @@ CC_DEVICE void TakeTurned(const TurnedSums<T, kColumns>& turned, const E& epilog
   };
   SyncWarp();
   if (epilogue.packs && rows >= 16 && columns >= kColumns) {
-    CC_ROLLED for (Index r = turned.lane / kPieces; r < 16; r += kInFlight * kRowsAtOnce)
+    CC_ROLLED for (Index r = turned.lane / kPacks; r < 16; r += kInFlight * kRowsAtOnce)
         InFlight<kTurnedPack, kInFlight>(begin, r, kRowsAtOnce, [] {});
   } else {
     CC_ROLLED for (int n = int(turned.lane); n < 16 * kColumns; n += 32) {

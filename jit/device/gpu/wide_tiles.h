@@ -1,9 +1,9 @@
 #pragma once
 
-// Matrix products of halves by warp groups (wgmma.h), tile by tile: as tiles.h has it, for GPUs of
-// sm_90a. Operands are copied to shared memory slab by slab along k, in swizzled rows of 128 bytes,
-// as far ahead as there is room. Pieces of 16 bytes are copied at once, so rows of both operands
-// begin at multiples of 16 bytes.
+// Matrix products of halves and of 8-bit floats by warp groups (wgmma.h), tile by tile: as tiles.h
+// has it, for GPUs of sm_90a. Operands are copied to shared memory slab by slab along k, in
+// swizzled rows of 128 bytes, as far ahead as there is room. Pieces of 16 bytes are copied at once,
+// so rows of both operands begin at multiples of 16 bytes. 8-bit floats lie along k in both.
 
 #include "slab_copies.h"
 #include "turned_sums.h"
@@ -12,8 +12,11 @@
 namespace coconet {
 
 constexpr int kWarpGroupThreads = 128;
-/// A slab's depth along k: a row of 128 bytes.
-constexpr int kWideDepth = 64, kWideRowBytes = 128;
+constexpr int kWideRowBytes = 128;
+/// A slab's depth along k: a row, of halves or of 8-bit floats. And that of one product.
+template <class T>
+constexpr int kWideDepth = kWideRowBytes / int(sizeof(Raw<T>));
+constexpr int kProductsOfSlab = 4;
 /// Eight rows of a slab, after which the swizzle repeats; sixty-four rows.
 constexpr int kWideBlockBytes = 8 * kWideRowBytes, kWideAtomBytes = 64 * kWideRowBytes;
 
@@ -28,11 +31,9 @@ struct WideTile {
   static_assert(kDown == 1 || kDown == 2);
   static constexpr int kOperandBytesOfA = kRows * kWideRowBytes,
                        kStageBytes = (kRows + kColumns) * kWideRowBytes;
-  /// What warps turn at once: 16 rows and so many columns.
-  static constexpr int kTurnColumns = 64, kTurnsAcross = kColumns / kTurnColumns;
-  static constexpr int kTurnBegin = kStages * kStageBytes;
-  static constexpr int kSharedBytes =
-      kTurnBegin + kThreads / 32 * TurnedSums<bf16, kTurnColumns>::kBytes;
+  /// What warps turn at once: 16 rows of kWideRowBytes.
+  static constexpr int kTurnBegin = kStages * kStageBytes,
+                       kSharedBytes = kTurnBegin + kThreads / 32 * 16 * kWideRowBytes;
   /// Sums of a thread: of kDown products, each of 64 rows.
   struct Sums {
     float d[kDown][kColumns / 2];
@@ -40,20 +41,25 @@ struct WideTile {
 };
 
 /// The slabs of a product over k; one over nothing has a slab of zeros.
-CC_DEVICE int SlabsOf(Index k) { return k == 0 ? 1 : int((u64(k) + kWideDepth - 1) / kWideDepth); }
+template <class T>
+CC_DEVICE int SlabsOf(Index k) {
+  return k == 0 ? 1 : int((u64(k) + kWideDepth<T> - 1) / kWideDepth<T>);
+}
 
 // ---- Operands in shared memory
 
 /// An operand's slab as warp groups take it (slab_copies.h).
-template <int kSlabLines, bool kAlongK>
+template <class T, int kSlabLines, bool kAlongK>
 struct WideSlab {
+  using Element = T;
   static constexpr bool kIsAlongK = kAlongK;
-  static constexpr int kLines = kSlabLines, kDepth = kWideDepth, kRow = 64;
+  static_assert(kAlongK || kHalf<T>);
+  static constexpr int kLines = kSlabLines, kDepth = kWideDepth<T>, kRow = kDepth;
   CC_DEVICE int Offset(int row, int piece) {
     return row * kWideRowBytes + (piece ^ row % 8) * kPieceBytes;
   }
-  /// From one product of 16 k to the next, in bytes; from 64 lines to the next.
-  static constexpr int kStep = kAlongK ? 16 * int(sizeof(short)) : 16 * kWideRowBytes,
+  /// From one product to the next, in bytes; from 64 lines to the next.
+  static constexpr int kStep = (kAlongK ? kWideRowBytes : kDepth * kWideRowBytes) / kProductsOfSlab,
                        kLeading = kAlongK ? 0 : kWideAtomBytes;
   CC_DEVICE SharedMatrix MatrixAt(const unsigned char* at) {
     return MakeSharedMatrix(at, kLeading, kWideBlockBytes);
@@ -69,39 +75,39 @@ CC_DEVICE void PinAllSums(typename Tile::Sums& sums) {
 }
 
 /// Begins to add a slab's products to the sums of warp group `group`, or to make them the sums.
-template <class Tile, class A, class B, class T>
+template <class Tile, class A, class B>
 CC_DEVICE void AddWideSlab(int group, const unsigned char* slab, typename Tile::Sums& sums,
-                           bool adds, T type) {
+                           bool adds) {
+  constexpr typename A::Element type_of_a{};
+  constexpr typename B::Element type_of_b{};
   PinAllSums<Tile>(sums);
   WgmmaFence();
   const SharedMatrix a = A::MatrixAt(slab + group * Tile::kDown * kWideAtomBytes),
                      b = B::MatrixAt(slab + Tile::kOperandBytesOfA);
-  CC_UNROLL for (int k = 0; k < kWideDepth / 16; ++k) {
+  CC_UNROLL for (int k = 0; k < kProductsOfSlab; ++k) {
     const SharedMatrix of_a = Advanced(a, k * A::kStep), of_b = Advanced(b, k * B::kStep);
     const bool add = adds || k > 0;
-    Wgmma<!A::kIsAlongK, !B::kIsAlongK>(sums.d[0], of_a, of_b, add, type);
+    Wgmma<!A::kIsAlongK, !B::kIsAlongK>(sums.d[0], of_a, of_b, add, type_of_a, type_of_b);
     if constexpr (Tile::kDown > 1)
       Wgmma<!A::kIsAlongK, !B::kIsAlongK>(sums.d[1], Advanced(of_a, kWideAtomBytes), of_b, add,
-                                          type);
+                                          type_of_a, type_of_b);
   }
   WgmmaCommit();
 }
 
 /// Computes the sums of the tile that begins at (row, column), by all threads of the block.
-template <class Tile, bool kTransposeA, bool kTransposeB, class T>
-CC_DEVICE void SumWideTile(const Grid& grid, const Product<T>& p, Index row, Index column,
+template <class Tile, class A, class B, class P>
+CC_DEVICE void SumWideTile(const Grid& grid, const P& p, Index row, Index column,
                            unsigned char* shared, typename Tile::Sums& sums) {
-  using A = WideSlab<Tile::kRows, !kTransposeA>;
-  using B = WideSlab<Tile::kColumns, kTransposeB>;
-  SlabCopies<A, Tile::kThreads, T> of_a(grid, {p.a, p.lda, row, p.m, p.k});
-  SlabCopies<B, Tile::kThreads, T> of_b(grid, {p.b, p.ldb, column, p.n, p.k});
-  const int count = SlabsOf(p.k);
-  int last = int(p.k - Index(count - 1) * kWideDepth);  // the depth of the last slab
+  SlabCopies<A, Tile::kThreads, typename P::OfA> of_a(grid, {p.a, p.lda, row, p.m, p.k});
+  SlabCopies<B, Tile::kThreads, typename P::OfB> of_b(grid, {p.b, p.ldb, column, p.n, p.k});
+  const int count = SlabsOf<typename P::OfA>(p.k);
+  int last = int(p.k - Index(count - 1) * A::kDepth);  // the depth of the last slab
   KeepComputed(last);
   const auto stage_at = [&](int slab) { return shared + slab % Tile::kStages * Tile::kStageBytes; };
   const auto bring = [&](int slab) {
     if (slab < count) {
-      const int depth = slab + 1 < count ? kWideDepth : last;
+      const int depth = slab + 1 < count ? A::kDepth : last;
       of_a.Bring(stage_at(slab), depth);
       of_b.Bring(stage_at(slab) + Tile::kOperandBytesOfA, depth);
     }
@@ -118,7 +124,7 @@ CC_DEVICE void SumWideTile(const Grid& grid, const Product<T>& p, Index row, Ind
       // All threads' copies of this slab are there, and the products of the slab before the last
       // have ended.
       grid.Sync();
-      AddWideSlab<Tile, A, B>(group, stage_at(slab), sums, slab > 0, T());
+      AddWideSlab<Tile, A, B>(group, stage_at(slab), sums, slab > 0);
     }
     bring(slab + kAhead);
     WgmmaWait<1>();
@@ -130,24 +136,41 @@ CC_DEVICE void SumWideTile(const Grid& grid, const Product<T>& p, Index row, Ind
 
 // ---- What becomes of the sums
 
-/// Puts turn `turn` of the sums where the warp turns them, by its threads' rows. Registers have no
-/// index, so each turn has its own stores.
-template <class Tile, int kTurn = 0, class T>
-CC_DEVICE void PutTurn(const TurnedSums<T, Tile::kTurnColumns>& turned,
-                       unsigned char* const (&rows)[Tile::kTurnColumns / 16],
-                       const typename Tile::Sums& sums, int turn) {
-  if (turn == kTurn) {
-    const float* const d =
-        sums.d[kTurn / Tile::kTurnsAcross] + kTurn % Tile::kTurnsAcross * (Tile::kTurnColumns / 2);
-    CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) {
-      unsigned halves[4];
-      CC_UNROLL for (int i = 0; i < 4; ++i) halves[i] =
-          HalvesOf<T>(d[8 * j + 2 * i], d[8 * j + 2 * i + 1]);
-      StoreMatrices(rows[j], halves);
-    }
-  } else if constexpr (kTurn + 1 < Tile::kDown * Tile::kTurnsAcross) {
-    PutTurn<Tile, kTurn + 1>(turned, rows, sums, turn);
+/// What a warp turns of a tile's sums at once, rounded to T.
+template <class T>
+using WideTurn = TurnedSums<T, kWideRowBytes / int(sizeof(Raw<T>))>;
+template <class T>
+constexpr int kTurnColumns = WideTurn<T>::kPieces * WideTurn<T>::kPiece;
+template <class Tile, class T>
+constexpr int kTurnsAcross = Tile::kColumns / kTurnColumns<T>;
+
+/// Puts halves where the warp turns them, by its threads' rows of matrices.
+template <class T>
+CC_DEVICE void PutColumns(const WideTurn<T>&, unsigned char* const (&rows)[kTurnColumns<T> / 16],
+                          const float* d) {
+  CC_UNROLL for (int j = 0; j < kTurnColumns<T> / 16; ++j) {
+    unsigned halves[4];
+    CC_UNROLL for (int i = 0; i < 4; ++i) halves[i] =
+        HalvesOf<T>(d[8 * j + 2 * i], d[8 * j + 2 * i + 1]);
+    StoreMatrices(rows[j], halves);
   }
+}
+CC_DEVICE void PutColumns(const WideTurn<f32>& turned,
+                          unsigned char* const (&)[kTurnColumns<f32> / 16], const float* d) {
+  CC_UNROLL for (int j = 0; j < kTurnColumns<f32> / 8; ++j) turned.Put(unsigned(j), d + 4 * j);
+}
+
+/// Puts turn `turn` of the sums where the warp turns them. Registers have no index, so each turn
+/// has its own stores.
+template <class Tile, int kTurn = 0, class T>
+CC_DEVICE void PutTurn(const WideTurn<T>& turned,
+                       unsigned char* const (&rows)[kTurnColumns<T> / 16],
+                       const typename Tile::Sums& sums, int turn) {
+  constexpr int kAcross = kTurnsAcross<Tile, T>;
+  if (turn == kTurn)
+    PutColumns(turned, rows, sums.d[kTurn / kAcross] + kTurn % kAcross * (kTurnColumns<T> / 2));
+  else if constexpr (kTurn + 1 < Tile::kDown * kAcross)
+    PutTurn<Tile, kTurn + 1>(turned, rows, sums, turn);
 }
 
 template <class Tile, class P, class E>
@@ -167,15 +190,14 @@ CC_DEVICE void TakeWideTile(const Grid& grid, const RowOfTiles<P>& at, unsigned 
   const Index row = at.above + at.row, column = Index(tile_column) * Tile::kColumns;
   const int rows = Least(at.product.m - at.row, Tile::kRows),
             columns = Least(at.product.n - column, Tile::kColumns);
-  const TurnedSums<T, Tile::kTurnColumns> turned(grid, shared + Tile::kTurnBegin);
-  unsigned char* places[Tile::kTurnColumns / 16];
-  CC_UNROLL for (int j = 0; j < Tile::kTurnColumns / 16; ++j) places[j] =
-      turned.RowOfMatrices(2 * j);
+  constexpr int kAcross = kTurnsAcross<Tile, T>;
+  const WideTurn<T> turned(grid, shared + Tile::kTurnBegin);
+  unsigned char* places[kTurnColumns<T> / 16];
+  CC_UNROLL for (int j = 0; j < kTurnColumns<T> / 16; ++j) places[j] = turned.RowOfMatrices(2 * j);
   const int warp = int(unsigned(grid.ThreadId()) / 32);
-  CC_ROLLED for (int turn = 0; turn < Tile::kDown * Tile::kTurnsAcross; ++turn) {
-    const int product = warp / 4 * Tile::kDown + turn / Tile::kTurnsAcross,
-              first = (product * 4 + warp % 4) * 16,
-              left = turn % Tile::kTurnsAcross * Tile::kTurnColumns;
+  CC_ROLLED for (int turn = 0; turn < Tile::kDown * kAcross; ++turn) {
+    const int product = warp / 4 * Tile::kDown + turn / kAcross,
+              first = (product * 4 + warp % 4) * 16, left = turn % kAcross * kTurnColumns<T>;
     PutTurn<Tile>(turned, places, sums, turn);
     TakeTurned(turned, epilogue, row + first, column + left, rows - first, columns - left);
   }
@@ -188,6 +210,8 @@ template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class P, c
 CC_DEVICE void MultiplyWideTiles(const Grid& grid, const P& p, const TileOrder& order,
                                  const Out& out, const E& epilogue, const In& in = {}) {
   static_assert(Tile::kSharedBytes == kBytes);
+  using A = WideSlab<typename P::OfA, Tile::kRows, !kTransposeA>;
+  using B = WideSlab<typename P::OfB, Tile::kColumns, kTransposeB>;
   CC_DYNAMIC_SHARED(shared);
   const unsigned epoch = NextEpoch(grid, out), across = TilesAcross(p.n, Tile::kColumns);
   const auto make = [&](unsigned row, unsigned column) {
@@ -195,8 +219,7 @@ CC_DEVICE void MultiplyWideTiles(const Grid& grid, const P& p, const TileOrder& 
     typename Tile::Sums sums;
     BringAheadOfWide<Tile>(grid, at, column, epilogue);
     AwaitRowsOfTile<Tile::kRows>(grid, p, row, in, epoch);
-    SumWideTile<Tile, kTransposeA, kTransposeB>(grid, at.product, at.row,
-                                                Index(column) * Tile::kColumns, shared, sums);
+    SumWideTile<Tile, A, B>(grid, at.product, at.row, Index(column) * Tile::kColumns, shared, sums);
     TakeWideTile<Tile, typename P::Element>(grid, at, column, sums, shared, epilogue);
     grid.Sync();
     SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());

@@ -47,9 +47,9 @@ CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTi
   }
 }
 
-template <int kSide, bool kTransposeA, bool kTransposeB, class T, class E>
-CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index column, Index above,
-                            const E& epilogue) {
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, class E>
+CC_DEVICE void MultiplyTile(const Grid&, const Product<T, Of...>& p, Index row, Index column,
+                            Index above, const E& epilogue) {
   constexpr int V = kEpiloguePack, kRows = 4;
   const auto least = [](Index x, int most) { return x < most ? int(x) : most; };
   const int rows = least(p.m - row, kSide), columns = least(p.n - column, kSide);

@@ -67,20 +67,26 @@ static CC_ASKS void BeginProduct(const SimtProduct& product, float* sums) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->multiply(calls->machine, &product, sums, __builtin_return_address(0));
 }
-CC_DEVICE SimtOperand OperandOf(SharedMatrix matrix, bool transposed) {
-  return {matrix.start, matrix.leading, matrix.stride, transposed};
+template <class T>
+constexpr SimtElement kSimtElement = kSame<T, bf16>     ? SimtElement::kBF16
+                                     : kSame<T, f8e4m3> ? SimtElement::kF8E4M3
+                                     : kSame<T, f8e5m2> ? SimtElement::kF8E5M2
+                                                        : SimtElement::kF16;
+CC_DEVICE SimtOperand OperandOf(SharedMatrix matrix, bool transposed, SimtElement element) {
+  return {matrix.start, matrix.leading, matrix.stride, transposed, element};
 }
 /// Begins d += a . b, or d = a . b unless `adds`, by the four warps of a warp group: a has 64 rows,
-/// b twice as many columns as d has sums, both 16 k. a lies along k, or along its rows if
-/// kTransposeA; b along k, or along its columns if kTransposeB. Warp w, lane t of it, has of rows
+/// b twice as many columns as d has sums, both 32 bytes of k: 16 halves, or 32 8-bit floats, whose
+/// types may differ. a lies along k, or along its rows if kTransposeA; b along k, or along its
+/// columns if kTransposeB; 8-bit floats lie along k. Warp w, lane t of it, has of rows
 /// 16 * w + t / 4 and 8 more, for each j < columns / 8, columns 8 * j + 2 * (t % 4) and the next:
 /// d[4 * j], d[4 * j + 1] of the first row, d[4 * j + 2], d[4 * j + 3] of the second.
-template <bool kTransposeA, bool kTransposeB, int kSums, class T>
-CC_DEVICE void Wgmma(float (&d)[kSums], SharedMatrix a, SharedMatrix b, bool adds, T) {
+template <bool kTransposeA, bool kTransposeB, int kSums, class A, class B>
+CC_DEVICE void Wgmma(float (&d)[kSums], SharedMatrix a, SharedMatrix b, bool adds, A, B) {
   static_assert(kSums == 32 || kSums == 64 || kSums == 96 || kSums == 128);
-  static_assert(kSame<T, f16> || kSame<T, bf16>);
-  const SimtProduct product = {OperandOf(a, kTransposeA), OperandOf(b, kTransposeB), kSums, adds,
-                               kSame<T, bf16>};
+  static_assert(kHalf<A> ? kSame<A, B> : kFloat8<A> && kFloat8<B> && !kTransposeA && !kTransposeB);
+  const SimtProduct product = {OperandOf(a, kTransposeA, kSimtElement<A>),
+                               OperandOf(b, kTransposeB, kSimtElement<B>), kSums, adds};
   BeginProduct(product, d);
 }
 

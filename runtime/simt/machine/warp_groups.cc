@@ -202,8 +202,8 @@ void WarpGroups::Read(ProductInFlight& product) {
   if (unread == unread_.end()) return;
   unread_.erase(unread);
   const SimtProduct& of = product.product;
-  product.operands[0] = ReadOperand(product.pieces[0], kProductRows, of.a.transposed, of.bf16);
-  product.operands[1] = ReadOperand(product.pieces[1], 2 * of.sums, of.b.transposed, of.bf16);
+  product.operands[0] = ReadOperand(product.pieces[0], kProductRows, of.a);
+  product.operands[1] = ReadOperand(product.pieces[1], 2 * of.sums, of.b);
 }
 
 void WarpGroups::ReadSome() {

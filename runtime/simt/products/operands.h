@@ -7,17 +7,21 @@
 
 namespace coconet {
 
-/// A product's rows and depth (PTX ISA, wgmma.mma_async.m64nNk16): its operands are rows of a, or
-/// columns of b, with kProductDepth halves each.
-constexpr int kProductRows = 64, kProductDepth = 16;
+/// A product's rows and its depth in bytes (PTX ISA, wgmma.mma_async.m64nNk16 and k32): its
+/// operands are rows of a, or columns of b, with so many each.
+constexpr int kProductRows = 64, kDepthBytes = 32;
 
-/// Eight halves of an operand that lie together: of lines from `line` on for one k, or of one line
-/// from `k` on.
+/// Bytes of an element; the elements of a product's depth.
+int BytesOf(SimtElement element);
+int DepthOf(SimtElement element);
+
+/// 16 bytes of an operand that lie together: of lines from `line` on for one k, or of one line from
+/// `k` on.
 struct OperandPiece {
   const char* at;
   int line, k;
 };
-constexpr int kPieceHalves = 8, kPieceBytes = 16;
+constexpr int kPieceBytes = 16;
 
 /// Bits 4 to 6 of the address combined with bits 7 to 9 by exclusive or: swizzles of 128 bytes.
 template <class T>
@@ -26,16 +30,16 @@ T* Swizzled(T* p) {
   return reinterpret_cast<T*>(address ^ (address >> 7 & 7) << 4);
 }
 
-/// Where the operand's pieces are: by its strides, and swizzled.
+/// Where the operand's pieces are: by its strides, and swizzled. 8-bit floats are not transposed.
 std::vector<OperandPiece> PiecesOf(const SimtOperand& operand, int lines);
 
 /// Reads an operand: element (k, line) is at k * lines + line. Each of `pieces` must be readable.
-std::vector<float> ReadOperand(const std::vector<OperandPiece>& pieces, int lines, bool transposed,
-                               bool bf16);
+std::vector<float> ReadOperand(const std::vector<OperandPiece>& pieces, int lines,
+                               const SimtOperand& operand);
 
-/// sums[kProductRows, columns] += a[kProductRows, kProductDepth] . b[kProductDepth, columns], with
-/// `a` and `b` as ReadOperand makes them: products of halves are exact in f32, and are added in f32
-/// by ascending k.
+/// sums[kProductRows, columns] += a[kProductRows, depth] . b[depth, columns], with `a` and `b` as
+/// ReadOperand makes them: products of elements are exact in f32, and are added in f32 by ascending
+/// k.
 void AddProduct(const std::vector<float>& a, const std::vector<float>& b, int columns,
                 std::vector<float>& sums);
 

@@ -20,7 +20,8 @@ TEST(Operands, PiecesAlongKLieInRowsOfLines) {
   const std::vector<Pattern> memory(8);
   const char* const start = reinterpret_cast<const char*>(memory.data());
   for (int step = 0; step < 4; ++step) {
-    for (const OperandPiece& piece : PiecesOf({start + 32 * step, 0, 1024, false}, 64)) {
+    for (const OperandPiece& piece :
+         PiecesOf({start + 32 * step, 0, 1024, false, SimtElement::kF16}, 64)) {
       const int row = piece.line % 8, column = 2 * step + piece.k / 8;
       EXPECT_EQ(piece.at - start, piece.line / 8 * 1024 + row * 128 + (column ^ row) * 16);
     }
@@ -30,31 +31,48 @@ TEST(Operands, PiecesAlongKLieInRowsOfLines) {
 TEST(Operands, PiecesAlongLinesLieInRowsOfK) {
   const std::vector<Pattern> memory(16);
   const char* const start = reinterpret_cast<const char*>(memory.data());
-  for (const OperandPiece& piece : PiecesOf({start, 4096, 1024, true}, 128)) {
+  for (const OperandPiece& piece : PiecesOf({start, 4096, 1024, true, SimtElement::kF16}, 128)) {
     const int row = piece.k % 8, column = piece.line % 64 / 8;
     EXPECT_EQ(piece.at - start,
               piece.line / 64 * 4096 + piece.k / 8 * 1024 + row * 128 + (column ^ row) * 16);
   }
 }
 
+/// Stores a small integer, which all types hold.
+void Store(SimtElement element, float value, char* at) {
+  const auto put = [&](auto bits) { std::memcpy(at, &bits, sizeof bits); };
+  switch (element) {
+    case SimtElement::kF16:
+      return put(F16FromF32(value));
+    case SimtElement::kBF16:
+      return put(BF16FromF32(value));
+    case SimtElement::kF8E4M3:
+      return put(F8E4M3FromF32(value));
+    case SimtElement::kF8E5M2:
+      return put(F8E5M2FromF32(value));
+  }
+}
+
 TEST(Operands, AreReadByKAndLine) {
-  for (const bool transposed : {false, true}) {
-    for (const bool bf16 : {false, true}) {
+  const auto value_at = [](int k, int line) { return static_cast<float>((3 * line + k) % 8); };
+  for (const SimtElement element :
+       {SimtElement::kF16, SimtElement::kBF16, SimtElement::kF8E4M3, SimtElement::kF8E5M2}) {
+    for (const bool transposed : {false, true}) {
+      if (transposed && BytesOf(element) == 1) continue;
       std::vector<Pattern> memory(16);
       char* const start = reinterpret_cast<char*>(memory.data());
-      const std::vector<OperandPiece> pieces = PiecesOf({start, 8192, 1024, transposed}, 128);
+      const SimtOperand operand = {start, 8192, 1024, transposed, element};
+      const std::vector<OperandPiece> pieces = PiecesOf(operand, 128);
       for (const OperandPiece& piece : pieces) {
-        for (int i = 0; i < kPieceHalves; ++i) {
+        for (int i = 0; i * BytesOf(element) < kPieceBytes; ++i) {
           const int line = piece.line + (transposed ? i : 0), k = piece.k + (transposed ? 0 : i);
-          const auto value = static_cast<float>(16 * (line % 16) + k);
-          const uint16_t half = bf16 ? BF16FromF32(value) : F16FromF32(value);
-          std::memcpy(start + (piece.at - start) + i * sizeof half, &half, sizeof half);
+          Store(element, value_at(k, line), start + (piece.at - start) + i * BytesOf(element));
         }
       }
-      const std::vector<float> values = ReadOperand(pieces, 128, transposed, bf16);
-      for (int k = 0; k < kProductDepth; ++k) {
-        for (int line = 0; line < 128; ++line)
-          ASSERT_EQ(values[k * 128 + line], static_cast<float>(16 * (line % 16) + k));
+      const std::vector<float> values = ReadOperand(pieces, 128, operand);
+      ASSERT_EQ(values.size(), 128 * DepthOf(element));
+      for (int k = 0; k < DepthOf(element); ++k) {
+        for (int line = 0; line < 128; ++line) ASSERT_EQ(values[k * 128 + line], value_at(k, line));
       }
     }
   }
@@ -73,8 +91,7 @@ TEST(Operands, ThreadsOfAWarpGroupHaveEachSumOnce) {
 }
 
 TEST(Operands, ProductsAreAdded) {
-  std::vector<float> a(kProductRows * kProductDepth), b(8 * kProductDepth),
-      sums(kProductRows * 8, 1);
+  std::vector<float> a(kProductRows * 16), b(8 * 16), sums(kProductRows * 8, 1);
   a[3 * kProductRows + 60] = 2, b[3 * 8 + 5] = 3, a[4 * kProductRows + 60] = 5, b[4 * 8 + 5] = 7;
   AddProduct(a, b, 8, sums);
   EXPECT_EQ(sums[60 * 8 + 5], 1 + 6 + 35);

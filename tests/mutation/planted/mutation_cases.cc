@@ -117,6 +117,14 @@ input n : i32[E, G] replicated
 output c = keep_rows(matmul(max(matmul(a, w), 0), v), n)
 )";
 
+constexpr char kBytes[] = R"(coconet 1
+program bytes
+input a : f8e4m3[M, K] replicated
+input w : f8e5m2[N, K] replicated
+input b : f32[N] replicated
+output c = cast(bf16, matmul(a, w, transpose_b) * 0.5 + b)
+)";
+
 constexpr char kGathered[] = R"(coconet 1
 program gathered
 input a : bf16[M, K] sliced(0)
@@ -340,6 +348,14 @@ const std::vector<MutationCase>& MutationCases() {
          "C; fuse(MM, C); fuse(MM, C)",
          "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
          "tile-columns=64 stages=3",
+         1,
+         1},
+        {"tiles-of-bytes",
+         kBytes,
+         {{"M", 150}, {"N", 136}, {"K", 336}},
+         "fuse(MM, C)",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3 tma=1",
          1,
          1},
         {"gathered-tiles",
