@@ -91,6 +91,24 @@ template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, c
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T, Of...>& p, Index row, Index column,
                             Index above, const E& epilogue);
 
+/// The scales of an operand of 8-bit floats that lies along k: elements of line i (a row of a, a
+/// column of b) and of slab s, 128 of them along k, are multiplied by at[i / lines * ld + s /
+/// slabs]; those of matrix j of Products by scales `step` elements further for each.
+struct LineScales {
+  const float* at;
+  Index ld, step;
+  Divisor lines, slabs;
+};
+/// Those of both operands. kByColumn: columns of a tile may have different ones.
+template <bool kByColumn>
+struct BlockScales {
+  LineScales a, b;
+};
+/// Neither has scales.
+struct NoScales {};
+template <class S>
+constexpr bool kIsScaled = !kSame<S, NoScales>;
+
 /// The operands of a product as tensor maps, by boxes of which a row has 128 bytes: so much k and
 /// all lines of a tile where the operand lies along k, else 64 lines and 64 k. Those of Products
 /// have three dimensions.
@@ -132,19 +150,30 @@ CC_DEVICE void ForTiles(const Grid& grid, unsigned down, unsigned across, const 
     const unsigned row = slice < slices ? unsigned(u64(slice) * per >> 12) : down;
     return row < down ? row : down;
   };
-  const auto is_in = [&](unsigned slice, unsigned round) {
-    return first(slice) + round < first(slice + 1);
+  // Calls of(row) for each slice's row of a round, as long as it returns true.
+  const auto for_slices = [&](unsigned round, auto&& of) CC_INLINE {
+    unsigned row = round;
+    CC_ROLLED for (unsigned slice = 0; slice < slices; ++slice) {
+      const unsigned end = first(slice + 1);
+      if (row < end && !of(row)) break;
+      row = end + round;
+    }
   };
   const unsigned begin = order.first < down ? unsigned(order.first) : 0;
   unsigned turn = unsigned(grid.BlockId());  // the next tile, counted from the first of the round
   CC_ROLLED for (unsigned round = 0, done = 0; done < down; ++round) {
     unsigned rows = 0;
-    CC_ROLLED for (unsigned slice = 0; slice < slices; ++slice) rows += is_in(slice, round);
+    for_slices(round, [&](unsigned) {
+      ++rows;
+      return true;
+    });
     CC_ROLLED for (; turn < rows * across; turn += unsigned(grid.GridSize())) {
       const unsigned column = turn / rows;
-      unsigned slice = 0, before = turn - column * rows;
-      while (!is_in(slice, round) || before-- > 0) ++slice;
-      const unsigned row = first(slice) + round;
+      unsigned before = turn - column * rows, row = 0;
+      for_slices(round, [&](unsigned own) {
+        row = own;
+        return before-- > 0;
+      });
       f(begin == 0 || row < down - begin ? row + begin : row - (down - begin), column);
     }
     turn -= rows * across;

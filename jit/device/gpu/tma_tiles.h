@@ -62,7 +62,7 @@ CC_DEVICE void LoadWideSlab(const TensorMap& map, int first, int k, unsigned cha
   if constexpr (S::kIsAlongK) {
     LoadBox(to, &map, k, first, matrix..., barrier);
   } else {
-    CC_UNROLL for (int line = 0; line < kLines; line += 64)
+    CC_ROLLED for (int line = 0; line < kLines; line += 64)
         LoadBox(to + line * kWideRowBytes, &map, first + line, k, matrix..., barrier);
   }
 }
@@ -133,8 +133,8 @@ CC_DEVICE void SignalWideTiles(int lane, unsigned across, const Out& out, unsign
 
 /// By the threads of two warp groups: computes the block's tiles, and gives them to an epilogue.
 /// kSignalled: a warp waits until it has taken them.
-template <class Tile, class A, class B, bool kSignalled, class P, class E>
-CC_DEVICE void TakeWideTiles(const Grid& grid, const P& p, unsigned char* shared,
+template <class Tile, class A, class B, bool kSignalled, class P, class S, class E>
+CC_DEVICE void TakeWideTiles(const Grid& grid, const P& p, const S& scales, unsigned char* shared,
                              typename Tile::Barriers& barriers, const E& epilogue) {
   using T = typename P::Element;
   const int group = WarpGroup();
@@ -149,14 +149,18 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const P& p, unsigned char* shared
       const auto at = FindRow<Tile::kRows>(p, tile.row);
       const int slabs = SlabsOf<typename P::OfA>(at.product.k);
       BringAheadOfWide<Tile>(grid, at, tile.column, epilogue);
+      SlabSums<Tile, S> sums_of_slabs(grid, scales, p, at, Index(tile.column) * Tile::kColumns,
+                                      sums);
       u64* used = nullptr;  // of the slab before
       CC_ROLLED for (int slab = 0; slab < slabs; ++slab) {
         AwaitPhase(barriers.full + place.stage, place.parity);
-        AddWideSlab<Tile, A, B>(group, shared + place.stage * Tile::kStageBytes, sums, slab > 0);
-        WgmmaWait<1>();
+        AddWideSlab<Tile, A, B>(group, shared + place.stage * Tile::kStageBytes,
+                                sums_of_slabs.Of(sums), sums_of_slabs.kAdds && slab > 0);
+        WgmmaWait<sums_of_slabs.kPending>();
         if (speaks && slab > 0) Arrive(used);
         used = barriers.empty + place.stage;
         place.Next<Tile::kStages>();
+        sums_of_slabs.Take(sums, slab + 1 < slabs ? slab + 1 : -1);
       }
       WgmmaWait<0>();
       PinAllSums<Tile>(sums);
@@ -175,10 +179,10 @@ CC_DEVICE void TakeWideTiles(const Grid& grid, const P& p, unsigned char* shared
 /// Computes all tiles of a product, by all blocks of kTmaThreads threads with kBytes of dynamic
 /// shared memory, and signals each tile when `epilogue` has taken its elements.
 template <class Of, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
-          class In = NoChunks>
+          class In = NoChunks, class S = NoScales>
 CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps& maps,
                                 const TileOrder& order, const Out& out, const E& epilogue,
-                                const In& in = {}) {
+                                const In& in = {}, const S& scales = {}) {
   using Tile = TmaTile<Of>;
   static_assert(Tile::kSharedBytes == kBytes);
   using A = WideSlab<typename P::OfA, Tile::kRows, !kTransposeA>;
@@ -203,7 +207,7 @@ CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps& ma
   const int warp = grid.ThreadId() / 32;
   if (WarpGroup() < 2) {
     RaiseRegisters<kMultiplierRegisters>();
-    TakeWideTiles<Tile, A, B, kSignals<Out>>(grid, p, shared, barriers, epilogue);
+    TakeWideTiles<Tile, A, B, kSignals<Out>>(grid, p, scales, shared, barriers, epilogue);
     return;
   }
   LowerRegisters<kLoaderRegisters>();

@@ -53,9 +53,11 @@ struct TurnedSums {
             HalvesOf<T>(d[2 * h], d[2 * h + 1]);
     }
   }
-  /// Where the thread's row of matrices j and the next lies, for StoreMatrices.
-  CC_MEMBER unsigned char* RowOfMatrices(unsigned j) const {
-    return PieceAt(lane % 16, j + lane / 16);
+  /// Where the thread's row of matrices 0 and 1 lies, for StoreMatrices, where rows have 128 bytes;
+  /// that of matrices 2 * j and 2 * j + 1 lies at the exclusive or with 32 * j.
+  CC_MEMBER unsigned char* RowOfMatrices() const {
+    static_assert(kPieces == 8);
+    return PieceAt(lane % 16, lane / 16);
   }
 };
 

@@ -5,6 +5,7 @@
 // swizzled rows of 128 bytes, as far ahead as there is room. Pieces of 16 bytes are copied at once,
 // so rows of both operands begin at multiples of 16 bytes. 8-bit floats lie along k in both.
 
+#include "scaled_sums.h"
 #include "slab_copies.h"
 #include "turned_sums.h"
 #include "wgmma.h"
@@ -95,12 +96,15 @@ CC_DEVICE void AddWideSlab(int group, const unsigned char* slab, typename Tile::
   WgmmaCommit();
 }
 
-/// Computes the sums of the tile that begins at (row, column), by all threads of the block.
-template <class Tile, class A, class B, class P>
-CC_DEVICE void SumWideTile(const Grid& grid, const P& p, Index row, Index column,
-                           unsigned char* shared, typename Tile::Sums& sums) {
-  SlabCopies<A, Tile::kThreads, typename P::OfA> of_a(grid, {p.a, p.lda, row, p.m, p.k});
+/// Computes the sums of the tile of `all` that begins at (at.row, column), by all threads of the
+/// block.
+template <class Tile, class A, class B, class P, class One, class S>
+CC_DEVICE void SumWideTile(const Grid& grid, const P& all, const RowOfTiles<One>& at, Index column,
+                           const S& scales, unsigned char* shared, typename Tile::Sums& sums) {
+  const auto& p = at.product;
+  SlabCopies<A, Tile::kThreads, typename P::OfA> of_a(grid, {p.a, p.lda, at.row, p.m, p.k});
   SlabCopies<B, Tile::kThreads, typename P::OfB> of_b(grid, {p.b, p.ldb, column, p.n, p.k});
+  SlabSums<Tile, S> slabs(grid, scales, all, at, column, sums);
   const int count = SlabsOf<typename P::OfA>(p.k);
   int last = int(p.k - Index(count - 1) * A::kDepth);  // the depth of the last slab
   KeepComputed(last);
@@ -124,10 +128,11 @@ CC_DEVICE void SumWideTile(const Grid& grid, const P& p, Index row, Index column
       // All threads' copies of this slab are there, and the products of the slab before the last
       // have ended.
       grid.Sync();
-      AddWideSlab<Tile, A, B>(group, stage_at(slab), sums, slab > 0);
+      AddWideSlab<Tile, A, B>(group, stage_at(slab), slabs.Of(sums), slabs.kAdds && slab > 0);
     }
     bring(slab + kAhead);
-    WgmmaWait<1>();
+    WgmmaWait<slabs.kPending>();
+    if (slab >= 0) slabs.Take(sums, slab + 1 < count ? slab + 1 : -1);
   }
   WgmmaWait<0>();
   WaitCopies<0>();
@@ -144,33 +149,32 @@ constexpr int kTurnColumns = WideTurn<T>::kPieces * WideTurn<T>::kPiece;
 template <class Tile, class T>
 constexpr int kTurnsAcross = Tile::kColumns / kTurnColumns<T>;
 
-/// Puts halves where the warp turns them, by its threads' rows of matrices.
+/// Puts sums where the warp turns them; halves by the thread's row of matrices, `row` bytes behind
+/// `shared`.
 template <class T>
-CC_DEVICE void PutColumns(const WideTurn<T>&, unsigned char* const (&rows)[kTurnColumns<T> / 16],
-                          const float* d) {
+CC_DEVICE void PutColumns(const WideTurn<T>&, unsigned char* shared, int row, const float* d) {
   CC_UNROLL for (int j = 0; j < kTurnColumns<T> / 16; ++j) {
     unsigned halves[4];
     CC_UNROLL for (int i = 0; i < 4; ++i) halves[i] =
         HalvesOf<T>(d[8 * j + 2 * i], d[8 * j + 2 * i + 1]);
-    StoreMatrices(rows[j], halves);
+    StoreMatrices(shared + (row ^ 32 * j), halves);
   }
 }
-CC_DEVICE void PutColumns(const WideTurn<f32>& turned,
-                          unsigned char* const (&)[kTurnColumns<f32> / 16], const float* d) {
+CC_DEVICE void PutColumns(const WideTurn<f32>& turned, unsigned char*, int, const float* d) {
   CC_UNROLL for (int j = 0; j < kTurnColumns<f32> / 8; ++j) turned.Put(unsigned(j), d + 4 * j);
 }
 
 /// Puts turn `turn` of the sums where the warp turns them. Registers have no index, so each turn
 /// has its own stores.
 template <class Tile, int kTurn = 0, class T>
-CC_DEVICE void PutTurn(const WideTurn<T>& turned,
-                       unsigned char* const (&rows)[kTurnColumns<T> / 16],
+CC_DEVICE void PutTurn(const WideTurn<T>& turned, unsigned char* shared, int row,
                        const typename Tile::Sums& sums, int turn) {
   constexpr int kAcross = kTurnsAcross<Tile, T>;
   if (turn == kTurn)
-    PutColumns(turned, rows, sums.d[kTurn / kAcross] + kTurn % kAcross * (kTurnColumns<T> / 2));
+    PutColumns(turned, shared, row,
+               sums.d[kTurn / kAcross] + kTurn % kAcross * (kTurnColumns<T> / 2));
   else if constexpr (kTurn + 1 < Tile::kDown * kAcross)
-    PutTurn<Tile, kTurn + 1>(turned, rows, sums, turn);
+    PutTurn<Tile, kTurn + 1>(turned, shared, row, sums, turn);
 }
 
 template <class Tile, class P, class E>
@@ -192,13 +196,13 @@ CC_DEVICE void TakeWideTile(const Grid& grid, const RowOfTiles<P>& at, unsigned 
             columns = Least(at.product.n - column, Tile::kColumns);
   constexpr int kAcross = kTurnsAcross<Tile, T>;
   const WideTurn<T> turned(grid, shared + Tile::kTurnBegin);
-  unsigned char* places[kTurnColumns<T> / 16];
-  CC_UNROLL for (int j = 0; j < kTurnColumns<T> / 16; ++j) places[j] = turned.RowOfMatrices(2 * j);
   const int warp = int(unsigned(grid.ThreadId()) / 32);
   CC_ROLLED for (int turn = 0; turn < Tile::kDown * kAcross; ++turn) {
     const int product = warp / 4 * Tile::kDown + turn / kAcross,
               first = (product * 4 + warp % 4) * 16, left = turn % kAcross * kTurnColumns<T>;
-    PutTurn<Tile>(turned, places, sums, turn);
+    int row_of_matrices = int(turned.RowOfMatrices() - shared);
+    KeepComputed(row_of_matrices);  // for the stores of all turns
+    PutTurn<Tile>(turned, shared, row_of_matrices, sums, turn);
     TakeTurned(turned, epilogue, row + first, column + left, rows - first, columns - left);
   }
 }
@@ -206,9 +210,10 @@ CC_DEVICE void TakeWideTile(const Grid& grid, const RowOfTiles<P>& at, unsigned 
 /// Computes all tiles of a product, by all blocks of Tile::kThreads threads with kBytes of dynamic
 /// shared memory, and signals each tile when `epilogue` has taken its elements.
 template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
-          class In = NoChunks>
+          class In = NoChunks, class S = NoScales>
 CC_DEVICE void MultiplyWideTiles(const Grid& grid, const P& p, const TileOrder& order,
-                                 const Out& out, const E& epilogue, const In& in = {}) {
+                                 const Out& out, const E& epilogue, const In& in = {},
+                                 const S& scales = {}) {
   static_assert(Tile::kSharedBytes == kBytes);
   using A = WideSlab<typename P::OfA, Tile::kRows, !kTransposeA>;
   using B = WideSlab<typename P::OfB, Tile::kColumns, kTransposeB>;
@@ -219,7 +224,7 @@ CC_DEVICE void MultiplyWideTiles(const Grid& grid, const P& p, const TileOrder& 
     typename Tile::Sums sums;
     BringAheadOfWide<Tile>(grid, at, column, epilogue);
     AwaitRowsOfTile<Tile::kRows>(grid, p, row, in, epoch);
-    SumWideTile<Tile, A, B>(grid, at.product, at.row, Index(column) * Tile::kColumns, shared, sums);
+    SumWideTile<Tile, A, B>(grid, p, at, Index(column) * Tile::kColumns, scales, shared, sums);
     TakeWideTile<Tile, typename P::Element>(grid, at, column, sums, shared, epilogue);
     grid.Sync();
     SignalTile(out, row * across + column, epoch, grid.ThreadId(), grid.BlockSize());

@@ -178,7 +178,7 @@ std::vector<Mutation> WideTileMutations() {
        "A warp puts the second of two matrices of sums where the first is.",
        "wide-tiles",
        {WrongAnswer(), kNeverWritten, kRace},
-       {{"turned_sums.h", "PieceAt(lane % 16, j + lane / 16)", "PieceAt(lane % 16, j)"}}},
+       {{"turned_sums.h", "PieceAt(lane % 16, lane / 16)", "PieceAt(lane % 16, 0)"}}},
   };
 }
 
