@@ -15,6 +15,7 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
+#include "coconet/ir/scales.h"
 
 namespace coconet {
 namespace {
@@ -23,6 +24,8 @@ namespace {
 constexpr size_t kSmallTensors = 8;
 /// Products that the interpreter computes in a fraction of a second, for each set of data.
 constexpr double kMostProducts = 0x1p22;
+/// Three along each of two dimensions.
+constexpr int64_t kFewBlocks = 9;
 /// Bounds on images (RelatedImages) up to this one are tried whatever size is asked for.
 constexpr int64_t kLeastBound = 16;
 /// Numbers that a search for small extents tries to replace.
@@ -47,6 +50,8 @@ using Images = std::map<int64_t, int64_t>;
 struct Relation {
   bool is_product = false;
   std::vector<int64_t> left = {}, right = {};
+  int64_t keeps = 0;       // the number, if any, that is its own image: blocks of scales stay whole
+  bool of_slices = false;  // the scales, of whose number and blocks it is, are sliced
   auto operator<=>(const Relation&) const = default;
 };
 
@@ -83,6 +88,21 @@ std::set<Relation> RelationsOf(const Graph& program, const std::vector<TensorTyp
       const Relation relation = RelationOf(types[node.inputs[0]].shape, to);
       if (!relation.left.empty() || !relation.right.empty()) relations.insert(relation);
     }
+    if (IsScaledProduct(program, id) && are_bound()) {
+      for (size_t i : {0, 1}) {
+        const Shape &of = types[node.inputs[i]].shape, &by = types[node.inputs[i + 2]].shape;
+        const std::vector<int64_t> blocks = BlocksOf(of, by);
+        for (size_t d = 0; d < of.size(); ++d) {
+          if (blocks[d] == 1 || by[d].size <= 1) continue;
+          const Layout& layout = types[node.inputs[i + 2]].layout;
+          relations.insert({.is_product = true,
+                            .left = {by[d].size, blocks[d]},
+                            .right = {of[d].size},
+                            .keeps = blocks[d],
+                            .of_slices = layout.cut() && layout.dim == static_cast<int>(d)});
+        }
+      }
+    }
     if (const auto* range = std::get_if<SubTensor>(&node.op); range != nullptr && are_bound()) {
       const int64_t extent = types[node.inputs[0]].shape[range->dim].size;
       if (range->begin == 0 && range->end == extent) continue;
@@ -105,14 +125,15 @@ std::set<Relation> RelationsOf(const Graph& program, const std::vector<TensorTyp
 /// an extent of 1 is broadcast.
 class RelatedImages {
  public:
-  /// No image that is chosen is above `most` units, of which each is as much of `multiple` as
-  /// divides the number.
-  RelatedImages(const std::set<Relation>& relations, int64_t most, int64_t multiple)
-      : relations_(relations), most_(most), multiple_(multiple) {}
+  /// No image that is chosen is above `most` units, of which each is as much of to.multiple, of a
+  /// number of scales of slices as much of to.parts, as divides the number.
+  RelatedImages(const std::set<Relation>& relations, int64_t most, const SmallSize& to)
+      : relations_(relations), most_(most), to_(to) {}
 
   std::optional<Images> Find() {
     Images images;
     for (const Relation& relation : relations_) {
+      if (relation.keeps > 0) images[relation.keeps] = relation.keeps;
       for (const std::vector<int64_t>* side : {&relation.left, &relation.right}) {
         for (int64_t number : *side) {
           numbers_.insert(number);
@@ -181,11 +202,26 @@ class RelatedImages {
     return std::nullopt;
   }
 
+  /// What a number's images are multiples of, and how many of these are tried always.
+  struct Units {
+    int64_t unit = 1, few = 1;
+  };
+  Units UnitsOf(int64_t number) const {
+    Units units{.unit = to_.multiple};
+    for (const Relation& relation : relations_) {
+      if (relation.keeps == 0 || !absl::c_linear_search(relation.left, number)) continue;
+      if (relation.of_slices && to_.parts > 1) return {.unit = to_.parts};
+      units = {.unit = 1, .few = 2};  // one scale would be of the whole dimension
+    }
+    return units;
+  }
+
   /// The images to try, the best first; the number itself is the last.
   std::vector<int64_t> ImagesFor(int64_t number, const Images& images) const {
-    const int64_t unit = std::gcd(number, multiple_);
+    const Units units_of = UnitsOf(number);
+    const int64_t unit = std::gcd(number, units_of.unit), most = std::max(most_, units_of.few);
     std::vector<int64_t> candidates;
-    for (const int64_t first : {most_ | 1, most_ & ~int64_t{1}}) {
+    for (const int64_t first : {most | 1, most & ~int64_t{1}}) {
       for (int64_t units = first; units > 0; units -= 2) {
         const int64_t image = unit * units;
         if (image > 1 && image < number) candidates.push_back(image);
@@ -206,7 +242,8 @@ class RelatedImages {
   }
 
   const std::set<Relation>& relations_;
-  const int64_t most_, multiple_;
+  const int64_t most_;
+  const SmallSize to_;
   Numbers numbers_;
   int tries_ = 0;
 };
@@ -267,10 +304,31 @@ size_t MostDims(const Graph& program) {
   return dims;
 }
 
+/// The elements of the largest blocks with a scale each, along dimensions that have several blocks;
+/// 1 if there are none.
+int64_t LargestBlock(const Graph& program, const std::vector<TensorType>& types) {
+  int64_t largest = 1;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!IsScaledProduct(program, id)) continue;
+    const std::vector<NodeId>& inputs = program.nodes[id].inputs;
+    for (size_t i : {0, 1}) {
+      const Shape &of = types[inputs[i]].shape, &by = types[inputs[i + 2]].shape;
+      if (!IsBound(of) || !IsBound(by)) continue;
+      const std::vector<int64_t> blocks = BlocksOf(of, by);
+      int64_t block = 1;
+      for (size_t d = 0; d < of.size(); ++d) block *= by[d].size > 1 ? blocks[d] : 1;
+      largest = std::max(largest, block);
+    }
+  }
+  return largest;
+}
+
 /// Whether the program has types, and is small enough to be interpreted on many sets of data.
-bool IsSmall(const Graph& program, int64_t elements) {
+/// Tensors of a few blocks, on each of as many ranks, are, since blocks stay whole.
+bool IsSmall(const Graph& program, int64_t elements, int64_t ranks) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
   if (!types.ok()) return false;
+  elements = std::max(elements, kFewBlocks * ranks * LargestBlock(program, *types));
   const bool fits = absl::c_all_of(*types, [&](const TensorType& type) {
     return !IsBound(type.shape) || NumElements(type.shape) <= elements;
   });
@@ -283,15 +341,15 @@ std::optional<Images> RelatedExtents(const Graph& program, const std::set<Relati
                                      const Numbers& extents, int64_t cap, const SmallSize& to) {
   std::optional<Images> best, least;
   for (int64_t most = 1; most <= std::max(cap, kLeastBound); most += 2 * (1 + most / 8)) {
-    std::optional<Images> images = RelatedImages(relations, most, to.multiple).Find();
+    std::optional<Images> images = RelatedImages(relations, most, to).Find();
     if (!images.has_value()) continue;
     AddFree(extents, std::min(cap, most * most * to.multiple), to.multiple, *images);
     const Graph small = WithExtents(program, *images);
-    if (IsSmall(small, 2 * to.elements)) {
+    if (IsSmall(small, 2 * to.elements, to.parts)) {
       best = std::move(images);
     } else if (best.has_value()) {
       break;
-    } else if (!least.has_value() && IsSmall(small, 2 * SmallSize().elements)) {
+    } else if (!least.has_value() && IsSmall(small, 2 * SmallSize().elements, to.parts)) {
       least = std::move(images);
     }
   }
@@ -346,7 +404,7 @@ std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& t
     return images;
   }
   for (const int64_t multiple : {to.multiple, int64_t{1}}) {
-    const SmallSize size{.elements = to.elements, .multiple = multiple};
+    const SmallSize size{.elements = to.elements, .multiple = multiple, .parts = to.parts};
     if (std::optional<Images> found = RelatedExtents(program, relations, extents, cap, size))
       return *std::move(found);
   }

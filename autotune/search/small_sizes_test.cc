@@ -111,6 +111,27 @@ TEST(Shrink, FollowsReshapes) {
   EXPECT_GT(LargestOf(Shrink(g)), 1000);
 }
 
+TEST(Shrink, KeepsBlocksOfScalesWhole) {
+  const Graph g = Bound(
+      "coconet 1\nprogram p\ninput x : f8e4m3[4096, 7168] sliced(1)\n"
+      "input s : f32[4096, 56] sliced(1)\ninput w : f8e4m3[2048, 7168] sliced(1)\n"
+      "input t : f32[16, 56] sliced(1)\noutput y = matmul(x, w, s, t, transpose_b)\n",
+      {});
+  for (const SmallSize& size : {SmallSize{}, SmallSize{.multiple = 16, .parts = 2},
+                                SmallSize{.elements = 90, .parts = 4}}) {
+    const Graph small = Shrink(g, size);
+    const auto shape = [&](int input) { return std::get<Input>(small.nodes[input].op).type.shape; };
+    EXPECT_EQ(shape(0)[0], shape(1)[0]);
+    EXPECT_LT(shape(0)[0].size, 200);
+    EXPECT_EQ(shape(0)[1].size, 128 * shape(1)[1].size);
+    EXPECT_EQ(shape(2)[0].size, 128 * shape(3)[0].size);
+    EXPECT_EQ(shape(2)[1], shape(0)[1]);
+    EXPECT_GT(shape(3)[0].size, 1);
+    EXPECT_LE(LargestOf(small), 4 * 9 * 128 * 128) << Print(small);
+    EXPECT_EQ(shape(1)[1].size % size.parts, 0) << Print(small);
+  }
+}
+
 TEST(Shrink, FollowsRangesAndConcatenations) {
   const Graph g = Bound(
       "coconet 1\nprogram p\ninput x : f32[1024, 2304] local\n"

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/ir/scales.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {
@@ -22,7 +23,7 @@ std::vector<int64_t> LeadingExtents(const Shape& shape) {
 /// neighbouring leading dimensions.
 bool IsOneBatch(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
-  if (op == nullptr || !IsBound(program.type(id).shape) ||
+  if (op == nullptr || !IsBound(program.type(id).shape) || IsOfLibraries(program, id) ||
       IsFloat8(program.type(program.inputs(id)[0]).dtype))
     return false;
   const Layout& layout = program.type(id).layout;
@@ -50,11 +51,15 @@ int64_t RowsOf(Shape product) {
 
 }  // namespace
 
+bool IsOfLibraries(const TypedGraph& program, NodeId id) {
+  return IsScaledProduct(program.graph(), id);
+}
+
 bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
-  if (IsFloat8(program.type(inputs[0]).dtype)) return false;
+  if (IsOfLibraries(program, id) || IsFloat8(program.type(inputs[0]).dtype)) return false;
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
   const Layout& layout = program.type(id).layout;

@@ -25,6 +25,8 @@ bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, 
 /// for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
 
+/// Whether kernels have no code for matrix product `id`, in tiles or not: its operands have scales.
+bool IsOfLibraries(const TypedGraph& program, NodeId id);
 /// Whether `id` is a product of one matrix on each rank, of bound extents, that kernels compute:
 /// those of 8-bit floats are left to libraries.
 bool IsOneProduct(const TypedGraph& program, NodeId id);

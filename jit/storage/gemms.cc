@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/ir/scales.h"
 
 namespace coconet {
 namespace {
@@ -63,24 +65,61 @@ bool FoldLead(Stack& s) {
   return true;
 }
 
-/// The matrices of an operand that those of a product take, whose leading dimensions broadcast.
+/// The scales of an operand, as stacks of matrices, too.
+struct Scales {
+  NodeId id = -1;  // -1: there are none
+  Stack s;
+  std::vector<int64_t> lead_blocks;  // by leading dimension: matrices that share scales
+  int64_t block_rows = 1, block_columns = 1;
+};
+
+Scales ScalesOf(const TypedGraph& program, NodeId operand, NodeId scales, int ranks) {
+  Scales of{.id = scales, .s = StackOf(program.type(scales), ranks)};
+  of.lead_blocks = BlocksOf(program.type(operand).shape, program.type(scales).shape);
+  of.block_columns = of.lead_blocks.back();
+  of.lead_blocks.pop_back();
+  of.block_rows = of.lead_blocks.back();
+  of.lead_blocks.pop_back();
+  return of;
+}
+
+/// Makes scales of the rows of all matrices of them, when those of their operand `s` become one
+/// matrix; false where rows that follow each other are then in blocks of unequal sizes.
+bool FoldLead(Scales& scales, const Stack& s) {
+  std::vector<int64_t> blocks = scales.lead_blocks, counts = scales.s.lead, extents = s.lead;
+  blocks.push_back(scales.block_rows);
+  counts.push_back(scales.s.rows.total);
+  extents.push_back(s.rows.total);
+  const size_t shared =
+      absl::c_find_if(blocks, [](int64_t block) { return block != 1; }) - blocks.begin();
+  if (shared == blocks.size()) {
+    scales.block_rows = 1;
+  } else {
+    if (CountOf(counts, shared + 1, counts.size()) != 1) return false;
+    scales.block_rows = blocks[shared] * CountOf(extents, shared + 1, extents.size());
+  }
+  scales.s.rows_stored *= CountOf(scales.s.lead_stored, 0, scales.s.lead_stored.size());
+  scales.s.lead.clear();
+  scales.s.lead_stored.clear();
+  scales.lead_blocks.clear();
+  return true;
+}
+
+/// The matrices of an operand, or of its scales, that those of a product take, whose leading
+/// dimensions broadcast.
 class Matrices {
  public:
-  Matrices(const Stack& s, const Stack& product) : s_(s), strides_(product.lead.size()) {
-    const size_t more = product.lead.size() - s.lead.size();
-    int64_t stride = 1;
-    for (size_t d = product.lead.size(); d-- > more;) {
-      if (s.lead[d - more] == product.lead[d]) strides_[d] = stride;
-      stride *= s.lead_stored[d - more];
-    }
-    extents_ = product.lead_stored;
-  }
+  Matrices(const Stack& s, const Stack& product)
+      : Matrices(s, s, std::vector<int64_t>(s.lead.size(), 1), product) {}
+  Matrices(const Scales& scales, const Stack& operand, const Stack& product)
+      : Matrices(scales.s, operand, scales.lead_blocks, product) {}
 
   /// Whether those of the dimensions from `cut` on lie at one distance.
   bool AreBatch(size_t cut) const {
     std::optional<int64_t> next;
     for (size_t d = extents_.size(); d-- > cut;) {
       if (extents_[d] == 1) continue;
+      if (strides_[d] != 0 && blocks_[d] != 1) return false;
       if (next.value_or(strides_[d]) != strides_[d]) return false;
       next = strides_[d] * extents_[d];
     }
@@ -105,16 +144,44 @@ class Matrices {
   GemmStep::Matrix At(int buffer, int64_t index, size_t cut) const {
     GemmStep::Matrix matrix{buffer, 0, std::max<int64_t>(1, s_.columns_stored), 0};
     for (size_t d = cut; d-- > 0; index /= extents_[d])
-      matrix.offset += index % extents_[d] * strides_[d] * s_.matrix();
+      matrix.offset += index % extents_[d] / blocks_[d] * strides_[d] * s_.matrix();
     for (size_t d = extents_.size(); d-- > cut && matrix.batch_stride == 0;)
       matrix.batch_stride = extents_[d] == 1 ? 0 : strides_[d] * s_.matrix();
     return matrix;
   }
 
  private:
+  Matrices(const Stack& s, const Stack& operand, const std::vector<int64_t>& blocks,
+           const Stack& product)
+      : s_(s),
+        extents_(product.lead_stored),
+        strides_(product.lead.size()),
+        blocks_(product.lead.size(), 1) {
+    const size_t more = product.lead.size() - s.lead.size();
+    int64_t stride = 1;
+    for (size_t d = product.lead.size(); d-- > more;) {
+      if (operand.lead[d - more] == product.lead[d] && s.lead[d - more] != 1) strides_[d] = stride;
+      blocks_[d] = blocks[d - more];
+      stride *= s.lead_stored[d - more];
+    }
+  }
+
   const Stack& s_;
   std::vector<int64_t> extents_, strides_;  // of the product's; of the operand's in matrices
+  std::vector<int64_t> blocks_;             // of the product's: matrices that share one
 };
+
+/// The scales of matrix `index` of the dimensions before `cut`, and of a batch of the others.
+GemmStep::Scales At(const Scales& scales, const Matrices& matrices, const BufferTable& table,
+                    int64_t index, size_t cut) {
+  const GemmStep::Matrix all = matrices.At(table.of[scales.id], index, cut);
+  return {.buffer = all.buffer,
+          .offset = all.offset,
+          .ld = all.ld,
+          .batch_stride = all.batch_stride,
+          .block_rows = scales.block_rows,
+          .block_columns = scales.block_columns};
+}
 
 /// The part [begin, end) of each rank's part of an extent.
 RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
@@ -123,10 +190,22 @@ RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
   return {full * size + rest, size};
 }
 
+/// Makes element (row, column), as stored, the first one.
+void Skip(GemmStep::Matrix& matrix, int64_t row, int64_t column) {
+  matrix.offset += row * matrix.ld + column;
+  GemmStep::Scales& s = matrix.scales;
+  if (s.buffer < 0) return;
+  s.first_row += row;
+  s.first_column += column;
+  s.offset += s.first_row / s.block_rows * s.ld + s.first_column / s.block_columns;
+  s.first_row %= s.block_rows;
+  s.first_column %= s.block_columns;
+}
+
 /// Makes row `rows` the first one.
 void Advance(GemmStep& step, int64_t rows) {
-  step.a.offset += rows * (step.transpose_a ? 1 : step.a.ld);
-  step.c.offset += rows * step.c.ld;
+  step.transpose_a ? Skip(step.a, 0, rows) : Skip(step.a, rows, 0);
+  Skip(step.c, rows, 0);
   if (step.rows.counts >= 0) step.rows.first += rows;
 }
 
@@ -151,8 +230,8 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
 /// Columns [begin, end) of a product.
 void TakeColumns(GemmStep& step, int64_t begin, int64_t end) {
   step.n = {end - begin};
-  step.b.offset += begin * (step.transpose_b ? step.b.ld : 1);
-  step.c.offset += begin;
+  step.transpose_b ? Skip(step.b, begin, 0) : Skip(step.b, 0, begin);
+  Skip(step.c, 0, begin);
 }
 
 /// Rows of a product per index of dimension `dim`, before which all extents are 1.
@@ -165,7 +244,24 @@ struct Product {
   GemmStep step;
   Stack a, b, c;
   NodeId in[2];
+  Scales scales_a, scales_b;
+
+  bool scaled() const { return scales_a.id >= 0; }
 };
+
+/// Makes one matrix of several, where `may_fold`, they lie one after the other, and they share b.
+void FoldProduct(Product& p, bool may_fold) {
+  Stack& b = p.b;
+  if (b.sliced_lead < 0 && CountOf(b.lead, 0, b.lead.size()) == 1) {
+    for (Stack* lone : {&b, &p.scales_b.s}) lone->lead.clear(), lone->lead_stored.clear();
+    p.scales_b.lead_blocks.clear();
+  }
+  Stack a = p.a, c = p.c;
+  if (!may_fold || !b.lead.empty() || !FoldLead(a) || !FoldLead(c)) return;
+  const bool folds_scales = p.scaled() && a.lead.size() < p.a.lead.size();
+  if (folds_scales && !FoldLead(p.scales_a, p.a)) return;
+  p.a = std::move(a), p.c = std::move(c);
+}
 
 /// `folds`: makes one matrix of several where they lie one after the other and share b.
 Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, int ranks,
@@ -177,12 +273,12 @@ Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, 
   p.a = StackOf(u.program.types()[p.in[0]], ranks);
   p.b = StackOf(u.program.types()[p.in[1]], ranks);
   p.c = StackOf(u.type(id), ranks);
-  Stack &a = p.a, &b = p.b, &c = p.c;
-  if (b.sliced_lead < 0 && CountOf(b.lead, 0, b.lead.size()) == 1)
-    b.lead.clear(), b.lead_stored.clear();
-  Stack folded_a = a, folded_c = c;
-  if (folds && b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
-    a = folded_a, c = folded_c;
+  if (IsScaledProduct(g, id)) {
+    p.scales_a = ScalesOf(u.program, p.in[0], u.Value(g.nodes[id].inputs[2]), ranks);
+    p.scales_b = ScalesOf(u.program, p.in[1], u.Value(g.nodes[id].inputs[3]), ranks);
+  }
+  FoldProduct(p, folds && !op.transpose_a);
+  const Stack &a = p.a, &b = p.b;
   GemmStep& step = p.step;
   step.dtype = u.type(id).dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
@@ -197,7 +293,7 @@ Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, 
   step.label = "MM";
   const RowsInUse in_use = u.RowsOfProduct(id, u.of[id]);
   const int64_t capacity = u.type(id).shape[u.type(id).shape.size() - 2].size;
-  if (!in_use.all() && capacity > 0)
+  if (!in_use.all() && capacity > 0 && !p.scaled())
     step.rows = {.counts = table.of[in_use.counts], .capacity = capacity};
   return p;
 }
@@ -211,12 +307,19 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   step.candidate = candidate;
   const Stack& c = p.c;
   const Matrices of_a(p.a, c), of_b(p.b, c), of_c(c, c);
+  const bool scaled = p.scaled();
+  const Matrices of_scales[] = {scaled ? Matrices(p.scales_a, p.a, c) : of_a,
+                                scaled ? Matrices(p.scales_b, p.b, c) : of_b};
   const auto take = [&](int64_t i, size_t cut) {
     step.a = of_a.At(table.of[p.in[0]], i, cut);
     step.b = of_b.At(table.of[p.in[1]], i, cut);
     for (auto [matrix, operand] : {std::pair(&step.a, p.in[0]), std::pair(&step.b, p.in[1])}) {
       if (const DType dtype = u.program.types()[operand].dtype; IsFloat8(dtype))
         matrix->float8 = dtype;
+    }
+    if (scaled) {
+      step.a.scales = At(p.scales_a, of_scales[0], table, i, cut);
+      step.b.scales = At(p.scales_b, of_scales[1], table, i, cut);
     }
     step.c = of_c.At(table.of[id], i, cut);
   };
@@ -236,7 +339,9 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   // Leading dimensions up to the sliced one give a step per matrix, those after it a batch.
   size_t cut = static_cast<size_t>(c.sliced_lead + 1);
   if (of_matrices) cut = std::max(cut, static_cast<size_t>(piece->dim + 1));
-  while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut)) ++cut;
+  while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut) || !of_scales[0].AreBatch(cut) ||
+         !of_scales[1].AreBatch(cut))
+    ++cut;
   const int64_t steps = CountOf(c.lead_stored, 0, cut);
   step.batch = CountOf(c.lead_stored, cut, c.lead_stored.size());
   std::vector<GemmStep> gemms;
@@ -295,11 +400,18 @@ std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const Buffe
 }
 
 int64_t GemmBytes(const GemmStep& s) {
-  const auto size = [&](const GemmStep::Matrix& matrix) {
-    return static_cast<int64_t>(SizeOf(s.TypeOf(matrix)));
+  const auto bytes = [&](const GemmStep::Matrix& matrix, int64_t rows, int64_t columns) {
+    const GemmStep::Scales& by = matrix.scales;
+    const int64_t scales = by.buffer < 0
+                               ? 0
+                               : (rows + by.block_rows - 1) / by.block_rows *
+                                     ((columns + by.block_columns - 1) / by.block_columns);
+    return rows * columns * static_cast<int64_t>(SizeOf(s.TypeOf(matrix))) +
+           scales * static_cast<int64_t>(sizeof(float));
   };
-  return s.batch * (s.m.Most() * s.k.Most() * size(s.a) + s.k.Most() * s.n.Most() * size(s.b) +
-                    s.m.Most() * s.n.Most() * size(s.c));
+  const int64_t m = s.m.Most(), n = s.n.Most(), k = s.k.Most();
+  return s.batch * (bytes(s.a, s.transpose_a ? k : m, s.transpose_a ? m : k) +
+                    bytes(s.b, s.transpose_b ? n : k, s.transpose_b ? k : n) + bytes(s.c, m, n));
 }
 
 }  // namespace coconet
