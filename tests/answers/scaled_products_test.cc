@@ -88,6 +88,22 @@ output c = all_reduce(sum, sum(matmul(x, x, x.s, x.s, transpose_a), 0))
       {{"E", 6}, {"F", 6}, {"M", 7}, {"K", 4}, {"L", 4}, {"N", 5}, {"P", 1}},
       {{"E", 1}, {"F", 1}, {"M", 2}, {"K", 4}, {"L", 1}, {"N", 5}, {"P", 5}}},
      {1, 2, 3}},
+    {"experts",
+     R"(input x : f8e4m3[E, G, C, H] sliced(1)
+input x.s : f32[E, G, C, L] sliced(1)
+input w : f8e4m3[E, 1, K, H] sliced(0)
+input w.s : f32[E, 1, P, L] sliced(0)
+input v : f8e5m2[K, H] replicated
+input v.s : f32[P, 1] replicated
+of_x = all_to_all(x.s, 0)
+c = matmul(all_to_all(x, 0), w, of_x, w.s, transpose_b)
+output y = all_gather(tanh(all_to_all(c, 1)))
+z = all_to_all(matmul(x, v, x.s, v.s, transpose_b), 0)
+output z = all_gather(tanh(z))
+)",
+     {{{"E", 6}, {"G", 5}, {"C", 3}, {"H", 8}, {"L", 2}, {"K", 6}, {"P", 3}},
+      {{"E", 3}, {"G", 2}, {"C", 70}, {"H", 12}, {"L", 1}, {"K", 5}, {"P", 1}}},
+     {1, 2, 3}},
     {"scales_of_rows",
      R"(input x : f32[M, K] sliced(0)
 input g : f32[M, K] local
