@@ -120,6 +120,22 @@ std::set<Relation> RelationsOf(const Graph& program, const std::vector<TensorTyp
   return relations;
 }
 
+/// The same of a program, or of those of a few tensors of its lists: blocks of scales are known
+/// with the sizes.
+std::set<Relation> RelationsOf(const Graph& program) {
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
+  if (!types.ok()) return {};
+  std::set<Relation> relations = RelationsOf(program, *types);
+  const auto is_scaled = [&](const Node& node) {
+    return IsScaledProduct(program, static_cast<NodeId>(&node - program.nodes.data()));
+  };
+  if (program.lists.empty() || absl::c_none_of(program.nodes, is_scaled)) return relations;
+  const TensorKinds kinds = KindsOf(program);
+  for (size_t k = 0; k < kinds.first.size() && k < kSmallTensors; ++k)
+    relations.merge(RelationsOf(ProgramOf(program, kinds.first[k])));
+  return relations;
+}
+
 /// Looks for images of related numbers: smaller ones for as many as it can, odd multiples before
 /// others. Numbers up to 2 stay what they are, and no other gets below 2, since
 /// an extent of 1 is broadcast.
@@ -395,9 +411,7 @@ std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& t
   const Numbers extents = ExtentsOf(program);
   const auto cap = static_cast<int64_t>(
       std::pow(static_cast<double>(to.elements), 1.0 / static_cast<double>(MostDims(program))));
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
-  const std::set<Relation> relations =
-      types.ok() ? RelationsOf(program, *types) : std::set<Relation>();
+  const std::set<Relation> relations = RelationsOf(program);
   Images images;
   if (relations.empty()) {
     AddFree(extents, cap, to.multiple, images);
@@ -419,7 +433,7 @@ Graph Shrink(const Graph& program, const SmallSize& to) {
     sizes = FewOf(sizes, KindsOf(program));
     for (int64_t& size : sizes) size = small.at(size);
   }
-  return InferTypes(out).ok() ? out : program;
+  return InferTypes(out).ok() && CheckLists(out).ok() ? out : program;
 }
 
 }  // namespace coconet

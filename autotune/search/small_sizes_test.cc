@@ -132,6 +132,20 @@ TEST(Shrink, KeepsBlocksOfScalesWhole) {
   }
 }
 
+TEST(Shrink, KeepsBlocksOfScalesOfListsWhole) {
+  const Graph g = Bound(
+      "coconet 1\nprogram p\ninput x : f8e4m3[7, N] local\ninput s : f32[7, L] local\n"
+      "input w : f8e4m3[5, N] replicated\ninput t : f32[1, 1] replicated\n"
+      "output y = matmul(x, w, s, t, transpose_b)\n",
+      {{"N", {3000, 2000, 3000}}, {"L", {60, 40, 60}}});
+  const Graph small = Shrink(g);
+  EXPECT_EQ(CheckLists(small), absl::OkStatus());
+  for (size_t tensor = 0; tensor < 3; ++tensor) {
+    EXPECT_EQ(small.lists.at("N")[tensor], 50 * small.lists.at("L")[tensor]);
+    EXPECT_LT(small.lists.at("N")[tensor], g.lists.at("N")[tensor]);
+  }
+}
+
 TEST(Shrink, FollowsRangesAndConcatenations) {
   const Graph g = Bound(
       "coconet 1\nprogram p\ninput x : f32[1024, 2304] local\n"
