@@ -4,184 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "coconet/ir/operand_index.h"
 #include "coconet/ir/scales.h"
+#include "jit/storage/stacks.h"
 
 namespace coconet {
 namespace {
-
-/// How a stack of matrices lies in a rank's storage.
-struct Stack {
-  std::vector<int64_t> lead, lead_stored;  // leading extents, and what is stored of them
-  int sliced_lead = -1;                    // which of them is sliced
-  Slicing lead_cut;                        // and how
-  RankExtent rows, columns;
-  int64_t rows_stored = 0, columns_stored = 0;
-
-  int64_t matrix() const { return rows_stored * columns_stored; }
-};
-
-Stack StackOf(const TensorType& type, int ranks) {
-  Stack s;
-  const int dims = static_cast<int>(type.shape.size());
-  for (int d = 0; d < dims; ++d) {
-    const int64_t extent = type.shape[d].size;
-    const bool sliced = type.layout.cut() && type.layout.dim == d;
-    const Slicing cut = sliced ? SlicingOf(type, ranks).slicing : Slicing{};
-    const int64_t stored = sliced ? cut.per : extent;
-    if (d == dims - 2) s.rows = {extent, cut.per, cut.shift}, s.rows_stored = stored;
-    if (d == dims - 1) s.columns = {extent, cut.per, cut.shift}, s.columns_stored = stored;
-    if (d >= dims - 2) continue;
-    if (sliced) s.sliced_lead = d, s.lead_cut = cut;
-    s.lead.push_back(extent);
-    s.lead_stored.push_back(stored);
-  }
-  return s;
-}
-
-int64_t CountOf(const std::vector<int64_t>& values, size_t begin, size_t end) {
-  int64_t product = 1;
-  for (size_t i = begin; i < end; ++i) product *= values[i];
-  return product;
-}
-
-/// Makes one matrix of the rows of all, where they lie one after the other; false elsewhere.
-bool FoldLead(Stack& s) {
-  const int64_t lead = CountOf(s.lead_stored, 0, s.lead_stored.size());
-  if (lead == 1 && s.sliced_lead < 0) return true;
-  const bool rows_sliced = s.rows.per > 0;
-  if (rows_sliced || s.sliced_lead > 0) return false;
-  if (s.sliced_lead == 0) {
-    const int64_t inner = CountOf(s.lead, 1, s.lead.size()) * s.rows.total;
-    s.rows = {s.lead[0] * inner, s.lead_stored[0] * inner, s.lead_cut.shift * inner};
-  } else {
-    s.rows.total *= lead;
-  }
-  s.rows_stored *= lead;
-  s.lead.clear();
-  s.lead_stored.clear();
-  s.sliced_lead = -1;
-  return true;
-}
-
-/// The scales of an operand, as stacks of matrices, too.
-struct Scales {
-  NodeId id = -1;  // -1: there are none
-  Stack s;
-  std::vector<int64_t> lead_blocks;  // by leading dimension: matrices that share scales
-  int64_t block_rows = 1, block_columns = 1;
-};
-
-Scales ScalesOf(const TypedGraph& program, NodeId operand, NodeId scales, int ranks) {
-  Scales of{.id = scales, .s = StackOf(program.type(scales), ranks)};
-  of.lead_blocks = BlocksOf(program.type(operand).shape, program.type(scales).shape);
-  of.block_columns = of.lead_blocks.back();
-  of.lead_blocks.pop_back();
-  of.block_rows = of.lead_blocks.back();
-  of.lead_blocks.pop_back();
-  return of;
-}
-
-/// Makes scales of the rows of all matrices of them, when those of their operand `s` become one
-/// matrix; false where rows that follow each other are then in blocks of unequal sizes.
-bool FoldLead(Scales& scales, const Stack& s) {
-  std::vector<int64_t> blocks = scales.lead_blocks, counts = scales.s.lead, extents = s.lead;
-  blocks.push_back(scales.block_rows);
-  counts.push_back(scales.s.rows.total);
-  extents.push_back(s.rows.total);
-  const size_t shared =
-      absl::c_find_if(blocks, [](int64_t block) { return block != 1; }) - blocks.begin();
-  if (shared == blocks.size()) {
-    scales.block_rows = 1;
-  } else {
-    if (CountOf(counts, shared + 1, counts.size()) != 1) return false;
-    scales.block_rows = blocks[shared] * CountOf(extents, shared + 1, extents.size());
-  }
-  scales.s.rows_stored *= CountOf(scales.s.lead_stored, 0, scales.s.lead_stored.size());
-  scales.s.lead.clear();
-  scales.s.lead_stored.clear();
-  scales.lead_blocks.clear();
-  return true;
-}
-
-/// The matrices of an operand, or of its scales, that those of a product take, whose leading
-/// dimensions broadcast.
-class Matrices {
- public:
-  Matrices(const Stack& s, const Stack& product)
-      : Matrices(s, s, std::vector<int64_t>(s.lead.size(), 1), product) {}
-  Matrices(const Scales& scales, const Stack& operand, const Stack& product)
-      : Matrices(scales.s, operand, scales.lead_blocks, product) {}
-
-  /// Whether those of the dimensions from `cut` on lie at one distance.
-  bool AreBatch(size_t cut) const {
-    std::optional<int64_t> next;
-    for (size_t d = extents_.size(); d-- > cut;) {
-      if (extents_[d] == 1) continue;
-      if (strides_[d] != 0 && blocks_[d] != 1) return false;
-      if (next.value_or(strides_[d]) != strides_[d]) return false;
-      next = strides_[d] * extents_[d];
-    }
-    return true;
-  }
-  /// Which of them a batch of all takes; nothing if these are not neighbouring dimensions'.
-  std::optional<GemmBatch::Taken> InBatch(const Stack& product) const {
-    const std::optional<DimRange> own = OwnMatrixDims(product.lead, s_.lead);
-    if (!own.has_value()) return std::nullopt;
-    const auto sliced = static_cast<size_t>(product.sliced_lead);
-    GemmBatch::Taken taken{
-        .each = CountOf(product.lead_stored, own->end, product.lead_stored.size()),
-        .count = {CountOf(product.lead, own->begin, own->end)}};
-    if (product.sliced_lead >= 0 && sliced >= own->begin && sliced < own->end) {
-      const int64_t inner = CountOf(product.lead, sliced + 1, own->end);
-      taken.count.per = inner * product.lead_cut.per;
-      taken.count.shift = inner * product.lead_cut.shift;
-    }
-    return taken;
-  }
-  /// Matrix `index` of the dimensions before `cut`, and behind it a batch of the others.
-  GemmStep::Matrix At(int buffer, int64_t index, size_t cut) const {
-    GemmStep::Matrix matrix{buffer, 0, std::max<int64_t>(1, s_.columns_stored), 0};
-    for (size_t d = cut; d-- > 0; index /= extents_[d])
-      matrix.offset += index % extents_[d] / blocks_[d] * strides_[d] * s_.matrix();
-    for (size_t d = extents_.size(); d-- > cut && matrix.batch_stride == 0;)
-      matrix.batch_stride = extents_[d] == 1 ? 0 : strides_[d] * s_.matrix();
-    return matrix;
-  }
-
- private:
-  Matrices(const Stack& s, const Stack& operand, const std::vector<int64_t>& blocks,
-           const Stack& product)
-      : s_(s),
-        extents_(product.lead_stored),
-        strides_(product.lead.size()),
-        blocks_(product.lead.size(), 1) {
-    const size_t more = product.lead.size() - s.lead.size();
-    int64_t stride = 1;
-    for (size_t d = product.lead.size(); d-- > more;) {
-      if (operand.lead[d - more] == product.lead[d] && s.lead[d - more] != 1) strides_[d] = stride;
-      blocks_[d] = blocks[d - more];
-      stride *= s.lead_stored[d - more];
-    }
-  }
-
-  const Stack& s_;
-  std::vector<int64_t> extents_, strides_;  // of the product's; of the operand's in matrices
-  std::vector<int64_t> blocks_;             // of the product's: matrices that share one
-};
-
-/// The scales of matrix `index` of the dimensions before `cut`, and of a batch of the others.
-GemmStep::Scales At(const Scales& scales, const Matrices& matrices, const BufferTable& table,
-                    int64_t index, size_t cut) {
-  const GemmStep::Matrix all = matrices.At(table.of[scales.id], index, cut);
-  return {.buffer = all.buffer,
-          .offset = all.offset,
-          .ld = all.ld,
-          .batch_stride = all.batch_stride,
-          .block_rows = scales.block_rows,
-          .block_columns = scales.block_columns};
-}
 
 /// The part [begin, end) of each rank's part of an extent.
 RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
@@ -242,21 +69,21 @@ int64_t RowsPerIndex(const Shape& shape, int dim) {
 /// What the steps of a product have in common, and how its matrices lie.
 struct Product {
   GemmStep step;
-  Stack a, b, c;
+  MatrixStack a, b, c;
   NodeId in[2];
-  Scales scales_a, scales_b;
+  ScaleStack scales_a, scales_b;
 
   bool scaled() const { return scales_a.id >= 0; }
 };
 
 /// Makes one matrix of several, where `may_fold`, they lie one after the other, and they share b.
 void FoldProduct(Product& p, bool may_fold) {
-  Stack& b = p.b;
+  MatrixStack& b = p.b;
   if (b.sliced_lead < 0 && CountOf(b.lead, 0, b.lead.size()) == 1) {
-    for (Stack* lone : {&b, &p.scales_b.s}) lone->lead.clear(), lone->lead_stored.clear();
+    for (MatrixStack* lone : {&b, &p.scales_b.s}) lone->lead.clear(), lone->lead_stored.clear();
     p.scales_b.lead_blocks.clear();
   }
-  Stack a = p.a, c = p.c;
+  MatrixStack a = p.a, c = p.c;
   if (!may_fold || !b.lead.empty() || !FoldLead(a) || !FoldLead(c)) return;
   const bool folds_scales = p.scaled() && a.lead.size() < p.a.lead.size();
   if (folds_scales && !FoldLead(p.scales_a, p.a)) return;
@@ -278,7 +105,7 @@ Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, 
     p.scales_b = ScalesOf(u.program, p.in[1], u.Value(g.nodes[id].inputs[3]), ranks);
   }
   FoldProduct(p, folds && !op.transpose_a);
-  const Stack &a = p.a, &b = p.b;
+  const MatrixStack &a = p.a, &b = p.b;
   GemmStep& step = p.step;
   step.dtype = u.type(id).dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
@@ -305,11 +132,11 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   Product p = ProductOf(u, id, table, ranks, /*folds=*/true);
   GemmStep& step = p.step;
   step.candidate = candidate;
-  const Stack& c = p.c;
-  const Matrices of_a(p.a, c), of_b(p.b, c), of_c(c, c);
+  const MatrixStack& c = p.c;
+  const TakenMatrices of_a(p.a, c), of_b(p.b, c), of_c(c, c);
   const bool scaled = p.scaled();
-  const Matrices of_scales[] = {scaled ? Matrices(p.scales_a, p.a, c) : of_a,
-                                scaled ? Matrices(p.scales_b, p.b, c) : of_b};
+  const TakenMatrices of_scales[] = {scaled ? TakenMatrices(p.scales_a, p.a, c) : of_a,
+                                     scaled ? TakenMatrices(p.scales_b, p.b, c) : of_b};
   const auto take = [&](int64_t i, size_t cut) {
     step.a = of_a.At(table.of[p.in[0]], i, cut);
     step.b = of_b.At(table.of[p.in[1]], i, cut);
@@ -318,8 +145,8 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
         matrix->float8 = dtype;
     }
     if (scaled) {
-      step.a.scales = At(p.scales_a, of_scales[0], table, i, cut);
-      step.b.scales = At(p.scales_b, of_scales[1], table, i, cut);
+      step.a.scales = ScalesAt(p.scales_a, of_scales[0], table, i, cut);
+      step.b.scales = ScalesAt(p.scales_b, of_scales[1], table, i, cut);
     }
     step.c = of_c.At(table.of[id], i, cut);
   };
@@ -379,14 +206,14 @@ std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const Buffe
   Product p = ProductOf(u, id, table, ranks, /*folds=*/u.RowsOfProduct(id, u.of[id]).all());
   GemmBatch all{.gemm = std::move(p.step)};
   GemmStep& step = all.gemm;
-  const Matrices of_a(p.a, p.c), of_b(p.b, p.c), of_c(p.c, p.c);
+  const TakenMatrices of_a(p.a, p.c), of_b(p.b, p.c), of_c(p.c, p.c);
   const std::optional<GemmBatch::Taken> a = of_a.InBatch(p.c), b = of_b.InBatch(p.c),
                                         c = of_c.InBatch(p.c);
   const bool sliced = p.c.sliced_lead >= 0;
   if (!a.has_value() || !b.has_value() || (c->count.total > 1 && step.m.per > 0) ||
       (sliced && CountOf(p.c.lead, 0, static_cast<size_t>(p.c.sliced_lead)) != 1))
     return std::nullopt;
-  const auto matrix = [&](NodeId value, const Stack& s, const GemmBatch::Taken& taken) {
+  const auto matrix = [&](NodeId value, const MatrixStack& s, const GemmBatch::Taken& taken) {
     const bool shared = taken.count == RankExtent{1};
     return GemmStep::Matrix{table.of[value], 0, std::max<int64_t>(1, s.columns_stored),
                             shared ? 0 : s.matrix()};
