@@ -189,7 +189,7 @@ part_1() {
 part_2() {
   probe mlp 75
   probe tiles 45
-  probe fused 40
+  probe fused 50
   probe awaited 40
   probe dispatch 20
   check floor 30 "$here/$([[ -n $host ]] && echo fake_driver || echo gpu_dispatch)" $quick --json="$out/floor.json"

@@ -123,10 +123,20 @@ std::string Print(const MatrixMap& map) {
       map.matrices.total == 0 ? ")" : "", " by [", map.box_rows, ", ", map.box_columns, "]");
 }
 
+std::string Print(const GemmStep::Scales& s) {
+  if (s.buffer < 0) return "";
+  return absl::StrCat(" * %", s.buffer, s.offset == 0 ? "" : absl::StrCat("+", s.offset), "(", s.ld,
+                      ", ", s.batch_stride, ") per [", s.block_rows, ", ", s.block_columns, "]",
+                      s.first_row == 0 && s.first_column == 0
+                          ? ""
+                          : absl::StrCat(" from [", s.first_row, ", ", s.first_column, "]"));
+}
+
 std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
   return absl::StrCat(matrix.float8.has_value() ? absl::StrCat(Name(*matrix.float8), " ") : "", "%",
                       matrix.buffer, matrix.offset == 0 ? "" : absl::StrCat("+", matrix.offset),
-                      "(", matrix.ld, ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
+                      "(", matrix.ld, ", ", matrix.batch_stride, ")", Print(matrix.scales),
+                      transposed ? "^T" : "");
 }
 
 std::string Print(const CollectiveStep::Exchanged& x) {
@@ -232,8 +242,8 @@ void ForBuffers(Step& step, const std::function<void(int&)>& f) {
                        of(*buffer);
                    },
                    [&](GemmStep& gemm) {
-                     for (int* buffer :
-                          {&gemm.a.buffer, &gemm.b.buffer, &gemm.c.buffer, &gemm.rows.counts})
+                     for (int* buffer : {&gemm.a.buffer, &gemm.a.scales.buffer, &gemm.b.buffer,
+                                         &gemm.b.scales.buffer, &gemm.c.buffer, &gemm.rows.counts})
                        of(*buffer);
                    }},
              step);

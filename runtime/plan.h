@@ -124,14 +124,26 @@ inline constexpr int kMostGemmCandidates = 16;
 
 /// c[batch, m, n] = op(a)[batch, m, k] . op(b)[batch, k, n], where op transposes the last two
 /// dimensions or is the identity. f32, f16 or bf16, the same for all three, or a and b of 8-bit
-/// floats each and c in f32; summed in f32 and rounded once; zeros when k is 0. No other element of
+/// floats each and c in f32; summed in f32 and rounded once; zeros when k is 0. Both of a and b, or
+/// neither, have scales, by which their elements are multiplied. No other element of
 /// c's buffer is written. Each of the `threads` computes a part of c, on a core of its own if the
 /// rank has as many cores.
 ///
 /// With `rows`, no later step reads all rows of c: they are groups of `capacity` rows, one after
 /// the other through all batches. The first rows of a group are in use, as many as the group's
-/// count says. The others may be left as they are or be overwritten.
+/// count says. The others may be left as they are or be overwritten. Operands with scales go
+/// without `rows`.
 struct GemmStep {
+  /// The f32 scales of a matrix of 8-bit floats, one for all elements of a block: element (row,
+  /// column), as stored, of batch t has the one at offset + t * batch_stride + (first_row + row) /
+  /// block_rows * ld + (first_column + column) / block_columns.
+  struct Scales {
+    int buffer = -1;  // -1: there are none
+    int64_t offset = 0, ld = 0, batch_stride = 0;
+    int64_t block_rows = 1, block_columns = 1;
+    int64_t first_row = 0, first_column = 0;  // of the matrix in its blocks, of which it has parts
+    bool operator==(const Scales&) const = default;
+  };
   struct Matrix {
     int buffer = -1;
     int64_t offset = 0;  // of the first element, in elements
@@ -140,6 +152,7 @@ struct GemmStep {
     int64_t batch_stride = 0;
     std::optional<DType> float8 =
         std::nullopt;  // a and b: their 8-bit floats; else the step's dtype
+    Scales scales = {};
     bool operator==(const Matrix&) const = default;
   };
   DType dtype{};
@@ -165,6 +178,7 @@ struct GemmStep {
   std::string label;
   int lane = 0;
   std::vector<int> after = {};
+  bool scaled() const { return a.scales.buffer >= 0 || b.scales.buffer >= 0; }
   DType TypeOf(const Matrix& matrix) const { return matrix.float8.value_or(dtype); }
   bool operator==(const GemmStep&) const = default;
 };

@@ -177,6 +177,19 @@ TEST(Plan, PrintsMatrixProducts) {
   EXPECT_THAT(Print(plan), testing::HasSubstr("threads=2 candidate=3 beside=16 \"MM\"\n"));
 }
 
+TEST(Plan, PrintsScalesOfMatrixProducts) {
+  GemmStep step = ExampleGemm();
+  step.a.scales = {.buffer = 3, .offset = 2, .ld = 8, .batch_stride = 16, .block_columns = 125};
+  step.b.scales = {.buffer = 4, .ld = 8, .block_rows = 64, .block_columns = 125, .first_row = 32};
+  Plan plan{.buffers = {}, .steps = {step}};
+  EXPECT_THAT(Print(plan),
+              testing::HasSubstr("%0+8(1000, 512000) * %3+2(8, 16) per [1, 125] . %1(1000, 0) * "
+                                 "%4(8, 0) per [64, 125] from [32, 0]^T -> "));
+  std::vector<int> buffers;
+  ForBuffers(plan.steps[0], [&](int& buffer) { buffers.push_back(buffer); });
+  EXPECT_THAT(buffers, testing::UnorderedElementsAre(0, 1, 2, 3, 4));
+}
+
 TEST(Plan, PrintsLanesWhereTheyAreUsed) {
   Plan plan{.buffers = {},
             .steps = {ExampleGemm(), KernelStep{.symbol = "k", .args = {}, .label = "C"}}};

@@ -61,7 +61,8 @@ Work WorkOfProduct(const TypedGraph& program, NodeId id, int ranks) {
   const bool folds_lead = b.count == 1 && !op.transpose_a;
   work.m = folds_lead ? c.rows * c.count : c.rows;
   work.batch = folds_lead ? 1 : c.count;
-  work.bytes_read = BytesOnRank(of_a, ranks) + BytesOnRank(of_b, ranks);
+  for (NodeId operand : program.inputs(id))
+    work.bytes_read += BytesOnRank(program.type(operand), ranks);
   work.bytes_written = BytesOnRank(of_c, ranks);
   return work;
 }

@@ -262,8 +262,8 @@ void TestData::FindFactors(const TypedGraph& program, NodeId id) {
   const Shape& a = program.type(program.inputs(id)[0]).shape;
   const int64_t terms = a[a.size() - (product->transpose_a ? 2 : 1)].size;
   Stream* last = nullptr;
-  for (NodeId operand : program.inputs(id)) {
-    const NodeId origin = Origin(program.graph(), operand, /*casts=*/true);
+  for (int i : {0, 1}) {
+    const NodeId origin = Origin(program.graph(), program.inputs(id)[i], /*casts=*/true);
     if (origin < 0) continue;
     last = &streams_.at(*DeclaredName(program.op(origin)));
     last->is_signed = true;

@@ -79,6 +79,7 @@ std::vector<CheckedSize> CheckedSizes(int ranks) {
     sizes.push_back({.size = {.multiple = multiple}});
   for (const int64_t elements : TinyElements(ranks))
     sizes.push_back({.size = {.elements = elements}, .tiny = true});
+  for (CheckedSize& checked : sizes) checked.size.parts = ranks;
   return sizes;
 }
 

@@ -12,9 +12,11 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
+#include "autotune/search/extent_relations.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
+#include "coconet/ir/scales.h"
 
 namespace coconet {
 namespace {
@@ -23,6 +25,8 @@ namespace {
 constexpr size_t kSmallTensors = 8;
 /// Products that the interpreter computes in a fraction of a second, for each set of data.
 constexpr double kMostProducts = 0x1p22;
+/// Three along each of two dimensions.
+constexpr int64_t kFewBlocks = 9;
 /// Bounds on images (RelatedImages) up to this one are tried whatever size is asked for.
 constexpr int64_t kLeastBound = 16;
 /// Numbers that a search for small extents tries to replace.
@@ -43,76 +47,20 @@ using Numbers = std::set<int64_t>;
 /// By number of the program: what stands for it in the small one.
 using Images = std::map<int64_t, int64_t>;
 
-/// The product, or the sum, of `left` is that of `right`.
-struct Relation {
-  bool is_product = false;
-  std::vector<int64_t> left = {}, right = {};
-  auto operator<=>(const Relation&) const = default;
-};
-
-/// Extents, without those that both shapes have, and without 1.
-Relation RelationOf(const Shape& from, const Shape& to) {
-  Relation relation{.is_product = true};
-  for (const Dim& dim : to) relation.right.push_back(dim.size);
-  for (const Dim& dim : from) {
-    const auto same = absl::c_find(relation.right, dim.size);
-    if (same != relation.right.end())
-      relation.right.erase(same);
-    else
-      relation.left.push_back(dim.size);
-  }
-  std::erase(relation.left, 1);
-  std::erase(relation.right, 1);
-  absl::c_sort(relation.left);
-  absl::c_sort(relation.right);
-  if (relation.right < relation.left) relation.left.swap(relation.right);
-  return relation;
-}
-
-/// How operations relate the extents of a program. `types` are its types.
-std::set<Relation> RelationsOf(const Graph& program, const std::vector<TensorType>& types) {
-  std::set<Relation> relations;
-  for (NodeId id = 0; id < program.size(); ++id) {
-    const Node& node = program.nodes[id];
-    const Shape& to = types[id].shape;
-    const auto are_bound = [&] {
-      return IsBound(to) &&
-             absl::c_all_of(node.inputs, [&](NodeId input) { return IsBound(types[input].shape); });
-    };
-    if (std::holds_alternative<Reshape>(node.op) && are_bound()) {
-      const Relation relation = RelationOf(types[node.inputs[0]].shape, to);
-      if (!relation.left.empty() || !relation.right.empty()) relations.insert(relation);
-    }
-    if (const auto* range = std::get_if<SubTensor>(&node.op); range != nullptr && are_bound()) {
-      const int64_t extent = types[node.inputs[0]].shape[range->dim].size;
-      if (range->begin == 0 && range->end == extent) continue;
-      relations.insert({false, {range->begin, range->end - range->begin}, {range->end}});
-      relations.insert({false, {range->end, extent - range->end}, {extent}});
-    }
-    if (const auto* concat = std::get_if<Concat>(&node.op); concat != nullptr && are_bound()) {
-      Relation relation{.right = {to[concat->dim].size}};
-      for (NodeId input : node.inputs)
-        relation.left.push_back(types[input].shape[concat->dim].size);
-      absl::c_sort(relation.left);
-      relations.insert(std::move(relation));
-    }
-  }
-  return relations;
-}
-
 /// Looks for images of related numbers: smaller ones for as many as it can, odd multiples before
 /// others. Numbers up to 2 stay what they are, and no other gets below 2, since
 /// an extent of 1 is broadcast.
 class RelatedImages {
  public:
-  /// No image that is chosen is above `most` units, of which each is as much of `multiple` as
-  /// divides the number.
-  RelatedImages(const std::set<Relation>& relations, int64_t most, int64_t multiple)
-      : relations_(relations), most_(most), multiple_(multiple) {}
+  /// No image that is chosen is above `most` units, of which each is as much of to.multiple, of a
+  /// number of scales of slices as much of to.parts, as divides the number.
+  RelatedImages(const std::set<Relation>& relations, int64_t most, const SmallSize& to)
+      : relations_(relations), most_(most), to_(to) {}
 
   std::optional<Images> Find() {
     Images images;
     for (const Relation& relation : relations_) {
+      if (relation.keeps > 0) images[relation.keeps] = relation.keeps;
       for (const std::vector<int64_t>* side : {&relation.left, &relation.right}) {
         for (int64_t number : *side) {
           numbers_.insert(number);
@@ -181,11 +129,26 @@ class RelatedImages {
     return std::nullopt;
   }
 
+  /// What a number's images are multiples of, and how many of these are tried always.
+  struct Units {
+    int64_t unit = 1, few = 1;
+  };
+  Units UnitsOf(int64_t number) const {
+    Units units{.unit = to_.multiple};
+    for (const Relation& relation : relations_) {
+      if (relation.keeps == 0 || !absl::c_linear_search(relation.left, number)) continue;
+      if (relation.of_slices && to_.parts > 1) return {.unit = to_.parts};
+      units = {.unit = 1, .few = 2};  // one scale would be of the whole dimension
+    }
+    return units;
+  }
+
   /// The images to try, the best first; the number itself is the last.
   std::vector<int64_t> ImagesFor(int64_t number, const Images& images) const {
-    const int64_t unit = std::gcd(number, multiple_);
+    const Units units_of = UnitsOf(number);
+    const int64_t unit = std::gcd(number, units_of.unit), most = std::max(most_, units_of.few);
     std::vector<int64_t> candidates;
-    for (const int64_t first : {most_ | 1, most_ & ~int64_t{1}}) {
+    for (const int64_t first : {most | 1, most & ~int64_t{1}}) {
       for (int64_t units = first; units > 0; units -= 2) {
         const int64_t image = unit * units;
         if (image > 1 && image < number) candidates.push_back(image);
@@ -206,7 +169,8 @@ class RelatedImages {
   }
 
   const std::set<Relation>& relations_;
-  const int64_t most_, multiple_;
+  const int64_t most_;
+  const SmallSize to_;
   Numbers numbers_;
   int tries_ = 0;
 };
@@ -267,14 +231,39 @@ size_t MostDims(const Graph& program) {
   return dims;
 }
 
+/// The elements of the largest blocks with a scale each, along dimensions that have several blocks;
+/// 1 if there are none.
+int64_t LargestBlock(const Graph& program, const std::vector<TensorType>& types) {
+  int64_t largest = 1;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (!IsScaledProduct(program, id)) continue;
+    const std::vector<NodeId>& inputs = program.nodes[id].inputs;
+    for (size_t i : {0, 1}) {
+      const Shape &of = types[inputs[i]].shape, &by = types[inputs[i + 2]].shape;
+      if (!IsBound(of) || !IsBound(by)) continue;
+      const std::vector<int64_t> blocks = BlocksOf(of, by);
+      int64_t block = 1;
+      for (size_t d = 0; d < of.size(); ++d) block *= by[d].size > 1 ? blocks[d] : 1;
+      largest = std::max(largest, block);
+    }
+  }
+  return largest;
+}
+
 /// Whether the program has types, and is small enough to be interpreted on many sets of data.
-bool IsSmall(const Graph& program, int64_t elements) {
+/// Tensors of a few blocks, on each of as many ranks, are, since blocks stay whole.
+bool IsSmall(const Graph& program, int64_t elements, int64_t ranks) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
   if (!types.ok()) return false;
+  const int64_t block = LargestBlock(program, *types);
+  if (block > 1) elements = std::max(2 * elements, kFewBlocks * ranks * block);
   const bool fits = absl::c_all_of(*types, [&](const TensorType& type) {
     return !IsBound(type.shape) || NumElements(type.shape) <= elements;
   });
-  return fits && ProductsOf(program) <= kMostProducts;
+  // Of whole blocks more products, so that kernels in tiles have as many rows as these want.
+  const double products =
+      block == 1 ? kMostProducts : 2 * kMostProducts * static_cast<double>(ranks);
+  return fits && ProductsOf(program) <= products;
 }
 
 /// SmallExtents of a program whose operations relate extents: the largest that are small enough,
@@ -283,15 +272,15 @@ std::optional<Images> RelatedExtents(const Graph& program, const std::set<Relati
                                      const Numbers& extents, int64_t cap, const SmallSize& to) {
   std::optional<Images> best, least;
   for (int64_t most = 1; most <= std::max(cap, kLeastBound); most += 2 * (1 + most / 8)) {
-    std::optional<Images> images = RelatedImages(relations, most, to.multiple).Find();
+    std::optional<Images> images = RelatedImages(relations, most, to).Find();
     if (!images.has_value()) continue;
     AddFree(extents, std::min(cap, most * most * to.multiple), to.multiple, *images);
     const Graph small = WithExtents(program, *images);
-    if (IsSmall(small, 2 * to.elements)) {
+    if (IsSmall(small, 2 * to.elements, to.parts)) {
       best = std::move(images);
     } else if (best.has_value()) {
       break;
-    } else if (!least.has_value() && IsSmall(small, 2 * SmallSize().elements)) {
+    } else if (!least.has_value() && IsSmall(small, 2 * SmallSize().elements, to.parts)) {
       least = std::move(images);
     }
   }
@@ -337,16 +326,14 @@ std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& t
   const Numbers extents = ExtentsOf(program);
   const auto cap = static_cast<int64_t>(
       std::pow(static_cast<double>(to.elements), 1.0 / static_cast<double>(MostDims(program))));
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
-  const std::set<Relation> relations =
-      types.ok() ? RelationsOf(program, *types) : std::set<Relation>();
+  const std::set<Relation> relations = RelationsOf(program, kSmallTensors);
   Images images;
   if (relations.empty()) {
     AddFree(extents, cap, to.multiple, images);
     return images;
   }
   for (const int64_t multiple : {to.multiple, int64_t{1}}) {
-    const SmallSize size{.elements = to.elements, .multiple = multiple};
+    const SmallSize size{.elements = to.elements, .multiple = multiple, .parts = to.parts};
     if (std::optional<Images> found = RelatedExtents(program, relations, extents, cap, size))
       return *std::move(found);
   }
@@ -361,7 +348,7 @@ Graph Shrink(const Graph& program, const SmallSize& to) {
     sizes = FewOf(sizes, KindsOf(program));
     for (int64_t& size : sizes) size = small.at(size);
   }
-  return InferTypes(out).ok() ? out : program;
+  return InferTypes(out).ok() && CheckLists(out).ok() ? out : program;
 }
 
 }  // namespace coconet

@@ -111,6 +111,41 @@ TEST(Shrink, FollowsReshapes) {
   EXPECT_GT(LargestOf(Shrink(g)), 1000);
 }
 
+TEST(Shrink, KeepsBlocksOfScalesWhole) {
+  const Graph g = Bound(
+      "coconet 1\nprogram p\ninput x : f8e4m3[4096, 7168] sliced(1)\n"
+      "input s : f32[4096, 56] sliced(1)\ninput w : f8e4m3[2048, 7168] sliced(1)\n"
+      "input t : f32[16, 56] sliced(1)\noutput y = matmul(x, w, s, t, transpose_b)\n",
+      {});
+  for (const SmallSize& size : {SmallSize{}, SmallSize{.multiple = 16, .parts = 2},
+                                SmallSize{.elements = 90, .parts = 4}}) {
+    const Graph small = Shrink(g, size);
+    const auto shape = [&](int input) { return std::get<Input>(small.nodes[input].op).type.shape; };
+    EXPECT_EQ(shape(0)[0], shape(1)[0]);
+    EXPECT_LT(shape(0)[0].size, 200);
+    EXPECT_EQ(shape(0)[1].size, 128 * shape(1)[1].size);
+    EXPECT_EQ(shape(2)[0].size, 128 * shape(3)[0].size);
+    EXPECT_EQ(shape(2)[1], shape(0)[1]);
+    EXPECT_GT(shape(3)[0].size, 1);
+    EXPECT_LE(LargestOf(small), 4 * 9 * 128 * 128) << Print(small);
+    EXPECT_EQ(shape(1)[1].size % size.parts, 0) << Print(small);
+  }
+}
+
+TEST(Shrink, KeepsBlocksOfScalesOfListsWhole) {
+  const Graph g = Bound(
+      "coconet 1\nprogram p\ninput x : f8e4m3[7, N] local\ninput s : f32[7, L] local\n"
+      "input w : f8e4m3[5, N] replicated\ninput t : f32[1, 1] replicated\n"
+      "output y = matmul(x, w, s, t, transpose_b)\n",
+      {{"N", {3000, 2000, 3000}}, {"L", {60, 40, 60}}});
+  const Graph small = Shrink(g);
+  EXPECT_EQ(CheckLists(small), absl::OkStatus());
+  for (size_t tensor = 0; tensor < 3; ++tensor) {
+    EXPECT_EQ(small.lists.at("N")[tensor], 50 * small.lists.at("L")[tensor]);
+    EXPECT_LT(small.lists.at("N")[tensor], g.lists.at("N")[tensor]);
+  }
+}
+
 TEST(Shrink, FollowsRangesAndConcatenations) {
   const Graph g = Bound(
       "coconet 1\nprogram p\ninput x : f32[1024, 2304] local\n"

@@ -66,10 +66,17 @@ constexpr struct {
      ", of 8 groups by counts, with bias, dropout and residual", "8, "},
     {"C; fuse(MM, C)", "replicated", "replicated", "cast(bf16, ", " * f + cast(f32, l)) + r",
      ", of 8-bit floats, with scale, bias and residual"},
+    {"C; fuse(MM, C)", "replicated", "replicated", "cast(bf16, ", " * f + cast(f32, l)) + r",
+     ", of 8-bit floats with scales of 128 x 128, with scale, bias and residual"},
+    {"C; fuse(MM, C)", "replicated", "replicated", "cast(bf16, ", " * f + cast(f32, l)) + r",
+     ", of 8-bit floats with scales of 1 x 128, with scale, bias and residual"},
 };
 constexpr const auto& Of(ProductUse use) { return kUses[static_cast<int>(use)]; }
 
-bool IsOfFloats8(ProductUse use) { return use == ProductUse::kFloats8; }
+bool IsScaled(ProductUse use) {
+  return use == ProductUse::kScaled || use == ProductUse::kScaledByColumn;
+}
+bool IsOfFloats8(ProductUse use) { return use == ProductUse::kFloats8 || IsScaled(use); }
 
 /// The schedule for bf16 operands, or 8-bit floats.
 absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
@@ -82,10 +89,14 @@ absl::StatusOr<Schedule> ScheduleOf(const Product& p) {
       IsOfFloats8(p.use) ? "\ninput b : f8e5m2[" : "\ninput b : bf16[", use.lead,
       p.transpose_b ? "12288, 1536" : "1536, 12288", "] ", b, "\ninput r : bf16[", use.lead,
       "4096, 12288] replicated\ninput l : bf16[12288] replicated\n",
-      "input n : i32[8] replicated\ninput f : f32[] replicated\ninput seed : i64[] "
+      "input x : f32[4096, 12] replicated\ninput y : f32[",
+      p.use == ProductUse::kScaledByColumn ? "12288" : "96",
+      ", 12] replicated\ninput n : i32[8] replicated\ninput f : f32[] replicated\ninput seed : "
+      "i64[] "
       "replicated\noutput c = ",
       use.before, gathers ? "matmul(all_gather(a), b" : "matmul(a, b",
-      p.transpose_a ? ", transpose_a" : "", p.transpose_b ? ", transpose_b" : "", ")", use.after,
+      IsScaled(p.use) ? ", x, y" : "", p.transpose_a ? ", transpose_a" : "",
+      p.transpose_b ? ", transpose_b" : "", ")", use.after,
       absl::StrContains(use.before, "+ r") || absl::StrContains(use.after, "+ r") ? "\n"
                                                                                   : " + r\n");
   ASSIGN_OR_RETURN(const Graph program, Parse(text));

@@ -15,7 +15,8 @@ namespace coconet::bench {
 /// first, and does all of that; or it awaits rows of its first operand, which are gathered beside;
 /// or its kernel goes on with it, and an AllReduce beside takes the tiles, or it awaits rows;
 /// or that for the rows in use of several matrices; or it scales and casts products of 8-bit
-/// floats, and adds a row and a residual.
+/// floats, and adds a row and a residual; or that where the operands have scales of 128 along k,
+/// for each row of the first and each 128 or each column of the second.
 enum class ProductUse {
   kBeside,
   kEpilogue,
@@ -25,7 +26,9 @@ enum class ProductUse {
   kGoesOnBeside,
   kAwaitsRowsGoesOn,
   kGrouped,
-  kFloats8
+  kFloats8,
+  kScaled,
+  kScaledByColumn
 };
 
 /// A product of bf16, or of 8-bit floats, in tiles by warp groups: what a turn of the loop over its

@@ -13,6 +13,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer_site.h"
 #include "coconet/ir/op_table.h"
+#include "coconet/ir/scales.h"
 
 namespace coconet {
 namespace {
@@ -435,7 +436,7 @@ absl::Status CheckRuns(const Graph& g, int ranks) {
                                                    ranks - 1, ", have ", *root, "; there are ",
                                                    ranks, ranks == 1 ? " rank" : " ranks"));
   }
-  return absl::OkStatus();
+  return CheckScaleSlices(g, ranks);
 }
 
 }  // namespace coconet

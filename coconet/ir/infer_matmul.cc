@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -11,11 +12,15 @@ namespace {
 /// A matrix product's operand: extents and what its slicing means for the product.
 struct Factor {
   Shape lead;
-  Dim rows, columns;  // after transposing
-  bool local = false, sliced = false;
+  Dim rows, columns;   // after transposing
+  bool local = false;  // it, or its scales
+  bool sliced = false;
   enum class Along : uint8_t { kLead, kRows, kColumns } along{};
   Layout layout = {};  // sliced: how
 };
+
+/// Whether operand `i` has scales.
+bool IsScaled(const Site& site, size_t i) { return i + 2 < site.operands().size(); }
 
 absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
   const TensorType& type = site.type(i);
@@ -23,7 +28,8 @@ absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
   if (rank < 2) return site.Error("want matrices, ", site.HaveOperands());
   Factor f{{type.shape.begin(), type.shape.end() - 2}, type.shape[rank - 2], type.shape[rank - 1]};
   if (transposed) std::swap(f.rows, f.columns);
-  f.local = type.layout == Layout::Local();
+  f.local = type.layout == Layout::Local() ||
+            (IsScaled(site, i) && site.type(i + 2).layout == Layout::Local());
   if (!type.layout.sliced()) return f;
   RETURN_IF_ERROR(CheckNotByPlace(site, i));
   if (type.layout.dim == Layout::kFlat)
@@ -34,6 +40,39 @@ absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
   if (type.layout.dim >= rank - 2)
     f.along = along_last != transposed ? Factor::Along::kColumns : Factor::Along::kRows;
   return f;
+}
+
+/// Whether blocks of an extent may have so many scales; bound extents decide it.
+bool HasBlocks(const Dim& extent, const Dim& scales) {
+  if (!extent.bound() || !scales.bound()) return true;
+  return extent.size == 0 ? scales.size <= 1 : scales.size > 0 && extent.size % scales.size == 0;
+}
+
+/// Fails unless operand i + 2 has the scales of operand i.
+absl::Status CheckScales(const Site& site, size_t i) {
+  const TensorType &of = site.type(i), &scales = site.type(i + 2);
+  const auto have = [&] {
+    return absl::StrCat("have ", site.Operand(i + 2), " for ", site.Operand(i));
+  };
+  if (scales.dtype != DType::kF32) return site.Error("want scales in f32, ", have(), "; use cast");
+  if (scales.shape.size() != of.shape.size() ||
+      !std::equal(of.shape.begin(), of.shape.end(), scales.shape.begin(), HasBlocks)) {
+    return site.Error("want scales with an extent for each of the operand's that divides it, ",
+                      have(), "; use reshape or expand");
+  }
+  RETURN_IF_ERROR(CheckNotByPlace(site, i + 2));
+  const Layout layout = ReadLayout(scales);
+  // An extent of 1 has one scale, of its owner or of all ranks.
+  const Dim one(1), &along = of.layout.cut() ? scales.shape[of.layout.dim] : one;
+  const bool as_slices =
+      of.layout.cut() && layout == of.layout && (along != one || of.shape[of.layout.dim] == one);
+  if (along != one && !as_slices)
+    return site.Error("want scales that are sliced as the operand is, ", have(), "; use shard");
+  if (layout.sliced() && !as_slices) {
+    return site.Error("want scales that are not sliced, since each rank needs all of them, ",
+                      have(), "; use all_gather");
+  }
+  return absl::OkStatus();
 }
 
 /// The leading dimensions of a product, where those of the operands broadcast as in NumPy.
@@ -104,7 +143,15 @@ absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Fa
 
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op) {
   DType dtype = site.type(0).dtype;
-  if (IsFloat8(dtype) && IsFloat8(site.type(1).dtype)) {
+  const bool of_floats8 = IsFloat8(dtype) && IsFloat8(site.type(1).dtype);
+  const size_t operands = site.operands().size();
+  if (operands == 3)
+    return site.Error("want scales of both operands or of neither, ", site.HaveOperands());
+  if (operands > 2 && !of_floats8) {
+    return site.Error("want scales of operands of f8e4m3 or f8e5m2 each, ", site.HaveOperands(),
+                      "; use cast and multiply");
+  }
+  if (of_floats8) {
     dtype = DType::kF32;
   } else if (dtype != site.type(1).dtype) {
     return site.Error("want operands of one dtype, or each of f8e4m3 or f8e5m2, ",
@@ -118,6 +165,7 @@ absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op) {
     return site.Error("want as many columns of the first operand (", Text(a.columns),
                       ") as rows of the second (", Text(b.rows), "), ", site.HaveOperands());
   }
+  for (size_t i = 0; i + 2 < operands; ++i) RETURN_IF_ERROR(CheckScales(site, i));
   ASSIGN_OR_RETURN(Shape shape, LeadOf(site, a, b));
   ASSIGN_OR_RETURN(const Layout layout, ProductLayout(site, a, b, shape));
   shape.push_back(a.rows);

@@ -202,13 +202,18 @@ inline constexpr OpRow kRow<StochasticRound> = {
 
 /// (a[..., m, k], b[..., k, n]): [..., m, n]; a transposed operand has its last two dimensions
 /// swapped. Leading dimensions broadcast as in NumPy.
+/// (a, b, scale_a, scale_b), a and b of 8-bit floats: the product of a * scale_a and b * scale_b in
+/// f32. A scale is f32 with as many dimensions as its operand has before transposing. Each of its
+/// extents divides the operand's, and the quotient is the extent of the blocks there of which all
+/// elements have one scale (scales.h): of x[M, K] with scales [M, K / 128] those of 128 neighbours
+/// in a row. An extent of 0 has scales of extent 0 or 1.
 struct MatMul {
   bool transpose_a = false, transpose_b = false;
   bool operator==(const MatMul&) const = default;
 };
 template <>
 inline constexpr OpRow kRow<MatMul> = {
-    .spelling = {"matmul", 2},
+    .spelling = {"matmul", 2, 4},
     .role = Role::kProduct,
     .after = {Of<&MatMul::transpose_a>(Written::kFlag, "transpose_a"),
               Of<&MatMul::transpose_b>(Written::kFlag, "transpose_b")}};

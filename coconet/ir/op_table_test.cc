@@ -307,7 +307,9 @@ TEST(Op, RowsAnswerForAllOperations) {
   EXPECT_TRUE(TakesOtherPlaces(EmbeddingBag{}));
   EXPECT_EQ(ArityOf(EmbeddingBag{}).least, 2);
   EXPECT_EQ(ArityOf(EmbeddingBag{}).most, 4);
-  EXPECT_EQ(ArityOf(MatMul{}).most, 2);
+  EXPECT_EQ(ArityOf(MatMul{}).least, 2);
+  EXPECT_EQ(ArityOf(MatMul{}).most, 4);
+  EXPECT_EQ(ArityOf(Gather{}).most, 2);
 }
 
 }  // namespace

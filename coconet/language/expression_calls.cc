@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -91,7 +92,8 @@ Result Expression::Indexed(Tensor (*make)(DType, Tensor, int)) {
 
 Result Expression::AllToAllCall() {
   ASSIGN_OR_RETURN(std::vector<Tensor> operands, FirstOperands(1));
-  const bool has_counts = !LastArgumentFollows() && !words_.Peek(1).Is("owned");
+  const bool has_counts =
+      !LastArgumentFollows(kRow<struct AllToAll>) && !words_.Peek(1).Is("owned");
   if (words_.Peek().Is(",") && has_counts) {
     RETURN_IF_ERROR(words_.Expect(","));
     ASSIGN_OR_RETURN(const Tensor counts, Whole());
@@ -123,7 +125,7 @@ Result Expression::OpCall(Op op) {
                      row.after.size() > 0 ? FirstOperands(least) : Operands(OpText(op), least));
   }
   while (operands.size() < most && words_.Peek().Is(",") &&
-         (row.after.size() == 0 || !LastArgumentFollows())) {
+         (row.after.size() == 0 || !LastArgumentFollows(row))) {
     RETURN_IF_ERROR(words_.Expect(","));
     ASSIGN_OR_RETURN(const Tensor operand, Comparison());
     operands.push_back(operand);
@@ -156,7 +158,13 @@ absl::StatusOr<std::vector<Tensor>> Expression::FirstOperands(size_t count) {
   return operands;
 }
 
-bool Expression::LastArgumentFollows() const {
+bool Expression::LastArgumentFollows(const OpRow& row) const {
+  const bool has_flags = absl::c_any_of(
+      row.after, [](const Attribute& attribute) { return attribute.form == Written::kFlag; });
+  if (has_flags) {  // and no other attributes behind the operands
+    return absl::c_any_of(row.after,
+                          [&](const Attribute& flag) { return words_.Peek(1).Is(flag.what); });
+  }
   return words_.Peek(2).Is(")") || words_.Peek(1).Is("[");
 }
 

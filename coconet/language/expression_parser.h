@@ -45,9 +45,9 @@ class Expression {
   absl::StatusOr<std::vector<Tensor>> Operands(absl::string_view name, size_t count);
   /// The next `count` arguments.
   absl::StatusOr<std::vector<Tensor>> FirstOperands(size_t count);
-  /// Whether one word and ')' follow the comma here: an attribute, before which all operands must
-  /// stand.
-  bool LastArgumentFollows() const;
+  /// Whether an attribute of the operation, before which all operands must stand, follows the comma
+  /// here: one of its flags, or else one word and ')'.
+  bool LastArgumentFollows(const OpRow& row) const;
   /// The attributes behind the operands, each with its comma.
   absl::Status ArgumentsAfter(Op& op, const std::vector<Tensor>& operands);
   /// Reads one attribute; for kDims one dimension, by number or by the name of its extent.

@@ -162,12 +162,14 @@ void Gradients::Flow(NodeId value, NodeId user, size_t k, Parts& parts) {
   const Op op = program_.graph_.nodes[user].op;
   std::vector<Tensor> operands;
   for (NodeId input : program_.graph_.nodes[user].inputs) operands.push_back(At(input));
-  if (std::holds_alternative<struct MatMul>(op) && IsFloat8(type(value).dtype)) {
+  if (std::holds_alternative<struct MatMul>(op) &&
+      IsFloat8(type(program_.graph_.nodes[user].inputs[0]).dtype)) {
     program_.Mistake(absl::StrCat(
         "grad: ", Described(program_.graph_, user), " has no gradient with respect to ",
         Described(program_.graph_, value), " : ", Text(type(value)),
-        ", to whose 8 bits it would be rounded; multiply casts of the operands to bf16, or take "
-        "stop_gradient of them"));
+        IsFloat8(type(value).dtype) ? ", to whose 8 bits it would be rounded"
+                                    : ", the scales of 8-bit floats",
+        "; multiply casts of the operands to bf16, or take stop_gradient of them"));
     return;
   }
   for (const bool is_partial : {false, true}) {

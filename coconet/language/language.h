@@ -196,6 +196,12 @@ inline Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0) {
 inline Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false) {
   return CallOf<struct MatMul>({a, b}, transpose_a, transpose_b);
 }
+/// The same of 8-bit floats times the f32 scales of their blocks: of each extent of an operand as
+/// it is stored, a scale's extent divides it, and the quotient is the extent of a block.
+inline Tensor MatMul(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, bool transpose_a = false,
+                     bool transpose_b = false) {
+  return CallOf<struct MatMul>({a, b, scale_a, scale_b}, transpose_a, transpose_b);
+}
 inline Tensor Transpose(Tensor a, std::vector<int> order) {
   return CallOf<struct Transpose>({a}, std::move(order));
 }

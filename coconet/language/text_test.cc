@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/ir/infer.h"
+#include "coconet/language/language.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
@@ -398,6 +399,24 @@ TEST(Parse, UnknownWordsGetSuggestions) {
             "bit_or, bit_xor, bit_not, shift_left, shift_right, shift_right_logical, select, "
             "norm, keep_rows, softmax, layer_norm, rms_norm, cross_entropy, grad, stop_gradient, "
             "extent, argmax");
+}
+
+TEST(Parse, ProductsMayHaveScales) {
+  constexpr char kText[] =
+      "coconet 1\ninput x : f8e4m3[N, N] replicated\ninput s : f32[N, 1] replicated\n"
+      "%2 = matmul(x, x, s, s)\noutput a = %2\n"
+      "%4 = matmul(x, x, s, s, transpose_b)\noutput b = %4\n"
+      "%6 = matmul(x, x, s, s, transpose_a, transpose_b)\noutput c = %6\n";
+  EXPECT_EQ(PrintParsed(kText), kText);
+  Program program("");
+  const Tensor x = program.Input("x", DType::kF8E4M3, {"N", "N"}, Layout::Replicated()),
+               s = program.Input("s", DType::kF32, {"N", 1}, Layout::Replicated());
+  program.Output("a", MatMul(x, x, s, s));
+  program.Output("b", MatMul(x, x, s, s, /*transpose_a=*/false, /*transpose_b=*/true));
+  program.Output("c", MatMul(x, x, s, s, /*transpose_a=*/true, /*transpose_b=*/true));
+  const absl::StatusOr<Graph> graph = program.graph();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Print(*graph), kText);
 }
 
 TEST(Parse, AllToAllOfPartsOfUnequalSizesKeepsTheRowsInUse) {

@@ -110,6 +110,10 @@ struct BoundedLine {
  private:
   mutable std::optional<int> quantum_;
 };
+/// Elements times the scales of their blocks: element i has scale i / block. Bounded are a rounding
+/// of each product to f32, and one of a sum of a block's terms times their scale; what an infinite
+/// scale makes of sums depends on their order.
+BoundedLine BoundedScaled(const BoundedLine& line, const BoundedLine& scales, int64_t block);
 /// The scalar product of two lines, accumulated in single precision in any order, rounded once to
 /// `dtype`. For bf16, subnormal operands and sums may be taken as 0, as processors' instructions
 /// do. The bound of the accumulation is statistical if that is less than the worst case: with

@@ -241,6 +241,30 @@ int BoundedLine::Quantum() const {
   return *quantum_;
 }
 
+BoundedLine BoundedScaled(const BoundedLine& line, const BoundedLine& scales, int64_t block) {
+  const Rounding rounding = RoundingOf(DType::kF32, 1);
+  BoundedLine scaled;
+  for (size_t i = 0; i < line.value.size(); ++i) {
+    const size_t at = i / static_cast<size_t>(block);
+    const double x = line.value[i], scale = scales.value[at], value = x * scale;
+    const double error_x = line.error.empty() ? 0 : line.error[i],
+                 error_scale = scales.error.empty() ? 0 : scales.error[at];
+    const double spread = error_x * std::fabs(scale) + error_scale * (std::fabs(x) + error_x);
+    int unused = 0;
+    const bool is_power = std::fabs(std::frexp(scale, &unused)) == 0.5;
+    double error = 0;
+    if (!std::isfinite(value)) {
+      const bool is_certain = !std::isinf(scale) && IsCertain(x, error_x, scale, error_scale);
+      error = is_certain ? 0 : kUndetermined;
+    } else if (spread != 0 || !is_power || !IsHeld(DType::kF32, value)) {
+      error = ErrorOf(value, spread, std::fabs(value), rounding);
+    }
+    scaled.value.push_back(value);
+    scaled.error.push_back(error);
+  }
+  return scaled;
+}
+
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b, bool of_floats8) {
   CC_CHECK(a.value.size() == b.value.size());
   const auto error_of = [](const BoundedLine& line, size_t i) {

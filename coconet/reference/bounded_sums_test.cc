@@ -164,5 +164,28 @@ TEST(BoundedDot, KnowsWhatFollowsFromInfinitiesAndNaNs) {
   EXPECT_EQ(dot(LineOf({kInfinity}, {0}), LineOf({0.3}, {0.2})).error, 0);
 }
 
+TEST(BoundedScaled, MultipliesEachElementByTheScaleOfItsBlock) {
+  const BoundedLine scaled = BoundedScaled(LineOf({1, -2, 3, 5, 0}), LineOf({0.5, 0.3, 7}), 2);
+  EXPECT_EQ(scaled.value, std::vector<double>({0.5, -1, 3 * 0.3, 5 * 0.3, 0}));
+  EXPECT_EQ(scaled.error[0], 0);  // a power of 2 rounds nothing
+  EXPECT_EQ(scaled.error[1], 0);
+  EXPECT_NEAR(scaled.error[3], 1.5 * 0x1p-24, 0x1p-40);
+  EXPECT_EQ(scaled.error[4], 0);
+  const BoundedLine off = BoundedScaled(LineOf({4}), LineOf({0.5}, {0.25}), 1);
+  EXPECT_GE(off.error[0], 1);
+}
+
+TEST(BoundedScaled, OfInfiniteScalesIsNotDetermined) {
+  const auto error = [](double element, double scale) {
+    return BoundedScaled(LineOf({element}), LineOf({scale}), 1).error[0];
+  };
+  EXPECT_EQ(error(1, kInfinity), kInfinity);
+  EXPECT_EQ(error(0, kInfinity), kInfinity);
+  EXPECT_EQ(error(1, std::nan("")), 0);
+  EXPECT_EQ(error(std::nan(""), 2), 0);
+  EXPECT_EQ(error(kInfinity, -2), 0);
+  EXPECT_EQ(error(448, 1e38), kInfinity);  // hosts multiply in f32
+}
+
 }  // namespace
 }  // namespace coconet

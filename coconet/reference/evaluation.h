@@ -88,7 +88,8 @@ using EvaluationJobs = std::vector<std::unique_ptr<EvaluationJob>>;
 std::unique_ptr<EvaluationJob> NewFoldJob(const Evaluated& e, EvaluationCache& cache, NodeId id,
                                           int rank, std::vector<int64_t> outputs);
 
-/// A row or column of operand `which` of a product, as far as `rank` sums over it.
+/// A row or column of operand `which` of a product, as far as `rank` sums over it; of scales, those
+/// of that row or column of their operand.
 struct ProductLine {
   NodeId operand;
   int rank;      // that is asked

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/ir/scales.h"
 #include "coconet/reference/evaluation.h"
 
 namespace coconet {
@@ -213,18 +215,28 @@ ProductLine LineOf(const Evaluated& e, NodeId id, int which, int rank, int64_t i
   const auto& op = std::get<MatMul>(e.program.graph().nodes[id].op);
   const Shape& shape = e.type(id).shape;
   const int64_t columns = shape.back().size, rows = shape[shape.size() - 2].size;
+  const bool of_a = which % 2 == 0;
   const NodeId operand = e.input(id, which);
+  const Shape& of = e.type(e.input(id, of_a ? 0 : 1)).shape;
   // Lines of a sliced sum differ by rank.
   const bool by_rank = e.type(operand).layout.kind == Layout::Kind::kLocal ||
                        e.type(id).layout.kind == Layout::Kind::kLocal;
-  const int64_t matrix = MatrixOf(shape, e.type(operand).shape, index / columns / rows);
+  const bool is_row = of_a != (of_a ? op.transpose_a : op.transpose_b);
+  int64_t matrix = MatrixOf(shape, of, index / columns / rows), lines = of_a ? rows : columns,
+          line = of_a ? index / columns % rows : index % columns;
+  if (which > 1) {
+    const Shape& scales = e.type(operand).shape;
+    const size_t dim = scales.size() - (is_row ? 2 : 1);
+    matrix = ScalesOfMatrix(of, scales, matrix);
+    line /= BlocksOf(of, scales)[dim];
+    lines = scales[dim].size;
+  }
   if (e.TakesOwnValues(id, which)) rank = e.OwnerOf(id, index, rank);
   return {.operand = operand,
           .rank = rank,
           .owner = by_rank ? rank : e.FirstOfStage(rank),
-          .is_row = (which == 0) != (which == 0 ? op.transpose_a : op.transpose_b),
-          .line = which == 0 ? matrix * rows + index / columns % rows
-                             : matrix * columns + index % columns};
+          .is_row = is_row,
+          .line = matrix * lines + line};
 }
 
 std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& cache,
@@ -233,7 +245,7 @@ std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& c
 }
 
 void Evaluation::NeedLines(NodeId id, const Part& part) {
-  for (int which : {0, 1}) {
+  for (int which = 0; which < static_cast<int>(e_.program.inputs(id).size()); ++which) {
     std::set<int64_t> asked;
     for (int64_t index : *lists_[part.first]) {
       const ProductLine line = LineOf(e_, id, which, part.second, index);
@@ -243,15 +255,47 @@ void Evaluation::NeedLines(NodeId id, const Part& part) {
   }
 }
 
+namespace {
+
+/// The lines of operands that a product multiplies, with their scales.
+class Factors {
+ public:
+  Factors(const Evaluated& e, EvaluationCache& cache, NodeId id, int rank)
+      : e_(e), cache_(cache), id_(id), rank_(rank) {}
+
+  const BoundedLine& Of(int which, int64_t index) {
+    const ProductLine line = LineOf(e_, id_, which, rank_, index);
+    const BoundedLine& plain = line.In(cache_).at(line.line);
+    if (!IsScaledProduct(e_.program.graph(), id_)) return plain;
+    const ProductLine scales = LineOf(e_, id_, which + 2, rank_, index);
+    const auto [scaled, is_new] =
+        scaled_.try_emplace({which, line.owner, line.line, scales.owner}, BoundedLine());
+    if (is_new) {
+      const Shape &of = e_.type(line.operand).shape, &by = e_.type(scales.operand).shape;
+      const size_t summed = of.size() - (line.is_row ? 1 : 2);
+      // A rank's slice begins with a block.
+      scaled->second =
+          BoundedScaled(plain, scales.In(cache_).at(scales.line), BlocksOf(of, by)[summed]);
+    }
+    return scaled->second;
+  }
+
+ private:
+  const Evaluated& e_;
+  EvaluationCache& cache_;
+  const NodeId id_;
+  const int rank_;
+  std::map<std::tuple<int, int, int64_t, int>, BoundedLine> scaled_;  // by operand, line and owners
+};
+
+}  // namespace
+
 Bounded Evaluation::Product(NodeId id, const Part& part) const {
   Bounded result{{}, {}, false};
+  Factors factors(e_, cache_, id, part.second);
   for (int64_t index : *lists_[part.first]) {
-    const auto line = [&](int which) -> const BoundedLine& {
-      const ProductLine of = LineOf(e_, id, which, part.second, index);
-      return of.In(cache_).at(of.line);
-    };
-    const BoundedValue dot =
-        BoundedDot(type(id).dtype, line(0), line(1), IsFloat8(e_.type(e_.input(id, 0)).dtype));
+    const BoundedValue dot = BoundedDot(type(id).dtype, factors.Of(0, index), factors.Of(1, index),
+                                        IsFloat8(e_.type(e_.input(id, 0)).dtype));
     result.value.push_back(dot.value);
     result.error.push_back(dot.error);
   }

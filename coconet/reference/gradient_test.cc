@@ -479,6 +479,10 @@ TEST(Gradient, RefusesWhatHasNone) {
   EXPECT_THAT(MistakeIn("input x : f32[4, 4] replicated\n"
                         "output y = grad(sum(matmul(cast(f8e4m3, x), cast(f8e5m2, x))), x)\n"),
               HasSubstr("to whose 8 bits it would be rounded; multiply casts"));
+  EXPECT_THAT(MistakeIn("input x : f8e4m3[4, 4] replicated\ninput s : f32[4, 1] replicated\n"
+                        "output y = grad(sum(matmul(x, x, s, s)), s)\n"),
+              HasSubstr("has no gradient with respect to s : f32[4, 1] replicated, the scales of "
+                        "8-bit floats; multiply casts"));
 }
 
 TEST(Gradient, ReducesEachGradientOnce) {

@@ -5,6 +5,7 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
+#include "coconet/ir/scales.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -119,6 +120,8 @@ class Region {
     std::vector<NodeId> operands(inputs.size());
     std::iota(operands.begin(), operands.end(), 0);
     const NodeId node = site.Add(g_.nodes[id].op, std::move(operands));
+    if (IsScaledProduct(g_, id) && !AlwaysCutsAtBlocks(types))
+      return absl::FailedPreconditionError("slices may end within blocks of scales");
     return InferNode(site, node, types);
   }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
+#include "coconet/ir/scales.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "coconet/schedule/overlapped_products.h"
 
@@ -265,6 +266,11 @@ class Chain {
       if (std::string no = CheckTiles(id); !no.empty()) return no;
     }
     space_.rows = space_.has_product = true;
+    for (size_t i = 2; i < g_.nodes[id].inputs.size(); ++i) {
+      const NodeId scales = p_.value(g_.nodes[id].inputs[i]);
+      if (InChain(scales))
+        return absl::StrCat(Text(id), " needs all scales of ", Text(scales), " for its first rows");
+    }
     // Chunks of matrices: each has all that its products need.
     const int rows = static_cast<int>(p_.type(id).shape.size()) - 2;
     if (space_.lead && space_.dim < rows) return "";
@@ -274,6 +280,9 @@ class Chain {
     if (InChain(a) && op.transpose_a)
       return absl::StrCat(Text(id), " sums over the rows of ", Text(a), ", which the chunks cut");
     if (space_.lead) return "";
+    if (IsScaledProduct(g_, id) && p_.type(a).shape.size() > 2 &&
+        !ScalesFollowRows(p_.type(a).shape, p_.type(g_.nodes[id].inputs[2]).shape))
+      return absl::StrCat(Text(id), " has scales of blocks of rows of several matrices; want one");
     if (op.transpose_a && p_.type(a).shape.size() > 2)
       return absl::StrCat(Text(id), " transposes several matrices; want one");
     const bool rows_sliced =

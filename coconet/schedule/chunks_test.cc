@@ -143,6 +143,26 @@ input b : f32[20, 10] sliced(1)
 output c = abs(matmul(all_gather(abs(a)), b))
 )";
 
+TEST(Chunks, RefusesProductsWhoseScalesTheChunksCut) {
+  constexpr absl::string_view kOperands =
+      "input x : f8e4m3[B, M, K] local\ninput w : f8e4m3[K, N] replicated\n"
+      "input t : f32[1, 1] replicated\n";
+  EXPECT_EQ(Refused(absl::StrCat(kOperands, "input s : f32[B, M, 1] sliced(1)\n",
+                                 "output y = matmul(x, w, all_gather(s), t)\n"),
+                    "%4 %5"),
+            "%5 = matmul(x, w, %4, t) needs all scales of %4 = all_gather(s) for its first rows");
+  EXPECT_EQ(Refused(absl::StrCat(kOperands, "input s : f32[B, 1, 1] local\n",
+                                 "output y = all_reduce(sum, matmul(x, w, s, t))\n"),
+                    "%4 %5"),
+            "%4 = matmul(x, w, s, t) has scales of blocks of rows of several matrices; want one");
+  for (const char* scales : {"f32[B, M, 1]", "f32[1, 1, 1]"}) {
+    EXPECT_TRUE(SpaceOf(absl::StrCat(kOperands, "input s : ", scales, " local\n",
+                                     "output y = all_reduce(sum, matmul(x, w, s, t))\n"),
+                        "%4 %5")
+                    .has_product);
+  }
+}
+
 TEST(Chunks, OfTilesThatAKernelGoesOnWithAreRows) {
   const auto space_of = [](absl::string_view program, const std::string& trace) {
     const Schedule s = ScheduleOf(program, trace);

@@ -14,8 +14,8 @@ namespace coconet {
 /// The product of a kernel that takes its elements tile by tile, from registers; -1: none.
 NodeId TiledMemberOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
-/// The product that a launch of the schedule makes, given by its first node: that of a library, or
-/// the TiledMemberOf a kernel; -1: neither.
+/// The product that a launch of the schedule makes, given by its first node, and that kernels can
+/// make in tiles: that of a library, or the TiledMemberOf a kernel; -1: neither.
 NodeId ProductOfLaunch(const Schedule& s, NodeId first);
 
 /// Whether a kernel of the overlap has a TiledMemberOf.

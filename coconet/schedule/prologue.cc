@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/ir/scales.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {
@@ -22,7 +23,7 @@ std::vector<int64_t> LeadingExtents(const Shape& shape) {
 /// dimensions.
 bool IsOneBatch(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
-  if (op == nullptr || !IsBound(program.type(id).shape)) return false;
+  if (op == nullptr || !IsBound(program.type(id).shape) || IsOfLibraries(program, id)) return false;
   const Layout& layout = program.type(id).layout;
   const std::vector<int64_t> lead = LeadingExtents(program.type(id).shape);
   const auto dim = static_cast<size_t>(layout.dim);
@@ -39,6 +40,19 @@ bool IsOneBatch(const TypedGraph& program, NodeId id) {
         type.layout.sliced() && type.layout.dim < static_cast<int>(own_lead.size());
     return own.has_value() && cuts_own == (cuts_lead && dim >= own->begin && dim < own->end);
   });
+}
+
+/// Whether a slab of an operand's line has one scale, and either each of its matrices has scales of
+/// its own or all share theirs.
+bool ScalesSuitTiles(const Shape& of, const Shape& scales) {
+  if (!IsBound(of) || !IsBound(scales)) return false;
+  const std::vector<int64_t> blocks = BlocksOf(of, scales);
+  const size_t lead = of.size() - 2;
+  const bool own = std::all_of(blocks.begin(), blocks.begin() + static_cast<int64_t>(lead),
+                               [](int64_t block) { return block == 1; }),
+             shared = std::all_of(scales.begin(), scales.begin() + static_cast<int64_t>(lead),
+                                  [](const Dim& dim) { return dim == Dim(1); });
+  return (own || shared) && (blocks.back() % kSlabOfScales == 0 || scales.back().size <= 1);
 }
 
 int64_t RowsOf(Shape product) {
@@ -58,12 +72,24 @@ bool LiesAlongK(const TypedGraph& program, NodeId id) {
   return op != nullptr && !op->transpose_a && op->transpose_b;
 }
 
+bool IsOfLibraries(const TypedGraph& program, NodeId id) {
+  if (!IsScaledProduct(program.graph(), id)) return false;
+  const auto shape = [&](int i) -> const Shape& {
+    return program.type(program.inputs(id)[i]).shape;
+  };
+  return !LiesAlongK(program, id) || !ScalesSuitTiles(shape(0), shape(2)) ||
+         !ScalesSuitTiles(shape(1), shape(3));
+}
+
 bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
+  if (IsOfLibraries(program, id)) return false;
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
+  if (inputs.size() > 2 && a.size() > 2 && !ScalesFollowRows(a, program.type(inputs[2]).shape))
+    return false;
   const Layout& layout = program.type(id).layout;
   if (layout.owned()) return false;
   const bool cuts_columns = layout.dim + 1 == static_cast<int>(a.size());

@@ -16,6 +16,9 @@ namespace coconet {
 /// second operand takes as long as multiplying.
 constexpr int64_t kMostRows = 64;
 
+/// Elements along k that tiles multiply before they take scales into account: 128 bytes.
+constexpr int64_t kSlabOfScales = 128;
+
 /// Whether the place of `id` in `kernel`, ascending, is the prologue: a scatter, or a product that
 /// is not FitsTiles or that ranks read of each other for a reduction of the kernel.
 bool IsOfPrologue(const TypedGraph& program, const std::vector<NodeId>& kernel, NodeId id);
@@ -30,7 +33,11 @@ bool LiesAlongK(const TypedGraph& program, NodeId id);
 /// count as rows. False for a product with an unbound extent.
 bool FitsPrologue(const TypedGraph& program, NodeId id);
 
-/// Whether `id` is a product of one matrix on each rank, of bound extents.
+/// Whether kernels have no code for matrix product `id`, in tiles or not: its operands have scales,
+/// and do not lie along k, or have blocks whose extent there is neither a multiple of kSlabOfScales
+/// nor all of it, or that some of several matrices share.
+bool IsOfLibraries(const TypedGraph& program, NodeId id);
+/// Whether `id` is a product of one matrix on each rank, of bound extents, not of libraries.
 bool IsOneProduct(const TypedGraph& program, NodeId id);
 /// Whether a kernel can compute `id` tile by tile: a product, on each rank, of one matrix or of a
 /// batch, of more than kMostRows rows in all, and of 8-bit floats only along k. False for a product

@@ -4,6 +4,7 @@
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
 #include "coconet/testing/transformed.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -48,6 +49,16 @@ TEST(Split, RefusesWhatDoesNotSplit) {
 TEST(Fuse, RefusesWhatIsALaunchOfItsOwn) {
   EXPECT_EQ(Transformed("input x : f32[8] local\noutput y = abs(broadcast(x, 0))\n", "fuse(%1 %2)"),
             "fuse(%1 %2): %1 = broadcast(x, 0) is a launch of its own, not work of a kernel");
+}
+
+TEST(Fuse, RefusesProductsWithScales) {
+  for (const char* rows : {"8", "800"}) {
+    EXPECT_THAT(Transformed(absl::StrCat("input x : f8e4m3[", rows, ", 8] replicated\n",
+                                         "input s : f32[1, 1] replicated\n",
+                                         "output y = abs(matmul(x, x, s, s, transpose_b))\n"),
+                            "fuse(%2 %3)"),
+                testing::HasSubstr("%2 = matmul(x, x, s, s, transpose_b) is a launch of its own"));
+  }
 }
 
 TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {

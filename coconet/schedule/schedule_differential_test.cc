@@ -205,6 +205,16 @@ y = all_reduce(sum, matmul(x, w)) + b
 output z = softmax(transpose(y, 1, 0) + 1)
 output u = y * slice(y, 0, 0, 1) + amax(y, 0)
 )",
+    R"(input x : f8e4m3[N, 6] local
+input s : f32[N, 3] local
+input w : f8e5m2[4, 6] replicated
+input t : f32[2, 3] replicated
+input h : f32[N, 6] sliced(0)
+a = all_gather(h)
+r = amax(abs(a), 1) + 1
+output y = all_reduce(sum, matmul(x, w, s, t, transpose_b)) * 2
+output z = relu(matmul(cast(f8e4m3, a / r), w, r, t, transpose_b))
+)",
     R"(input g : f32[4, N] local
 input r : f32[4, N] replicated
 y = send(dropout(all_reduce(sum, g), 3, 0.5) + r, next)

@@ -2,6 +2,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/ir/scales.h"
 #include "coconet/testing/reductions.h"
 
 namespace coconet {
@@ -67,9 +68,25 @@ class LoneOperation {
       if (contracts_slices &&
           !(ranks_.Owns(rank_, at_a, ranks_.type(a)) && ranks_.Owns(rank_, at_b, ranks_.type(b))))
         continue;
-      sum += ranks_.Cell(rank_, a, at_a) * ranks_.Cell(rank_, b, at_b);
+      sum += Scaled(0, at_a) * Scaled(1, at_b);
     }
     return sum;
+  }
+
+  /// Element `at` of an operand of a product, times its scale.
+  double Scaled(size_t operand, int64_t at) {
+    const NodeId of = ranks_.Operand(id_, operand);
+    const double element = ranks_.Cell(rank_, of, at);
+    if (!IsScaledProduct(ranks_.program().graph(), id_)) return element;
+    const NodeId scales = ranks_.Operand(id_, operand + 2);
+    const Shape &shape = ranks_.type(of).shape, &by = ranks_.type(scales).shape;
+    const std::vector<int64_t> blocks = BlocksOf(shape, by);
+    int64_t scale = 0, stride = 1;
+    for (size_t d = shape.size(); d-- > 0; at /= shape[d].size) {
+      scale += at % shape[d].size / blocks[d] * stride;
+      stride *= by[d].size;
+    }
+    return element * ranks_.Cell(rank_, scales, scale);
   }
 
   double Scattered(int64_t i) {

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coconet/ir/scales.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/prologue.h"
@@ -83,6 +84,24 @@ bool WantsWarpGroups(const Schedule& s) {
                         [&](NodeId id) { return IsOfFloats8(s.program(), id); });
 }
 
+/// Why warp groups cannot make tiles of the products that have scales; "" if they can.
+std::string WhyNoScaledTiles(const Config& c, const Schedule& s) {
+  constexpr int kMostTileColumns = 128;  // threads have sums of a slab, and of the tile
+  constexpr int64_t kMostColumns = int64_t{1} << 30;
+  for (NodeId id : ProductsInTiles(s)) {
+    if (!IsScaledProduct(s.graph(), id)) continue;
+    if (c.tiles != 128 || c.TileColumns() > kMostTileColumns) {
+      return absl::StrCat("want tiles=128 with tile-columns of at most ", kMostTileColumns,
+                          " for products with scales");
+    }
+    if (const int64_t columns = s.type(id).shape.back().size; columns > kMostColumns) {
+      return absl::StrCat("want at most ", kMostColumns, " columns of ", NodeText(s.graph(), id),
+                          ", which has scales, have ", columns);
+    }
+  }
+  return "";
+}
+
 /// What is copied to shared memory at once.
 constexpr int64_t kPieceBytes = 16;
 /// Coordinates of boxes are of 32 bits, and may lie behind the end by a tile's extent.
@@ -92,7 +111,8 @@ constexpr int64_t kLastCoordinate = (int64_t{1} << 31) - 1024;
 /// they can: rows begin at pieces, and where threads copy them, end there.
 std::string WhyNoWideRows(const Schedule& s, int ranks, bool tma) {
   for (NodeId product : ProductsInTiles(s)) {
-    for (NodeId id : s.program().inputs(product)) {
+    for (size_t i = 0; i < 2; ++i) {
+      const NodeId id = s.program().inputs(product)[i];
       const TensorType& type = s.type(id);
       const int64_t row = type.shape.back().size;
       if (row == 0) continue;  // nothing is read
@@ -129,6 +149,7 @@ std::string WhyNoWideTiles(const Config& c, const Schedule& s, const ConfigSpace
                         " bytes of shared memory, of which ", c.stages, " stages take ",
                         WideTileBytes(TileShapeOf(c)));
   }
+  if (std::string no = WhyNoScaledTiles(c, s); !no.empty()) return no;
   if (!SuitWarpGroups(s)) {
     return "want stages=0 for products of other types than f16 and bf16, and 8-bit floats with "
            "both operands along the dimension that is summed over";
@@ -301,7 +322,7 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
           config.tile_columns = columns == rows ? 0 : columns;
           config.stages = stages;
           config.tma = tma;
-          if (WhyNoWideRows(s, space.ranks, tma).empty()) configs.push_back(config);
+          if (WhyNoWideTiles(config, s, space).empty()) configs.push_back(config);
         }
       }
     }

@@ -91,13 +91,16 @@ template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, c
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T, Of...>& p, Index row, Index column,
                             Index above, const E& epilogue);
 
+/// As coconet/schedule/prologue.h has it.
+constexpr int kSlabOfScales = 128;
 /// The scales of an operand of 8-bit floats that lies along k: elements of line i (a row of a, a
-/// column of b) and of slab s, 128 of them along k, are multiplied by at[i / lines * ld + s /
+/// column of b) and of slab s, kSlabOfScales along k, are multiplied by at[i / lines * ld + s /
 /// slabs]; those of matrix j of Products by scales `step` elements further for each.
 struct LineScales {
   const float* at;
   Index ld, step;
-  Divisor lines, slabs;
+  Divisor lines;
+  Index slabs;
 };
 /// Those of both operands. kByColumn: columns of a tile may have different ones.
 template <bool kByColumn>

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/prologue.h"
 #include "jit/config/beside.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/emit/prologue.h"
@@ -48,6 +49,22 @@ std::string MapsText(Arguments& args, const GemmBatch& batch, const TileShape& s
   return absl::StrCat(
       "WideMaps{", map("map_a", gemm.a, batch.of_a, gemm.m, !gemm.transpose_a, shape.rows), ", ",
       map("map_b", gemm.b, batch.of_b, gemm.n, gemm.transpose_b, shape.columns), "}, ");
+}
+
+/// ", " and the BlockScales of both operands, which lie along k.
+std::string ScalesText(Arguments& args, const GemmStep& gemm, const TileShape& shape) {
+  const auto of_line = [&](const std::string& name, const GemmStep::Scales& of) {
+    const int64_t slabs = (of.block_columns + kSlabOfScales - 1) / kSlabOfScales;
+    return absl::StrCat("{", args.Own(of.buffer, DType::kF32), ", ",
+                        args.Integer(name + "_ld", of.ld), ", ",
+                        args.Integer(name + "_step", of.batch_stride), ", ",
+                        args.Divisor(name + "_lines", of.block_rows), ", ",
+                        args.Integer(name + "_slabs", slabs), "}");
+  };
+  const GemmStep::Scales& of_b = gemm.b.scales;
+  const bool by_column = of_b.block_rows % shape.columns != 0 && of_b.block_rows < gemm.n.Most();
+  return absl::StrCat(", BlockScales<", by_column ? "true" : "false", ">{",
+                      of_line("scales_a", gemm.a.scales), ", ", of_line("scales_b", of_b), "}");
 }
 
 }  // namespace
@@ -185,14 +202,15 @@ TilesCall CallTiles(Arguments& args, absl::string_view product, const GemmBatch&
   const std::string tile = wide ? absl::StrCat("WideTile<", shape.rows, ", ", shape.columns, ", ",
                                                shape.stages, ">, ", call.block.shared_bytes)
                                 : absl::StrCat(shape.rows);
-  call.text =
-      absl::StrCat("  Multiply",
-                   shape.tma ? "Tma"
-                   : wide    ? "Wide"
-                             : "",
-                   "Tiles<", tile, ", ", flag(gemm.transpose_a), ", ", flag(gemm.transpose_b),
-                   ">(grid, ", product, ", ", shape.tma ? MapsText(args, batch, shape) : "",
-                   "order, ", out, ", ", epilogue, in, ");\n");
+  call.text = absl::StrCat("  Multiply",
+                           shape.tma ? "Tma"
+                           : wide    ? "Wide"
+                                     : "",
+                           "Tiles<", tile, ", ", flag(gemm.transpose_a), ", ",
+                           flag(gemm.transpose_b), ">(grid, ", product, ", ",
+                           shape.tma ? MapsText(args, batch, shape) : "", "order, ", out, ", ",
+                           epilogue, in, gemm.scaled() && in.empty() ? ", NoChunks{}" : "",
+                           gemm.scaled() ? ScalesText(args, gemm, shape) : "", ");\n");
   return call;
 }
 

@@ -31,7 +31,10 @@ NodeId LaunchSteps::AwaitedProductOf(const PlacedLaunch& launch) const {
 }
 
 NodeId LaunchSteps::ProductBeside(const PlacedLaunch& launch) const {
-  if (launch.library) return ProductOf(graph(), launch);
+  if (launch.library) {
+    const NodeId product = ProductOf(graph(), launch);
+    return product >= 0 && IsOfLibraries(programs_.launches().program, product) ? -1 : product;
+  }
   return TiledMemberOf(programs_.launches().program, launch.nodes);
 }
 

@@ -13,6 +13,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/scales.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/overlapped_products.h"
 #include "jit/launches/batches.h"
@@ -170,6 +171,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
   RETURN_IF_ERROR(Validate(
       config, schedule,
       {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
+  RETURN_IF_ERROR(CheckScaleSlices(schedule.graph(), target.ranks));
   ASSIGN_OR_RETURN(Programs programs, Programs::Of(schedule, config, target));
   Draft draft(target);
   LaunchSteps steps(config, target, programs, draft);

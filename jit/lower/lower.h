@@ -34,9 +34,10 @@ struct Lowered {
 /// matrix products are one per tensor. The result is a function of the arguments only.
 ///
 /// The program is one that CheckRuns admits on the target's ranks. InvalidArgument when `config` is
-/// not legal for the schedule. Unimplemented when an operation is opaque. FailedPrecondition when
-/// kernels depend on each other in a cycle, or when tensors of some sizes need another kernel (an
-/// extent that is 1 is broadcast) that must add something up over all tensors.
+/// not legal for the schedule, or when its slices end within blocks of scales (CheckScaleSlices).
+/// Unimplemented when an operation is opaque. FailedPrecondition when kernels depend on each other
+/// in a cycle, or when tensors of some sizes need another kernel (an extent that is 1 is broadcast)
+/// that must add something up over all tensors.
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
 
 /// Digest of what runs: the plan and the text of its kernels. Equal on all ranks.

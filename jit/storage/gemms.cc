@@ -4,117 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "coconet/ir/operand_index.h"
+#include "coconet/ir/scales.h"
+#include "jit/storage/stacks.h"
 
 namespace coconet {
 namespace {
-
-/// How a stack of matrices lies in a rank's storage.
-struct Stack {
-  std::vector<int64_t> lead, lead_stored;  // leading extents, and what is stored of them
-  int sliced_lead = -1;                    // which of them is sliced
-  Slicing lead_cut;                        // and how
-  RankExtent rows, columns;
-  int64_t rows_stored = 0, columns_stored = 0;
-
-  int64_t matrix() const { return rows_stored * columns_stored; }
-};
-
-Stack StackOf(const TensorType& type, int ranks) {
-  Stack s;
-  const int dims = static_cast<int>(type.shape.size());
-  for (int d = 0; d < dims; ++d) {
-    const int64_t extent = type.shape[d].size;
-    const bool sliced = type.layout.cut() && type.layout.dim == d;
-    const Slicing cut = sliced ? SlicingOf(type, ranks).slicing : Slicing{};
-    const int64_t stored = sliced ? cut.per : extent;
-    if (d == dims - 2) s.rows = {extent, cut.per, cut.shift}, s.rows_stored = stored;
-    if (d == dims - 1) s.columns = {extent, cut.per, cut.shift}, s.columns_stored = stored;
-    if (d >= dims - 2) continue;
-    if (sliced) s.sliced_lead = d, s.lead_cut = cut;
-    s.lead.push_back(extent);
-    s.lead_stored.push_back(stored);
-  }
-  return s;
-}
-
-int64_t CountOf(const std::vector<int64_t>& values, size_t begin, size_t end) {
-  int64_t product = 1;
-  for (size_t i = begin; i < end; ++i) product *= values[i];
-  return product;
-}
-
-/// Makes one matrix of the rows of all, where they lie one after the other; false elsewhere.
-bool FoldLead(Stack& s) {
-  const int64_t lead = CountOf(s.lead_stored, 0, s.lead_stored.size());
-  if (lead == 1 && s.sliced_lead < 0) return true;
-  const bool rows_sliced = s.rows.per > 0;
-  if (rows_sliced || s.sliced_lead > 0) return false;
-  if (s.sliced_lead == 0) {
-    const int64_t inner = CountOf(s.lead, 1, s.lead.size()) * s.rows.total;
-    s.rows = {s.lead[0] * inner, s.lead_stored[0] * inner, s.lead_cut.shift * inner};
-  } else {
-    s.rows.total *= lead;
-  }
-  s.rows_stored *= lead;
-  s.lead.clear();
-  s.lead_stored.clear();
-  s.sliced_lead = -1;
-  return true;
-}
-
-/// The matrices of an operand that those of a product take, whose leading dimensions broadcast.
-class Matrices {
- public:
-  Matrices(const Stack& s, const Stack& product) : s_(s), strides_(product.lead.size()) {
-    const size_t more = product.lead.size() - s.lead.size();
-    int64_t stride = 1;
-    for (size_t d = product.lead.size(); d-- > more;) {
-      if (s.lead[d - more] == product.lead[d]) strides_[d] = stride;
-      stride *= s.lead_stored[d - more];
-    }
-    extents_ = product.lead_stored;
-  }
-
-  /// Whether those of the dimensions from `cut` on lie at one distance.
-  bool AreBatch(size_t cut) const {
-    std::optional<int64_t> next;
-    for (size_t d = extents_.size(); d-- > cut;) {
-      if (extents_[d] == 1) continue;
-      if (next.value_or(strides_[d]) != strides_[d]) return false;
-      next = strides_[d] * extents_[d];
-    }
-    return true;
-  }
-  /// Which of them a batch of all takes; nothing if these are not neighbouring dimensions'.
-  std::optional<GemmBatch::Taken> InBatch(const Stack& product) const {
-    const std::optional<DimRange> own = OwnMatrixDims(product.lead, s_.lead);
-    if (!own.has_value()) return std::nullopt;
-    const auto sliced = static_cast<size_t>(product.sliced_lead);
-    GemmBatch::Taken taken{
-        .each = CountOf(product.lead_stored, own->end, product.lead_stored.size()),
-        .count = {CountOf(product.lead, own->begin, own->end)}};
-    if (product.sliced_lead >= 0 && sliced >= own->begin && sliced < own->end) {
-      const int64_t inner = CountOf(product.lead, sliced + 1, own->end);
-      taken.count.per = inner * product.lead_cut.per;
-      taken.count.shift = inner * product.lead_cut.shift;
-    }
-    return taken;
-  }
-  /// Matrix `index` of the dimensions before `cut`, and behind it a batch of the others.
-  GemmStep::Matrix At(int buffer, int64_t index, size_t cut) const {
-    GemmStep::Matrix matrix{buffer, 0, std::max<int64_t>(1, s_.columns_stored), 0};
-    for (size_t d = cut; d-- > 0; index /= extents_[d])
-      matrix.offset += index % extents_[d] * strides_[d] * s_.matrix();
-    for (size_t d = extents_.size(); d-- > cut && matrix.batch_stride == 0;)
-      matrix.batch_stride = extents_[d] == 1 ? 0 : strides_[d] * s_.matrix();
-    return matrix;
-  }
-
- private:
-  const Stack& s_;
-  std::vector<int64_t> extents_, strides_;  // of the product's; of the operand's in matrices
-};
 
 /// The part [begin, end) of each rank's part of an extent.
 RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
@@ -123,10 +17,22 @@ RankExtent PartOf(const RankExtent& extent, int64_t begin, int64_t end) {
   return {full * size + rest, size};
 }
 
+/// Makes element (row, column), as stored, the first one.
+void Skip(GemmStep::Matrix& matrix, int64_t row, int64_t column) {
+  matrix.offset += row * matrix.ld + column;
+  GemmStep::Scales& s = matrix.scales;
+  if (s.buffer < 0) return;
+  s.first_row += row;
+  s.first_column += column;
+  s.offset += s.first_row / s.block_rows * s.ld + s.first_column / s.block_columns;
+  s.first_row %= s.block_rows;
+  s.first_column %= s.block_columns;
+}
+
 /// Makes row `rows` the first one.
 void Advance(GemmStep& step, int64_t rows) {
-  step.a.offset += rows * (step.transpose_a ? 1 : step.a.ld);
-  step.c.offset += rows * step.c.ld;
+  step.transpose_a ? Skip(step.a, 0, rows) : Skip(step.a, rows, 0);
+  Skip(step.c, rows, 0);
   if (step.rows.counts >= 0) step.rows.first += rows;
 }
 
@@ -151,8 +57,8 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
 /// Columns [begin, end) of a product.
 void TakeColumns(GemmStep& step, int64_t begin, int64_t end) {
   step.n = {end - begin};
-  step.b.offset += begin * (step.transpose_b ? step.b.ld : 1);
-  step.c.offset += begin;
+  step.transpose_b ? Skip(step.b, begin, 0) : Skip(step.b, 0, begin);
+  Skip(step.c, 0, begin);
 }
 
 /// Rows of a product per index of dimension `dim`, before which all extents are 1.
@@ -163,13 +69,30 @@ int64_t RowsPerIndex(const Shape& shape, int dim) {
 /// What the steps of a product have in common, and how its matrices lie.
 struct Product {
   GemmStep step;
-  Stack a, b, c;
+  MatrixStack a, b, c;
   NodeId in[2];
+  ScaleStack scales_a, scales_b;
+
+  bool scaled() const { return scales_a.id >= 0; }
 };
 
 std::optional<DType> Float8Of(const PlacedLaunches& u, NodeId id) {
   const DType dtype = u.program.types()[id].dtype;
   return IsFloat8(dtype) ? std::optional(dtype) : std::nullopt;
+}
+
+/// Makes one matrix of several, where `may_fold`, they lie one after the other, and they share b.
+void FoldProduct(Product& p, bool may_fold) {
+  MatrixStack& b = p.b;
+  if (b.sliced_lead < 0 && CountOf(b.lead, 0, b.lead.size()) == 1) {
+    for (MatrixStack* lone : {&b, &p.scales_b.s}) lone->lead.clear(), lone->lead_stored.clear();
+    p.scales_b.lead_blocks.clear();
+  }
+  MatrixStack a = p.a, c = p.c;
+  if (!may_fold || !b.lead.empty() || !FoldLead(a) || !FoldLead(c)) return;
+  const bool folds_scales = p.scaled() && a.lead.size() < p.a.lead.size();
+  if (folds_scales && !FoldLead(p.scales_a, p.a)) return;
+  p.a = std::move(a), p.c = std::move(c);
 }
 
 /// `folds`: makes one matrix of several where they lie one after the other and share b.
@@ -182,12 +105,12 @@ Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, 
   p.a = StackOf(u.program.types()[p.in[0]], ranks);
   p.b = StackOf(u.program.types()[p.in[1]], ranks);
   p.c = StackOf(u.type(id), ranks);
-  Stack &a = p.a, &b = p.b, &c = p.c;
-  if (b.sliced_lead < 0 && CountOf(b.lead, 0, b.lead.size()) == 1)
-    b.lead.clear(), b.lead_stored.clear();
-  Stack folded_a = a, folded_c = c;
-  if (folds && b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
-    a = folded_a, c = folded_c;
+  if (IsScaledProduct(g, id)) {
+    p.scales_a = ScalesOf(u.program, p.in[0], u.Value(g.nodes[id].inputs[2]), ranks);
+    p.scales_b = ScalesOf(u.program, p.in[1], u.Value(g.nodes[id].inputs[3]), ranks);
+  }
+  FoldProduct(p, folds && !op.transpose_a);
+  const MatrixStack &a = p.a, &b = p.b;
   GemmStep& step = p.step;
   step.dtype = u.type(id).dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
@@ -202,7 +125,7 @@ Product ProductOf(const PlacedLaunches& u, NodeId id, const BufferTable& table, 
   step.label = "MM";
   const RowsInUse in_use = u.RowsOfProduct(id, u.of[id]);
   const int64_t capacity = u.type(id).shape[u.type(id).shape.size() - 2].size;
-  if (!in_use.all() && capacity > 0)
+  if (!in_use.all() && capacity > 0 && !p.scaled())
     step.rows = {.counts = table.of[in_use.counts], .capacity = capacity};
   return p;
 }
@@ -214,12 +137,19 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   Product p = ProductOf(u, id, table, ranks, /*folds=*/true);
   GemmStep& step = p.step;
   step.candidate = candidate;
-  const Stack& c = p.c;
-  const Matrices of_a(p.a, c), of_b(p.b, c), of_c(c, c);
+  const MatrixStack& c = p.c;
+  const TakenMatrices of_a(p.a, c), of_b(p.b, c), of_c(c, c);
+  const bool scaled = p.scaled();
+  const TakenMatrices of_scales[] = {scaled ? TakenMatrices(p.scales_a, p.a, c) : of_a,
+                                     scaled ? TakenMatrices(p.scales_b, p.b, c) : of_b};
   const auto take = [&](int64_t i, size_t cut) {
     step.a = of_a.At(table.of[p.in[0]], i, cut);
     step.b = of_b.At(table.of[p.in[1]], i, cut);
     step.a.float8 = Float8Of(u, p.in[0]), step.b.float8 = Float8Of(u, p.in[1]);
+    if (scaled) {
+      step.a.scales = ScalesAt(p.scales_a, of_scales[0], table, i, cut);
+      step.b.scales = ScalesAt(p.scales_b, of_scales[1], table, i, cut);
+    }
     step.c = of_c.At(table.of[id], i, cut);
   };
   // Chunks of the dimension that matrices lie along, one after the other; else of rows.
@@ -238,7 +168,9 @@ std::vector<GemmStep> GemmsOf(const PlacedLaunches& u, NodeId id, const BufferTa
   // Leading dimensions up to the sliced one give a step per matrix, those after it a batch.
   size_t cut = static_cast<size_t>(c.sliced_lead + 1);
   if (of_matrices) cut = std::max(cut, static_cast<size_t>(piece->dim + 1));
-  while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut)) ++cut;
+  while (!of_a.AreBatch(cut) || !of_b.AreBatch(cut) || !of_scales[0].AreBatch(cut) ||
+         !of_scales[1].AreBatch(cut))
+    ++cut;
   const int64_t steps = CountOf(c.lead_stored, 0, cut);
   step.batch = CountOf(c.lead_stored, cut, c.lead_stored.size());
   std::vector<GemmStep> gemms;
@@ -276,20 +208,29 @@ std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const Buffe
   Product p = ProductOf(u, id, table, ranks, /*folds=*/u.RowsOfProduct(id, u.of[id]).all());
   GemmBatch all{.gemm = std::move(p.step)};
   GemmStep& step = all.gemm;
-  const Matrices of_a(p.a, p.c), of_b(p.b, p.c), of_c(p.c, p.c);
+  const TakenMatrices of_a(p.a, p.c), of_b(p.b, p.c), of_c(p.c, p.c);
   const std::optional<GemmBatch::Taken> a = of_a.InBatch(p.c), b = of_b.InBatch(p.c),
                                         c = of_c.InBatch(p.c);
   const bool sliced = p.c.sliced_lead >= 0;
   if (!a.has_value() || !b.has_value() || (c->count.total > 1 && step.m.per > 0) ||
       (sliced && CountOf(p.c.lead, 0, static_cast<size_t>(p.c.sliced_lead)) != 1))
     return std::nullopt;
-  const auto matrix = [&](NodeId value, const Stack& s, const GemmBatch::Taken& taken) {
+  const auto matrix = [&](NodeId value, const MatrixStack& s, const GemmBatch::Taken& taken) {
     const bool shared = taken.count == RankExtent{1};
     return GemmStep::Matrix{table.of[value], 0, std::max<int64_t>(1, s.columns_stored),
                             shared ? 0 : s.matrix(), Float8Of(u, value)};
   };
   step.a = matrix(p.in[0], p.a, *a);
   step.b = matrix(p.in[1], p.b, *b);
+  const auto scales = [&](const ScaleStack& of) {
+    const bool shared = CountOf(of.s.lead_stored, 0, of.s.lead_stored.size()) == 1;
+    return GemmStep::Scales{.buffer = table.of[of.id],
+                            .ld = std::max<int64_t>(1, of.s.columns_stored),
+                            .batch_stride = shared ? 0 : of.s.matrix(),
+                            .block_rows = of.block_rows,
+                            .block_columns = of.block_columns};
+  };
+  if (p.scaled()) step.a.scales = scales(p.scales_a), step.b.scales = scales(p.scales_b);
   step.c = matrix(id, p.c, *c);
   step.batch = CountOf(p.c.lead_stored, 0, p.c.lead_stored.size());
   all.matrices = c->count, all.of_a = *a, all.of_b = *b;
@@ -297,11 +238,18 @@ std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const Buffe
 }
 
 int64_t GemmBytes(const GemmStep& s) {
-  const auto size = [&](const GemmStep::Matrix& matrix) {
-    return static_cast<int64_t>(SizeOf(s.TypeOf(matrix)));
+  const auto bytes = [&](const GemmStep::Matrix& matrix, int64_t rows, int64_t columns) {
+    const GemmStep::Scales& by = matrix.scales;
+    const int64_t scales = by.buffer < 0
+                               ? 0
+                               : (rows + by.block_rows - 1) / by.block_rows *
+                                     ((columns + by.block_columns - 1) / by.block_columns);
+    return rows * columns * static_cast<int64_t>(SizeOf(s.TypeOf(matrix))) +
+           scales * static_cast<int64_t>(sizeof(float));
   };
-  return s.batch * (s.m.Most() * s.k.Most() * size(s.a) + s.k.Most() * s.n.Most() * size(s.b) +
-                    s.m.Most() * s.n.Most() * size(s.c));
+  const int64_t m = s.m.Most(), n = s.n.Most(), k = s.k.Most();
+  return s.batch * (bytes(s.a, s.transpose_a ? k : m, s.transpose_a ? m : k) +
+                    bytes(s.b, s.transpose_b ? n : k, s.transpose_b ? k : n) + bytes(s.c, m, n));
 }
 
 }  // namespace coconet

@@ -31,8 +31,8 @@ struct GemmBatch {
   /// Not one matrix, of which all rows are in use.
   bool IsMany() const { return matrices != RankExtent{1} || gemm.rows.counts >= 0; }
 };
-/// Matrix product `id` as a batch; nothing where it takes an operand's matrices in another order,
-/// or ranks have parts of several.
+/// Matrix product `id`, without scales, as a batch; nothing where it takes an operand's matrices in
+/// another order, or ranks have parts of several.
 std::optional<GemmBatch> BatchOf(const PlacedLaunches& u, NodeId id, const BufferTable& table,
                                  int ranks);
 

@@ -192,9 +192,15 @@ def dropout(x: Value, seed: Value, rate: float, stream: Optional[int] = None) ->
     return _call("dropout", x, seed, rate, stream)
 
 
-def matmul(a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool = False) -> Value:
-    """Products of the last two dimensions, summed in f32; dimensions before them broadcast."""
-    return _call("matmul", a, b, "transpose_a" if transpose_a else None,
+def matmul(a: Value, b: Value, scale_a: Optional[Value] = None, scale_b: Optional[Value] = None, *,
+           transpose_a: bool = False, transpose_b: bool = False) -> Value:
+    """Products of the last two dimensions, summed in f32; dimensions before them broadcast.
+
+    8-bit floats may have f32 scales, by which they are multiplied: each extent of a scale divides
+    that of its operand before transposing, and the quotient is the extent of a block that shares
+    one.
+    """
+    return _call("matmul", a, b, scale_a, scale_b, "transpose_a" if transpose_a else None,
                  "transpose_b" if transpose_b else None)
 
 

@@ -232,6 +232,14 @@ TEST(CudaGemm, NeedsItsWorkspace) {
   EXPECT_THAT(std::string(gpu.Start(**gemm).message()), HasSubstr("cublasLtMatmul"));
 }
 
+TEST(CudaGemm, RefusesScales) {
+  const GemmCase c = ScalesOfBlocks(DType::kF8E4M3)[0];
+  GemmOperands operands(c.step);
+  const absl::Status status = Gpu().Make(c, operands).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Bind: MM: want a product without scales"));
+}
+
 TEST(CudaGemm, RefusesSizesThatTheLibraryCannotCount) {
   const absl::Status status =
       LtProduct::Describe(HostCublasLt(),

@@ -18,7 +18,16 @@ MatmulShape ShapeOf(const GemmProblem& p, DType dtype, std::optional<DType> floa
           .b = {p.b.row, p.b.col},
           .c = {p.c.row, p.c.col},
           .float8_a = float8_a,
-          .float8_b = float8_b};
+          .float8_b = float8_b,
+          .scales_a = p.scales_a,
+          .scales_b = p.scales_b};
+}
+
+/// Matrix t of the operand, and its scales.
+MatmulOperand OperandAt(const MatmulOperand& all, const MatrixView& view, int64_t element_size,
+                        const std::optional<ScaleView>& scales, int64_t t) {
+  return {static_cast<const char*>(all.elements) + view.At(t, 0, 0).begin * element_size,
+          scales.has_value() ? all.scales + scales->At(t, 0, 0).begin : nullptr};
 }
 
 absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
@@ -30,15 +39,15 @@ absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
 
 }  // namespace
 
-Gemm::Gemm(const GemmStep& step, const void* a, const void* b, void* c)
+Gemm::Gemm(const GemmStep& step, MatmulOperand a, MatmulOperand b, void* c)
     : dtype_(step.dtype),
       float8_a_(step.a.float8),
       float8_b_(step.b.float8),
       a_size_(static_cast<int64_t>(SizeOf(step.TypeOf(step.a)))),
       b_size_(static_cast<int64_t>(SizeOf(step.TypeOf(step.b)))),
       c_size_(static_cast<int64_t>(SizeOf(step.dtype))),
-      a_(static_cast<const char*>(a)),
-      b_(static_cast<const char*>(b)),
+      a_(a),
+      b_(b),
       c_(static_cast<char*>(c)) {}
 
 /// The weights that the first product with the same b uses for `problem`; null if it uses none.
@@ -82,8 +91,8 @@ absl::Status Gemm::MakeMatmul(Part& part, GemmWay way, const Gemm* first) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a,
-                                                   const void* b, void* c, const int32_t* counts,
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, MatmulOperand a,
+                                                   MatmulOperand b, void* c, const int32_t* counts,
                                                    const Gemm* first) {
   RETURN_IF_ERROR(CheckCandidate(step, kGemmWays));
   const auto way = static_cast<GemmWay>(step.candidate);
@@ -131,8 +140,7 @@ bool Gemm::RunRowsInUse(Part& part) {
         part.ranges.push_back(rows);
       }
     }
-    if (!part.of_rows->Run(a_ + p.a.At(t, 0, 0).begin * a_size_,
-                           b_ + p.b.At(t, 0, 0).begin * b_size_,
+    if (!part.of_rows->Run(OperandA(p, t).elements, OperandB(p, t).elements,
                            c_ + p.c.At(t, 0, 0).begin * c_size_, part.ranges))
       return false;
   }
@@ -146,15 +154,20 @@ bool Gemm::RunPart(Part& part) {
     FillWithZeros(p);
     return true;
   }
-  if (part.packs && !part.weights->Pack(b_ + p.b.At(0, 0, 0).begin * b_size_)) return false;
+  if (part.packs && !part.weights->Pack(OperandB(p, 0).elements)) return false;
   for (int64_t t = 0; t < p.batch; ++t) {
-    if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * a_size_,
-                          b_ + p.b.At(t, 0, 0).begin * b_size_,
-                          c_ + p.c.At(t, 0, 0).begin * c_size_)) {
+    if (!part.matmul->Run(OperandA(p, t), OperandB(p, t), c_ + p.c.At(t, 0, 0).begin * c_size_)) {
       return false;
     }
   }
   return true;
+}
+
+MatmulOperand Gemm::OperandA(const GemmProblem& p, int64_t t) const {
+  return OperandAt(a_, p.a, a_size_, p.scales_a, t);
+}
+MatmulOperand Gemm::OperandB(const GemmProblem& p, int64_t t) const {
+  return OperandAt(b_, p.b, b_size_, p.scales_b, t);
 }
 
 void Gemm::FillWithZeros(const GemmProblem& problem) const {

@@ -26,12 +26,12 @@ inline constexpr int kGemmWays = 3;
 /// block per thread.
 class Gemm {
  public:
-  /// `a`, `b`, `c`: addresses of the buffers; `counts`: of step.rows' buffer, or null. `first`: the
-  /// product whose rearranged copy of b is used, and which always runs earlier; null: none.
-  /// Requires CheckGemm.
-  static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank, const void* a,
-                                                      const void* b, void* c, const int32_t* counts,
-                                                      const Gemm* first);
+  /// `a`, `b`, `c`: addresses of the buffers, of a and b with those of their scales; `counts`: of
+  /// step.rows' buffer, or null. `first`: the product whose rearranged copy of b is used, and which
+  /// always runs earlier; null: none. Requires CheckGemm.
+  static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank,
+                                                      MatmulOperand a, MatmulOperand b, void* c,
+                                                      const int32_t* counts, const Gemm* first);
 
   /// A HostKernel whose parameter is the Gemm. Must be called with step.threads blocks.
   static void Run(const void* gemm, int block, int blocks);
@@ -47,19 +47,21 @@ class Gemm {
     std::shared_ptr<MatmulWeights> weights = nullptr;  // null: b as stored
     bool packs = false;                                // rearranges b into `weights` in each Run
   };
-  Gemm(const GemmStep& step, const void* a, const void* b, void* c);
+  Gemm(const GemmStep& step, MatmulOperand a, MatmulOperand b, void* c);
   absl::Status MakeMatmul(Part& part, GemmWay way, const Gemm* first);
   std::shared_ptr<MatmulWeights> WeightsFor(const GemmProblem& problem) const;
   /// Returns false when the library fails.
   bool RunPart(Part& part);
   bool RunRowsInUse(Part& part);
+  /// Matrix t of an operand, and its scales.
+  MatmulOperand OperandA(const GemmProblem& p, int64_t t) const;
+  MatmulOperand OperandB(const GemmProblem& p, int64_t t) const;
   void FillWithZeros(const GemmProblem& problem) const;
 
   DType dtype_;
   std::optional<DType> float8_a_, float8_b_;
   int64_t a_size_, b_size_, c_size_;  // bytes of an element
-  const char* a_;
-  const char* b_;
+  MatmulOperand a_, b_;
   char* c_;
   GemmStep::Rows rows_;
   const int32_t* counts_ = nullptr;

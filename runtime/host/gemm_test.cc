@@ -15,7 +15,8 @@ namespace {
 
 absl::Status Multiply(const GemmCase& c, GemmOperands& operands) {
   absl::StatusOr<std::unique_ptr<Gemm>> gemm =
-      Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), nullptr, nullptr);
+      Gemm::Create(c.step, c.rank, {operands.a(), operands.scales_a()},
+                   {operands.b(), operands.scales_b()}, operands.c(), nullptr, nullptr);
   if (!gemm.ok()) return gemm.status();
   std::vector<std::thread> threads;
   for (int block = 1; block < c.step.threads; ++block) {
@@ -69,6 +70,8 @@ TEST_P(GemmOfFloats8, SumsInF32) {
   ExpectRight(SlicesOfEachRank(GetParam()));
   ExpectRight(NothingToSumOrNothing(GetParam()));
 }
+
+TEST_P(GemmOfFloats8, AreTimesTheirScales) { ExpectRight(ScalesOfBlocks(GetParam())); }
 
 TEST_P(GemmOfFloats8, GoesEveryWayAlike) {
   for (int way = 1; way < kGemmWays; ++way) {

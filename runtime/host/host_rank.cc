@@ -62,14 +62,18 @@ struct CallMaker {
                           Counts(step.rows.arriving)};
   }
   absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
-    const auto own = [&](const GemmStep::Matrix& matrix) {
-      return addresses.Of(matrix.buffer, parts.rank);
+    const auto own = [&](int buffer) { return addresses.Of(buffer, parts.rank); };
+    const auto operand = [&](const GemmStep::Matrix& matrix) -> MatmulOperand {
+      const int scales = matrix.scales.buffer;
+      return {own(matrix.buffer),
+              scales < 0 ? nullptr : reinterpret_cast<const float*>(own(scales))};
     };
     const Gemm* first =
         step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
-    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
-                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b),
-                                  own(step.c), Counts(step.rows.counts), first));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Gemm> gemm,
+        Gemm::Create(step, parts.rank % parts.plan.ranks, operand(step.a), operand(step.b),
+                     own(step.c.buffer), Counts(step.rows.counts), first));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
   }
 

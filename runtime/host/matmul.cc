@@ -218,13 +218,14 @@ class DnnlMatmul final : public Matmul {
     return absl::OkStatus();
   }
 
-  bool Run(const void* a, const void* b, void* c) override {
+  bool Run(MatmulOperand a, MatmulOperand b, void* c) override {
     const OneThread one_thread;
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_.get()},
                                          {DNNL_ARG_WEIGHTS, b_.get()},
                                          {DNNL_ARG_DST, c_.get()},
                                          {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
-    return Put(a_, a) && Put(b_, weights_ != nullptr ? weights_ : b) && Put(c_, c) &&
+    return Put(a_, a.elements) && Put(b_, weights_ != nullptr ? weights_ : b.elements) &&
+           Put(c_, c) &&
            dnnl_primitive_execute(primitive_.get(), stream_.get(), std::size(arguments),
                                   arguments) == dnnl_success &&
            dnnl_stream_wait(stream_.get()) == dnnl_success;
@@ -248,11 +249,12 @@ class Sgemm final : public Matmul {
   explicit Sgemm(const MatmulShape& shape)
       : shape_(shape), a_(shape.a, shape.k), b_(shape.b, shape.n) {}
 
-  bool Run(const void* a, const void* b, void* c) override {
+  bool Run(MatmulOperand a, MatmulOperand b, void* c) override {
     const OneThread one_thread;
     return dnnl_sgemm(a_.transposed, b_.transposed, shape_.m, shape_.n, shape_.k, 1.0f,
-                      static_cast<const float*>(a), a_.apart, static_cast<const float*>(b),
-                      b_.apart, shape_.accumulate ? 1.0f : 0.0f, static_cast<float*>(c),
+                      static_cast<const float*>(a.elements), a_.apart,
+                      static_cast<const float*>(b.elements), b_.apart,
+                      shape_.accumulate ? 1.0f : 0.0f, static_cast<float*>(c),
                       shape_.c.row) == dnnl_success;
   }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "coconet/base/dtype.h"
+#include "runtime/node/gemm_problem.h"
 
 namespace coconet {
 
@@ -32,6 +33,15 @@ struct MatrixStrides {
   int64_t row = 0, col = 1;
 };
 
+/// The address of a matrix's first element, and of the scales of all elements, where it has some
+/// (MatmulShape).
+struct MatmulOperand {
+  MatmulOperand(const void* elements, const float* scales = nullptr)  // NOLINT: any matrix is one
+      : elements(elements), scales(scales) {}
+  const void* elements;
+  const float* scales;
+};
+
 struct MatmulShape {
   DType dtype{};                // f32, f16 or bf16
   int64_t m = 0, n = 0, k = 0;  // all positive
@@ -39,6 +49,8 @@ struct MatmulShape {
   bool accumulate = false;  // c += instead of c =
   /// The 8-bit floats that a and b are of, with `dtype` f32; nullopt: both are of `dtype`.
   std::optional<DType> float8_a = std::nullopt, float8_b = std::nullopt;
+  /// Of 8-bit floats: which of an operand's scales, from their address on, an element has.
+  std::optional<ScaleView> scales_a = std::nullopt, scales_b = std::nullopt;
 };
 
 /// One matrix product of a fixed shape, c[m, n] = a[m, k] . b[k, n], on the calling thread. Summed
@@ -48,7 +60,7 @@ class Matmul {
   virtual ~Matmul() = default;
   /// Does not allocate, apart from the library itself. Returns false when the library fails, which
   /// happens when the machine is out of memory.
-  virtual bool Run(const void* a, const void* b, void* c) = 0;
+  virtual bool Run(MatmulOperand a, MatmulOperand b, void* c) = 0;
 };
 
 /// A copy of matrix b in the order that the library prefers, for several products. Not thread-safe.

@@ -31,22 +31,38 @@ void* At(DType dtype, void* base, int64_t elements) {
 /// its matrix and is zero-padded at the matrix's edges.
 class Operand {
  public:
-  Operand(DType dtype, int64_t rows, int64_t cols, const MatrixStrides& strides)
-      : dtype_(dtype), by_cols_(strides.col != 1), strides_(strides), rows_(rows), cols_(cols) {}
+  Operand(DType dtype, int64_t rows, int64_t cols, const MatrixStrides& strides,
+          const std::optional<ScaleView>& scales)
+      : dtype_(dtype),
+        by_cols_(strides.col != 1),
+        strides_(strides),
+        rows_(rows),
+        cols_(cols),
+        scales_(scales) {}
 
   void Open() { block_ = Scratch<float>(BlockOf(rows_) * BlockOf(cols_)); }
   MatrixStrides block_strides() const {
     return by_cols_ ? MatrixStrides{1, BlockOf(rows_)} : MatrixStrides{BlockOf(cols_), 1};
   }
-  /// The widened block whose first element is (row, col).
-  const float* Widened(const void* matrix, int64_t row, int64_t col) const {
-    const void* first = At(dtype_, matrix, row * strides_.row + col * strides_.col);
+  /// The widened block whose first element is (row, col), times its scales.
+  const float* Widened(const MatmulOperand& matrix, int64_t row, int64_t col) const {
+    const void* first = At(dtype_, matrix.elements, row * strides_.row + col * strides_.col);
     const int64_t rows = std::min(BlockOf(rows_), rows_ - row),
                   cols = std::min(BlockOf(cols_), cols_ - col);
     if (by_cols_) {
       WidenLines(first, cols, BlockOf(cols_), rows, BlockOf(rows_), strides_.col);
     } else {
       WidenLines(first, rows, BlockOf(rows_), cols, BlockOf(cols_), strides_.row);
+    }
+    if (scales_.has_value()) {
+      float* line = block_.data();
+      for (int64_t i = 0; i < (by_cols_ ? cols : rows); ++i) {
+        if (by_cols_)
+          ScaleLine(matrix.scales, row, col + i, rows, line);
+        else
+          ScaleLine(matrix.scales, row + i, col, cols, line);
+        line += by_cols_ ? BlockOf(rows_) : BlockOf(cols_);
+      }
     }
     return block_.data();
   }
@@ -66,10 +82,27 @@ class Operand {
     std::fill(out, out + (block_lines - lines) * block_length, 0.0f);
   }
 
+  /// Multiplies a line of the block, which begins with element (row, col).
+  void ScaleLine(const float* scales, int64_t row, int64_t col, int64_t length, float* line) const {
+    const ScaleView& s = *scales_;
+    row += s.first_row;
+    col += s.first_col;
+    scales += by_cols_ ? col / s.block_cols * s.col : row / s.block_rows * s.row;
+    const int64_t first = by_cols_ ? row : col, stride = by_cols_ ? s.row : s.col,
+                  block = by_cols_ ? s.block_rows : s.block_cols;
+    for (int64_t i = 0; i < length;) {
+      const int64_t number = (first + i) / block,
+                    end = std::min(length, (number + 1) * block - first);
+      const float scale = scales[number * stride];
+      for (; i < end; ++i) line[i] *= scale;
+    }
+  }
+
   DType dtype_;
   bool by_cols_;
   MatrixStrides strides_;
   int64_t rows_, cols_;
+  std::optional<ScaleView> scales_;
   Scratch<float> block_;
 };
 
@@ -77,8 +110,8 @@ class WidenedMatmul final : public Matmul {
  public:
   explicit WidenedMatmul(const MatmulShape& shape)
       : shape_(shape),
-        a_(shape.float8_a.value_or(shape.dtype), shape.m, shape.k, shape.a),
-        b_(shape.float8_b.value_or(shape.dtype), shape.k, shape.n, shape.b) {}
+        a_(shape.float8_a.value_or(shape.dtype), shape.m, shape.k, shape.a, shape.scales_a),
+        b_(shape.float8_b.value_or(shape.dtype), shape.k, shape.n, shape.b, shape.scales_b) {}
 
   absl::Status Open() {
     a_.Open();
@@ -97,7 +130,7 @@ class WidenedMatmul final : public Matmul {
     return absl::OkStatus();
   }
 
-  bool Run(const void* a, const void* b, void* c) override {
+  bool Run(MatmulOperand a, MatmulOperand b, void* c) override {
     for (int64_t col = 0; col < shape_.n; col += cols_) {
       for (int64_t row = 0; row < shape_.m; row += rows_) {
         if (!Sum(a, b, row, col)) return false;
@@ -118,7 +151,7 @@ class WidenedMatmul final : public Matmul {
  private:
   /// Computes the block of c whose first element is (row, col). Returns false when
   /// the library fails.
-  bool Sum(const void* a, const void* b, int64_t row, int64_t col) {
+  bool Sum(const MatmulOperand& a, const MatmulOperand& b, int64_t row, int64_t col) {
     for (int64_t p = 0; p < shape_.k; p += depth_) {
       Matmul& matmul = p == 0 ? *first_ : *next_;
       if (!matmul.Run(a_.Widened(a, row, p), b_.Widened(b, p, col), sum_.data())) return false;

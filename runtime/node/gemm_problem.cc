@@ -20,10 +20,10 @@ absl::Status Bad(const GemmStep& step, absl::string_view want, absl::string_view
       absl::StrCat("Bind: ", step.label, ": want ", want, ", have ", have));
 }
 
-/// One of the three matrices as stored, on the rank with the largest part.
+/// One of the three matrices as stored, on the rank with the largest part, or scales.
 struct StoredMatrix {
-  char name;
-  const GemmStep::Matrix& matrix;
+  absl::string_view name;
+  GemmStep::Matrix matrix;
   int64_t rows, cols;
 };
 
@@ -42,7 +42,7 @@ std::string Text(absl::int128 number) {
 absl::Status CheckMatrix(const GemmStep& step, const StoredMatrix& s,
                          absl::Span<const Buffer> buffers) {
   const GemmStep::Matrix& matrix = s.matrix;
-  const std::string name(1, s.name);
+  const absl::string_view name = s.name;
   if (matrix.buffer < 0 || matrix.buffer >= static_cast<int>(buffers.size())) {
     return Bad(step, absl::StrCat("a buffer of the plan as ", name),
                absl::StrCat("%", matrix.buffer));
@@ -85,13 +85,56 @@ absl::Status CheckApart(const GemmStep& step, const StoredMatrix& c, const Store
   const auto end = [&](const StoredMatrix& s) { return s.matrix.offset + Span(s, step.batch); };
   if (c.matrix.buffer != in.matrix.buffer || end(c) <= begin(in) || end(in) <= begin(c))
     return absl::OkStatus();
-  return Bad(step, absl::StrCat("c apart from ", std::string(1, in.name)),
+  return Bad(step, absl::StrCat("c apart from ", in.name),
              absl::StrCat("both in the same part of %", c.matrix.buffer));
+}
+
+/// The scales of a matrix.
+StoredMatrix ScalesOf(const StoredMatrix& of, absl::string_view name) {
+  const GemmStep::Scales& s = of.matrix.scales;
+  const auto count = [](int64_t first, int64_t extent, int64_t block) {
+    return extent == 0 ? 0 : (first + extent - 1) / block + 1;
+  };
+  return {name,
+          {s.buffer, s.offset, s.ld, s.batch_stride},
+          count(s.first_row, of.rows, s.block_rows),
+          count(s.first_column, of.cols, s.block_columns)};
+}
+
+/// OK unless scales are of one operand only, of others than 8-bit floats, of no blocks, or beside
+/// rows in use.
+absl::Status CheckScales(const GemmStep& step) {
+  if (!step.scaled()) return absl::OkStatus();
+  for (const GemmStep::Matrix* matrix : {&step.a, &step.b}) {
+    const GemmStep::Scales& s = matrix->scales;
+    if (s.buffer < 0 || !matrix->float8.has_value())
+      return Bad(step, "scales of two operands of 8-bit floats", "others");
+    if (s.block_rows < 1 || s.block_columns < 1 || s.first_row < 0 || s.first_column < 0) {
+      return Bad(step, "blocks of scales, and a place in one",
+                 absl::StrCat("[", s.block_rows, ", ", s.block_columns, "] from [", s.first_row,
+                              ", ", s.first_column, "]"));
+    }
+  }
+  if (step.c.scales.buffer >= 0) return Bad(step, "no scales of c", "some");
+  if (step.rows.counts >= 0) return Bad(step, "all rows of a product with scales", "some");
+  return absl::OkStatus();
 }
 
 MatrixView ViewOf(const GemmStep::Matrix& matrix, bool transposed) {
   return {matrix.offset, matrix.batch_stride, transposed ? 1 : matrix.ld,
           transposed ? matrix.ld : 1};
+}
+
+std::optional<ScaleView> ViewOf(const GemmStep::Scales& s, bool transposed) {
+  if (s.buffer < 0) return std::nullopt;
+  ScaleView view{s.offset,     s.batch_stride,  s.ld,        1,
+                 s.block_rows, s.block_columns, s.first_row, s.first_column};
+  if (transposed) {
+    std::swap(view.row, view.col);
+    std::swap(view.block_rows, view.block_cols);
+    std::swap(view.first_row, view.first_col);
+  }
+  return view;
 }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -138,14 +181,19 @@ std::vector<GemmProblem> CutBy(const GemmProblem& whole, const Grid& grid) {
     const int64_t i = part / grid.cols % grid.rows * rows;
     const int64_t j = part % grid.cols * cols;
     const bool idle = t >= whole.batch || i >= whole.m || j >= whole.n;
-    cut.push_back(idle ? GemmProblem{}
-                       : GemmProblem{.batch = std::min(batches, whole.batch - t),
-                                     .m = std::min(rows, whole.m - i),
-                                     .n = std::min(cols, whole.n - j),
-                                     .k = whole.k,
-                                     .a = whole.a.At(t, i, 0),
-                                     .b = whole.b.At(t, 0, j),
-                                     .c = whole.c.At(t, i, j)});
+    if (idle) {
+      cut.emplace_back();
+      continue;
+    }
+    GemmProblem& problem = cut.emplace_back(whole);
+    problem.batch = std::min(batches, whole.batch - t);
+    problem.m = std::min(rows, whole.m - i);
+    problem.n = std::min(cols, whole.n - j);
+    problem.a = whole.a.At(t, i, 0);
+    problem.b = whole.b.At(t, 0, j);
+    problem.c = whole.c.At(t, i, j);
+    if (whole.scales_a.has_value()) problem.scales_a = whole.scales_a->At(t, i, 0);
+    if (whole.scales_b.has_value()) problem.scales_b = whole.scales_b->At(t, 0, j);
   }
   return cut;
 }
@@ -166,6 +214,7 @@ absl::Status CheckFloats8(const GemmStep& step) {
 
 absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
   RETURN_IF_ERROR(CheckFloats8(step));
+  RETURN_IF_ERROR(CheckScales(step));
   if (step.dtype != DType::kF32 && step.dtype != DType::kF16 && step.dtype != DType::kBF16)
     return Bad(step, "f32, f16 or bf16", Name(step.dtype));
   if (step.threads < 1 || step.threads > kMostThreads)
@@ -179,13 +228,20 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
     if (extent < 0) return Bad(step, "no negative size", absl::StrCat(extent));
   }
   const int64_t m = step.m.Most(), n = step.n.Most(), k = step.k.Most();
-  const StoredMatrix a{'a', step.a, step.transpose_a ? k : m, step.transpose_a ? m : k};
-  const StoredMatrix b{'b', step.b, step.transpose_b ? n : k, step.transpose_b ? k : n};
-  const StoredMatrix c{'c', step.c, m, n};
+  const StoredMatrix a{"a", step.a, step.transpose_a ? k : m, step.transpose_a ? m : k};
+  const StoredMatrix b{"b", step.b, step.transpose_b ? n : k, step.transpose_b ? k : n};
+  const StoredMatrix c{"c", step.c, m, n};
   for (const StoredMatrix& stored : {a, b, c}) RETURN_IF_ERROR(CheckMatrix(step, stored, buffers));
   RETURN_IF_ERROR(CheckBatchesApart(step, c));
   RETURN_IF_ERROR(CheckApart(step, c, a));
-  return CheckApart(step, c, b);
+  RETURN_IF_ERROR(CheckApart(step, c, b));
+  if (!step.scaled()) return absl::OkStatus();
+  for (const StoredMatrix& scales :
+       {ScalesOf(a, "the scales of a"), ScalesOf(b, "the scales of b")}) {
+    RETURN_IF_ERROR(CheckMatrix(step, scales, buffers));
+    RETURN_IF_ERROR(CheckApart(step, c, scales));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckCandidate(const GemmStep& step, int count) {
@@ -207,11 +263,13 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
   if (p.k > 0) {
     p.a = ViewOf(step.a, step.transpose_a);
     p.b = ViewOf(step.b, step.transpose_b);
+    p.scales_a = ViewOf(step.a.scales, step.transpose_a);
+    p.scales_b = ViewOf(step.b.scales, step.transpose_b);
   }
   // Transposed matrices are excluded: they form one matrix only if k is 1, and then a column whose
-  // stride is too small.
-  const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row &&
-                    p.c.batch == p.m * p.c.row;
+  // stride is too small. Scales of a batch may be others than a tall matrix has.
+  const bool tall = !step.transpose_a && !step.scaled() && p.b.batch == 0 &&
+                    p.a.batch == p.m * p.a.row && p.c.batch == p.m * p.c.row;
   if (tall) {
     p.m *= std::exchange(p.batch, 1);
     p.a.batch = p.c.batch = 0;

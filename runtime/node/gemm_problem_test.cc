@@ -57,6 +57,33 @@ TEST(CheckGemm, AcceptsWhatFits) {
   EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = 1, s.a.buffer = 2, s.a.offset = 15; }), "");
 }
 
+TEST(CheckGemm, RefusesScalesThatItCannotTake) {
+  const auto refusal = [](const std::function<void(GemmStep&)>& change) {
+    GemmStep step = Example();
+    step.a.float8 = step.b.float8 = DType::kF8E4M3;
+    step.a.scales = {.buffer = 3, .ld = 2, .batch_stride = 6, .block_columns = 2};
+    step.b.scales = {.buffer = 3, .ld = 1, .block_rows = 3, .block_columns = 5, .first_row = 2};
+    change(step);
+    std::vector<Buffer> buffers = Buffers();
+    buffers[0].dtype = buffers[1].dtype = DType::kF8E4M3;
+    buffers[3] = {"scales", BufferRole::kInput, DType::kF32, 12, false};
+    return std::string(CheckGemm(step, buffers).message());
+  };
+  EXPECT_EQ(refusal([](GemmStep&) {}), "");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.a.scales.offset = 1; }),
+            "Bind: MM: want 13 elements in %3 for the scales of a, have 12");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.b.scales.offset = 11; }),
+            "Bind: MM: want 13 elements in %3 for the scales of b, have 12");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.a.scales.buffer = 4; }),
+            "Bind: MM: want a buffer of f32 as the scales of a, have one of flags");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.a.scales.buffer = -1; }),
+            "Bind: MM: want scales of two operands of 8-bit floats, have others");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.b.scales.block_rows = 0; }),
+            "Bind: MM: want blocks of scales, and a place in one, have [0, 5] from [2, 0]");
+  EXPECT_EQ(refusal([](GemmStep& s) { s.rows.counts = 3; }),
+            "Bind: MM: want all rows of a product with scales, have some");
+}
+
 TEST(CheckGemm, RefusesTypesItCannotMultiply) {
   for (DType dtype : {DType::kF64, DType::kI32, DType::kI64, DType::kU8, DType::kBool}) {
     EXPECT_EQ(Refusal([&](GemmStep& s) { s.dtype = dtype; }),

@@ -32,6 +32,15 @@ const std::vector<unsigned char>& Values(DType dtype, char of) {
   return data;
 }
 
+/// The scale of element (i, j) of matrix t of an operand.
+double ScaleOf(const GemmStep::Scales& s, const float* scales, bool transposed, int64_t t,
+               int64_t i, int64_t j) {
+  if (s.buffer < 0) return 1;
+  if (transposed) std::swap(i, j);
+  return scales[s.offset + t * s.batch_stride + (s.first_row + i) / s.block_rows * s.ld +
+                (s.first_column + j) / s.block_columns];
+}
+
 }  // namespace
 
 GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a,
@@ -95,6 +104,29 @@ std::vector<GemmCase> BatchesStridesOffsetsAndThreads(DType dtype) {
     if (up_to(3) == 0) step.b.batch_stride = 0;
     step.threads = static_cast<int>(1 + up_to(3));
     cases.push_back({step});
+  }
+  return cases;
+}
+
+std::vector<GemmCase> ScalesOfBlocks(DType dtype) {
+  std::mt19937 random(kSeed);
+  const auto up_to = [&](int64_t most) { return static_cast<int64_t>(random() % (most + 1)); };
+  std::vector<GemmCase> cases = BatchesStridesOffsetsAndThreads(dtype);
+  cases.push_back({DenseGemm(dtype, 1, 1100, 3, 40)});
+  cases.push_back({DenseGemm(dtype, 1, 3, 1100, 40, false, true)});
+  cases.push_back({DenseGemm(dtype, 1, 3, 5, 2500, true, true)});
+  for (GemmCase& c : cases) {
+    int buffer = 3;
+    for (GemmStep::Matrix* matrix : {&c.step.a, &c.step.b}) {
+      matrix->scales = {.buffer = buffer++,
+                        .offset = up_to(9),
+                        .ld = 50,  // rows may have some of their scales in common
+                        .batch_stride = up_to(3) * 100,
+                        .block_rows = 1 + up_to(1) * up_to(130),
+                        .block_columns = 1 + up_to(1) * up_to(130)};
+      matrix->scales.first_row = up_to(1) * up_to(matrix->scales.block_rows - 1);
+      matrix->scales.first_column = up_to(1) * up_to(matrix->scales.block_columns - 1);
+    }
   }
   return cases;
 }
@@ -166,12 +198,15 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
         double sum = 0, magnitude = 0;
         for (int64_t p = 0; p < k; ++p) {
           const double product = LoadElement(of_a_, a_.data(), a.At(t, i, p).begin).real() *
-                                 LoadElement(of_b_, b_.data(), b.At(t, p, j).begin).real();
+                                 ScaleOf(step.a.scales, scales_a(), step.transpose_a, t, i, p) *
+                                 LoadElement(of_b_, b_.data(), b.At(t, p, j).begin).real() *
+                                 ScaleOf(step.b.scales, scales_b(), step.transpose_b, t, p, j);
           sum += product;
           magnitude += std::abs(product);
         }
         const double have = LoadElement(dtype_, c_.data(), at).real();
-        if (!(std::abs(have - sum) <= Bound(k, sum, magnitude))) {
+        const int64_t roundings = step.scaled() ? k + 2 : k;  // each element times its scale
+        if (!(std::abs(have - sum) <= Bound(roundings, sum, magnitude))) {
           return absl::StrCat("c[", t, ", ", i, ", ", j, "]: want ", sum, ", have ", have);
         }
       }
@@ -184,9 +219,14 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
   return "";
 }
 
+const float* GemmOperands::scales_a() const {
+  return reinterpret_cast<const float*>(Values(DType::kF32, 's').data());
+}
+const float* GemmOperands::scales_b() const { return scales_a() + 100; }
+
 /// A sum in f32, and one rounding more for a narrower type.
-double GemmOperands::Bound(int64_t k, double sum, double magnitude) const {
-  const double error = static_cast<double>(k) * 0x1p-24 * magnitude;
+double GemmOperands::Bound(int64_t roundings, double sum, double magnitude) const {
+  const double error = static_cast<double>(roundings) * 0x1p-24 * magnitude;
   return dtype_ == DType::kF32
              ? error
              : error + UnitRoundoff(dtype_) * (std::abs(sum) + error) + MinSubnormal(dtype_);

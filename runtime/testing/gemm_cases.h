@@ -27,10 +27,13 @@ std::vector<GemmCase> BatchesStridesOffsetsAndThreads(DType dtype);
 std::vector<GemmCase> BatchesOfTransposedColumns(DType dtype);
 std::vector<GemmCase> BatchesSideBySide(DType dtype);
 std::vector<GemmCase> SlicesOfEachRank(DType dtype);
+/// Of 8-bit floats with scales of blocks, in parts of which a matrix may begin; also larger than
+/// what hosts widen at once.
+std::vector<GemmCase> ScalesOfBlocks(DType dtype);
 std::vector<GemmCase> NothingToSumOrNothing(DType dtype);
 
-/// The three buffers of a step: random values, equal for all cases of a type; c is poisoned and has
-/// a guard behind it.
+/// The three buffers of a step, and two of scales: random values, equal for all cases of a type; c
+/// is poisoned and has a guard behind it.
 class GemmOperands {
  public:
   explicit GemmOperands(const GemmStep& step);
@@ -38,13 +41,15 @@ class GemmOperands {
   const void* a() const { return a_.data(); }
   const void* b() const { return b_.data(); }
   void* c() { return c_.data(); }
+  const float* scales_a() const;
+  const float* scales_b() const;
 
   /// What is wrong with c after the product; "" if it is near the sum in double and the bytes
   /// around it are untouched.
   std::string Wrong(const GemmCase& c) const;
 
  private:
-  double Bound(int64_t k, double sum, double magnitude) const;
+  double Bound(int64_t roundings, double sum, double magnitude) const;
 
   DType dtype_, of_a_, of_b_;
   int64_t size_;

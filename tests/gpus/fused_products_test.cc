@@ -4,11 +4,13 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
@@ -56,20 +58,40 @@ class FusedProductsTest : public testing::Test {
     return of[random_() % N];
   }
 
-  /// Types of the operands of a product of `dtype`: 8-bit floats, which are cast to it, or itself.
+  /// Types of the operands of a product of `dtype`: 8-bit floats, maybe with scales, whose product
+  /// is cast to it, or itself.
   struct Operands {
     DType a, w;
-    bool are_floats8 = false;
-    std::string Product(const std::string& product, DType dtype) const {
+    bool are_floats8 = false, are_scaled = false;
+    std::string Product(const std::string& a, DType dtype, bool transpose_a,
+                        bool transpose_b) const {
+      const std::string product =
+          absl::StrCat("matmul(", a, ", w", are_scaled ? ", x, y" : "",
+                       transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "", ")");
       return are_floats8 ? absl::StrCat("cast(", Name(dtype), ", ", product, " * 0.5)") : product;
     }
-    /// A multiple at which rows along k begin on each of up to 3 ranks.
-    int64_t Depth(int64_t depth) const { return are_floats8 ? (depth + 95) / 96 * 96 : depth; }
+    /// A multiple at which rows along k, and blocks of scales, begin on each of up to 3 ranks.
+    int64_t Depth(int64_t depth) const {
+      const int64_t multiple = are_scaled ? 128 : are_floats8 ? 96 : 1;
+      return (depth + multiple - 1) / multiple * multiple;
+    }
   };
-  Operands DrawOperands(DType dtype) {
+  Operands DrawOperands(DType dtype, bool may_scale) {
     if (Draw(0, 3) > 0) return {dtype, dtype};
     const DType of[] = {DType::kF8E4M3, DType::kF8E5M2};
-    return {Any(of), Any(of), true};
+    return {Any(of), Any(of), true, may_scale && Draw(0, 1) == 1};
+  }
+
+  /// The scales of an operand of `lines` lines along k and this layout: one for each line, or some
+  /// or all of them, and for each 128 of k. `lead`: of its leading dimensions.
+  std::string DrawScales(const char* name, const std::string& lead, int64_t lines, int64_t depth,
+                         absl::string_view layout) {
+    const bool cuts_lines = layout != kWhole && lead.empty();
+    const int64_t counts[] = {lines, 1, lines % 2 == 0 && !cuts_lines ? lines / 2 : lines};
+    const int64_t count = Any(counts);
+    return absl::StrCat("input ", name, " : f32[", lead, count, ", ",
+                        depth == 0 ? Draw(0, 1) : depth / 128, "] ",
+                        cuts_lines && count == 1 ? kWhole : layout, "\n");
   }
 
   /// The result as it is, or on its way to other ranks.
@@ -100,7 +122,7 @@ class FusedProductsTest : public testing::Test {
   /// matrix for each, or for each index of one dimension.
   Graph DrawBatch() {
     const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
-    const Operands operands = DrawOperands(dtype);
+    const Operands operands = DrawOperands(dtype, true);
     const bool whole = Draw(0, 2) > 0, transpose_a = !operands.are_floats8 && Draw(0, 3) == 0,
                transpose_b = operands.are_floats8 || Draw(0, 1) == 1, counts = Draw(0, 1) == 1,
                cuts = Draw(0, 2) == 0;
@@ -122,10 +144,6 @@ class FusedProductsTest : public testing::Test {
       return absl::StrCat("input ", name, " : ", Name(of), "[", leading, down, ", ", across, "] ",
                           cuts && leading.size() == lead.size() ? "sliced(0)" : kWhole, "\n");
     };
-    const auto matmul = [](const char* a, const char* b, bool turn_a, bool turn_b) {
-      return absl::StrCat("matmul(", a, ", ", b, turn_a ? ", transpose_a" : "",
-                          turn_b ? ", transpose_b" : "", ")");
-    };
     std::string text =
         absl::StrCat("coconet 1\nprogram batch\n",
                      transpose_a ? tensor("a", operands.a, of_a, depth, rows)
@@ -135,12 +153,22 @@ class FusedProductsTest : public testing::Test {
                      tensor("r", dtype, lead, rows, columns), "input b : ", Name(dtype), "[",
                      columns, "] replicated\ninput l : ", Name(dtype), "[", rows,
                      ", 1] replicated\ninput seed : i64[] replicated\ns = ",
-                     operands.Product(matmul("a", "w", transpose_a, transpose_b), dtype), "\n");
+                     operands.Product("a", dtype, transpose_a, transpose_b), "\n");
+    if (operands.are_scaled) {
+      std::string scales;
+      for (const auto& [name, of, lines] : {std::tuple("x", of_a, rows), {"y", of_w, columns}}) {
+        const bool own = Draw(0, 2) > 0;  // or those of all matrices
+        const std::string ones = of.empty() ? "" : of.size() > 3 ? "1, 1, " : "1, ";
+        const bool is_cut = own && cuts && of.size() == lead.size();
+        scales += DrawScales(name, own ? of : ones, lines, depth, is_cut ? "sliced(0)" : kWhole);
+      }
+      text = absl::StrReplaceAll(text, {{"program batch\n", "program batch\n" + scales}});
+    }
     if (counts) {
       absl::StrAppend(&text, "input n : i32[", lead.substr(0, lead.size() - 2), "] ",
                       cuts ? "sliced(0)" : kWhole, "\n", tensor("v", dtype, lead, columns, next),
                       "h = cast(", Name(dtype), ", ", Any(kEpilogues),
-                      ")\ny = ", matmul("h", "v", false, false), "\noutput c = keep_rows(y, n)\n");
+                      ")\noutput c = keep_rows(matmul(h, v), n)\n");
     } else {
       const int more = second.empty() ? 1 : 2;
       absl::StrAppend(&text, "output c = ", DrawMoved(Any(kEpilogues), cuts, false, more), "\n");
@@ -158,14 +186,15 @@ class FusedProductsTest : public testing::Test {
   /// take them; `lead`: a is several matrices.
   Graph DrawProgram() {
     const DType dtype = Any({DType::kF32, DType::kF16, DType::kBF16});
-    const Operands operands = DrawOperands(dtype);
+    const auto& [of_a, of_b] = Any(kLayouts);
+    const bool cuts_depth = of_a == "sliced(1)";
+    const Operands operands = DrawOperands(dtype, !cuts_depth);
     const bool whole = Draw(0, 2) > 0, transpose_b = operands.are_floats8 || Draw(0, 1) == 1;
     const auto extent = [&](int64_t least, int64_t most) {
       return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
     };
     const int64_t rows = extent(70, 300), columns = extent(1, 300),
                   depth = Draw(0, 15) == 0 ? 0 : operands.Depth(extent(1, 200));
-    const auto& [of_a, of_b] = Any(kLayouts);
     const bool gathers = of_a == "sliced(0)" && Draw(0, 1) == 0;
     const bool is_partial = of_a == "local" || of_a == "sliced(1)",
                may_turn = of_a == kWhole || of_a == "local",
@@ -181,6 +210,11 @@ class FusedProductsTest : public testing::Test {
     if (transpose_b && of_b == "sliced(0)") sliced_b = "sliced(1)";
     std::string text = absl::StrCat(
         "coconet 1\nprogram product\n",
+        operands.are_scaled
+            ? DrawScales("x", lead ? "3, " : "", rows, depth,
+                         of_a == "sliced(0)" && !gathers ? of_a : kWhole) +
+                  DrawScales("y", "", columns, depth, of_b == kWhole ? kWhole : sliced_b)
+            : "",
         tensor("input", "a",
                transpose_a ? absl::StrCat(depth, ", ", rows) : absl::StrCat(down, ", ", depth),
                of_a, operands.a),
@@ -192,11 +226,8 @@ class FusedProductsTest : public testing::Test {
                "replicated", dtype),
         tensor("input", "b", absl::StrCat(columns), "replicated", dtype),
         tensor("input", "l", absl::StrCat(rows, ", 1"), "replicated", dtype),
-        "input seed : i64[] replicated\n", "p = ",
-        operands.Product(absl::StrCat("matmul(", gathers ? "all_gather(a)" : "a", ", w",
-                                      transpose_a ? ", transpose_a" : "",
-                                      transpose_b ? ", transpose_b" : "", ")"),
-                         dtype),
+        "input seed : i64[] replicated\n",
+        "p = ", operands.Product(gathers ? "all_gather(a)" : "a", dtype, transpose_a, transpose_b),
         "\n", "s = ", DrawReduced(is_partial, dtype), "\n", "output c = ",
         DrawMoved(Any(kEpilogues), of_a == "sliced(0)" && !gathers, of_b == "sliced(1)", lead),
         "\n", Draw(0, 3) == 0 ? "output d = s\n" : "");

@@ -42,6 +42,7 @@ struct Shape {
   int gathers = -1;  // a is gathered from slices over this dimension, else local
   bool reduces = true;
   bool leads = false;  // a and c are three matrices
+  bool of_floats8 = false;
 };
 
 /// `reduced`: what ranks reduce of the product p, "@T@" its type, to the sums s; `after`: what
@@ -50,7 +51,11 @@ Graph ProgramOf(const Shape& s, const std::string& after,
                 const std::string& reduced = "all_reduce(sum, p)", const std::string& others = "") {
   const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed,
                            const std::string& layout, const char* kind = "input ") {
-    return absl::StrCat(kind, name, " : ", Name(s.dtype), "[", s.leads && *name != 'b' ? "3, " : "",
+    const bool is_factor = *name == 'a' || *name == 'b';
+    const DType dtype = !s.of_floats8 || !is_factor ? s.dtype
+                        : *name == 'a'              ? DType::kF8E4M3
+                                                    : DType::kF8E5M2;
+    return absl::StrCat(kind, name, " : ", Name(dtype), "[", s.leads && *name != 'b' ? "3, " : "",
                         transposed ? columns : rows, ", ", transposed ? rows : columns, "] ",
                         layout, "\n");
   };
@@ -108,18 +113,21 @@ class WideProductsTest : public testing::Test {
       s.gathers = s.leads ? static_cast<int>(Draw(0, 1)) : 0;
       s.reduces = Draw(0, 2) == 0;
     }
-    s.transpose_a = s.gathers < 0 && Draw(0, 1) == 1;
-    s.transpose_b = Draw(0, 1) == 1;
+    s.of_floats8 = Draw(0, 3) == 0;
+    if (s.of_floats8) s.dtype = DType::kF32;
+    s.transpose_a = s.gathers < 0 && !s.of_floats8 && Draw(0, 1) == 1;
+    s.transpose_b = s.of_floats8 || Draw(0, 1) == 1;
     s.rows = DrawExtent(300, s.transpose_a);
     s.columns = DrawExtent(300, !s.transpose_b);
     s.depth = Draw(0, 15) == 0 ? 0 : DrawExtent(330, !s.transpose_a || s.transpose_b);
+    if (s.of_floats8) s.depth = (s.depth + 15) / 16 * 16;
     return s;
   }
-  Config DrawTiles(Config config) {
+  Config DrawTiles(Config config, bool of_floats8) {
     constexpr int kShapes[][2] = {{128, 64},  {128, 0},  {128, 192},
                                   {128, 256}, {256, 64}, {256, 128}};
     const auto& [rows, columns] = kShapes[Draw(0, std::size(kShapes) - 1)];
-    const bool wide = Draw(0, 4) > 0;
+    const bool wide = of_floats8 || Draw(0, 4) > 0;
     config.tiles = wide ? rows : 64;
     config.tile_columns = wide ? columns : 0;
     config.tma = wide && Draw(0, 2) > 0;
@@ -162,7 +170,7 @@ TEST_F(WideProductsTest, MatchTheInterpreterAtRandomShapes) {
     in_kernels += TilesInKernels(schedule);
     Config config = DrawArguments(DrawCompiledConfig(random_), schedule, random_);
     config.protocol = Protocol::kGenerated;
-    config = DrawTiles(config);
+    config = DrawTiles(config, shape.of_floats8);
     const absl::Status added = batch.Add(program, schedule, config, static_cast<int>(Draw(1, 3)));
     ASSERT_TRUE(added.ok()) << added << "\n" << Text(config) << " COCONET_SEED=" << seed_;
   }

@@ -24,7 +24,7 @@ from slices import part_of
 STORAGE = {
     "f32": "<f4", "f16": "<f2", "bf16": "<u2", "f64": "<f8",
     "i8": "i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u8": "u1", "u16": "<u2", "u32": "<u4",
-    "u64": "<u8", "bool": "?",
+    "u64": "<u8", "bool": "?", "f8e4m3": "u1", "f8e5m2": "u1",
 }  # fmt: skip
 SHOWN = 5  # differences
 
@@ -50,8 +50,24 @@ class Tally:
         )
 
 
+def float8(bits, digits, bias):
+    """The numbers that bits of 8-bit floats stand for, with so many digits behind the point."""
+    exponent = (bits.astype(np.int64) & 0x7F) >> digits
+    fraction = (bits & ((1 << digits) - 1)) / (1 << digits)
+    number = np.where(exponent > 0, 1 + fraction, fraction) * 2.0 ** (np.maximum(exponent, 1) - bias)
+    if digits == 3:
+        number = np.where(bits & 0x7F == 0x7F, np.nan, number)
+    else:
+        number = np.where(exponent == 31, np.where(fraction > 0, np.nan, np.inf), number)
+    return np.where(bits & 0x80, -number, number)
+
+
 def loaded(data, at, dtype, count):
     raw = np.frombuffer(data, STORAGE[dtype], count, at)
+    if dtype == "f8e4m3":
+        return float8(raw, 3, 7)
+    if dtype == "f8e5m2":
+        return float8(raw, 2, 15)
     return (raw.astype(np.uint32) << 16).view(np.float32) if dtype == "bf16" else raw
 
 

@@ -45,8 +45,10 @@ class Type:
 F32 = Type("f32", 24, -149, float(np.finfo(np.float32).max))
 F16 = Type("f16", 11, -24, 65504.0)
 BF16 = Type("bf16", 8, -133, float.fromhex("0x1.fep127"))
+F8E4M3 = Type("f8e4m3", 4, -9, 448.0)
+F8E5M2 = Type("f8e5m2", 3, -16, 57344.0)
 F64 = Type("f64", 53, -1074, float(np.finfo(np.float64).max))
-TYPES = {t.name: t for t in (F32, F16, BF16, F64)}
+TYPES = {t.name: t for t in (F32, F16, BF16, F8E4M3, F8E5M2, F64)}
 
 
 def bf16_nearest(x):
@@ -419,6 +421,13 @@ def added_rows(updates, index, rows, weight=None, parts=1):
     zero = constant(F32, 0)
     terms = select(hit.reshape(hit.shape + (1,) * (len(terms.shape) - 1)), terms[None], zero)
     return summed_in_f32(terms, 1, int(hit.sum(1).max(initial=0)), parts)
+
+
+def scaled(x, scales):
+    """Elements of 8-bit floats times the f32 scales of their blocks, in f32."""
+    for axis, (extent, count) in enumerate(zip(x.shape, scales.shape)):
+        scales = scales.map_ends(lambda s, a=axis, n=extent // count: np.repeat(s, n, a))
+    return rounded(F32, *ends(np.multiply, x, scales))
 
 
 def matmul(x, y, parts=1):

@@ -300,6 +300,16 @@ def grouped(t, ranks):
     }
 
 
+def scaled_products(t, ranks):
+    x = scaled(t["x"], t["x.s"])
+    w = scaled(t["w"], t["w.s"])
+    return {
+        "rows": matmul(x, w.swap(0, 1)).sum_over_ranks(),
+        "squares": matmul(x.swap(1, 2), x).sum_over_ranks(),
+        "parts": matmul(scaled(t["u"], t["u.s"]), scaled(t["v"], t["v.s"]), parts=ranks),
+    }
+
+
 def moe(t, ranks):
     """Each rank has its part of the groups, and takes and adds rows of its own tokens."""
     x, token, count, weight = t["x"], t["token"], t["count"], t["weight"]

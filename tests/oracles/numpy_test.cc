@@ -234,6 +234,20 @@ output x_up = matmul(x, up)
 output x_down = all_gather(matmul(x, down, transpose_b))
 output x_one = matmul(x, one)
 )"},
+    {"scaled_products",
+     {{"M", 7}, {"K", 30}, {"L", 6}, {"N", 9}, {"P", 3}, {"B", 2}},
+     R"(input x : f8e4m3[M, K] local
+input x.s : f32[M, L] local
+input w : f8e5m2[N, K] replicated
+input w.s : f32[P, L] replicated
+input u : f8e5m2[B, M, K] sliced(2)
+input u.s : f32[B, 1, L] sliced(2)
+input v : f8e4m3[B, K, N] sliced(1)
+input v.s : f32[1, L, 1] sliced(1)
+output rows = all_reduce(sum, matmul(x, w, x.s, w.s, transpose_b))
+output squares = all_reduce(sum, matmul(x, x, x.s, x.s, transpose_a))
+output parts = all_reduce(sum, matmul(u, v, u.s, v.s))
+)"},
     {"moe", {{"T", 10}, {"H", 8}, {"E", 3}, {"G", 5}, {"C", 9}, {"F", 7}}},
     {"extremes",
      {{"N", 700}, {"M", 9}},

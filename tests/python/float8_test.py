@@ -131,6 +131,27 @@ update(p, p + all_reduce(sum, g) / 2)
                 with self.assertRaisesRegex(ValueError, name):
                     tuned.bind(p=np.zeros(7, np.uint8), g=np.ones(7, held))
 
+    def test_products_have_scales_of_blocks(self):
+        random = np.random.default_rng(5)
+        x = random.standard_normal((70, 512)).astype(TYPES["f8e4m3"])
+        w = random.standard_normal((384, 512)).astype(TYPES["f8e5m2"])
+        of_x = random.uniform(0.25, 4, (70, 4)).astype(np.float32)
+        of_w = random.uniform(0.25, 4, (3, 4)).astype(np.float32)
+        program = coconet.Program("scaled")
+        operands = [program.input(name, dtype, shape, "replicated") for name, dtype, shape in (
+            ("x", "f8e4m3", ["M", "K"]), ("w", "f8e5m2", ["N", "K"]),
+            ("of_x", "f32", ["M", "L"]), ("of_w", "f32", ["P", "L"]))]
+        program.output("y", coconet.matmul(*operands, transpose_b=True))
+        y = np.zeros((70, 384), np.float32)
+        with coconet.Session(**FAST) as session:
+            tuned = session.compile(program, M=70, N=384, K=512, L=4, P=3)
+            with tuned.bind(x=x, w=w, of_x=of_x, of_w=of_w, y=y) as bound:
+                bound.run()
+        left = x.astype(np.float64) * np.repeat(of_x, 128, 1)
+        right = w.astype(np.float64) * np.repeat(np.repeat(of_w, 128, 0), 128, 1)
+        np.testing.assert_allclose(y, left @ right.T, rtol=0,
+                                   atol=2.0**-24 * 514 * (abs(left) @ abs(right).T).max())
+
     def test_dlpack_has_its_codes(self):
         for name, code in (("f8e4m3", 10), ("f8e5m2", 12)):
             with coconet.Session(**FAST) as session:

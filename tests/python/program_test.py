@@ -35,10 +35,11 @@ class ProgramTest(unittest.TestCase):
         coconet.matmul(x, x, transpose_b=True)
         coconet.round_stochastic(x, x)
         coconet.all_to_all(x, 1, counts=x)
+        coconet.matmul(x, x, x, x, transpose_a=True)
         self.assertEqual(str(p).splitlines()[3:], [
             "%1 = reduce_scatter(sum, x, owned(by L))", "%2 = expand(x, [B, N])",
             "%3 = matmul(x, x, transpose_b)", "%4 = round_stochastic(x, x)",
-            "%5 = all_to_all(x, x, 1)"])
+            "%5 = all_to_all(x, x, 1)", "%6 = matmul(x, x, x, x, transpose_a)"])
 
     def test_mistakes_are_errors_in_words(self):
         p, q = coconet.Program("p"), coconet.Program("q")

@@ -18,6 +18,7 @@ constexpr int kWideRowBytes = 128;
 template <class T>
 constexpr int kWideDepth = kWideRowBytes / int(sizeof(Raw<T>));
 constexpr int kProductsOfSlab = 4;
+static_assert(kWideDepth<f8e4m3> == kSlabOfScales);
 /// Eight rows of a slab, after which the swizzle repeats; sixty-four rows.
 constexpr int kWideBlockBytes = 8 * kWideRowBytes, kWideAtomBytes = 64 * kWideRowBytes;
 

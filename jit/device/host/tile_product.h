@@ -47,9 +47,20 @@ CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTi
   }
 }
 
-template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, class E>
-CC_DEVICE void MultiplyTile(const Grid&, const Product<T, Of...>& p, Index row, Index column,
-                            Index above, const E& epilogue) {
+/// Multiplies what PackOperand has made by the scales of its lines.
+template <int kSide>
+CC_DEVICE void ScaleOperand(const LineScales& by, Index first, int lines, Index depth, int depths,
+                            float (&to)[kTileDepth][kSide]) {
+  for (int k = 0; k < depths; ++k) {
+    const float* const at = by.at + (depth + k) / kSlabOfScales / by.slabs;
+    for (int i = 0; i < lines; ++i) to[k][i] *= at[Quotient(first + i, by.lines) * by.ld];
+  }
+}
+
+/// A tile of a product whose operands may have scales.
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, class E, class S>
+CC_DEVICE void MultiplyTileOf(const Product<T, Of...>& p, Index row, Index column, Index above,
+                              const E& epilogue, const S& scales) {
   constexpr int V = kEpiloguePack, kRows = 4;
   const auto least = [](Index x, int most) { return x < most ? int(x) : most; };
   const int rows = least(p.m - row, kSide), columns = least(p.n - column, kSide);
@@ -58,6 +69,10 @@ CC_DEVICE void MultiplyTile(const Grid&, const Product<T, Of...>& p, Index row, 
     const int depths = least(p.k - depth, kTileDepth);
     PackOperand<kSide, !kTransposeA>(p.a, p.lda, row, rows, depth, depths, a);
     PackOperand<kSide, kTransposeB>(p.b, p.ldb, column, columns, depth, depths, b);
+    if constexpr (kIsScaled<S>) {
+      ScaleOperand(scales.a, row, rows, depth, depths, a);
+      ScaleOperand(scales.b, column, columns, depth, depths, b);
+    }
     for (int i = 0; i < rows; i += kRows) AddRows<kRows>(a, b, i, depths, sums);
   }
   for (int i = 0; i < rows; ++i) {
@@ -68,6 +83,12 @@ CC_DEVICE void MultiplyTile(const Grid&, const Product<T, Of...>& p, Index row, 
     for (; j < columns; ++j)
       epilogue.begin(Lanes<1>{}, above + row + i, column + j)(ToRaw<T, 1>(Splat<1>(sums[i][j])));
   }
+}
+
+template <int kSide, bool kTransposeA, bool kTransposeB, class T, class... Of, class E>
+CC_DEVICE void MultiplyTile(const Grid&, const Product<T, Of...>& p, Index row, Index column,
+                            Index above, const E& epilogue) {
+  MultiplyTileOf<kSide, kTransposeA, kTransposeB>(p, row, column, above, epilogue, NoScales());
 }
 
 }  // namespace coconet

@@ -8,11 +8,12 @@
 namespace coconet {
 
 template <class Tile, int kBytes, bool kTransposeA, bool kTransposeB, class P, class Out, class E,
-          class In = NoChunks>
+          class In = NoChunks, class S = NoScales>
 CC_DEVICE void MultiplyTmaTiles(const Grid& grid, const P& p, const WideMaps&,
                                 const TileOrder& order, const Out& out, const E& epilogue,
-                                const In& in = {}) {
-  MultiplyWideTiles<Tile, kBytes, kTransposeA, kTransposeB>(grid, p, order, out, epilogue, in);
+                                const In& in = {}, const S& scales = {}) {
+  MultiplyWideTiles<Tile, kBytes, kTransposeA, kTransposeB>(grid, p, order, out, epilogue, in,
+                                                            scales);
 }
 
 CC_DEVICE void EvenRegisters() {}

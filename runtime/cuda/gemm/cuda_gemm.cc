@@ -84,6 +84,12 @@ absl::Status CudaGemm::ChooseWay(const OpensLibrary& open, const GemmStep& step)
         context, ": want a GPU of sm_89 or later for products of 8-bit floats, have sm_", gpu.major,
         gpu.minor, "; use cast(bf16, ...) of the operands"));
   }
+  if (step.scaled()) {
+    return absl::UnimplementedError(absl::StrCat(
+        context,
+        ": want a product without scales, which the GPU's library is given none of, have "
+        "scales of blocks; multiply by the scales before the product, in bf16, or use hosts"));
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<const CublasLt> library, open());
   absl::StatusOr<LtProduct> product = LtProduct::Describe(library->api(), ShapeOf(step));
   if (!product.ok()) return WithContext(product.status(), context);

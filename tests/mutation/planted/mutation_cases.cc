@@ -125,6 +125,16 @@ input b : f32[N] replicated
 output c = cast(bf16, matmul(a, w, transpose_b) * 0.5 + b)
 )";
 
+constexpr char kScaled[] = R"(coconet 1
+program scaled
+input a : f8e4m3[M, K] replicated
+input w : f8e4m3[N, K] replicated
+input x : f32[MB, KB] replicated
+input y : f32[N, KB] replicated
+input b : f32[N] replicated
+output c = cast(bf16, matmul(a, w, x, y, transpose_b) * 0.5 + b)
+)";
+
 constexpr char kGathered[] = R"(coconet 1
 program gathered
 input a : bf16[M, K] sliced(0)
@@ -353,6 +363,14 @@ const std::vector<MutationCase>& MutationCases() {
         {"tiles-of-bytes",
          kBytes,
          {{"M", 150}, {"N", 136}, {"K", 336}},
+         "fuse(MM, C)",
+         "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
+         "tile-columns=64 stages=3 tma=1",
+         1,
+         1},
+        {"scaled-tiles",
+         kScaled,
+         {{"M", 150}, {"N", 136}, {"K", 384}, {"MB", 50}, {"KB", 3}},
          "fuse(MM, C)",
          "generated vec=2 chunk=512 blocks=2 stream=none one-shot=pull threads=64 tiles=128 "
          "tile-columns=64 stages=3 tma=1",
