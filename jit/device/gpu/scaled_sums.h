@@ -13,8 +13,8 @@ namespace coconet {
 template <class Tile, class S>
 struct SlabSums {
   using Sums = typename Tile::Sums;
-  static constexpr bool kAdds = true;
-  static constexpr int kPending = 1;  // slabs whose products need not have ended yet
+  static constexpr bool kAdds = true;  // products of later slabs to those of the first
+  static constexpr int kPending = 1;   // slabs whose products need not have ended yet
 
   template <class P, class At>
   CC_MEMBER SlabSums(const Grid&, const S&, const P&, const At&, Index, Sums&) {}
@@ -44,7 +44,7 @@ struct SlabSums<Tile, BlockScales<kByColumn>> {
   const float *rows_at[2], *columns_at;  // those of k = 0; by column: of column 0
   unsigned left, last;                   // the thread's first column, and the product's last one
   Place in_a, in_b;
-  float rows[2], columns[kColumns];  // the scales of the next slab
+  float rows[2] = {}, columns[kColumns] = {};  // the scales of the next slab, if there is any k
   Sums slab;
 
   /// For the tile of product `p` whose first element is (at.row, column).
