@@ -208,6 +208,11 @@ absl::Status Expression::ArgumentsAfter(Op& op, const std::vector<Tensor>& opera
         absl::StrAppend(out, f->what);
       }));
     }
+    if (values_.contains((*flag)->what)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", (*flag)->what, "' is a flag of ", RowOf(op).spelling.name,
+                       " here, and the name of a value: give the value another name"));
+    }
     Get<bool>(op, **flag) = true;
   }
   return absl::OkStatus();

@@ -419,6 +419,15 @@ TEST(Parse, ProductsMayHaveScales) {
   EXPECT_EQ(Print(*graph), kText);
 }
 
+TEST(Parse, RefusesFlagsThatAreNamesOfValues) {
+  EXPECT_EQ(PrintParsed("coconet 1\ninput x : f8e4m3[N, N] replicated\n"
+                        "input transpose_a : f32[N, 1] replicated\n"
+                        "input transpose_b : f32[N, 1] replicated\n"
+                        "output y = matmul(x, x, transpose_a, transpose_b)\n"),
+            "line 5: 'transpose_a' is a flag of matmul here, and the name of a value: give the "
+            "value another name");
+}
+
 TEST(Parse, AllToAllOfPartsOfUnequalSizesKeepsTheRowsInUse) {
   const auto parsed = [](const std::string& expression) {
     return PrintParsed(
