@@ -113,8 +113,10 @@ absl::StatusOr<std::vector<Schedule>> Chooser::Named(absl::string_view text) {
 }
 
 absl::StatusOr<Schedule> Chooser::Baseline() {
-  for (const Schedule& s : Derived()) {
-    if (IsBaseline(s) && !Configs(s, space_).empty()) return s;
+  for (const bool plain : {true, false}) {  // a product may have no library here
+    for (const Schedule& s : Derived()) {
+      if (IsBaseline(s) == plain && !Configs(s, space_).empty()) return s;
+    }
   }
   RETURN_IF_ERROR(deriving_);
   return absl::InvalidArgumentError(

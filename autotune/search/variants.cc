@@ -16,6 +16,7 @@
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
+#include "jit/config/beside.h"
 
 namespace coconet {
 namespace {
@@ -172,18 +173,23 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
       set.baseline = static_cast<int>(set.variants.size());
     AddVariants(schedule, configs, set.variants);
   }
-  if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
+  if (set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
   if (wanted.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tune ", NameForMessages(program), ": none of its ", schedules.size(),
         " schedules is wanted (SessionOptions::admits, --only); the first is \"",
         Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
   }
-  if (set.variants.empty() || set.baseline < 0) {
+  if (set.variants.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "tune ", NameForMessages(program), ": none of ", wanted.size(), " schedules",
         admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "", " can run on ",
-        space.ranks, " ranks", space.library ? "" : " without library collectives"));
+        space.ranks, " ranks", space.library ? "" : " without library collectives",
+        LacksALibrary(schedules.front(), space)
+            ? "; a product with scales wants elementwise operations behind it that a kernel goes "
+              "on "
+              "with, as a cast, or operands that are cast and multiplied by the scales"
+            : ""));
   }
   return set;
 }

@@ -233,6 +233,15 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
                "communicates, or from one that gathers to a product of what that has";
 }
 
+bool LacksALibrary(const Schedule& s, const ConfigSpace& space) {
+  if (!space.warp_groups) return false;
+  return absl::c_any_of(s.launches().list, [&](const Launch& launch) {
+    const NodeId id = launch.nodes[0];
+    return launch.nodes.size() == 1 && IsScaledProduct(s.graph(), id) &&
+           FitsTiles(s.program(), id) && !absl::c_linear_search(s.kernels(), launch.nodes);
+  });
+}
+
 bool MultipliesByWarpGroups(const Schedule& s) {
   return MultipliesInKernels(s) && WantsWarpGroups(s);
 }

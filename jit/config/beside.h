@@ -24,6 +24,10 @@ bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
 bool MultipliesInKernels(const Schedule& s);
 bool MultipliesByWarpGroups(const Schedule& s);
 
+/// Whether a launch of its own is a product that has scales, which libraries of GPUs are not given,
+/// and which warp groups can make in a kernel or an overlap of this GPU.
+bool LacksALibrary(const Schedule& s, const ConfigSpace& space);
+
 /// Whether one of these does collectives, too.
 bool CommunicatesInTiles(const Schedule& s);
 

@@ -50,10 +50,11 @@ LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
 /// Numbers of pieces worth trying: 1 where the schedule overlaps nothing; none where nothing would
 /// run beside anything else: kernels and products share the rank's core, so a collective of a
 /// library must go out of the node, or pieces of a product stay in its cache. None where a kernel
-/// of an overlap makes a product's tiles, nor where only warp groups can make those of a kernel.
+/// of an overlap makes a product's tiles, where only warp groups can make those of a kernel, or
+/// where a product LacksALibrary.
 std::vector<int> PieceCounts(const Schedule& s, const ConfigTraits& t, const ConfigSpace& space,
                              bool columns) {
-  if (TilesInKernels(s) || MultipliesByWarpGroups(s)) return {};
+  if (TilesInKernels(s) || MultipliesByWarpGroups(s) || LacksALibrary(s, space)) return {};
   if (s.overlaps().empty()) return columns ? std::vector<int>() : std::vector<int>{1};
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;

@@ -236,10 +236,8 @@ std::vector<Mutation> TmaTileMutations() {
        "tma-tiles",
        {kRace},
        {{"tma_tiles.h",
-         "WgmmaWait<1>(); if (speaks && slab > 0) Arrive(used); used = "
-         "barriers.empty + place.stage;",
-         "WgmmaWait<1>(); used = barriers.empty + place.stage; if (speaks && slab + 1 < slabs) "
-         "Arrive(used);"}}},
+         "if (speaks && slab > 0) Arrive(used); used = barriers.empty + place.stage;",
+         "used = barriers.empty + place.stage; if (speaks && slab + 1 < slabs) Arrive(used);"}}},
       {"tma-used-without-a-wait",
        "A slab is given back while the last but one products may read it.",
        "tma-tiles",
