@@ -588,6 +588,32 @@ TEST(Configs, LeaveProductsOf8BitFloatsToWarpGroups) {
     EXPECT_FALSE(MultipliesInKernels(other)) << "rows of w lie along n";
 }
 
+TEST(Configs, LeaveProductsWithScalesToWarpGroups) {
+  const absl::StatusOr<Graph> parsed = Parse(
+      "coconet 1\nprogram blocks\ninput x : f8e4m3[256, 512] replicated\n"
+      "input w : f8e4m3[384, 512] replicated\ninput s : f32[256, 4] replicated\n"
+      "input t : f32[3, 4] replicated\n"
+      "output y = cast(bf16, matmul(x, w, s, t, transpose_b))\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Graph program = Canonicalize(*parsed).graph;
+  const Schedule apart = Find(program, "MM; C"), s = Find(program, "fuse(MM, C)");
+  const ConfigSpace ampere{.ranks = 1, .multiprocessors = 66},
+      hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
+  EXPECT_GT(Configs(apart, {.ranks = 1}).size(), 0u) << "on hosts";
+  EXPECT_GT(Configs(apart, ampere).size(), 0u) << "which is refused when it is bound, in words";
+  EXPECT_EQ(Configs(apart, hopper).size(), 0u);
+  const std::vector<Config> configs = Configs(s, hopper);
+  EXPECT_GT(configs.size(), 0u);
+  for (const Config& config : configs) {
+    EXPECT_EQ(config.TileColumns(), 128) << Text(config);
+    EXPECT_EQ(Validate(config, s, hopper), absl::OkStatus());
+  }
+  const Config wide{.tiles = 128, .tile_columns = 256, .stages = 4};
+  EXPECT_THAT(Validate(wide, s, hopper).message(),
+              testing::HasSubstr("want tiles=128 with tile-columns of at most 128 for products "
+                                 "with scales"));
+}
+
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
   const std::vector<Config> configs =
       Configs(Find(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});

@@ -68,7 +68,7 @@ std::vector<Mutation> PlanMutations() {
       {"host-columns-of-one-slice",
        "Of what is gathered by columns the first rank's slice is unpacked alone.",
        "host-columns",
-       {kWrongElement, kReplicas},
+       {kWrongElement, kReplicas, kRunError},
        {{"jit/lower/library_call.cc", "(step.out_offset + ElementsOut(step, target)) / run",
          "step.count / run"}}},
       {"host-columns-packed-apart",
