@@ -61,7 +61,9 @@ class Candidate {
           " is a launch of its own: kernels compute products of one matrix on each rank, or "
           "go on with those of one batch, of known extents, that is of no list; of 8-bit floats "
           "those of more than ",
-          kMostRows, " rows, with both operands along the dimension that is summed over");
+          kMostRows,
+          " rows, with both operands along the dimension that is summed over, and scales ",
+          "of blocks of all of it or of multiples of ", kSlabOfScales);
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });

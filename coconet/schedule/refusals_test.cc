@@ -51,14 +51,19 @@ TEST(Fuse, RefusesWhatIsALaunchOfItsOwn) {
             "fuse(%1 %2): %1 = broadcast(x, 0) is a launch of its own, not work of a kernel");
 }
 
-TEST(Fuse, RefusesProductsWithScales) {
-  for (const char* rows : {"8", "800"}) {
-    EXPECT_THAT(Transformed(absl::StrCat("input x : f8e4m3[", rows, ", 8] replicated\n",
-                                         "input s : f32[1, 1] replicated\n",
-                                         "output y = abs(matmul(x, x, s, s, transpose_b))\n"),
-                            "fuse(%2 %3)"),
-                testing::HasSubstr("%2 = matmul(x, x, s, s, transpose_b) is a launch of its own"));
-  }
+TEST(Fuse, RefusesProductsWithScalesThatTilesDoNotTake) {
+  const auto fused = [](int rows, int depth, int scales, absl::string_view flags) {
+    return Transformed(
+        absl::StrCat("input x : f8e4m3[", rows, ", ", depth, "] replicated\n", "input s : f32[1, ",
+                     scales, "] replicated\n", "output y = abs(matmul(x, x, s, s, ", flags, "))\n"),
+        "fuse(%2 %3)");
+  };
+  const auto refused = testing::HasSubstr(") is a launch of its own: kernels compute products");
+  EXPECT_THAT(fused(8, 256, 2, "transpose_b"), refused);
+  EXPECT_THAT(fused(800, 256, 4, "transpose_b"), refused) << "blocks of 64";
+  EXPECT_THAT(fused(256, 800, 1, "transpose_a"), refused) << "rows lie along n";
+  EXPECT_THAT(fused(800, 256, 2, "transpose_b"), testing::HasSubstr("\nkernel %2 %3\n"));
+  EXPECT_THAT(fused(800, 24, 1, "transpose_b"), testing::HasSubstr("\nkernel %2 %3\n"));
 }
 
 TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
@@ -73,7 +78,7 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
       "matrix on each rank, or go on with those of one batch, of known extents, that is of no "
       "list; "
       "of 8-bit floats those of more than 64 rows, with both operands along the dimension that is "
-      "summed over";
+      "summed over, and scales of blocks of all of it or of multiples of 128";
   EXPECT_EQ(refused("N, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy);
   // Dimensions of matrices of x that others lie between; a batch that ranks reduce; another, taken.
   EXPECT_EQ(Transformed("input x : f32[2, 1, 3, 70, 8] replicated\n"
