@@ -37,7 +37,7 @@ class SchedulePrior {
   /// The time of the launch alone; a launch of an overlap may be cut into pieces or not.
   double LaunchUs(const LaunchTraits& launch, const Config& config) const;
   double LibraryUs(const LaunchTraits& launch, const Config& config) const;
-  /// Of a product whose operands have this type.
+  /// The rate of a product whose operands have this type.
   double FlopsPerUs(DType operands) const;
   double ProductUs(const LaunchTraits& launch, const Config& config) const;
   double KernelUs(const LaunchTraits& launch, const Config& config) const;

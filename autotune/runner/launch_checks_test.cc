@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/measure/arena.h"
 #include "autotune/runner/rank_runner.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"

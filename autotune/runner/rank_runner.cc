@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/search/forecast.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "autotune/store/process_identity.h"
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "autotune/search/variants.h"
 #include "coconet/ir/typed_graph.h"
 #include "jit/config/target.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/typed_graph.h"
 #include "coconet/schedule/describe.h"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "autotune/search/variants.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"

@@ -21,7 +21,7 @@
 #include "autotune/runner/variant_plans.h"
 #include "autotune/search/choice.h"
 #include "autotune/search/parts.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "bench/gpu/ceilings.h"
 #include "bench/probe/carried_cubins.h"
 #include "bench/probe/probe_row.h"

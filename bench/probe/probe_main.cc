@@ -25,7 +25,7 @@
 #include "autotune/runner/compile_pool.h"
 #include "autotune/runner/variant_plans.h"
 #include "autotune/search/choice.h"
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 #include "bench/harness/user.h"
 #include "bench/probe/carried_cubins.h"
 #include "bench/probe/isolated.h"

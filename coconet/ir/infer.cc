@@ -13,7 +13,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer_site.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 
 namespace coconet {
 namespace {

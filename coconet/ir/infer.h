@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g);
 std::string OpaqueOperations(const Graph& g);
 
 /// Whether a world of `ranks` ranks (of one pipeline stage) can run the program. InvalidArgument if
-/// an operation names a rank beyond them, or slices end within blocks of scales (scales.h);
+/// an operation names a rank beyond them, or slices end within blocks of scales (operand_index.h);
 /// Unimplemented for opaque operations.
 absl::Status CheckRuns(const Graph& g, int ranks);
 

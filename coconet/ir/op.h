@@ -205,8 +205,8 @@ inline constexpr OpRow kRow<StochasticRound> = {
 /// (a, b, scale_a, scale_b), a and b of 8-bit floats: the product of a * scale_a and b * scale_b in
 /// f32. A scale is f32 with as many dimensions as its operand has before transposing. Each of its
 /// extents divides the operand's, and the quotient is the extent of the blocks there of which all
-/// elements have one scale (scales.h): of x[M, K] with scales [M, K / 128] those of 128 neighbours
-/// in a row. An extent of 0 has scales of extent 0 or 1.
+/// elements have one scale (operand_index.h): of x[M, K] with scales [M, K / 128] those of 128
+/// neighbours in a row. An extent of 0 has scales of extent 0 or 1.
 struct MatMul {
   bool transpose_a = false, transpose_b = false;
   bool operator==(const MatMul&) const = default;

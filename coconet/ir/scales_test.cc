@@ -1,4 +1,4 @@
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 
 #include <string>
 

@@ -254,4 +254,17 @@ Tensor operator>=(Tensor a, Tensor b) { return Elementwise(Pw::kGe, {a, b}); }
 Tensor Equal(Tensor a, Tensor b) { return Elementwise(Pw::kEq, {a, b}); }
 Tensor NotEqual(Tensor a, Tensor b) { return Elementwise(Pw::kNe, {a, b}); }
 
+Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) {
+  return CallOf<struct Dropout>({a, seed}, rate, stream);
+}
+
+Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream) {
+  return CallOf<StochasticRound>({a, seed}, stream);
+}
+
+Tensor MatMul(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, bool transpose_a,
+              bool transpose_b) {
+  return CallOf<struct MatMul>({a, b, scale_a, scale_b}, transpose_a, transpose_b);
+}
+
 }  // namespace coconet

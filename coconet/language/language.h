@@ -184,24 +184,17 @@ inline Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum) {
 
 /// 0 with probability `rate`, else a / (1 - rate). Which elements are 0 depends on `seed`, an i64
 /// scalar, on `stream`, and on the element's place in the global tensor only.
-inline Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0) {
-  return CallOf<struct Dropout>({a, seed}, rate, stream);
-}
+Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0);
 /// f32 to one of the two bf16 numbers around it, at random, so that the mean is `a`: what keeps
 /// small steps of bf16 weights from being lost. Drawn as Dropout draws; take another stream.
-inline Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0) {
-  return CallOf<StochasticRound>({a, seed}, stream);
-}
+Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0);
 /// The product of matrices in the last two dimensions; leading dimensions broadcast.
 inline Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false) {
   return CallOf<struct MatMul>({a, b}, transpose_a, transpose_b);
 }
-/// The same of 8-bit floats times the f32 scales of their blocks: of each extent of an operand as
-/// it is stored, a scale's extent divides it, and the quotient is the extent of a block.
-inline Tensor MatMul(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, bool transpose_a = false,
-                     bool transpose_b = false) {
-  return CallOf<struct MatMul>({a, b, scale_a, scale_b}, transpose_a, transpose_b);
-}
+/// The same of 8-bit floats times the f32 scales of their blocks (MatMul in coconet/ir/op.h).
+Tensor MatMul(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, bool transpose_a = false,
+              bool transpose_b = false);
 inline Tensor Transpose(Tensor a, std::vector<int> order) {
   return CallOf<struct Transpose>({a}, std::move(order));
 }

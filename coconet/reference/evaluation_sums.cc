@@ -7,7 +7,6 @@
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/scales.h"
 #include "coconet/reference/evaluation.h"
 
 namespace coconet {

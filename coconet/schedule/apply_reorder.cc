@@ -5,7 +5,7 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {

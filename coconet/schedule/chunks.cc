@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "coconet/schedule/overlapped_products.h"
 

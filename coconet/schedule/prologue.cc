@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/scales.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {

@@ -2,7 +2,6 @@
 
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/scales.h"
 #include "coconet/testing/reductions.h"
 
 namespace coconet {

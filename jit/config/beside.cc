@@ -11,7 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/overlapped_products.h"
 #include "coconet/schedule/prologue.h"

@@ -102,7 +102,7 @@ struct LineScales {
   Divisor lines;
   Index slabs;
 };
-/// Those of both operands. kByColumn: columns of a tile may have different ones.
+/// The scales of both operands. kByColumn: columns of a tile may have different ones.
 template <bool kByColumn>
 struct BlockScales {
   LineScales a, b;

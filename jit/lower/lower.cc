@@ -13,7 +13,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/overlapped_products.h"
 #include "jit/launches/batches.h"

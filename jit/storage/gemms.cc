@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 #include "jit/storage/stacks.h"
 
 namespace coconet {

@@ -4,7 +4,6 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/scales.h"
 
 namespace coconet {
 

@@ -49,7 +49,7 @@ struct MatmulShape {
   bool accumulate = false;  // c += instead of c =
   /// The 8-bit floats that a and b are of, with `dtype` f32; nullopt: both are of `dtype`.
   std::optional<DType> float8_a = std::nullopt, float8_b = std::nullopt;
-  /// Of 8-bit floats: which of an operand's scales, from their address on, an element has.
+  /// Which of the scales of its operand, from their address on, an 8-bit float has.
   std::optional<ScaleView> scales_a = std::nullopt, scales_b = std::nullopt;
 };
 

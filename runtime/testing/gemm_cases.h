@@ -27,8 +27,8 @@ std::vector<GemmCase> BatchesStridesOffsetsAndThreads(DType dtype);
 std::vector<GemmCase> BatchesOfTransposedColumns(DType dtype);
 std::vector<GemmCase> BatchesSideBySide(DType dtype);
 std::vector<GemmCase> SlicesOfEachRank(DType dtype);
-/// Of 8-bit floats with scales of blocks, in parts of which a matrix may begin; also larger than
-/// what hosts widen at once.
+/// Products of 8-bit floats with scales of blocks, in parts of which a matrix may begin; some are
+/// larger than what hosts widen at once.
 std::vector<GemmCase> ScalesOfBlocks(DType dtype);
 std::vector<GemmCase> NothingToSumOrNothing(DType dtype);
 

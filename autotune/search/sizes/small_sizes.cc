@@ -1,4 +1,4 @@
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,11 +12,11 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
-#include "autotune/search/extent_relations.h"
+#include "autotune/search/sizes/extent_relations.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 
 namespace coconet {
 namespace {
@@ -260,7 +260,8 @@ bool IsSmall(const Graph& program, int64_t elements, int64_t ranks) {
   const bool fits = absl::c_all_of(*types, [&](const TensorType& type) {
     return !IsBound(type.shape) || NumElements(type.shape) <= elements;
   });
-  // Of whole blocks more products, so that kernels in tiles have as many rows as these want.
+  // Programs with whole blocks have more products, for kernels in tiles to have as many rows as
+  // these want.
   const double products =
       block == 1 ? kMostProducts : 2 * kMostProducts * static_cast<double>(ranks);
   return fits && ProductsOf(program) <= products;

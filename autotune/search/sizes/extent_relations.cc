@@ -1,4 +1,4 @@
-#include "autotune/search/extent_relations.h"
+#include "autotune/search/sizes/extent_relations.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/ir/scales.h"
+#include "coconet/ir/operand_index.h"
 
 namespace coconet {
 namespace {

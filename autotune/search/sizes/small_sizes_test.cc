@@ -1,4 +1,4 @@
-#include "autotune/search/small_sizes.h"
+#include "autotune/search/sizes/small_sizes.h"
 
 #include <algorithm>
 
