@@ -16,7 +16,6 @@
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
-#include "jit/config/beside.h"
 
 namespace coconet {
 namespace {
@@ -181,15 +180,12 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
         Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
   }
   if (set.variants.empty()) {
+    const absl::Status plain = Validate(Config(), schedules.front(), space);
     return absl::FailedPreconditionError(absl::StrCat(
         "tune ", NameForMessages(program), ": none of ", wanted.size(), " schedules",
         admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "", " can run on ",
         space.ranks, " ranks", space.library ? "" : " without library collectives",
-        LacksALibrary(schedules.front(), space)
-            ? "; a product with scales wants elementwise operations behind it that a kernel goes "
-              "on "
-              "with, as a cast, or operands that are cast and multiplied by the scales"
-            : ""));
+        plain.ok() ? "" : absl::StrCat("; the first is refused: ", plain.message())));
   }
   return set;
 }

@@ -13,8 +13,7 @@ NodeId TiledMemberOf(const TypedGraph& program, const std::vector<NodeId>& kerne
 NodeId ProductOfLaunch(const Schedule& s, NodeId first) {
   const std::vector<NodeId>& nodes = s.launch(first).nodes;
   if (absl::c_linear_search(s.kernels(), nodes)) return TiledMemberOf(s.program(), nodes);
-  const bool in_tiles =
-      As<MatMul>(s.graph(), first) != nullptr && !IsOfLibraries(s.program(), first);
+  const bool in_tiles = As<MatMul>(s.graph(), first) != nullptr && !HasNoKernel(s.program(), first);
   return in_tiles ? first : -1;
 }
 

@@ -22,7 +22,7 @@ std::vector<int64_t> LeadingExtents(const Shape& shape) {
 /// dimensions.
 bool IsOneBatch(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
-  if (op == nullptr || !IsBound(program.type(id).shape) || IsOfLibraries(program, id)) return false;
+  if (op == nullptr || !IsBound(program.type(id).shape) || HasNoKernel(program, id)) return false;
   const Layout& layout = program.type(id).layout;
   const std::vector<int64_t> lead = LeadingExtents(program.type(id).shape);
   const auto dim = static_cast<size_t>(layout.dim);
@@ -71,7 +71,7 @@ bool LiesAlongK(const TypedGraph& program, NodeId id) {
   return op != nullptr && !op->transpose_a && op->transpose_b;
 }
 
-bool IsOfLibraries(const TypedGraph& program, NodeId id) {
+bool HasNoKernel(const TypedGraph& program, NodeId id) {
   if (!IsScaledProduct(program.graph(), id)) return false;
   const auto shape = [&](int i) -> const Shape& {
     return program.type(program.inputs(id)[i]).shape;
@@ -84,7 +84,7 @@ bool IsOneProduct(const TypedGraph& program, NodeId id) {
   const auto* op = As<MatMul>(program.graph(), id);
   if (op == nullptr || !IsBound(program.type(id).shape)) return false;
   const std::vector<NodeId>& inputs = program.inputs(id);
-  if (IsOfLibraries(program, id)) return false;
+  if (HasNoKernel(program, id)) return false;
   const Shape &a = program.type(inputs[0]).shape, &b = program.type(inputs[1]).shape;
   if (b.size() != 2 || (op->transpose_a && a.size() != 2)) return false;
   if (inputs.size() > 2 && a.size() > 2 && !ScalesFollowRows(a, program.type(inputs[2]).shape))

@@ -36,8 +36,9 @@ bool FitsPrologue(const TypedGraph& program, NodeId id);
 /// Whether kernels have no code for matrix product `id`, in tiles or not: its operands have scales,
 /// and do not lie along k, or have blocks whose extent there is neither a multiple of kSlabOfScales
 /// nor all of it, or that some of several matrices share.
-bool IsOfLibraries(const TypedGraph& program, NodeId id);
-/// Whether `id` is a product of one matrix on each rank, of bound extents, not of libraries.
+bool HasNoKernel(const TypedGraph& program, NodeId id);
+/// Whether `id` is a product of one matrix on each rank, of bound extents, and not one of
+/// HasNoKernel.
 bool IsOneProduct(const TypedGraph& program, NodeId id);
 /// Whether a kernel can compute `id` tile by tile: a product, on each rank, of one matrix or of a
 /// batch, of more than kMostRows rows in all, and of 8-bit floats only along k. False for a product

@@ -209,6 +209,10 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
   const bool makes_tiles = config.tiles != 0 || MultipliesInKernels(s);
   if (makes_tiles && config.stages == 0 && WantsWarpGroups(s))
     return "want stages for products of 8-bit floats in tiles: only warp groups (sm_90a) make them";
+  if (config.tiles == 0 && LacksALibrary(s, space)) {
+    return "want a kernel that goes on with a product that has scales, which libraries of GPUs are "
+           "not given: elementwise operations behind it, as a cast; or cast and scale its operands";
+  }
   if (config.tiles == 0) {
     if (TilesInKernels(s))
       return "want tiles where a kernel of an overlap goes on with a product's elements";

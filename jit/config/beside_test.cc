@@ -9,6 +9,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/testing/find_schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,15 +17,6 @@
 
 namespace coconet {
 namespace {
-
-Schedule Find(const Graph& program, absl::string_view words) {
-  const std::vector<Schedule> schedules = Derive(program).value();
-  for (const Schedule& s : schedules) {
-    if (Describe(s) == words) return s;
-  }
-  ADD_FAILURE() << "no schedule " << words;
-  return {};
-}
 
 Graph Adam(int64_t n) { return BindSizes(MakeWorkload("adam").value(), {{"N", n}}).value(); }
 
@@ -39,7 +31,7 @@ TEST(Configs, TryProductsInTilesOnGpusWhereAKernelTakesThem) {
   const auto tried = [&](const Graph& program, absl::string_view words, const ConfigSpace& space) {
     std::set<std::string> tiled;
     wide = 0;
-    const Schedule s = Find(program, words);
+    const Schedule s = FindSchedule(program, words);
     for (const Config& config : Configs(s, space)) {
       EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
       if (config.tiles == 0) continue;
@@ -79,8 +71,8 @@ TEST(Configs, TryProductsInTilesOnGpusWhereAKernelTakesThem) {
 }
 
 TEST(Validate, RefusesTilesThatNoKernelTakes) {
-  const Schedule fused = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))"),
-                 unfused = Find(Product(), "ol(MM, AR, fuse(C))");
+  const Schedule fused = FindSchedule(Product(), "ol(MM, fuse(RS[flat], C, AG))"),
+                 unfused = FindSchedule(Product(), "ol(MM, AR, fuse(C))");
   const auto words = [](const Config& config, const Schedule& s) {
     const absl::Status status = Validate(config, s, {.ranks = 2});
     return std::string(status.ok() ? ""
@@ -101,15 +93,15 @@ TEST(Validate, RefusesTilesThatNoKernelTakes) {
       "want tiles=0 where an overlap does not go from a product to a kernel that communicates, or "
       "from one that gathers to a product of what that has";
   EXPECT_EQ(words(tiled, unfused), taken);  // a library's
-  EXPECT_EQ(words(tiled, Find(Product(), "MM; fuse(RS[flat], C, AG)")), taken);
-  EXPECT_EQ(words(tiled, Find(Adam(1024), "AR; fuse(C)")), taken);
-  EXPECT_EQ(words({.tiles = 64}, Find(Adam(1024), "AR; fuse(C)")), taken);
+  EXPECT_EQ(words(tiled, FindSchedule(Product(), "MM; fuse(RS[flat], C, AG)")), taken);
+  EXPECT_EQ(words(tiled, FindSchedule(Adam(1024), "AR; fuse(C)")), taken);
+  EXPECT_EQ(words({.tiles = 64}, FindSchedule(Adam(1024), "AR; fuse(C)")), taken);
   const Graph gathered =
       Parse(
           "coconet 1\nprogram t\ninput a : f32[96, 20] sliced(0)\ninput b : f32[20, 10] "
           "sliced(1)\noutput c = matmul(all_gather(abs(a)), b)\n")
           .value();
-  EXPECT_EQ(words(tiled, Find(gathered, "ol(fuse(C, AG), MM); C")), "");
+  EXPECT_EQ(words(tiled, FindSchedule(gathered, "ol(fuse(C, AG), MM); C")), "");
   EXPECT_EQ(words({.beside = 8}, fused),
             "want pieces=2 to 256 for a schedule with overlaps, else 1");
 }
@@ -123,8 +115,8 @@ Graph Activation() {
 }
 
 TEST(Configs, OfKernelsThatGoOnWithTilesBesideCollectivesAreTiles) {
-  const Schedule s = Find(Activation(), "ol(fuse(MM, C), fuse(RS[flat], AG))"),
-                 by_any = Find(Activation(), "ol(fuse(MM, C), AR)");
+  const Schedule s = FindSchedule(Activation(), "ol(fuse(MM, C), fuse(RS[flat], AG))"),
+                 by_any = FindSchedule(Activation(), "ol(fuse(MM, C), AR)");
   const ConfigSpace hopper{.ranks = 2, .multiprocessors = 66, .warp_groups = true};
   for (const Schedule* of : {&s, &by_any}) {
     const std::vector<Config> configs = Configs(*of, hopper);
@@ -155,8 +147,8 @@ TEST(Configs, OfKernelsThatGoOnWithTilesBesideCollectivesAreTiles) {
 }
 
 TEST(Validate, RefusesTilesThatWarpGroupsCannotMake) {
-  const Schedule halves = Find(Product(DType::kBF16), "ol(MM, fuse(RS[flat], C, AG))"),
-                 floats = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))");
+  const Schedule halves = FindSchedule(Product(DType::kBF16), "ol(MM, fuse(RS[flat], C, AG))"),
+                 floats = FindSchedule(Product(), "ol(MM, fuse(RS[flat], C, AG))");
   const ConfigSpace host{.ranks = 2}, ampere{.ranks = 2, .multiprocessors = 66},
       hopper{.ranks = 2, .multiprocessors = 66, .warp_groups = true};
   const auto words = [](const Config& config, const Schedule& s, const ConfigSpace& space) {
@@ -214,7 +206,7 @@ Graph ProductOfFloats8(int64_t depth, bool along_k) {
 }
 
 TEST(Configs, LeaveProductsOf8BitFloatsToWarpGroups) {
-  const Schedule s = Find(ProductOfFloats8(96, true), "fuse(MM, C)");
+  const Schedule s = FindSchedule(ProductOfFloats8(96, true), "fuse(MM, C)");
   const ConfigSpace ampere{.ranks = 1, .multiprocessors = 66},
       hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
   EXPECT_EQ(Configs(s, ampere).size(), 0u);
@@ -228,9 +220,10 @@ TEST(Configs, LeaveProductsOf8BitFloatsToWarpGroups) {
               testing::HasSubstr("want stages for products of 8-bit floats in tiles: only warp "
                                  "groups (sm_90a) make them"));
   const Config wide{.tiles = 128, .stages = 4};
-  EXPECT_THAT(Validate(wide, Find(ProductOfFloats8(88, true), "fuse(MM, C)"), hopper).message(),
-              testing::HasSubstr("at multiples of 16 elements where stages are not 0, have rows "
-                                 "of 88"));
+  EXPECT_THAT(
+      Validate(wide, FindSchedule(ProductOfFloats8(88, true), "fuse(MM, C)"), hopper).message(),
+      testing::HasSubstr("at multiples of 16 elements where stages are not 0, have rows "
+                         "of 88"));
   const std::vector<Schedule> others = Derive(ProductOfFloats8(96, false)).value();
   for (const Schedule& other : others)
     EXPECT_FALSE(MultipliesInKernels(other)) << "rows of w lie along n";
@@ -244,7 +237,7 @@ TEST(Configs, LeaveProductsWithScalesToWarpGroups) {
       "output y = cast(bf16, matmul(x, w, s, t, transpose_b))\n");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const Graph program = Canonicalize(*parsed).graph;
-  const Schedule apart = Find(program, "MM; C"), s = Find(program, "fuse(MM, C)");
+  const Schedule apart = FindSchedule(program, "MM; C"), s = FindSchedule(program, "fuse(MM, C)");
   const ConfigSpace ampere{.ranks = 1, .multiprocessors = 66},
       hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
   EXPECT_GT(Configs(apart, {.ranks = 1}).size(), 0u) << "on hosts";

@@ -9,6 +9,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/testing/find_schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,19 +17,10 @@
 namespace coconet {
 namespace {
 
-Schedule Find(const Graph& program, absl::string_view words) {
-  const std::vector<Schedule> schedules = Derive(program).value();
-  for (const Schedule& s : schedules) {
-    if (Describe(s) == words) return s;
-  }
-  ADD_FAILURE() << "no schedule " << words;
-  return {};
-}
-
 Graph Adam(int64_t n) { return BindSizes(MakeWorkload("adam").value(), {{"N", n}}).value(); }
 
 TEST(Validate, RefusesNumbersOutOfRange) {
-  const Schedule s = Find(Adam(1024), "AR; fuse(C)");
+  const Schedule s = FindSchedule(Adam(1024), "AR; fuse(C)");
   const auto words = [&](Config config) {
     return std::string(Validate(config, s, {.ranks = 2}).message());
   };
@@ -57,7 +49,7 @@ TEST(Configs, OfGpusFillTheirMultiprocessorsAndNoMore) {
   const ConfigSpace space{.ranks = 2, .multiprocessors = 66};
   for (int64_t n : {1, 1000, 1 << 20, 1 << 28}) {
     for (absl::string_view words : {"AR; fuse(C)", "fuse(AR, C)", "fuse(RS, C, AG); slice m v"}) {
-      const Schedule s = Find(Adam(n), words);
+      const Schedule s = FindSchedule(Adam(n), words);
       std::set<std::string> seen;
       std::set<int> blocks;
       for (const Config& config : Configs(s, space)) {
@@ -79,10 +71,10 @@ TEST(Configs, OfGpusFillTheirMultiprocessorsAndNoMore) {
 
 TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {
   const ConfigSpace in_order{.ranks = 2, .library = false};
-  EXPECT_EQ(Validate({}, Find(Adam(1024), "AR; fuse(C)"), in_order).message(),
+  EXPECT_EQ(Validate({}, FindSchedule(Adam(1024), "AR; fuse(C)"), in_order).message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": no library "
             "collectives here: they sum in any order, or go by way of the host");
-  EXPECT_TRUE(Validate({}, Find(Adam(1024), "fuse(AR, C)"), in_order).ok());
+  EXPECT_TRUE(Validate({}, FindSchedule(Adam(1024), "fuse(AR, C)"), in_order).ok());
 }
 
 TEST(Validate, LeavesExchangesAcrossNodesToTheLibraryWhateverItSums) {
@@ -103,10 +95,10 @@ TEST(Validate, RefusesBatchesOfWhatNeedsAllTensors) {
   const ConfigSpace space{.ranks = 2};
   const Config batches{.batch = 100};
   const std::string fused = "fuse(RS, C, fold, AR, C, AG); slice m v";
-  EXPECT_TRUE(Validate(batches, Find(Listed("lamb", {100, 7}), fused), space).ok());
-  for (const Schedule& s : {Find(Listed("clip", {100, 7}), fused),
-                            Find(Listed("adam", {100, 7}), "fuse(RS, C, AG); slice m v"),
-                            Find(Adam(107), "AR; fuse(C)")}) {
+  EXPECT_TRUE(Validate(batches, FindSchedule(Listed("lamb", {100, 7}), fused), space).ok());
+  for (const Schedule& s : {FindSchedule(Listed("clip", {100, 7}), fused),
+                            FindSchedule(Listed("adam", {100, 7}), "fuse(RS, C, AG); slice m v"),
+                            FindSchedule(Adam(107), "AR; fuse(C)")}) {
     EXPECT_EQ(Validate(batches, s, space).message(),
               "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull batch=100\": "
               "want batch=0 where no kernel sums up each tensor of a "
@@ -118,7 +110,7 @@ TEST(Configs, TryBatchesOfListsThatDoNotFitInCache) {
   const auto batches = [](const Graph& program) {
     std::set<int64_t> tried;
     for (const Config& config :
-         Configs(Find(program, "fuse(RS, C, fold, AR, C, AG); slice m v"), {.ranks = 2}))
+         Configs(FindSchedule(program, "fuse(RS, C, fold, AR, C, AG); slice m v"), {.ranks = 2}))
       tried.insert(config.batch);
     return tried.size();
   };
@@ -145,11 +137,11 @@ TEST(Validate, RefusesWhatDoesNotReachOtherNodes) {
                                    : status.message().substr(status.message().find("\": ") + 3));
   };
   const Config generated{.protocol = Protocol::kGenerated};
-  const Schedule whole = Find(Adam(1024), "AR; fuse(C)"),
+  const Schedule whole = FindSchedule(Adam(1024), "AR; fuse(C)"),
                  by_node = FindByNode(Adam(1024), "RS(node); AR(across); AG(node); fuse(C)");
   EXPECT_EQ(words({}, whole, nodes), "");
   EXPECT_EQ(words(generated, whole, nodes), "kernels do not reach the ranks of other nodes");
-  EXPECT_EQ(words({}, Find(Adam(1024), "fuse(AR, C)"), nodes),
+  EXPECT_EQ(words({}, FindSchedule(Adam(1024), "fuse(AR, C)"), nodes),
             "kernels do not reach the ranks of other nodes");
   EXPECT_EQ(words({}, by_node, nodes), "");
   EXPECT_EQ(words(generated, by_node, nodes), "");
@@ -179,8 +171,8 @@ TEST(Validate, RefusesKernelsThatSendToStagesOnOtherNodes) {
   const Graph pipeline =
       BindSizes(MakeWorkload("pipeline").value(), {{"B", 1}, {"S", 8}, {"H", 16}}).value();
   const ConfigSpace apart{.ranks = 2, .stages_apart = true};
-  const Schedule fused = Find(pipeline, "RS[1]; fuse(C, send[1]); AG y"),
-                 unfused = Find(pipeline, "RS[1]; fuse(C); send[1]; AG y");
+  const Schedule fused = FindSchedule(pipeline, "RS[1]; fuse(C, send[1]); AG y"),
+                 unfused = FindSchedule(pipeline, "RS[1]; fuse(C); send[1]; AG y");
   EXPECT_EQ(Validate({}, fused, apart).message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": kernels do "
             "not reach the stages on other nodes; a "
@@ -207,7 +199,7 @@ TEST(Configs, AreDistinctAndLegalForEverySchedule) {
 }
 
 bool Offers(OneShot one_shot, const Graph& program, const char* words, const ConfigSpace& space) {
-  for (const Config& config : Configs(Find(program, words), space)) {
+  for (const Config& config : Configs(FindSchedule(program, words), space)) {
     if (config.one_shot == one_shot) return true;
   }
   return false;
@@ -252,7 +244,8 @@ TEST(Configs, TryTheWaysOfAMatrixProductWhereThereIsOne) {
   // Hosts: f32 as stored, packed, and by gemm where that is not what matmul calls.
   EXPECT_EQ(ways_in(product, {.ranks = 2, .vector_bytes = 32}), std::set<int>({0, 1}));
   EXPECT_EQ(ways_in(product, {.ranks = 2, .vector_bytes = 64}), std::set<int>({0, 1, 2}));
-  const Schedule with = Derive(product).value()[0], without = Find(Adam(1024), "AR; fuse(C)");
+  const Schedule with = Derive(product).value()[0],
+                 without = FindSchedule(Adam(1024), "AR; fuse(C)");
   EXPECT_TRUE(Validate({.gemm = 15}, with, {.ranks = 2}).ok());
   for (int gemm : {-1, 16}) EXPECT_FALSE(Validate({.gemm = gemm}, with, {.ranks = 2}).ok());
   EXPECT_EQ(Validate({.gemm = 1}, without, {.ranks = 2}).message(),
@@ -273,7 +266,7 @@ TEST(Configs, SendOperandsInMessagesThatAreSmallerStill) {
 
 TEST(Configs, CopyInBulkWhereAGpuDoesAndAKernelOnlyGathers) {
   const auto copies = [](absl::string_view words, bool bulk) {
-    return absl::c_any_of(Configs(Find(Adam(1024), words), {.ranks = 4, .bulk = bulk}),
+    return absl::c_any_of(Configs(FindSchedule(Adam(1024), words), {.ranks = 4, .bulk = bulk}),
                           [](const Config& config) {
                             return config.bulk && config.protocol == Protocol::kGenerated;
                           });
@@ -289,14 +282,14 @@ TEST(Configs, RingsWhereSomeRanksMayBeNearer) {
     return absl::c_any_of(Configs(schedule, space),
                           [](const Config& config) { return config.ring; });
   };
-  const Schedule fused = Find(Adam(1024), "fuse(RS, C, AG); slice m v");
+  const Schedule fused = FindSchedule(Adam(1024), "fuse(RS, C, AG); slice m v");
   EXPECT_TRUE(rings(fused, {.ranks = 3, .ring = true}));
-  EXPECT_TRUE(rings(Find(Adam(1024), "RS; fuse(C); AG p; slice m v"),
+  EXPECT_TRUE(rings(FindSchedule(Adam(1024), "RS; fuse(C); AG p; slice m v"),
                     {.ranks = 4, .ring = true}));  // generated
   EXPECT_FALSE(rings(fused, {.ranks = 4}));
   EXPECT_FALSE(rings(fused, {.ranks = 2, .ring = true})) << "both ranks are neighbours";
   EXPECT_FALSE(rings(fused, {.ranks = 4, .any_order = false, .library = false, .ring = true}));
-  EXPECT_FALSE(rings(Find(Adam(1024), "fuse(AR, C)"), {.ranks = 4, .ring = true}))
+  EXPECT_FALSE(rings(FindSchedule(Adam(1024), "fuse(AR, C)"), {.ranks = 4, .ring = true}))
       << "each rank sums for itself";
   EXPECT_EQ(
       Validate({.ring = true}, fused, {.ranks = 4, .any_order = false, .library = false}).message(),
@@ -309,7 +302,7 @@ TEST(Configs, RingsWhereSomeRanksMayBeNearer) {
 
 TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {
   const auto multicasts = [](const char* words, ConfigSpace space) {
-    return absl::c_any_of(Configs(Find(Adam(1024), words), space),
+    return absl::c_any_of(Configs(FindSchedule(Adam(1024), words), space),
                           [](const Config& config) { return config.multicast; });
   };
   EXPECT_TRUE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4, .multicast = true}));
@@ -321,7 +314,7 @@ TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {
                           {.ranks = 4, .any_order = false, .library = false, .multicast = true}));
   EXPECT_FALSE(multicasts("fuse(AR, C)", {.ranks = 4, .multicast = true}))
       << "a sum in no order, on each rank";
-  const Schedule s = Find(Adam(1024), "fuse(RS, C, AG); slice m v");
+  const Schedule s = FindSchedule(Adam(1024), "fuse(RS, C, AG); slice m v");
   EXPECT_EQ(Validate({.multicast = true}, s, {.ranks = 4, .any_order = false, .library = false})
                 .message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1\": "
@@ -338,7 +331,7 @@ TEST(Configs, SplitTheMultiprocessorsOfGpusBetweenProductsAndCollectivesBesideTh
   const auto tried = [](const Graph& program, absl::string_view words, const ConfigSpace& space) {
     std::set<int> besides;
     std::set<std::string> seen;
-    const Schedule s = Find(program, words);
+    const Schedule s = FindSchedule(program, words);
     for (const Config& config : Configs(s, space)) {
       EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
       EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
@@ -360,8 +353,8 @@ TEST(Configs, SplitTheMultiprocessorsOfGpusBetweenProductsAndCollectivesBesideTh
 }
 
 TEST(Validate, RefusesToLeaveMultiprocessorsToNobody) {
-  const Schedule fused = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))"),
-                 unfused = Find(Product(), "ol(MM, AR, fuse(C))");
+  const Schedule fused = FindSchedule(Product(), "ol(MM, fuse(RS[flat], C, AG))"),
+                 unfused = FindSchedule(Product(), "ol(MM, AR, fuse(C))");
   const auto words = [](const Config& config, const Schedule& s, const ConfigSpace& space) {
     const absl::Status status = Validate(config, s, space);
     return std::string(status.ok() ? ""
@@ -379,29 +372,32 @@ TEST(Validate, RefusesToLeaveMultiprocessorsToNobody) {
   EXPECT_EQ(words({.pieces = 2, .beside = -1}, fused, half), range);
   EXPECT_EQ(words({.pieces = 2, .beside = 1025}, fused, {.ranks = 2}), range);
   EXPECT_EQ(words({.pieces = 2, .beside = 1}, unfused, half), range);  // a library's
-  EXPECT_EQ(words({.beside = 1}, Find(Product(), "MM; fuse(RS[flat], C, AG)"), half), range);
-  EXPECT_EQ(words({.beside = 1}, Find(Adam(1024), "AR; fuse(C)"), half), range);
+  EXPECT_EQ(words({.beside = 1}, FindSchedule(Product(), "MM; fuse(RS[flat], C, AG)"), half),
+            range);
+  EXPECT_EQ(words({.beside = 1}, FindSchedule(Adam(1024), "AR; fuse(C)"), half), range);
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
   const std::vector<Config> configs =
-      Configs(Find(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});
+      Configs(FindSchedule(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});
   ASSERT_EQ(configs.size(), 3u);  // by pull, staged, in messages
   for (const Config& config : configs) EXPECT_EQ(config.protocol, Protocol::kGenerated);
 }
 
 TEST(Configs, StreamOnlyWhatDoesNotFitInCache) {
   for (const Config& config :
-       Configs(Find(Adam(1024), "fuse(RS, C, AG); slice m v"), {.ranks = 2})) {
+       Configs(FindSchedule(Adam(1024), "fuse(RS, C, AG); slice m v"), {.ranks = 2})) {
     EXPECT_EQ(config.streaming, Streaming::kNone);
   }
-  EXPECT_EQ(Configs(Find(Adam(16 << 20), "fuse(RS, C, AG); slice m v"), {.ranks = 2}).size(),
-            5u);  // both at two widths
+  EXPECT_EQ(
+      Configs(FindSchedule(Adam(16 << 20), "fuse(RS, C, AG); slice m v"), {.ranks = 2}).size(),
+      5u);  // both at two widths
 }
 
 TEST(Configs, UseCoresThatRanksLeave) {
   bool two = false;
-  for (const Config& config : Configs(Find(Adam(1 << 20), "AR; fuse(C)"), {.ranks = 1, .cores = 2}))
+  for (const Config& config :
+       Configs(FindSchedule(Adam(1 << 20), "AR; fuse(C)"), {.ranks = 1, .cores = 2}))
     two |= config.blocks == 2;
   EXPECT_TRUE(two);
 }

@@ -33,7 +33,7 @@ NodeId LaunchSteps::AwaitedProductOf(const PlacedLaunch& launch) const {
 NodeId LaunchSteps::ProductBeside(const PlacedLaunch& launch) const {
   if (launch.library) {
     const NodeId product = ProductOf(graph(), launch);
-    return product >= 0 && IsOfLibraries(programs_.launches().program, product) ? -1 : product;
+    return product >= 0 && HasNoKernel(programs_.launches().program, product) ? -1 : product;
   }
   return TiledMemberOf(programs_.launches().program, launch.nodes);
 }

@@ -8,6 +8,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/testing/find_schedule.h"
 #include "coconet/workloads/model_shapes.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
@@ -15,18 +16,6 @@
 
 namespace coconet {
 namespace {
-
-/// The schedule of these words of a program over a list.
-Schedule Find(const Graph& program, absl::string_view words) {
-  std::string known;
-  const std::vector<Schedule> schedules = Derive(program).value();
-  for (const Schedule& s : schedules) {
-    if (Describe(s) == words) return s;
-    absl::StrAppend(&known, "\n  ", Describe(s));
-  }
-  ADD_FAILURE() << "no schedule " << words << " among" << known;
-  return schedules[0];
-}
 
 Graph Bound(absl::string_view body, const Sizes& sizes) {
   return BindSizes(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value(), sizes).value();
@@ -55,7 +44,7 @@ TEST(LowerList, MakesOneKernelOfAllTensorsOfAModel) {
   const Graph lamb =
       BindSizes(MakeWorkload("lamb").value(), {{"N", *ModelSizes("bert-large")}}).value();
   const Lowered lowered =
-      Lower(Find(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2).value();
+      Lower(FindSchedule(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2).value();
   ASSERT_EQ(lowered.plan.steps.size(), 1u);
   const auto& kernel = std::get<KernelStep>(lowered.plan.steps[0]);
   EXPECT_EQ(kernel.tensors.size(), 396u);
@@ -71,7 +60,7 @@ TEST(LowerList, MakesOneKernelOfAllTensorsOfAModel) {
 TEST(LowerList, WorksInBatchesOfWholeTensors) {
   const Graph lamb =
       BindSizes(MakeWorkload("lamb").value(), {{"N", {100, 60, 1000, 0, 40, 40, 40}}}).value();
-  const Schedule fused = Find(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v");
+  const Schedule fused = FindSchedule(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v");
   const Lowered lowered = Lower(fused, {.batch = 80}, 2).value();  // elements of a rank
   const std::string kernel = "kernel fuse(RS, AR, C, AG) of ";
   EXPECT_EQ(Outline(lowered.plan), absl::StrCat(kernel, "2; ", kernel, "1; ", kernel, "4; "));
@@ -83,7 +72,8 @@ TEST(LowerList, HasLibraryCollectivesOfEachTensor) {
   const Graph g = Bound(
       "input g : f32[N] local\nstate p : f32[N] replicated\nupdate(p, p + all_reduce(sum, g))\n",
       {{"N", {100, 0, 7}}});
-  EXPECT_EQ(Outline(Lower(Find(g, "AR; C"), {}, 2)->plan), "AR of 100; AR of 7; kernel C of 3; ")
+  EXPECT_EQ(Outline(Lower(FindSchedule(g, "AR; C"), {}, 2)->plan),
+            "AR of 100; AR of 7; kernel C of 3; ")
       << "an empty tensor needs none";
 }
 
@@ -100,7 +90,7 @@ TEST(LowerList, GivesRanksMemoryForTheirTensorsOnly) {
                                        "\ninput i : i32[B, L] replicated\n"
                                        "output y = all_to_all(embedding_bag(t, i, sum), 0)\n"),
                           {{"R", {100, 10, 1}}, {"B", 4}, {"L", {5, 2, 1}}});
-    const Plan plan = Lower(Find(g, "fuse(C, A2A)"), {}, 2)->plan;
+    const Plan plan = Lower(FindSchedule(g, "fuse(C, A2A)"), {}, 2)->plan;
     std::vector<std::vector<int64_t>> elements;
     for (const Buffer& buffer : plan.buffers) {
       if (absl::StartsWith(buffer.name, "t.")) elements.push_back({buffer.On(0), buffer.On(1)});
@@ -117,7 +107,7 @@ TEST(LowerList, GivesRanksMemoryForTheirTensorsOnly) {
 TEST(LowerList, DependsOnTheNumberOfTensorsInItsTablesOnly) {
   const auto source = [](const std::vector<int64_t>& sizes) {
     const Graph g = BindSizes(MakeWorkload("clip").value(), {{"N", sizes}}).value();
-    return Lower(Find(g, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2)->kernels.text();
+    return Lower(FindSchedule(g, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2)->kernels.text();
   };
   EXPECT_EQ(source({100, 7, 1, 0}), source({5}));
 }
@@ -127,7 +117,7 @@ TEST(LowerList, SaysWhereTensorsNeedOtherKernels) {
       "input g : f32[N] local\ninput b : f32[1] replicated\nG = all_reduce(sum, g) * b\noutput y = "
       "G / total(sum(G))\n",
       {{"N", {8, 1}}});
-  const Schedule fused = Find(g, "fuse(AR, C, fold, C)");
+  const Schedule fused = FindSchedule(g, "fuse(AR, C, fold, C)");
   EXPECT_EQ(Lower(fused, {}, 2).status(),
             absl::FailedPreconditionError("lower(t): tensor 1 needs another kernel than tensor 0, "
                                           "and one must add something up over all"));
@@ -135,7 +125,7 @@ TEST(LowerList, SaysWhereTensorsNeedOtherKernels) {
       "input g : f32[N] local\ninput b : f32[1] replicated\noutput y = all_reduce(sum, g) * b + "
       "b\n",
       {{"N", {8, 1, 9}}});
-  EXPECT_EQ(Outline(Lower(Find(apart, "fuse(AR, C)"), {}, 2)->plan),
+  EXPECT_EQ(Outline(Lower(FindSchedule(apart, "fuse(AR, C)"), {}, 2)->plan),
             "kernel fuse(AR, C) of 2; kernel fuse(AR, C) of 1; ");
 }
 
@@ -144,7 +134,7 @@ TEST(LowerList, AwaitsTilesOfAProductBesideAList) {
       "input x : f32[128, 32] local\ninput w : f32[32, 64] replicated\ninput p : f32[N] "
       "replicated\noutput c = abs(all_reduce(sum, matmul(x, w)))\noutput q = exp(p)\n",
       {{"N", {8, 100}}});
-  const Schedule fused = Find(g, "fuse(MM, AR, C); C");
+  const Schedule fused = FindSchedule(g, "fuse(MM, AR, C); C");
   EXPECT_EQ(Outline(Lower(fused, {.protocol = Protocol::kGenerated}, 2)->plan),
             "kernel fuse(MM, AR, C) of 0; kernel C of 2; ");
 }
@@ -153,7 +143,7 @@ TEST(LowerList, SendsTablesWhileItPoolsOthers) {
   const Graph tables = BindSizes(MakeWorkload("dlrm_embedding").value(),
                                  {{"B", 64}, {"R", 10}, {"D", 32}, {"L", {1, 2, 30, 2, 3}}})
                            .value();
-  const Plan plan = Lower(Find(tables, "ol(C, A2A)"), {.pieces = 3}, {2, 2})->plan;
+  const Plan plan = Lower(FindSchedule(tables, "ol(C, A2A)"), {.pieces = 3}, {2, 2})->plan;
   // The table with most look-ups is pooled last. It is cut: 18 of its 32 columns are the longer
   // part.
   EXPECT_EQ(Outline(plan),

@@ -9,6 +9,7 @@
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
+#include "coconet/testing/find_schedule.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -19,15 +20,7 @@ Schedule Plain(absl::string_view body) {
 }
 
 Schedule Find(absl::string_view body, absl::string_view words) {
-  std::string known;
-  const std::vector<Schedule> schedules =
-      Derive(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value()).value();
-  for (const Schedule& s : schedules) {
-    if (Describe(s) == words) return s;
-    absl::StrAppend(&known, "\n  ", Describe(s));
-  }
-  ADD_FAILURE() << "no schedule " << words << " among" << known;
-  return {};
+  return FindSchedule(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value(), words);
 }
 
 /// The plan without symbols of kernels, which are fingerprints, and without their arguments.

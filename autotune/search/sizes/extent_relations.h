@@ -10,12 +10,13 @@
 
 namespace coconet {
 
-/// The product, or the sum, of `left` is that of `right`.
+/// The product, or the sum, of `left` is that of `right`. A product of how many blocks a dimension
+/// has, and of their extent, is that of the dimension (MatMul with scales).
 struct Relation {
   bool is_product = false;
   std::vector<int64_t> left = {}, right = {};
-  int64_t keeps = 0;       // the number, if any, that is its own image: blocks of scales stay whole
-  bool of_slices = false;  // the scales, of whose number and blocks it is, are sliced
+  int64_t keeps = 0;       // the extent of blocks, which a small program has, too; 0: not of blocks
+  bool of_slices = false;  // ranks have slices of the dimension that has blocks
   auto operator<=>(const Relation&) const = default;
 };
 

@@ -3,11 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
-                      kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned,
-                      kUnfinishedCopy = FindingKind::kUnfinishedCopy,
-                      kBadBarrier = FindingKind::kBadBarrier;
+using enum FindingKind;
 
 constexpr char kDrain[] = "if (!DrainBulk(grid, bulk)) return;";
 

@@ -3,9 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned,
-                      kNeverWritten = FindingKind::kNeverWritten;
+using enum FindingKind;
 
 }  // namespace
 

@@ -3,8 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
-                      kDivergentBarrier = FindingKind::kDivergentBarrier;
+using enum FindingKind;
 
 /// Stores and loads of flags that order nothing, beside those that do.
 constexpr MutationEdit kRelaxedStore{

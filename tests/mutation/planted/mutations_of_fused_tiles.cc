@@ -3,12 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
-                      kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned,
-                      kNeverWritten = FindingKind::kNeverWritten,
-                      kBadProduct = FindingKind::kBadProduct,
-                      kBadRegisters = FindingKind::kBadRegisters;
+using enum FindingKind;
 
 }  // namespace
 

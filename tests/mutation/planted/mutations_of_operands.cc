@@ -3,11 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
-                      kOutOfBounds = FindingKind::kOutOfBounds,
-                      kNeverWritten = FindingKind::kNeverWritten,
-                      kBadShuffle = FindingKind::kBadShuffle,
-                      kDivergentBarrier = FindingKind::kDivergentBarrier;
+using enum FindingKind;
 
 std::vector<Mutation> StagedMutations() {
   return {

@@ -3,9 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned,
-                      kNeverWritten = FindingKind::kNeverWritten;
+using enum FindingKind;
 
 /// Which packs a thread begins, and which it finishes.
 std::vector<Mutation> InFlightMutations() {

@@ -3,10 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
-                      kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned,
-                      kNeverWritten = FindingKind::kNeverWritten;
+using enum FindingKind;
 
 /// The flag of a tile is raised before the tile is made.
 std::vector<MutationEdit> ToldBeforeItsStore() {

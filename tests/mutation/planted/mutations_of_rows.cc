@@ -5,9 +5,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kOutOfBounds = FindingKind::kOutOfBounds,
-                      kNeverWritten = FindingKind::kNeverWritten,
-                      kBadShuffle = FindingKind::kBadShuffle, kDeadlock = FindingKind::kDeadlock;
+using enum FindingKind;
 
 std::vector<Mutation> ScatterMutations() {
   return {

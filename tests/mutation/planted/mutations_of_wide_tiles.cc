@@ -3,14 +3,7 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDeadlock,
-                      kOutOfBounds = FindingKind::kOutOfBounds,
-                      kMisaligned = FindingKind::kMisaligned,
-                      kNeverWritten = FindingKind::kNeverWritten,
-                      kBadProduct = FindingKind::kBadProduct,
-                      kUnfinishedProduct = FindingKind::kUnfinishedProduct,
-                      kBadBarrier = FindingKind::kBadBarrier,
-                      kBadRegisters = FindingKind::kBadRegisters;
+using enum FindingKind;
 
 }  // namespace
 
