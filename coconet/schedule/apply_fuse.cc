@@ -60,10 +60,9 @@ class Candidate {
           Text(id),
           " is a launch of its own: kernels compute products of one matrix on each rank, or "
           "go on with those of one batch, of known extents, that is of no list; of 8-bit floats "
-          "those of more than ",
-          kMostRows,
-          " rows, with both operands along the dimension that is summed over, and scales ",
-          "of blocks of all of it or of multiples of ", kSlabOfScales);
+          "those with both operands along the dimension that is summed over, and scales of blocks "
+          "of all of it or of multiples of ",
+          kSlabOfScales);
     }
     RETURN_IF_ERROR(CheckOperands(id));
     const bool is_taken = absl::c_any_of(p_.users()[id], [&](NodeId user) { return Inside(user); });
@@ -91,8 +90,9 @@ class Candidate {
       return Refuse(Text(product), " is of a list: want a product of no list in a kernel");
     for (NodeId id : fuse_.nodes) {
       if (id != product && As<MatMul>(g_, id)) {
-        return Refuse("a kernel computes one product of more than ", kMostRows,
-                      " rows and no other, not ", Text(product), " and ", Text(id));
+        return Refuse("a kernel computes one product in tiles, of more than ", kMostRows,
+                      " rows or of 8-bit floats, and no other, not ", Text(product), " and ",
+                      Text(id));
       }
       if (As<ScatterAdd>(g_, id)) {
         return Refuse(Text(id), " comes before all elements, ", Text(product),

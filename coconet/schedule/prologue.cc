@@ -112,9 +112,11 @@ bool FitsPrologue(const TypedGraph& program, NodeId id) {
 }
 
 bool FitsTiles(const TypedGraph& program, NodeId id) {
-  return (IsOneProduct(program, id) || IsOneBatch(program, id)) &&
-         (!IsOfFloats8(program, id) || LiesAlongK(program, id)) &&
-         !program.type(id).layout.by_place() && RowsOf(program.type(id).shape) > kMostRows;
+  if (!IsOneProduct(program, id) && !IsOneBatch(program, id)) return false;
+  const int64_t rows = RowsOf(program.type(id).shape);
+  // Kernels compute 8-bit floats in tiles only.
+  return !program.type(id).layout.by_place() &&
+         (IsOfFloats8(program, id) ? rows > 0 && LiesAlongK(program, id) : rows > kMostRows);
 }
 
 NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {

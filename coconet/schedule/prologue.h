@@ -41,8 +41,8 @@ bool HasNoKernel(const TypedGraph& program, NodeId id);
 /// HasNoKernel.
 bool IsOneProduct(const TypedGraph& program, NodeId id);
 /// Whether a kernel can compute `id` tile by tile: a product, on each rank, of one matrix or of a
-/// batch, of more than kMostRows rows in all, and of 8-bit floats only along k. False for a product
-/// with an unbound extent.
+/// batch, of more than kMostRows rows in all, or of 8-bit floats along k. False for a product with
+/// an unbound extent.
 bool FitsTiles(const TypedGraph& program, NodeId id);
 /// The product of a kernel that it computes tile by tile, in its prologue or out of it; -1: none.
 NodeId TiledProductOf(const TypedGraph& program, const std::vector<NodeId>& kernel);

@@ -59,11 +59,11 @@ TEST(Fuse, RefusesProductsWithScalesThatTilesDoNotTake) {
         "fuse(%2 %3)");
   };
   const auto refused = testing::HasSubstr(") is a launch of its own: kernels compute products");
-  EXPECT_THAT(fused(8, 256, 2, "transpose_b"), refused);
   EXPECT_THAT(fused(800, 256, 4, "transpose_b"), refused) << "blocks of 64";
   EXPECT_THAT(fused(256, 800, 1, "transpose_a"), refused) << "rows lie along n";
   EXPECT_THAT(fused(800, 256, 2, "transpose_b"), testing::HasSubstr("\nkernel %2 %3\n"));
   EXPECT_THAT(fused(800, 24, 1, "transpose_b"), testing::HasSubstr("\nkernel %2 %3\n"));
+  EXPECT_THAT(fused(1, 256, 2, "transpose_b"), testing::HasSubstr("\nkernel %2 %3\n"));
 }
 
 TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
@@ -76,9 +76,8 @@ TEST(Fuse, RefusesProductsThatAKernelDoesNotCompute) {
   constexpr absl::string_view kWhy =
       "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own: kernels compute products of one "
       "matrix on each rank, or go on with those of one batch, of known extents, that is of no "
-      "list; "
-      "of 8-bit floats those of more than 64 rows, with both operands along the dimension that is "
-      "summed over, and scales of blocks of all of it or of multiples of 128";
+      "list; of 8-bit floats those with both operands along the dimension that is summed over, and "
+      "scales of blocks of all of it or of multiples of 128";
   EXPECT_EQ(refused("N, 8", "output y = abs(matmul(x, w))\n", "fuse(%2 %3)"), kWhy);
   // Dimensions of matrices of x that others lie between; a batch that ranks reduce; another, taken.
   EXPECT_EQ(Transformed("input x : f32[2, 1, 3, 70, 8] replicated\n"
@@ -114,10 +113,10 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
   EXPECT_EQ(refused("output y = abs(matmul(x, w))\n", "fuse(%2 %3)"),
             "input x : f32[70, 70] replicated\nstate w : f32[70, 70] replicated\n%2 = matmul(x, "
             "w)\n%3 = abs(%2)\noutput y = %3\nkernel %2 %3\n");
-  EXPECT_EQ(
-      refused("output y = matmul(x, w) + matmul(w, x)\n", "fuse(%2 %3 %4)"),
-      "fuse(%2 %3 %4): a kernel computes one product of more than 64 rows and no other, not %2 = "
-      "matmul(x, w) and %3 = matmul(w, x)");
+  EXPECT_EQ(refused("output y = matmul(x, w) + matmul(w, x)\n", "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): a kernel computes one product in tiles, of more than 64 rows or of "
+            "8-bit floats, and no other, not %2 = "
+            "matmul(x, w) and %3 = matmul(w, x)");
   EXPECT_EQ(refused("output y = sum(abs(matmul(x, w)), 1)\n", "fuse(%2 %3 %4)"),
             "fuse(%2 %3 %4): %4 = sum(%3, 1) goes over all elements, %2 = matmul(x, w) is computed "
             "tile by tile: want two kernels");
@@ -145,7 +144,8 @@ TEST(Fuse, RefusesWhatAKernelCannotDoTileByTile) {
   EXPECT_EQ(
       reduced("y = matmul(x, w)\noutput z = all_reduce(sum, y) + all_reduce(sum, matmul(w, x))\n",
               "fuse(%2 %3 %4 %5 %6)"),
-      "fuse(%2 %3 %4 %5 %6): a kernel computes one product of more than 64 rows and no other, not "
+      "fuse(%2 %3 %4 %5 %6): a kernel computes one product in tiles, of more than 64 rows or of "
+      "8-bit floats, and no other, not "
       "%2 = matmul(x, w) and %4 = matmul(w, x)");
   EXPECT_EQ(
       refused("output y = abs(matmul(abs(x), w))\n", "fuse(%2 %3 %4)"),

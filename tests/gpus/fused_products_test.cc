@@ -129,7 +129,7 @@ class FusedProductsTest : public testing::Test {
     const auto extent = [&](int64_t least, int64_t most) {
       return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
     };
-    const int64_t rows = extent(34, 200), columns = extent(1, 150),
+    const int64_t rows = extent(operands.are_floats8 ? 1 : 34, 200), columns = extent(1, 150),
                   depth = Draw(0, 15) == 0 ? 0 : operands.Depth(extent(1, 140)),
                   next = extent(1, 40);
     const std::string first = absl::StrCat(Draw(2, 4), ", "),
@@ -193,7 +193,7 @@ class FusedProductsTest : public testing::Test {
     const auto extent = [&](int64_t least, int64_t most) {
       return whole ? (least + 7) / 8 * 8 + 8 * Draw(0, (most - least) / 8) : Draw(least, most);
     };
-    const int64_t rows = extent(70, 300), columns = extent(1, 300),
+    const int64_t rows = extent(operands.are_floats8 ? 1 : 70, 300), columns = extent(1, 300),
                   depth = Draw(0, 15) == 0 ? 0 : operands.Depth(extent(1, 200));
     const bool gathers = of_a == "sliced(0)" && Draw(0, 1) == 0;
     const bool is_partial = of_a == "local" || of_a == "sliced(1)",
