@@ -50,18 +50,19 @@ output sums = all_reduce(sum, h)
 output size = norm(w1)
 )",
      {{{"N", 1}}, {{"N", 65}}, {{"N", 4099}}}},
-    {"products_of_bytes",
+    {"products_of_bytes",  // of widths that cuBLASLt takes
      R"(input x : f8e4m3[M, K] local
 input w : f8e5m2[N, K] replicated
-input v : f8e4m3[K, N] sliced(1)
+input v : f8e4m3[N, K] replicated
+input t : f8e5m2[M, K] sliced(0)
 input s : f32[]
 output y = cast(bf16, s * all_reduce(sum, matmul(x, w, transpose_b)))
-output z = matmul(x, v) + 0
-output u = cast(f8e4m3, 0.125 * matmul(x, x, transpose_a))
+output z = all_gather(matmul(t, v, transpose_b) + 0)
+output u = cast(f8e4m3, 0.125 * matmul(v, w, transpose_b))
 )",
-     {{{"M", 1}, {"K", 3}, {"N", 5}},
-      {{"M", 33}, {"K", 40}, {"N", 70}},
-      {{"M", 129}, {"K", 17}, {"N", 24}}}},
+     {{{"M", 1}, {"K", 16}, {"N", 96}},
+      {{"M", 33}, {"K", 48}, {"N", 96}},
+      {{"M", 65}, {"K", 32}, {"N", 96}}}},
     {"rows",
      R"(input g : f32[B, S, H] local
 input b : f32[H] replicated

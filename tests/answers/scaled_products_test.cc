@@ -1,4 +1,5 @@
-// Products of 8-bit floats with scales per block, as operations_test tries other programs.
+// Products of 8-bit floats that GPUs' libraries do not take, most with scales per block, as
+// operations_test tries other programs.
 
 #include <string>
 
@@ -9,6 +10,18 @@ namespace coconet {
 namespace {
 
 const SampledProgram kPrograms[] = {
+    {"of_any_operands",
+     R"(input x : f8e4m3[M, K] local
+input w : f8e5m2[N, K] replicated
+input v : f8e4m3[K, N] sliced(1)
+input s : f32[]
+output y = cast(bf16, s * all_reduce(sum, matmul(x, w, transpose_b)))
+output z = matmul(x, v) + 0
+output u = cast(f8e4m3, 0.125 * matmul(x, x, transpose_a))
+)",
+     {{{"M", 1}, {"K", 3}, {"N", 5}},
+      {{"M", 33}, {"K", 40}, {"N", 70}},
+      {{"M", 129}, {"K", 17}, {"N", 24}}}},
     {"rows_and_blocks",
      R"(input x : f8e4m3[M, K] local
 input x.s : f32[M, L] local
