@@ -18,9 +18,9 @@ template <class T>
 concept NoElement = kRow<T>.role == Role::kScatter || kRow<T>.role == Role::kTransfer ||
                     kRow<T>.role == Role::kOpaque;
 
-/// Floats are not rounded.
-double Converted(DType dtype, double value) {
-  return IsFloat(dtype) ? value : Stored(dtype, value).real();
+/// A float stays as it is, since all are computed in double; an integer has one nearest float.
+double Converted(DType from, DType to, double value) {
+  return IsFloat(from) && IsFloat(to) ? value : Stored(to, value).real();
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ double KernelValues::Compute(NodeId id, int64_t index) {
                                  : Stored(ranks_.type(inputs[i]).dtype, arg(i)));
             return EvalPointwise(o.fn, ranks_.type(inputs.back()).dtype, args.data()).real();
           },
-          [&](const Cast& o) { return Converted(o.dtype, arg(0)); },
+          [&](const Cast& o) { return Converted(ranks_.type(inputs[0]).dtype, o.dtype, arg(0)); },
           [&](const BitCast& o) {
             return BitCastElement(ranks_.type(inputs[0]).dtype, o.dtype, arg(0)).real();
           },
