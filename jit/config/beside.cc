@@ -209,7 +209,7 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
   const bool makes_tiles = config.tiles != 0 || MultipliesInKernels(s);
   if (makes_tiles && config.stages == 0 && WantsWarpGroups(s))
     return "want stages for products of 8-bit floats in tiles: only warp groups (sm_90a) make them";
-  if (config.tiles == 0 && LacksALibrary(s, space)) {
+  if (LacksALibrary(s, space, config.tiles != 0)) {
     return "want a kernel that goes on with a product that has scales, which libraries of GPUs are "
            "not given: elementwise operations behind it, as a cast; or cast and scale its operands";
   }
@@ -237,12 +237,18 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, const ConfigSpac
                "communicates, or from one that gathers to a product of what that has";
 }
 
-bool LacksALibrary(const Schedule& s, const ConfigSpace& space) {
+bool LacksALibrary(const Schedule& s, const ConfigSpace& space, bool tiles_overlaps) {
   if (!space.warp_groups) return false;
+  const auto is_overlapped = [&](NodeId id) {
+    return absl::c_any_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
+      return absl::c_linear_search(overlap, id);
+    });
+  };
   return absl::c_any_of(s.launches().list, [&](const Launch& launch) {
     const NodeId id = launch.nodes[0];
     return launch.nodes.size() == 1 && IsScaledProduct(s.graph(), id) &&
-           FitsTiles(s.program(), id) && !absl::c_linear_search(s.kernels(), launch.nodes);
+           FitsTiles(s.program(), id) && !absl::c_linear_search(s.kernels(), launch.nodes) &&
+           !(tiles_overlaps && is_overlapped(id));
   });
 }
 
@@ -306,6 +312,7 @@ bool AwaitsRows(const Schedule& s) {
 
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {
+  if (LacksALibrary(s, space, /*tiles_overlaps=*/true)) return;
   const bool in_kernels = s.overlaps().empty() && MultipliesInKernels(s), waits = AwaitsRows(s),
              wide = space.warp_groups && SuitWarpGroups(s), by_warps = !WantsWarpGroups(s);
   for (const Config& way : ways) {

@@ -25,8 +25,9 @@ bool MultipliesInKernels(const Schedule& s);
 bool MultipliesByWarpGroups(const Schedule& s);
 
 /// Whether a launch of its own is a product that has scales, which libraries of GPUs are not given,
-/// and which warp groups can make in a kernel or an overlap of this GPU.
-bool LacksALibrary(const Schedule& s, const ConfigSpace& space);
+/// and which warp groups can make in a kernel or an overlap of this GPU. `tiles_overlaps`: products
+/// of overlaps are made in tiles, not by a library.
+bool LacksALibrary(const Schedule& s, const ConfigSpace& space, bool tiles_overlaps);
 
 /// Whether one of these does collectives, too.
 bool CommunicatesInTiles(const Schedule& s);

@@ -255,5 +255,23 @@ TEST(Configs, LeaveProductsWithScalesToWarpGroups) {
                                  "with scales"));
 }
 
+TEST(Configs, LeaveOutTilesBesideAProductThatLacksALibrary) {
+  const absl::StatusOr<Graph> parsed = Parse(
+      "coconet 1\nprogram blocks\ninput x : f8e4m3[256, 512] replicated\n"
+      "input w : f8e4m3[384, 512] replicated\ninput s : f32[256, 4] replicated\n"
+      "input t : f32[3, 4] replicated\ninput v : bf16[384, 128] replicated\n"
+      "h = softmax(matmul(x, w, s, t, transpose_b))\n"
+      "output y = relu(matmul(cast(bf16, h), v))\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Graph program = Canonicalize(*parsed).graph;
+  const Schedule apart = FindSchedule(program, "MM; C; fuse(MM, C)");
+  const ConfigSpace hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
+  EXPECT_EQ(Configs(apart, hopper).size(), 0u);
+  for (const Config& config : {Config{}, Config{.tiles = 64}, {.tiles = 128, .stages = 4}}) {
+    EXPECT_THAT(Validate(config, apart, hopper).message(),
+                testing::HasSubstr("want a kernel that goes on with a product that has scales"));
+  }
+}
+
 }  // namespace
 }  // namespace coconet

@@ -54,7 +54,10 @@ LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
 /// where a product LacksALibrary.
 std::vector<int> PieceCounts(const Schedule& s, const ConfigTraits& t, const ConfigSpace& space,
                              bool columns) {
-  if (TilesInKernels(s) || MultipliesByWarpGroups(s) || LacksALibrary(s, space)) return {};
+  if (TilesInKernels(s) || MultipliesByWarpGroups(s) ||
+      LacksALibrary(s, space, /*tiles_overlaps=*/false)) {
+    return {};
+  }
   if (s.overlaps().empty()) return columns ? std::vector<int>() : std::vector<int>{1};
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;
