@@ -24,8 +24,8 @@ static void Describes(const coconet_program* program) {
   CHECK(first.role == COCONET_OUTPUT && first.ndim == 1);
 }
 
-/* Memory of the library, of the caller, and of the caller but unaligned. The plain schedule runs, as
- * peers reach more of the memory in others. */
+/* Memory of the library, of the caller, and of the caller but unaligned. The plain schedule runs:
+ * with others peers may reach more tensors, whose copies the library warns of, too. */
 static void RunsInAnyMemory(void) {
   coconet_options options = QuickOptions();
   options.cache_file = ":none:";

@@ -18,7 +18,8 @@ template <class T>
 concept NoElement = kRow<T>.role == Role::kScatter || kRow<T>.role == Role::kTransfer ||
                     kRow<T>.role == Role::kOpaque;
 
-/// A float stays as it is, since all are computed in double; an integer has one nearest float.
+/// Casts between floats do not round, since floats are computed in double here; a cast of an
+/// integer gives the nearest float, which the reference interpreter knows without error.
 double Converted(DType from, DType to, double value) {
   return IsFloat(from) && IsFloat(to) ? value : Stored(to, value).real();
 }

@@ -229,14 +229,19 @@ TEST(Configs, LeaveProductsOf8BitFloatsToWarpGroups) {
     EXPECT_FALSE(MultipliesInKernels(other)) << "rows of w lie along n";
 }
 
+/// A program of statements that go on with `p`, a product with scales.
+Graph ScaledProduct(const std::string& statements) {
+  const absl::StatusOr<Graph> program =
+      Parse(absl::StrCat("coconet 1\nprogram blocks\ninput x : f8e4m3[256, 512] replicated\n"
+                         "input w : f8e4m3[384, 512] replicated\ninput s : f32[256, 4] replicated\n"
+                         "input t : f32[3, 4] replicated\np = matmul(x, w, s, t, transpose_b)\n",
+                         statements));
+  CC_CHECK(program.ok());
+  return Canonicalize(*program).graph;
+}
+
 TEST(Configs, LeaveProductsWithScalesToWarpGroups) {
-  const absl::StatusOr<Graph> parsed = Parse(
-      "coconet 1\nprogram blocks\ninput x : f8e4m3[256, 512] replicated\n"
-      "input w : f8e4m3[384, 512] replicated\ninput s : f32[256, 4] replicated\n"
-      "input t : f32[3, 4] replicated\n"
-      "output y = cast(bf16, matmul(x, w, s, t, transpose_b))\n");
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  const Graph program = Canonicalize(*parsed).graph;
+  const Graph program = ScaledProduct("output y = cast(bf16, p)\n");
   const Schedule apart = FindSchedule(program, "MM; C"), s = FindSchedule(program, "fuse(MM, C)");
   const ConfigSpace ampere{.ranks = 1, .multiprocessors = 66},
       hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
@@ -256,14 +261,9 @@ TEST(Configs, LeaveProductsWithScalesToWarpGroups) {
 }
 
 TEST(Configs, LeaveOutTilesBesideAProductThatLacksALibrary) {
-  const absl::StatusOr<Graph> parsed = Parse(
-      "coconet 1\nprogram blocks\ninput x : f8e4m3[256, 512] replicated\n"
-      "input w : f8e4m3[384, 512] replicated\ninput s : f32[256, 4] replicated\n"
-      "input t : f32[3, 4] replicated\ninput v : bf16[384, 128] replicated\n"
-      "h = softmax(matmul(x, w, s, t, transpose_b))\n"
-      "output y = relu(matmul(cast(bf16, h), v))\n");
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  const Graph program = Canonicalize(*parsed).graph;
+  const Graph program = ScaledProduct(
+      "input v : bf16[384, 128] replicated\n"
+      "output y = relu(matmul(cast(bf16, softmax(p)), v))\n");
   const Schedule apart = FindSchedule(program, "MM; C; fuse(MM, C)");
   const ConfigSpace hopper{.ranks = 1, .multiprocessors = 66, .warp_groups = true};
   EXPECT_EQ(Configs(apart, hopper).size(), 0u);

@@ -50,7 +50,7 @@ output sums = all_reduce(sum, h)
 output size = norm(w1)
 )",
      {{{"N", 1}}, {{"N", 65}}, {{"N", 4099}}}},
-    {"products_of_bytes",  // of widths that cuBLASLt takes
+    {"products_of_bytes",  // cuBLASLt takes: along k, rows of multiples of 16 bytes
      R"(input x : f8e4m3[M, K] local
 input w : f8e5m2[N, K] replicated
 input v : f8e4m3[N, K] replicated

@@ -123,8 +123,8 @@ std::vector<std::string> Deaths(const std::vector<std::string>& lines) {
   return deaths;
 }
 
-/// Open MPI 4.1's mpirun may crash of a message to its user that a rank sends it
-/// (https://github.com/open-mpi/ompi/issues/8356), which ends all ranks without a word of theirs.
+/// Open MPI 4.1's mpirun may crash when a rank sends it a help message to print
+/// (https://github.com/open-mpi/ompi/issues/8356). All ranks end with it and print nothing.
 bool HasMpirunCrashed(const std::string& err) {
   return absl::StrContains(err, "show_help.c") && absl::StrContains(err, "Segmentation fault");
 }
@@ -134,6 +134,8 @@ TEST_P(ClusterDeath, OfOneRankIsAnErrorOfTheOthersInTime) {
   const std::vector<std::string> options = {"--nodes=2", "--ranks-per-node=2",
                                             "--mpirun=--enable-recovery"};
   const std::vector<std::string> argv = OnCluster(options, {kChecks, check, stages});
+  // Open MPI 4.1's mpirun does not always end after a death on a node that it is not on. The ranks
+  // do.
   std::optional<Command> started;
   const auto has_crashed = [&] { return HasMpirunCrashed(started->err()); };
   const auto has_spoken = [&] { return Lines(started->out(), "rank ").size() >= 2; };
@@ -143,8 +145,6 @@ TEST_P(ClusterDeath, OfOneRankIsAnErrorOfTheOthersInTime) {
     Eventually([&] { return has_spoken() || has_crashed(); }, 30);
     Eventually(has_ended, 30);
   }
-  // Open MPI 4.1's mpirun does not always end after a death on a node that it is not on. The ranks
-  // do.
   Command& command = *started;
   EXPECT_TRUE(has_spoken()) << command.err();
   EXPECT_TRUE(has_ended()) << command.err();
