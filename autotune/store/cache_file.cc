@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -33,6 +35,8 @@ namespace fs = std::filesystem;
 /// calibration    the rates of a machine and world, which cost models predict by
 /// prediction     a time that was predicted by them, beside the measured one
 /// trust          what was verified of a variant (struct Trust), a row per machine and fingerprint
+/// last_use       when a job last took the record of a key, to the day
+/// pin            the variant that the user wants for a key, instead of the best
 constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE env(
@@ -131,8 +135,35 @@ CREATE TABLE prediction(
     R"sql(
 ALTER TABLE decision ADD COLUMN left_out INTEGER NOT NULL DEFAULT 0 CHECK(left_out >= 0);
 )sql",
+    // The indexes let foreign keys be checked without reading the whole table `decision`.
+    R"sql(
+ALTER TABLE decision ADD COLUMN imported INTEGER NOT NULL DEFAULT 0 CHECK(imported IN (0, 1));
+CREATE INDEX decision_best ON decision(best);
+CREATE INDEX decision_baseline ON decision(baseline);
+CREATE INDEX decision_env ON decision(env);
+CREATE INDEX decision_program ON decision(program);
+CREATE TABLE last_use(
+  key TEXT PRIMARY KEY CHECK(length(key) = 64),
+  used_s INTEGER NOT NULL
+) STRICT;
+CREATE TABLE pin(
+  key TEXT PRIMARY KEY CHECK(length(key) = 64),
+  trace TEXT NOT NULL,
+  config TEXT NOT NULL,
+  created_s INTEGER NOT NULL
+) STRICT;
+)sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);
+
+/// The tables and indexes of kMigrations. A file that has others was not made by this library.
+constexpr absl::string_view kObjects[] = {
+    "calibration",   "decision",     "decision_baseline",
+    "decision_best", "decision_env", "decision_program",
+    "env",           "in_flight",    "last_use",
+    "pin",           "prediction",   "program",
+    "trust",         "variant",
+};
 
 /// Creates the missing folders above `file`, with access for the owner only.
 absl::Status MakeFolders(const fs::path& file) {
@@ -167,6 +198,25 @@ absl::StatusOr<bool> CheckOwner(const std::string& file) {
         "may be written by others; chmod go-w makes it yours alone");
   }
   return true;
+}
+
+/// FailedPrecondition where other users than this one and root can put another file in the place of
+/// `file`.
+absl::Status CheckFolder(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  struct stat info;
+  if (stat(folder.c_str(), &info) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its folder cannot be looked at: ", std::strerror(errno)));
+  }
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    return absl::FailedPreconditionError("its folder belongs to another user");
+  // In a sticky folder, as /tmp, files are replaced by their owners only.
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0) {
+    return absl::FailedPreconditionError(
+        "its folder may be written by others; chmod go-w makes it yours alone");
+  }
+  return absl::OkStatus();
 }
 
 /// Whether several machines can mount the file system, on which WAL does not work
@@ -228,7 +278,32 @@ absl::StatusOr<Database> OpenToRead(const std::string& file, Access access) {
   return db;
 }
 
-absl::StatusOr<Opened> OpenChecked(const std::string& file, Check check) {
+/// Copies the database of an older version to FILE.backup-v<version>, unless there is a copy.
+absl::Status BackUp(Database& db, const std::string& file, int64_t version) {
+  const std::string backup = absl::StrCat(file, ".backup-v", version);
+  if (InodeOf(backup) != 0) return absl::OkStatus();
+  // Several processes may do so at once: the first complete copy stays.
+  const std::string mine = absl::StrCat(backup, ".", getpid(), ".tmp");
+  Descriptor made(open(mine.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!made) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot be copied to ", mine, ": ", std::strerror(errno)));
+  }
+  made.Close();
+  absl::Status copied = db.CopyTo(mine);
+  if (copied.ok() && link(mine.c_str(), backup.c_str()) != 0 && errno != EEXIST) {
+    // Some file systems have no links. The rename replaces at worst a copy of the same data.
+    if (rename(mine.c_str(), backup.c_str()) != 0) {
+      copied = absl::FailedPreconditionError(
+          absl::StrCat("cannot be copied to ", backup, ": ", std::strerror(errno)));
+    }
+  }
+  unlink(mine.c_str());
+  return copied;
+}
+
+absl::StatusOr<Opened> OpenChecked(const std::string& file, Check check,
+                                   const std::function<void(absl::string_view)>& warn) {
   ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
   if (!exists) {
     // O_EXCL, since closing a descriptor of a file that this process has open would drop SQLite's
@@ -252,6 +327,15 @@ absl::StatusOr<Opened> OpenChecked(const std::string& file, Check check) {
   RETURN_IF_ERROR(ChooseJournal(db, !MaySpanMachines(file)));
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   if (check == Check::kWhole || version != kCacheSchemaVersion) RETURN_IF_ERROR(CheckPages(db));
+  if (version != 0 && version < kCacheSchemaVersion) {
+    if (const absl::Status copied = BackUp(db, file, version); !copied.ok()) {
+      warn(absl::StrCat("tuning cache ", file, " of schema ", version,
+                        ", which this version would ", "change to ", kCacheSchemaVersion,
+                        ", is only read, since no copy of it ",
+                        "can be made first: ", copied.message()));
+      return Opened{std::move(db), Access::kReadOnly};
+    }
+  }
   RETURN_IF_ERROR(Migrate(db));
   return Opened{std::move(db), Access::kReadWrite};
 }
@@ -285,12 +369,21 @@ absl::Status CheckSchema(Database& db) {
         absl::StrCat("was written by a newer version (schema ", version, ", this one knows ",
                      kCacheSchemaVersion, "); upgrade, or give another file"));
   }
-  ASSIGN_OR_RETURN(
-      const int64_t foreign,
-      db.QueryInt("SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"));
-  if (foreign != 0)
-    return absl::FailedPreconditionError(
-        "holds views or triggers that we did not make; give another file");
+  ASSIGN_OR_RETURN(Statement schema, db.Prepare("SELECT type, name, rootpage FROM sqlite_schema"));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, schema.Step());
+    if (!row) break;
+    const std::string type = schema.Text(0), name = schema.Text(1);
+    if (absl::StartsWith(name, "sqlite_")) continue;  // SQLite makes these itself
+    // Only views, triggers and virtual tables have no pages of their own.
+    if (type == "view" || type == "trigger" || schema.Int(2) == 0)
+      return absl::FailedPreconditionError(
+          "holds views or triggers that we did not make; give another file");
+    if (!absl::c_linear_search(kObjects, name)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "holds the ", type, " ", name, ", which no tuning cache has; give another ", "file"));
+    }
+  }
   return reading.Commit();
 }
 
@@ -339,25 +432,39 @@ absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, Check check,
   RETURN_IF_ERROR(MakeFolders(file));
   FileLock lock(absl::StrCat(file, ".lock"));
   lock.Share();
-  absl::StatusOr<Opened> opened = OpenChecked(file, check);
+  absl::StatusOr<Opened> opened = OpenChecked(file, check, warn);
   if (absl::IsDataLoss(opened.status())) {
     if (!lock.TakeAlone()) {
       return absl::DataLossError(
           absl::StrCat("is damaged (", opened.status().message(), ") and open in another process"));
     }
-    opened = OpenChecked(file, check);  // another process may have renamed it meanwhile
+    opened = OpenChecked(file, check, warn);  // another process may have renamed it meanwhile
     if (absl::IsDataLoss(opened.status())) {
       const std::string aside =
           absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());
       RETURN_IF_ERROR(SetAside(file, aside));
       warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(),
                         "): moved to ", aside, ", a new one is begun"));
-      opened = OpenChecked(file, check);
+      opened = OpenChecked(file, check, warn);
     }
     lock.Share();
   }
   if (!opened.ok()) return opened.status();
   return OpenCacheFile{std::move(lock), std::move(opened->db), opened->access, InodeOf(file)};
+}
+
+absl::StatusOr<Database> OpenUnchanged(const std::string& file, bool foreign) {
+  ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
+  if (!exists) return absl::NotFoundError("does not exist");
+  if (foreign) RETURN_IF_ERROR(CheckFolder(file));
+  // A file in WAL mode is read with files beside it, which SQLite would make. They exist while
+  // another process has it open, and after one was killed; else the file alone is complete.
+  ASSIGN_OR_RETURN(Database alone, OpenToRead(file, Access::kImmutable));
+  ASSIGN_OR_RETURN(const bool wal, alone.IsForWal());
+  if (wal && InodeOf(absl::StrCat(file, "-wal")) == 0) return alone;
+  absl::StatusOr<Database> shared = OpenToRead(file, Access::kReadOnly);
+  if (wal && !shared.ok() && !absl::IsDataLoss(shared.status())) return alone;
+  return shared;
 }
 
 uint64_t InodeOf(const std::string& file) {

@@ -13,11 +13,12 @@
 namespace coconet {
 
 inline constexpr int64_t kCacheApplicationId = 0x436F636F;  // "Coco"
-inline constexpr int64_t kCacheSchemaVersion = 6;
+inline constexpr int64_t kCacheSchemaVersion = 7;
 
 /// Checks a database without writing to it: OK if it is empty, or a tuning cache of at most this
 /// version. FailedPrecondition for another application's, for a newer version, and for one with
-/// views or triggers, which no tuning cache has; DataLoss if the schema cannot be read.
+/// views, triggers, virtual tables, or tables and indexes of other names than ours; DataLoss if the
+/// schema cannot be read.
 absl::Status CheckSchema(Database& db);
 
 /// Reads the whole database. DataLoss for a corrupt one.
@@ -35,6 +36,7 @@ class FileLock {
   /// If the lock file cannot be created, every call succeeds and locks nothing: in such a folder
   /// nothing can be renamed either.
   explicit FileLock(const std::string& file);
+  FileLock() = default;  // locks nothing
   void Share();
   /// False when other processes held the lock for about a second.
   bool TakeAlone();
@@ -59,11 +61,18 @@ uint64_t InodeOf(const std::string& file);
 enum class Check : uint8_t { kSchema, kWhole };
 
 /// Opens the tuning cache at `file`. Creates missing folders (mode 0700) and the file (0600), and
-/// migrates an older schema. Renames a damaged file to FILE.corrupt-<ms>-<pid>, with its -wal and
-/// -shm, warns, and creates a new one. Opens a file for reading if it, or its folder, cannot be
-/// written. Uses WAL on a file system of one machine, else a rollback journal. FailedPrecondition:
-/// another application's database, a newer schema, or a file that other users can write.
+/// migrates an older schema, with a copy of the file at FILE.backup-v<version>; opens it for
+/// reading if that cannot be written. Renames a damaged file to FILE.corrupt-<ms>-<pid>, with its
+/// -wal and -shm, warns, and creates a new one. Opens a file for reading if it, or its folder,
+/// cannot be written. Uses WAL on a file system of one machine, else a rollback journal.
+/// FailedPrecondition: another application's database, a newer schema, or a file that other users
+/// can write.
 absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, Check check,
                                         const std::function<void(absl::string_view)>& warn);
+
+/// Opens a tuning cache for reading, and neither writes to it nor creates, migrates or moves it.
+/// NotFound if there is none. FailedPrecondition as of OpenCache; with `foreign`, also if other
+/// users than this one and root own its folder or can replace files there.
+absl::StatusOr<Database> OpenUnchanged(const std::string& file, bool foreign);
 
 }  // namespace coconet

@@ -106,6 +106,9 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
   const TuningRecord record = Record("adam", fast_, slow_);
   Open()->Store(record, {slow_, fast_});
   Tamper(
+      "DROP TABLE last_use; DROP TABLE pin; ALTER TABLE decision DROP COLUMN imported; "
+      "DROP INDEX decision_best; DROP INDEX decision_baseline; DROP INDEX decision_env; "
+      "DROP INDEX decision_program; "
       "DROP TABLE calibration; DROP TABLE prediction; DROP TABLE trust; ALTER TABLE decision ADD "
       "COLUMN origin TEXT NOT NULL DEFAULT 'here'; "
       "DROP TABLE in_flight; ALTER TABLE variant ADD COLUMN in_flight TEXT; "
@@ -140,11 +143,12 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
   EXPECT_FALSE(cache->stores());
   cache->Store(record, {slow_, fast_});
   EXPECT_FALSE(cache->Find(record.key_text).has_value());
-  EXPECT_THAT(warnings_,
-              ElementsAre(absl::StrCat(
-                  "tuning cache ", file_.string(),
-                  " was written by a newer version (schema 99, this one "
-                  "knows 6); upgrade, or give another file: what is tuned is not kept")));
+  EXPECT_THAT(warnings_, ElementsAre(absl::StrCat(
+                             "tuning cache ", file_.string(),
+                             " was written by a newer version (schema 99, this one "
+                             "knows ",
+                             kCacheSchemaVersion,
+                             "); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 

@@ -121,6 +121,48 @@ absl::Status Database::Execute(const char* sql) {
   return ToStatus(db_.get(), sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr), "query");
 }
 
+namespace {
+
+/// Admits the one database that VACUUM attaches, as long as it lives. No statement of ours attaches
+/// another one.
+class WithVacuum {
+ public:
+  explicit WithVacuum(sqlite3* db) : db_(db) { sqlite3_limit(db_, SQLITE_LIMIT_ATTACHED, 1); }
+  ~WithVacuum() { sqlite3_limit(db_, SQLITE_LIMIT_ATTACHED, 0); }
+  WithVacuum(const WithVacuum&) = delete;
+  WithVacuum& operator=(const WithVacuum&) = delete;
+
+ private:
+  sqlite3* const db_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> Database::IsForWal() {
+  // Read by way of SQLite: closing a descriptor of our own would drop the locks of this process.
+  sqlite3_file* file = nullptr;
+  constexpr int kReadVersion = 19;  // its place in the header (sqlite.org/fileformat.html)
+  unsigned char version = 0;
+  RETURN_IF_ERROR(
+      ToStatus(db_.get(), sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_FILE_POINTER, &file),
+               "open"));
+  if (file == nullptr || file->pMethods == nullptr) return false;
+  RETURN_IF_ERROR(
+      ToStatus(nullptr, file->pMethods->xRead(file, &version, 1, kReadVersion), "read"));
+  return version == 2;
+}
+
+absl::Status Database::CopyTo(const std::string& file) {
+  const WithVacuum admitted(db_.get());
+  ASSIGN_OR_RETURN(Statement copy, Prepare("VACUUM INTO ?"));
+  return copy.Bind(file).Run();
+}
+
+absl::Status Database::Shrink() {
+  const WithVacuum admitted(db_.get());
+  return Execute("VACUUM");
+}
+
 absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
   sqlite3_stmt* statement = nullptr;
   RETURN_IF_ERROR(ToStatus(db_.get(),

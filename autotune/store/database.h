@@ -60,11 +60,18 @@ enum class Access : uint8_t {
 /// missing.
 class Database {
  public:
-  /// kReadWrite creates the file when it is missing.
+  /// kReadWrite creates the file when it is missing; with "" a temporary one, which nobody else can
+  /// open and which is gone when the Database is.
   static absl::StatusOr<Database> Open(const std::string& file, Access access);
   /// Runs statements without parameters or rows. `sql` is a literal, never data.
   absl::Status Execute(const char* sql);
   absl::StatusOr<Statement> Prepare(absl::string_view sql);
+  /// Whether the file's header says that it is read with a write-ahead log.
+  absl::StatusOr<bool> IsForWal();
+  /// Writes a copy of the database, without unused pages, to `file`, which is missing or empty.
+  absl::Status CopyTo(const std::string& file);
+  /// Gives unused pages back to the file system. Waits for other connections, as a write does.
+  absl::Status Shrink();
   // First column of the first row; 0 or "" when there is none.
   absl::StatusOr<int64_t> QueryInt(absl::string_view sql);
   absl::StatusOr<std::string> QueryText(absl::string_view sql);

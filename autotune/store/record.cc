@@ -15,21 +15,15 @@ constexpr double kWorthNaming = 0.1;  // load
 constexpr double kLongestUs = 1e12;   // eleven days per step: more is a damaged row
 
 absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
-  const Timing& t = v.timing;
-  if (v.verdict != Verdict::kMeasured && v.verdict != Verdict::kNotMeasured) {
+  // A pinned variant may be one that was dropped as slower.
+  if (v.verdict != Verdict::kMeasured && v.verdict != Verdict::kNotMeasured &&
+      v.verdict != Verdict::kPruned) {
     return absl::DataLossError(
         absl::StrCat(what, ": want a measured variant, have '", Name(v.verdict), "'"));
   }
-  const bool ordered = t.low_us <= t.median_us && t.median_us <= t.high_us;
-  if (!(t.low_us >= 0) || !ordered || !(t.high_us < kLongestUs) || t.samples < 1) {
-    return absl::DataLossError(
-        absl::StrCat(what, ": want 0 <= low <= median <= high of samples, have ", t.low_us, ", ",
-                     t.median_us, ", ", t.high_us, " of ", t.samples));
-  }
-  if (!(v.load >= 0 && v.load <= 1))
-    return absl::DataLossError(absl::StrCat(what, ": want a load of 0 to 1, have ", v.load));
-  if (v.bytes < 0) return absl::DataLossError(absl::StrCat(what, ": negative bytes ", v.bytes));
-  return absl::OkStatus();
+  if (v.timing.samples < 1)
+    return absl::DataLossError(absl::StrCat(what, ": want samples, have ", v.timing.samples));
+  return WithContext(Validate(v), what);
 }
 
 /// The fields that a message holds as they are: `wire` is a Packer or an Unpacker.
@@ -42,7 +36,8 @@ template <class Wire, class Record>
 void PassRecord(Wire& wire, Record& r) {
   wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
               r.created_s, r.soft, r.search.tried, r.search.drawn, r.search.since_gain,
-              r.search.runs, r.search.spent_s, r.search.load, r.search.left_out);
+              r.search.runs, r.search.spent_s, r.search.load, r.search.left_out, r.imported,
+              r.pinned);
 }
 template <class Wire, class T>
 void PassTrust(Wire& wire, T& t) {
@@ -132,6 +127,20 @@ std::string Words(const VariantResult& variant) {
   return absl::StrCat(variant.schedule, " (", variant.protocol, ", ", Text(variant.config), ")");
 }
 
+absl::Status Validate(const VariantResult& v) {
+  const Timing& t = v.timing;
+  const bool ordered = t.low_us <= t.median_us && t.median_us <= t.high_us;
+  if (!(t.low_us >= 0) || !ordered || !(t.high_us < kLongestUs) || t.samples < 0) {
+    return absl::DataLossError(absl::StrCat("want 0 <= low <= median <= high of samples, have ",
+                                            t.low_us, ", ", t.median_us, ", ", t.high_us, " of ",
+                                            t.samples));
+  }
+  if (!(v.load >= 0 && v.load <= 1))
+    return absl::DataLossError(absl::StrCat("want a load of 0 to 1, have ", v.load));
+  if (v.bytes < 0) return absl::DataLossError(absl::StrCat("negative bytes ", v.bytes));
+  return absl::OkStatus();
+}
+
 absl::Status Validate(const TuningRecord& record) {
   if (record.key != Fingerprint(record.key_text))
     return absl::DataLossError("the key is not that of its text");
@@ -169,6 +178,7 @@ std::string SearchText(const TuningRecord& record) {
           ? absl::StrCat("all ", record.variants, " variants were tried")
           : absl::StrCat(s.tried, " of ", record.variants, " variants were tried",
                          s.drawn == 0 ? "" : absl::StrCat(", ", s.drawn, " of them at random"));
+  if (record.pinned) return absl::StrCat("pinned: ", tried, left_out, load);
   if (!record.complete) {
     return absl::StrCat("incomplete: ", tried, left_out, load, "; the next run goes on from there");
   }

@@ -107,12 +107,20 @@ struct TuningRecord {
   /// The verifications of `best`. On another machine, and with another fingerprint, it is verified
   /// again before it is dispatched.
   std::vector<Trust> trust;
+  /// Its times were measured by another cache's jobs, and came here by an import.
+  bool imported = false;
+  /// `best` is the variant that the user has pinned, not the fastest.
+  bool pinned = false;
   bool operator==(const TuningRecord&) const = default;
 };
 
 /// "complete: all 96 variants were tried", "incomplete: 49 of 1998 variants were tried; the next
 /// run goes on from there".
 std::string SearchText(const TuningRecord& record);
+
+/// Checks the fields of a variant's result on their own, whatever its verdict: times are finite, in
+/// order, and there if there are samples, counts and the load are in range.
+absl::Status Validate(const VariantResult& variant);
 
 /// Checks each field on its own: times are finite and positive, counts are in range, the key is
 /// that of its text. Replay and Validate(Config) check whether trace and config fit a program.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/store/upkeep/use_rows.h"
 #include "autotune/store/variant_rows.h"
 #include "coconet/base/status.h"
 
@@ -58,12 +59,61 @@ size_t ProgramIn(absl::string_view key_text) {
   return line_end == absl::string_view::npos ? key_text.size() : line_end + 1;
 }
 
-/// What was verified of the variant with this id, the newest first. A file of version 1, which is
-/// read-only, knows nothing of it.
-absl::StatusOr<std::vector<Trust>> ReadTrust(Database& db, int64_t variant) {
-  std::vector<Trust> trust;
+/// The columns of a record; a file that is read-only may be of an earlier version.
+std::string RecordColumns(int64_t version) {
+  return absl::StrCat(
+      "d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
+      "d.created_s, d.best, ",
+      VariantColumns(version, "b."), ", ", VariantColumns(version, "l."),
+      ", b.id, l.id, e.id, p.id, ",
+      version < 4 ? "0, 0, 0, 0, 0, 0"
+                  : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load",
+      version < 6 ? ", 0, " : ", d.left_out, ", version < 4 ? "''" : "d.soft",
+      version < 7 ? ", 0" : ", d.imported",
+      " FROM decision d LEFT JOIN env e ON e.id = d.env "
+      "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
+      "LEFT JOIN variant l ON l.id = d.baseline ");
+}
+constexpr int kBestId = 7;  // the column
+
+/// The record in the current row of RecordColumns, without what was verified.
+absl::StatusOr<TuningRecord> RecordAt(const Statement& row) {
+  const char* const kRows[] = {"best variant", "baseline", "environment", "program"};
+  for (int i = 0; i < 4; ++i) {
+    if (row.IsNull(8 + 2 * kVariantColumns + i))
+      return absl::InvalidArgumentError(absl::StrCat("its ", kRows[i], " is not in the file"));
+  }
+  ASSIGN_OR_RETURN(VariantResult best, VariantAt(row, 8));
+  ASSIGN_OR_RETURN(VariantResult baseline, VariantAt(row, 8 + kVariantColumns));
+  TuningRecord record{.key = row.Text(0),
+                      .key_text = row.Text(1),
+                      .best = std::move(best),
+                      .baseline = std::move(baseline),
+                      .runner_up = row.Text(2),
+                      .necessary_bytes = row.Int(3),
+                      .variants = static_cast<int>(row.Int(4)),
+                      .complete = row.Int(5) != 0,
+                      .search = SearchAt(row, 8 + 2 * kVariantColumns + 4),
+                      .created_s = row.Int(6),
+                      .soft = row.Text(8 + 2 * kVariantColumns + 11),
+                      .trust = {},
+                      .imported = row.Int(8 + 2 * kVariantColumns + 12) != 0};
+  if (absl::Status valid = Validate(record); !valid.ok())
+    return absl::InvalidArgumentError(valid.message());
+  return record;
+}
+
+/// Files of version 1, which are read-only, know nothing of verifications.
+absl::StatusOr<bool> HasTrust(Database& db) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
-  if (version < 2) return trust;
+  return version >= 2;
+}
+
+/// What was verified of the variant with this id, the newest first.
+absl::StatusOr<std::vector<Trust>> TrustOfId(Database& db, int64_t variant) {
+  std::vector<Trust> trust;
+  ASSIGN_OR_RETURN(const bool known, HasTrust(db));
+  if (!known) return trust;
   ASSIGN_OR_RETURN(Statement find,
                    db.Prepare("SELECT fingerprint, machine, checks, verified_s FROM trust "
                               "WHERE variant = ? ORDER BY verified_s DESC, fingerprint, machine"));
@@ -90,47 +140,29 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
   ASSIGN_OR_RETURN(
       Statement find,
       db.Prepare(absl::StrCat(
-          "SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
-          "d.created_s, d.best, ",
-          VariantColumns(version, "b."), ", ", VariantColumns(version, "l."),
-          ", b.id, l.id, e.id, p.id, ",
-          version < 4 ? "0, 0, 0, 0, 0, 0"
-                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load",
-          version < 6 ? ", 0, " : ", d.left_out, ", version < 4 ? "''" : "d.soft",
-          " FROM decision d LEFT JOIN env e ON e.id = d.env "
-          "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
-          "LEFT JOIN variant l ON l.id = d.baseline "
+          "SELECT ", RecordColumns(version),
           // 'g': after the hex digits
           "WHERE d.key >= ?1 AND d.key < ?1 || 'g' ORDER BY d.created_s DESC, d.key LIMIT 1")));
   ASSIGN_OR_RETURN(const bool found, find.Bind(prefix).Step());
   if (!found) return std::nullopt;
-  const char* const kRows[] = {"best variant", "baseline", "environment", "program"};
-  for (int i = 0; i < 4; ++i) {
-    if (find.IsNull(8 + 2 * kVariantColumns + i))
-      return absl::InvalidArgumentError(absl::StrCat("its ", kRows[i], " is not in the file"));
-  }
-  ASSIGN_OR_RETURN(VariantResult best, VariantAt(find, 8));
-  ASSIGN_OR_RETURN(VariantResult baseline, VariantAt(find, 8 + kVariantColumns));
-  TuningRecord record{.key = find.Text(0),
-                      .key_text = find.Text(1),
-                      .best = std::move(best),
-                      .baseline = std::move(baseline),
-                      .runner_up = find.Text(2),
-                      .necessary_bytes = find.Int(3),
-                      .variants = static_cast<int>(find.Int(4)),
-                      .complete = find.Int(5) != 0,
-                      .search = SearchAt(find, 8 + 2 * kVariantColumns + 4),
-                      .created_s = find.Int(6),
-                      .soft = find.Text(8 + 2 * kVariantColumns + 11),
-                      .trust = {}};
-  ASSIGN_OR_RETURN(record.trust, ReadTrust(db, find.Int(7)));
-  if (absl::Status valid = Validate(record); !valid.ok())
-    return absl::InvalidArgumentError(valid.message());
+  ASSIGN_OR_RETURN(TuningRecord record, RecordAt(find));
+  ASSIGN_OR_RETURN(record.trust, TrustOfId(db, find.Int(kBestId)));
   return record;
 }
 
-absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db) {
-  return TextsOf(db, "SELECT key FROM decision ORDER BY created_s DESC, key");
+absl::Status ReadRecords(Database& db, absl::FunctionRef<void(RecordRow)> take) {
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  ASSIGN_OR_RETURN(Statement find, db.Prepare(absl::StrCat("SELECT ", RecordColumns(version),
+                                                           "ORDER BY d.created_s DESC, d.key")));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return absl::OkStatus();
+    absl::StatusOr<TuningRecord> record = RecordAt(find);
+    if (record.ok()) {
+      ASSIGN_OR_RETURN(record->trust, TrustOfId(db, find.Int(kBestId)));
+    }
+    take({find.Text(0), std::move(record)});
+  }
 }
 
 absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db) {
@@ -151,17 +183,25 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
   ASSIGN_OR_RETURN(const bool keep, StoredIsBetter(db, record, variants));
   if (keep) return absl::OkStatus();
+  RETURN_IF_ERROR(ReplaceRecord(db, record, variants));
+  return transaction.Commit();
+}
+
+absl::Status ReplaceRecord(Database& db, const TuningRecord& record,
+                           absl::Span<const VariantResult> variants) {
   ASSIGN_OR_RETURN(Statement forget, db.Prepare("DELETE FROM decision WHERE key = ?"));
   RETURN_IF_ERROR(forget.Bind(record.key).Run());
   ASSIGN_OR_RETURN(Statement distrust,
                    db.Prepare("DELETE FROM trust WHERE variant IN (SELECT id FROM variant WHERE "
                               "key = ?)"));
   RETURN_IF_ERROR(distrust.Bind(record.key).Run());
-  // Variants that are no longer enumerated go, unless something speaks against them.
+  // Variants that are no longer enumerated go, unless something speaks against them, or they are
+  // pinned.
   ASSIGN_OR_RETURN(
       Statement clear,
       db.Prepare("DELETE FROM variant WHERE key = ? AND failed_runs = 0 AND deaths = 0 "
-                 "AND id NOT IN (SELECT variant FROM in_flight)"));
+                 "AND id NOT IN (SELECT variant FROM in_flight) AND (trace, config) NOT IN "
+                 "(SELECT trace, config FROM pin WHERE pin.key = variant.key)"));
   RETURN_IF_ERROR(clear.Bind(record.key).Run());
   for (const VariantResult& v : variants) RETURN_IF_ERROR(WriteVariant(db, record.key, v));
   const absl::string_view key_text = record.key_text;
@@ -173,24 +213,38 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
                               "necessary_bytes, variants, complete, created_s, tried, drawn, "
-                              "since_gain, runs, spent_s, load, left_out, soft) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "since_gain, runs, spent_s, load, left_out, soft, imported) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
   insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
   insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
   const SearchState& search = record.search;
   insert.Bind(search.tried).Bind(search.drawn).Bind(search.since_gain).Bind(search.runs);
   insert.Bind(search.spent_s).Bind(search.load).Bind(search.left_out);
-  insert.Bind(record.soft);
+  insert.Bind(record.soft).Bind(static_cast<int64_t>(record.imported));
   RETURN_IF_ERROR(insert.Run());
   for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrustOf(db, best, trust));
-  return transaction.Commit();
+  return WriteLastUse(db, record.key);
+}
+
+absl::StatusOr<std::vector<Trust>> ReadTrust(Database& db, absl::string_view key,
+                                             const VariantResult& variant) {
+  ASSIGN_OR_RETURN(Statement find,
+                   OfVariant(db, absl::StrCat("SELECT id FROM variant", kOfVariant), key, variant));
+  ASSIGN_OR_RETURN(const bool stored, find.Step());
+  if (!stored) return std::vector<Trust>();
+  return TrustOfId(db, find.Int(0));
 }
 
 absl::Status WriteTrust(Database& db, absl::string_view key, const VariantResult& variant,
                         const Trust& trust) {
-  ASSIGN_OR_RETURN(const int64_t id, VariantId(db, key, variant));
-  return WriteTrustOf(db, id, trust);
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  VariantResult untimed = variant;
+  untimed.verdict = Verdict::kNotMeasured;
+  untimed.timing = {};
+  ASSIGN_OR_RETURN(const int64_t id, RowOf(db, key, untimed));
+  RETURN_IF_ERROR(WriteTrustOf(db, id, trust));
+  return transaction.Commit();
 }
 
 absl::Status ForgetTrust(Database& db, absl::string_view key) {
@@ -217,14 +271,39 @@ absl::Status MarkStale(Database& db, absl::string_view key, absl::string_view so
 
 absl::Status DeleteKey(Database& db, absl::string_view key) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
-  for (const char* sql :
-       {"DELETE FROM decision WHERE key = ?", "DELETE FROM variant WHERE key = ?"}) {
-    ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
-    RETURN_IF_ERROR(statement.Bind(key).Run());
-  }
-  RETURN_IF_ERROR(db.Execute("DELETE FROM env WHERE id NOT IN (SELECT env FROM decision)"));
-  RETURN_IF_ERROR(db.Execute("DELETE FROM program WHERE id NOT IN (SELECT program FROM decision)"));
+  RETURN_IF_ERROR(DeleteKeys(db, {std::string(key)}, [] { return true; }).status());
   return transaction.Commit();
+}
+
+absl::StatusOr<size_t> DeleteKeys(Database& db, absl::Span<const std::string> keys,
+                                  absl::FunctionRef<absl::StatusOr<bool>()> go_on) {
+  size_t deleted = 0;
+  for (const std::string& key : keys) {
+    ASSIGN_OR_RETURN(const bool more, go_on());
+    if (!more) break;
+    ASSIGN_OR_RETURN(Statement texts,
+                     db.Prepare("SELECT env, program FROM decision WHERE key = ?"));
+    ASSIGN_OR_RETURN(const bool has_texts, texts.Bind(key).Step());
+    const int64_t env = texts.Int(0), program = texts.Int(1);
+    for (const char* sql :
+         {"DELETE FROM decision WHERE key = ?", "DELETE FROM variant WHERE key = ?",
+          "DELETE FROM last_use WHERE key = ?", "DELETE FROM pin WHERE key = ?"}) {
+      ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+      RETURN_IF_ERROR(statement.Bind(key).Run());
+    }
+    ++deleted;
+    if (!has_texts) continue;
+    for (const auto& [sql, id] : {std::pair("DELETE FROM env WHERE id = ?1 AND NOT EXISTS "
+                                            "(SELECT 1 FROM decision WHERE env = ?1)",
+                                            env),
+                                  {"DELETE FROM program WHERE id = ?1 AND NOT EXISTS "
+                                   "(SELECT 1 FROM decision WHERE program = ?1)",
+                                   program}}) {
+      ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+      RETURN_IF_ERROR(statement.Bind(id).Run());
+    }
+  }
+  return deleted;
 }
 
 }  // namespace coconet

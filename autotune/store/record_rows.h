@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,10 +17,16 @@ namespace coconet {
 // Records in a tuning cache (cache_file.h), and the verifications of their variants. Errors as in
 // variant_rows.h.
 
-/// The newest record whose key starts with `prefix`.
+/// The newest record whose key starts with `prefix`, with its fastest variant as best, whatever is
+/// pinned (pin_rows.h).
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix);
-/// The keys of all records, the newest first.
-absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db);
+/// A record that is read, or why its row is invalid.
+struct RecordRow {
+  std::string key;
+  absl::StatusOr<TuningRecord> record;
+};
+/// Passes all records, the newest first, to `take`, one after the other.
+absl::Status ReadRecords(Database& db, absl::FunctionRef<void(RecordRow)> take);
 /// The key that a record is stored under.
 struct KeyOfRecord {
   std::string key, key_text;  // as in TuningRecord
@@ -31,7 +38,15 @@ absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db);
 absl::Status WriteRecord(Database& db, const TuningRecord& record,
                          absl::Span<const VariantResult> variants);
 
-/// Adds a verification of a stored variant. Internal if it is not stored.
+/// The same as a part of the caller's transaction, and whatever record is stored.
+absl::Status ReplaceRecord(Database& db, const TuningRecord& record,
+                           absl::Span<const VariantResult> variants);
+
+/// What was verified of a variant, the newest first; nothing if it is not stored.
+absl::StatusOr<std::vector<Trust>> ReadTrust(Database& db, absl::string_view key,
+                                             const VariantResult& variant);
+/// Adds a verification of a variant. One that is not stored, since its record is of another layer,
+/// is stored without its time.
 absl::Status WriteTrust(Database& db, absl::string_view key, const VariantResult& variant,
                         const Trust& trust);
 /// Forgets the verifications of the key's variants.
@@ -41,7 +56,11 @@ absl::Status MarkIncomplete(Database& db, absl::string_view key);
 /// Marks the key's record as tuned with other versions than these: incomplete, and none of its
 /// times final.
 absl::Status MarkStale(Database& db, absl::string_view key, absl::string_view soft);
-/// Deletes the key's record and variants.
+/// Deletes the key's record, variants and pin.
 absl::Status DeleteKey(Database& db, absl::string_view key);
+/// The same of several keys, as a part of the caller's transaction; returns how often `go_on` let
+/// it, which is asked before each.
+absl::StatusOr<size_t> DeleteKeys(Database& db, absl::Span<const std::string> keys,
+                                  absl::FunctionRef<absl::StatusOr<bool>()> go_on);
 
 }  // namespace coconet

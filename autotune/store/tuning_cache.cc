@@ -1,11 +1,14 @@
 #include "autotune/store/tuning_cache.h"
 
+#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/store/failure_rows.h"
+#include "autotune/store/upkeep/use_rows.h"
 #include "autotune/store/variant_rows.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -18,32 +21,50 @@ struct TuningCache::Rep {
   bool checked;  // the whole of it
 };
 
-TuningCache::TuningCache(std::string file, Warn warn)
-    : file_(std::move(file)), warn_(std::move(warn)) {
+TuningCache::TuningCache(CacheLayers layers, Warn warn)
+    : layers_(std::move(layers)), file_(layers_.user), warn_(std::move(warn)) {
   if (!warn_) warn_ = [](absl::string_view) {};
 }
 
 TuningCache::~TuningCache() = default;
 
 std::unique_ptr<TuningCache> TuningCache::Open(const std::string& file, Warn warn, Use use) {
-  std::unique_ptr<TuningCache> cache(new TuningCache(file, std::move(warn)));
+  CacheLayers only;
+  only.user = file;
+  return Open(only, std::move(warn), use);
+}
+
+std::unique_ptr<TuningCache> TuningCache::Open(const CacheLayers& layers, Warn warn, Use use) {
+  std::unique_ptr<TuningCache> cache(new TuningCache(layers, std::move(warn)));
+  const std::string& file = cache->file_;
+  if (!layers.warning.empty()) cache->warn_(layers.warning);
   if (file == ":none:") return cache;
+  for (const ForeignFile& foreign : layers.foreign)
+    cache->foreign_.push_back(ForeignCache::Open(foreign, cache->warn_));
   if (file.empty()) {
     cache->warn_("no place for a tuning cache (set COCONET_CACHE_DIR): what is tuned is not kept");
     return cache;
   }
+  if (layers.read_only && InodeOf(file) == 0) return cache;  // the user wants no new one
   if (use == Use::kRead && InodeOf(file) == 0) {
-    cache->warn_(absl::StrCat("there is no tuning cache ", file));
+    if (cache->foreign_.empty()) cache->warn_(absl::StrCat("there is no tuning cache ", file));
     return cache;
   }
   cache->OpenFile(Check::kSchema);
-  if (use == Use::kKeep && cache->rep_ != nullptr && !cache->stores())
+  if (use == Use::kKeep && !layers.read_only && cache->rep_ != nullptr && !cache->stores())
     cache->warn_(absl::StrCat("tuning cache ", file, " is read-only: what is tuned is not kept"));
   return cache;
 }
 
 void TuningCache::OpenFile(Check check) {
   rep_.reset();
+  if (layers_.read_only) {
+    absl::StatusOr<Database> db = OpenUnchanged(file_, /*foreign=*/false);
+    if (!db.ok()) return GiveUp(db.status());
+    OpenCacheFile opened{FileLock(), *std::move(db), Access::kReadOnly, InodeOf(file_)};
+    rep_.reset(new Rep{std::move(opened), /*stores=*/false, /*checked=*/true});
+    return;
+  }
   absl::StatusOr<OpenCacheFile> opened = OpenCache(file_, check, warn_);
   if (!opened.ok()) return GiveUp(opened.status());
   const bool stores = opened->access == Access::kReadWrite;
@@ -94,10 +115,84 @@ bool TuningCache::IsReady() {
 }
 
 std::optional<TuningRecord> TuningCache::Find(const std::string& key_text) {
-  std::optional<TuningRecord> record = FindByKey(Fingerprint(key_text));
+  std::optional<Taken> taken = Take(Fingerprint(key_text));
   // Another text with the same digest is a collision or a forgery: a miss.
-  if (record.has_value() && record->key_text != key_text) return std::nullopt;
+  if (!taken.has_value() || taken->record.key_text != key_text) return std::nullopt;
+  const std::string& key = taken->record.key;
+  if (taken->from != nullptr && rep_ != nullptr) {
+    absl::StatusOr<std::vector<Trust>> trust =
+        FromFile([&](Database& db) { return ReadTrust(db, key, taken->record.best); });
+    if (trust.ok()) taken->record.trust = *std::move(trust);
+  }
+  // That a use could not be noted is no reason to store nothing from now on.
+  if (taken->from == nullptr && IsReady()) NoteUse(rep_->file.db, key).IgnoreError();
+  return std::move(taken->record);
+}
+
+std::optional<TuningCache::Taken> TuningCache::Take(const std::string& key) {
+  std::optional<Taken> best;
+  const auto offer = [&](std::optional<TuningRecord> record, ForeignCache* from) {
+    if (!record.has_value() || (from != nullptr && HasFailedHere(key, record->best))) return;
+    best = Taken{*std::move(record), from};
+  };
+  for (const std::unique_ptr<ForeignCache>& job : foreign_) {
+    if (job->file().layer == Layer::kJob) offer(job->Find(key), job.get());
+  }
+  if (best.has_value() && best->record.complete) return best;
+  std::optional<TuningRecord> own = FindOwn(key);
+  if (own.has_value() && (!best.has_value() || own->complete)) offer(std::move(own), nullptr);
+  for (const std::unique_ptr<ForeignCache>& lower : foreign_) {
+    if (best.has_value()) break;
+    if (lower->file().layer > Layer::kUser) offer(lower->Find(key), lower.get());
+  }
+  return best;
+}
+
+std::optional<TuningRecord> TuningCache::FindOwn(const std::string& key) {
+  std::optional<TuningRecord> record = FindByKey(key);
+  if (record.has_value()) ApplyPin(*record);
   return record;
+}
+
+void TuningCache::ApplyPin(TuningRecord& record) {
+  if (rep_ == nullptr) return;
+  absl::StatusOr<std::optional<VariantResult>> pin =
+      FromFile([&](Database& db) { return ReadPin(db, record.key); });
+  if (!pin.ok()) {
+    warn_(absl::StrCat("tuning cache ", file_, ": the variant that is pinned for ",
+                       record.key.substr(0, 12), " is not used: ", pin.status().message()));
+    return;
+  }
+  if (!pin->has_value()) return;
+  if (absl::StatusOr<std::vector<Trust>> trust =
+          FromFile([&](Database& db) { return ReadTrust(db, record.key, **pin); });
+      trust.ok())
+    record.trust = *std::move(trust);
+  else
+    record.trust.clear();
+  record.best = **std::move(pin);
+  record.pinned = record.complete = true;
+}
+
+bool TuningCache::HasFailedHere(const std::string& key, const VariantResult& variant) {
+  if (rep_ == nullptr) return false;
+  const absl::StatusOr<std::vector<VariantResult>> failures =
+      FromFile([&](Database& db) { return ReadFailures(db, key); });
+  return failures.ok() && absl::c_any_of(*failures, [&](const VariantResult& failed) {
+           return failed.trace == variant.trace && failed.config == variant.config;
+         });
+}
+
+void TuningCache::Adopt(const std::string& key) {
+  if (!stores()) return;
+  std::optional<Taken> taken = Take(key);
+  if (!taken.has_value() || taken->from == nullptr) return;
+  std::vector<VariantResult> variants = taken->from->Variants(key);
+  for (const VariantResult* v : {&taken->record.best, &taken->record.baseline}) {
+    if (!absl::c_linear_search(variants, *v)) variants.push_back(*v);
+  }
+  taken->record.imported = true;
+  ToFile([&](Database& db) { return WriteRecord(db, taken->record, variants); });
 }
 
 std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix) {
@@ -105,13 +200,16 @@ std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix
   absl::StatusOr<std::optional<TuningRecord>> record =
       FromFile([&](Database& db) { return ReadRecord(db, key_prefix); });
   if (record.ok()) return *std::move(record);
-  if (absl::IsInvalidArgument(record.status())) {
-    warn_(absl::StrCat("tuning cache ", file_, ": the record ", key_prefix.substr(0, 12),
-                       " makes no sense (", record.status().message(), ") and is ignored"));
-  } else {
+  if (absl::IsInvalidArgument(record.status()))
+    Ignore(key_prefix, record.status());
+  else
     GiveUp(record.status());
-  }
   return std::nullopt;
+}
+
+void TuningCache::Ignore(absl::string_view key, const absl::Status& why) {
+  warn_(absl::StrCat("tuning cache ", file_, ": the record ", key.substr(0, 12),
+                     " makes no sense (", why.message(), ") and is ignored"));
 }
 
 std::vector<std::string> TuningCache::Keys() {
@@ -123,28 +221,74 @@ std::vector<std::string> TuningCache::Keys() {
 }
 
 std::vector<KeyOfRecord> TuningCache::KeyTexts() {
-  if (rep_ == nullptr) return {};
-  absl::StatusOr<std::vector<KeyOfRecord>> keys = FromFile(ReadKeyTexts);
-  if (keys.ok()) return *std::move(keys);
-  GiveUp(keys.status());
-  return {};
+  std::vector<KeyOfRecord> all;
+  if (rep_ != nullptr) {
+    absl::StatusOr<std::vector<KeyOfRecord>> keys = FromFile(ReadKeyTexts);
+    if (keys.ok())
+      all = *std::move(keys);
+    else
+      GiveUp(keys.status());
+  }
+  for (const std::unique_ptr<ForeignCache>& foreign : foreign_)
+    absl::c_move(foreign->KeyTexts(), std::back_inserter(all));
+  return all;
 }
 
 std::vector<TuningRecord> TuningCache::List() {
   if (rep_ == nullptr) return {};
-  absl::StatusOr<std::vector<std::string>> keys = FromFile(ReadKeys);
-  if (!keys.ok()) {
-    GiveUp(keys.status());
-    return {};
-  }
   std::vector<TuningRecord> records;
-  for (const std::string& key : *keys) {
-    if (std::optional<TuningRecord> record = FindByKey(key)) records.push_back(*std::move(record));
+  std::vector<RecordRow> invalid;
+  const absl::StatusOr<bool> read = FromFile([&](Database& db) -> absl::StatusOr<bool> {
+    records.clear();
+    invalid.clear();
+    RETURN_IF_ERROR(ReadRecords(db, [&](RecordRow row) {
+      if (row.record.ok())
+        records.push_back(*std::move(row.record));
+      else
+        invalid.push_back(std::move(row));
+    }));
+    return true;
+  });
+  for (const RecordRow& row : invalid) Ignore(row.key, row.record.status());
+  if (read.ok()) return records;
+  GiveUp(read.status());
+  return {};
+}
+
+std::vector<LayeredRecord> TuningCache::ListLayers() {
+  std::vector<LayeredRecord> all;
+  const auto add_foreign = [&](bool above) {
+    for (const std::unique_ptr<ForeignCache>& foreign : foreign_) {
+      const auto& [layer, file] = foreign->file();
+      if ((layer < Layer::kUser) != above) continue;
+      for (TuningRecord& record : foreign->List()) all.push_back({std::move(record), layer, file});
+    }
+  };
+  add_foreign(true);
+  for (TuningRecord& record : List()) {
+    ApplyPin(record);
+    LayeredRecord& added = all.emplace_back(LayeredRecord{std::move(record), Layer::kUser, file_});
+    if (rep_ == nullptr) continue;
+    const absl::StatusOr<int64_t> used =
+        FromFile([&](Database& db) { return ReadLastUse(db, added.record.key); });
+    if (used.ok()) added.used_s = *used;
   }
-  return records;
+  add_foreign(false);
+  if (foreign_.empty()) return all;
+  for (LayeredRecord& listed : all) {
+    const std::optional<Taken> taken = Take(listed.record.key);
+    const Layer used =
+        !taken.has_value() || taken->from == nullptr ? Layer::kUser : taken->from->file().layer;
+    listed.shadowed = used != listed.layer;
+  }
+  return all;
 }
 
 std::vector<VariantResult> TuningCache::Variants(const std::string& key) {
+  if (!foreign_.empty()) {
+    const std::optional<Taken> taken = Take(key);
+    if (taken.has_value() && taken->from != nullptr) return taken->from->Variants(key);
+  }
   if (rep_ == nullptr) return {};
   absl::StatusOr<std::vector<VariantResult>> variants =
       FromFile([&](Database& db) { return ReadVariants(db, key); });
@@ -184,6 +328,24 @@ void TuningCache::AddTrust(const std::string& key, const VariantResult& variant,
 
 void TuningCache::Store(const TuningRecord& record, absl::Span<const VariantResult> variants) {
   ToFile([&](Database& db) { return WriteRecord(db, record, variants); });
+  KeepWithinLimit(record.key);
+}
+
+void TuningCache::KeepWithinLimit(const std::string& key) {
+  if (!stores() || layers_.limit <= 0) return;
+  const absl::StatusOr<int64_t> bytes = BytesInUse(rep_->file.db);
+  if (!bytes.ok() || *bytes <= layers_.limit) return;
+  // A tenth below, so that not each record that is stored makes another one go.
+  const int64_t target = layers_.limit - layers_.limit / 10;
+  ToFile([&](Database& db) -> absl::Status {
+    ASSIGN_OR_RETURN(const Pruned pruned, Prune(db, {.bytes = target, .keep = key}));
+    if (!pruned.keys.empty()) {
+      warn_(absl::StrCat("tuning cache ", file_, " has grown beyond COCONET_CACHE_LIMIT, ",
+                         layers_.limit, " bytes: deleted the ", pruned.keys.size(),
+                         " records that were not used for the longest time"));
+    }
+    return absl::OkStatus();
+  });
 }
 
 void TuningCache::Distrust(const std::string& key) {
@@ -191,10 +353,12 @@ void TuningCache::Distrust(const std::string& key) {
 }
 
 void TuningCache::Retune(const std::string& key) {
+  Adopt(key);
   ToFile([&](Database& db) { return MarkIncomplete(db, key); });
 }
 
 void TuningCache::MarkStale(const std::string& key, const std::string& soft) {
+  Adopt(key);
   ToFile([&](Database& db) { return coconet::MarkStale(db, key, soft); });
 }
 
@@ -241,5 +405,26 @@ void TuningCache::AddPredictions(absl::Span<const Prediction> predictions) {
 void TuningCache::Forget(const std::string& key) {
   ToFile([&](Database& db) { return DeleteKey(db, key); });
 }
+
+absl::Status TuningCache::Pin(const std::string& key, const VariantResult& variant) {
+  Adopt(key);
+  if (!IsReady()) return absl::FailedPreconditionError("the tuning cache cannot be written");
+  return WritePin(rep_->file.db, key, variant);
+}
+
+absl::StatusOr<bool> TuningCache::Unpin(const std::string& key) {
+  if (!IsReady()) return absl::FailedPreconditionError("the tuning cache cannot be written");
+  return DeletePin(rep_->file.db, key);
+}
+
+absl::StatusOr<Pruned> TuningCache::PruneNow(const PruneTerms& terms) {
+  if (!IsReady()) return absl::FailedPreconditionError("the tuning cache cannot be written");
+  ASSIGN_OR_RETURN(Pruned pruned, Prune(rep_->file.db, terms));
+  if (terms.dry_run) return pruned;
+  RETURN_IF_ERROR(WithContext(rep_->file.db.Shrink(), "deleted, but the file keeps its size"));
+  return pruned;
+}
+
+Database* TuningCache::db() { return rep_ == nullptr ? nullptr : &rep_->file.db; }
 
 }  // namespace coconet

@@ -13,8 +13,11 @@
 #include "autotune/store/cache_file.h"
 #include "autotune/store/calibration_rows.h"
 #include "autotune/store/database.h"
+#include "autotune/store/layers/foreign_cache.h"
+#include "autotune/store/layers/layers.h"
 #include "autotune/store/record.h"
 #include "autotune/store/record_rows.h"
+#include "autotune/store/upkeep/prune.h"
 
 namespace coconet {
 
@@ -38,10 +41,24 @@ class TuningJournal {
   virtual void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) = 0;
 };
 
-/// The SQLite file of tuned programs. Opened and used by rank 0's thread only, after MPI_Init. Safe
-/// for many processes at once and under kill -9. A damaged file is set aside, with a warning, and a
-/// new one begun. After any other error it warns once, and then stores and finds nothing, so that
-/// no caller handles errors of the cache.
+/// A record, and where it was found.
+struct LayeredRecord {
+  TuningRecord record;
+  Layer layer = Layer::kUser;
+  std::string file;
+  bool shadowed = false;  // a record of another layer is used instead
+  int64_t used_s = 0;     // Unix time of a job's last use, to the day; 0: not known
+};
+
+/// The SQLite file of a user's tuned programs, and files of other layers that are only read. Opened
+/// and used by rank 0's thread only, after MPI_Init. Safe for many processes at once and under kill
+/// -9. A damaged file is set aside, with a warning, and a new one begun. After any other error it
+/// warns once, and then stores and finds nothing, so that no caller handles errors of the cache.
+///
+/// What is stored goes to the user's file. A record is that of the first layer that has one, but an
+/// incomplete one of the job's layer gives way to a complete one of the user's, and one of another
+/// layer whose variant has failed here is not used. Records of other layers bring no verifications:
+/// those made here are kept in the user's file.
 class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;
@@ -53,6 +70,8 @@ class TuningCache final : public TuningJournal {
   /// With `file` ":none:" it stores and finds nothing, without a warning.
   static std::unique_ptr<TuningCache> Open(const std::string& file, Warn warn,
                                            Use use = Use::kKeep);
+  static std::unique_ptr<TuningCache> Open(const CacheLayers& layers, Warn warn,
+                                           Use use = Use::kKeep);
   ~TuningCache() override;
 
   const std::string& file() const { return file_; }
@@ -63,15 +82,19 @@ class TuningCache final : public TuningJournal {
   /// disk.
   bool stores() const;
 
-  /// The record of this key text. An invalid row is a miss, with a warning.
+  /// The record of this key text, for a job, with the pinned variant as best if one is pinned: such
+  /// a record counts as complete. An invalid row is a miss, with a warning.
   std::optional<TuningRecord> Find(const std::string& key_text);
+  /// A record of the user's file.
   std::optional<TuningRecord> FindByKey(const std::string& key_prefix);
-  /// All keys with a stored variant.
+  /// All keys with a stored variant in the user's file.
   std::vector<std::string> Keys();
-  /// The keys of all records with their texts, the newest first.
+  /// The keys of all records with their texts, the newest first of each layer.
   std::vector<KeyOfRecord> KeyTexts();
-  /// All records, the newest first.
+  /// All records of the user's file, the newest first.
   std::vector<TuningRecord> List();
+  /// All records of all layers, layer by layer, the newest first; pinned variants as best.
+  std::vector<LayeredRecord> ListLayers();
 
   /// Records that a stored variant was verified once more.
   void AddTrust(const std::string& key, const VariantResult& variant, const Trust& trust);
@@ -84,8 +107,17 @@ class TuningCache final : public TuningJournal {
   void MarkStale(const std::string& key, const std::string& soft);
   /// The next tuning under the key leaves no variant out because of earlier runs.
   void Forgive(const std::string& key);
-  /// Deletes the key's record and variants.
+  /// Deletes the key's record and variants from the user's file.
   void Forget(const std::string& key);
+  /// Makes jobs run this stored variant of the key instead of the fastest, once it is verified.
+  absl::Status Pin(const std::string& key, const VariantResult& variant);
+  /// Returns whether something was pinned.
+  absl::StatusOr<bool> Unpin(const std::string& key);
+  /// Prune (upkeep/prune.h); also gives the space back to the file system.
+  absl::StatusOr<Pruned> PruneNow(const PruneTerms& terms);
+  /// The database of the user's file; null if it is not open.
+  Database* db();
+  const std::vector<std::unique_ptr<ForeignCache>>& foreign() const { return foreign_; }
 
   /// The rates of this key text; none if there are none, or if they cannot be read.
   std::optional<Calibration> FindCalibration(const std::string& key_text);
@@ -108,10 +140,26 @@ class TuningCache final : public TuningJournal {
 
  private:
   struct Rep;
-  TuningCache(std::string file, Warn warn);
+  /// A record that a job takes, and the layer's cache; null: it is the user's.
+  struct Taken {
+    TuningRecord record;
+    ForeignCache* from = nullptr;
+  };
+  TuningCache(CacheLayers layers, Warn warn);
+  std::optional<Taken> Take(const std::string& key);
+  /// The user's record, with the pinned variant as best.
+  std::optional<TuningRecord> FindOwn(const std::string& key);
+  void ApplyPin(TuningRecord& record);
+  /// Whether the variant is left out because of earlier runs here.
+  bool HasFailedHere(const std::string& key, const VariantResult& variant);
+  /// Copies the record that a job takes to the user's file if it is of another layer.
+  void Adopt(const std::string& key);
+  void KeepWithinLimit(const std::string& key);
   void OpenFile(Check check);
   /// Opens the file anew if it was removed or replaced since. Returns whether anything is stored.
   bool IsReady();
+  /// Warns that a row is invalid.
+  void Ignore(absl::string_view key, const absl::Status& why);
   /// Warns, and ignores the cache from now on.
   void GiveUp(const absl::Status& why);
   /// `read(db)`; if the file is damaged, on the new file.
@@ -122,8 +170,10 @@ class TuningCache final : public TuningJournal {
   template <class Write>
   void ToFile(Write write);
 
-  std::string file_;
+  const CacheLayers layers_;
+  const std::string file_;
   Warn warn_;
+  std::vector<std::unique_ptr<ForeignCache>> foreign_;
   std::unique_ptr<Rep> rep_;  // null: stores and finds nothing
 };
 

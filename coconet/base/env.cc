@@ -11,12 +11,14 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "coconet/base/descriptor.h"
 
 namespace coconet {
@@ -41,6 +43,27 @@ std::string CacheDir() {
   if (fs::path xdg = Var("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "coconet";
   if (fs::path home = Var("HOME"); home.is_absolute()) return home / ".cache" / "coconet";
   return "";
+}
+
+CacheMode CacheModeOf(absl::string_view text) {
+  if (text == "readonly") return CacheMode::kReadOnly;
+  if (text == "off") return CacheMode::kOff;
+  return text.empty() || text == "readwrite" ? CacheMode::kReadWrite : CacheMode::kUnknown;
+}
+
+/// Bytes as "256Mi" or "1000000": an integer, with Ki, Mi or Gi behind it.
+std::optional<int64_t> BytesOf(absl::string_view text) {
+  int shift = 0;
+  for (const auto& [unit, bits] : {std::pair("Ki", 10), {"Mi", 20}, {"Gi", 30}}) {
+    if (absl::ConsumeSuffix(&text, unit)) {
+      shift = bits;
+      break;
+    }
+  }
+  int64_t count = 0;
+  if (!absl::SimpleAtoi(text, &count) || count < 0 || count > (INT64_MAX >> shift))
+    return std::nullopt;
+  return count << shift;
 }
 
 std::string HostCompiler() {
@@ -113,6 +136,10 @@ Env ReadEnv() {
   env.dump = Var("COCONET_DUMP");
   env.dump_dir = Var("COCONET_DUMP_DIR");
   env.cache_dir = CacheDir();
+  env.job_cache = Var("COCONET_JOB_CACHE");
+  env.site_cache = Var("COCONET_SITE_CACHE");
+  env.cache_mode = CacheModeOf(Var("COCONET_CACHE_MODE"));
+  env.cache_limit = BytesOf(Var("COCONET_CACHE_LIMIT")).value_or(env.cache_limit);
   if (uint64_t seed; absl::SimpleAtoi(Var("COCONET_SEED"), &seed)) env.seed = seed;
   env.verify = Flag("COCONET_VERIFY");
   env.assert_cached = Flag("COCONET_ASSERT_CACHED");

@@ -8,6 +8,14 @@
 
 namespace coconet {
 
+/// What a job does with its user's tuning cache.
+enum class CacheMode : uint8_t {
+  kReadWrite,
+  kReadOnly,  // takes records, and stores nothing
+  kOff,       // neither takes records from any layer nor stores any
+  kUnknown,   // COCONET_CACHE_MODE has another value: as kReadWrite, with a warning
+};
+
 /// Every environment variable of the library.
 struct Env {
   /// COCONET_DEBUG: 0 quiet, 1 a line per compile, 2 per pass, 3 per rewrite; on stderr.
@@ -16,6 +24,13 @@ struct Env {
   std::string dump_dir;  // COCONET_DUMP_DIR: where dumps go; default: the working directory
   /// COCONET_CACHE_DIR, else $XDG_CACHE_HOME/coconet, else $HOME/.cache/coconet, else "".
   std::string cache_dir;
+  /// COCONET_JOB_CACHE, COCONET_SITE_CACHE: tuning caches that are only read, whose records are
+  /// taken before, and after, those of the user's; "": none.
+  std::string job_cache, site_cache;
+  CacheMode cache_mode{};  // COCONET_CACHE_MODE: readwrite, readonly or off
+  /// COCONET_CACHE_LIMIT: bytes of the tuning cache, "256Mi" say, beyond which a tuning that stores
+  /// deletes the records that were not used for the longest time; 0: any number.
+  int64_t cache_limit = int64_t{256} << 20;
   std::optional<uint64_t> seed;  // COCONET_SEED: of verification data and of random tests
   bool verify = false;  // COCONET_VERIFY=1: verify also on a cache hit made by this machine
   /// COCONET_ASSERT_CACHED=1: compiling or tuning is an error (CI's second run).

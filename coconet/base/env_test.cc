@@ -20,6 +20,7 @@ class EnvTest : public testing::Test {
   EnvTest() {
     for (const char* name :
          {"COCONET_DEBUG", "COCONET_DUMP", "COCONET_DUMP_DIR", "COCONET_CACHE_DIR", "COCONET_SEED",
+          "COCONET_JOB_CACHE", "COCONET_SITE_CACHE", "COCONET_CACHE_MODE", "COCONET_CACHE_LIMIT",
           "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX",
           "COCONET_GREEN_CONTEXTS", "COCONET_HOST_ARCH", "COCONET_TRACE", "XDG_CACHE_HOME", "HOME",
           "PATH"}) {
@@ -51,6 +52,26 @@ std::string Contents(const fs::path& file) {
   std::stringstream text;
   text << stream.rdbuf();
   return text.str();
+}
+
+TEST_F(EnvTest, ReadsHowTheTuningCacheIsUsed) {
+  EXPECT_EQ(ReadEnv().cache_mode, CacheMode::kReadWrite);
+  EXPECT_EQ(ReadEnv().cache_limit, 256 << 20);
+  EXPECT_EQ(With("COCONET_JOB_CACHE", "/a/b.db").job_cache, "/a/b.db");
+  EXPECT_EQ(With("COCONET_SITE_CACHE", "/c.db").site_cache, "/c.db");
+  EXPECT_EQ(With("COCONET_CACHE_MODE", "readonly").cache_mode, CacheMode::kReadOnly);
+  EXPECT_EQ(With("COCONET_CACHE_MODE", "off").cache_mode, CacheMode::kOff);
+  EXPECT_EQ(With("COCONET_CACHE_MODE", "Off").cache_mode, CacheMode::kUnknown);
+  for (const auto& [text, bytes] : {std::pair("64Mi", int64_t{64} << 20),
+                                    {"1000", 1000},
+                                    {"3Ki", 3 << 10},
+                                    {"0", 0},
+                                    {"2Gi", int64_t{2} << 30},
+                                    {"1e6", 256 << 20},
+                                    {"-1", 256 << 20},
+                                    {"Mi", 256 << 20},
+                                    {"9999999999999Gi", 256 << 20}})
+    EXPECT_EQ(With("COCONET_CACHE_LIMIT", text).cache_limit, bytes) << text;
 }
 
 TEST_F(EnvTest, DefaultsWhenNothingIsSet) {

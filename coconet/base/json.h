@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -27,6 +28,7 @@ class JsonObject {
   JsonObject& Set(absl::string_view name, JsonValue value);
   const JsonValue& Get(absl::string_view name) const;  // null when there is none
   JsonText Text() const;
+  const std::vector<std::pair<std::string, JsonValue>>& fields() const { return fields_; }
 
  private:
   std::vector<std::pair<std::string, JsonValue>> fields_;
@@ -34,5 +36,14 @@ class JsonObject {
 
 /// A list of objects, one per line.
 JsonText JsonList(absl::Span<const JsonText> objects);
+
+/// Reads an object from a source that need not be ours. Objects and lists in its fields stay
+/// JsonText, for ParseJsonObject and ParseJsonList; an integer within int64_t is one, any other
+/// number a double. InvalidArgument, with the place, for what is no JSON (RFC 8259), a name that
+/// occurs twice, more than 1024 fields, a number beyond the range of doubles, and values nested
+/// more than 32 deep.
+absl::StatusOr<JsonObject> ParseJsonObject(absl::string_view text);
+/// The values of a list; errors as of ParseJsonObject.
+absl::StatusOr<std::vector<JsonValue>> ParseJsonList(absl::string_view text);
 
 }  // namespace coconet
