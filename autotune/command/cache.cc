@@ -18,6 +18,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "autotune/command/cache/cache_flags.h"
+#include "autotune/command/cache/transfer_commands.h"
+#include "autotune/command/cache/upkeep_commands.h"
 #include "autotune/command/commands.h"
 #include "autotune/command/paths.h"
 #include "autotune/command/sweep_flags.h"
@@ -37,42 +40,7 @@
 namespace coconet {
 namespace {
 
-constexpr int kBadInput = 2, kDefaultRanks = 2;
-constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is done with it
-
-  cache list [WHICH]       one line per tuned program, the newest first
-  cache show WHICH         what a record depends on, all its variants, what was verified of the best
-  cache why WHICH          one line per schedule: how fast its fastest variant is, why it lost; what
-                           the best fuses, and what it gained over the plain schedule
-  cache why PROGRAM --N=16Mi --ranks=4 ...
-                           the same of a program as sweep takes it, with sweep's flags, here and
-                           now; without a record, in which fields of the key the nearest differs
-  cache verify WHICH       the next job verifies the best variant again before it runs it
-  cache retune WHICH       the next job tunes again, and times the best of now among the others
-  cache forget WHICH       deletes records, and what is known of their variants
-  cache quarantine WHICH   the variants that are left out because of earlier runs, and why;
-                           with --lift the next tuning tries them again
-  cache predictions        one line per calibration: how far what was predicted by it was from what
-                           was measured; then the predictions that were farthest off
-
-WHICH: the beginning of a key, a program's name, or all.
-
-  --json           of list, show, why, quarantine, predictions: for other programs
-  --cache=FILE     the tuning cache (COCONET_CACHE_DIR/tuning.db, else
-                   XDG_CACHE_HOME/coconet/tuning.db)
-
-  cache list                        cache why adam
-  cache retune 61762d988984         cache quarantine all --lift
-
-Exit code: 0; 2 bad input, or a cache that cannot be read or written.
-)";
-
-/// The command line.
-struct CacheFlags {
-  std::string command, which = "all", file;
-  std::vector<std::string> sweep;  // of why: flags of a program, as sweep has them
-  bool json = false, lift = false, help = false;
-};
+constexpr int kDefaultRanks = 2;
 
 /// The value of a line "field: value" of a key's text.
 std::string Field(const std::string& key_text, absl::string_view field) {
@@ -86,16 +54,21 @@ std::string Field(const std::string& key_text, absl::string_view field) {
 /// The program's name.
 std::string NameOf(const TuningRecord& record) { return ProgramOfKey(record.key_text); }
 
-std::vector<TuningRecord> Chosen(TuningCache& cache, const std::string& which) {
-  std::vector<TuningRecord> chosen;
-  for (TuningRecord& r : cache.List()) {
-    if (which == "all" || absl::StartsWith(r.key, which) || NameOf(r) == which)
-      chosen.push_back(std::move(r));
+/// The records that the command is for; of several of a key only the one that jobs use, unless all
+/// are listed.
+std::vector<LayeredRecord> Chosen(TuningCache& cache, const CacheFlags& flags) {
+  std::vector<LayeredRecord> chosen;
+  for (LayeredRecord& listed : cache.ListLayers()) {
+    const TuningRecord& r = listed.record;
+    if (listed.shadowed && flags.command != "list") continue;
+    if (flags.which == "all" || absl::StartsWith(r.key, flags.which) || NameOf(r) == flags.which)
+      chosen.push_back(std::move(listed));
   }
   return chosen;
 }
 
-JsonText RecordJson(const TuningRecord& r) {
+JsonText RecordJson(const LayeredRecord& listed) {
+  const TuningRecord& r = listed.record;
   return JsonObject()
       .Set("key", r.key)
       .Set("program", ProgramText(r.key_text))
@@ -106,25 +79,34 @@ JsonText RecordJson(const TuningRecord& r) {
       .Set("complete", r.complete)
       .Set("search", SearchText(r))
       .Set("created_s", r.created_s)
+      .Set("used_s", listed.used_s)
+      .Set("layer", std::string(Name(listed.layer)))
+      .Set("file", listed.file)
+      .Set("shadowed", listed.shadowed)
+      .Set("imported", r.imported)
+      .Set("pinned", r.pinned)
       .Text();
 }
 
-void PrintList(absl::Span<const TuningRecord> records, bool json) {
+void PrintList(absl::Span<const LayeredRecord> records, bool json) {
   const int64_t now = absl::ToUnixSeconds(absl::Now());
   std::vector<JsonText> objects;
   std::vector<TableCells> rows;
-  for (const TuningRecord& r : records) {
-    objects.push_back(RecordJson(r));
+  for (const LayeredRecord& listed : records) {
+    const TuningRecord& r = listed.record;
+    objects.push_back(RecordJson(listed));
     rows.push_back({r.key.substr(0, 12), ProgramText(r.key_text), Field(r.key_text, "ranks"),
                     r.best.schedule, TimeText(r.best.timing.median_us), SpeedupText(r, r.best),
-                    absl::StrCat(AgeText(now - r.created_s), r.complete ? "" : ", incomplete")});
+                    absl::StrCat(Name(listed.layer), listed.shadowed ? ", not used" : ""),
+                    absl::StrCat(AgeText(now - r.created_s), r.complete ? "" : ", incomplete",
+                                 r.imported ? ", imported" : "", r.pinned ? ", pinned" : "")});
   }
   if (json) {
     std::printf("%s\n", JsonList(objects).text.c_str());
     return;
   }
   const TableColumn columns[] = {{"key"},          {"program"},       {"ranks", true}, {"best"},
-                                 {"median", true}, {"speedup", true}, {"tuned"}};
+                                 {"median", true}, {"speedup", true}, {"layer"},       {"tuned"}};
   std::fputs(TextTable(columns, rows).c_str(), stdout);
 }
 
@@ -141,12 +123,8 @@ std::string TrustText(const TuningRecord& record) {
                       : text;
 }
 
-int Complain(absl::string_view what) {
-  std::fprintf(stderr, "cache: %s\n", std::string(what).c_str());
-  return kBadInput;
-}
-
-void PrintVariants(TuningCache& cache, const TuningRecord& record, const CacheFlags& flags) {
+void PrintVariants(TuningCache& cache, const LayeredRecord& listed, const CacheFlags& flags) {
+  const TuningRecord& record = listed.record;
   const std::vector<VariantResult> variants = cache.Variants(record.key);
   if (flags.json) {
     std::fputs(VariantJson(record, variants, ProgramText(record.key_text),
@@ -159,17 +137,19 @@ void PrintVariants(TuningCache& cache, const TuningRecord& record, const CacheFl
                 ScheduleTable(record, variants, "library").c_str(),
                 ExplainRecord(record, {}, "library").c_str());
   } else {
-    std::printf("key %s\n%s\n%s\n%s\n%s", record.key.c_str(), record.key_text.c_str(),
-                VariantTable(record, variants, "library").c_str(), SearchText(record).c_str(),
-                TrustText(record).c_str());
+    std::printf("key %s\nlayer %s, %s\n%s\n%s\n%s\n%s", record.key.c_str(),
+                std::string(Name(listed.layer)).c_str(), listed.file.c_str(),
+                record.key_text.c_str(), VariantTable(record, variants, "library").c_str(),
+                SearchText(record).c_str(), TrustText(record).c_str());
   }
 }
 
 /// Prints, or lifts, what leaves variants out, also of keys without a record.
-int Quarantine(TuningCache& cache, const std::vector<TuningRecord>& chosen,
+int Quarantine(TuningCache& cache, const std::vector<LayeredRecord>& chosen,
                const CacheFlags& flags) {
   std::map<std::string, std::string> programs;  // by key
-  for (const TuningRecord& r : chosen) programs[r.key] = ProgramText(r.key_text);
+  for (const auto& [r, layer, file, shadowed, used_s] : chosen)
+    programs[r.key] = ProgramText(r.key_text);
   for (const std::string& key : cache.Keys()) {
     if (flags.which == "all" || absl::StartsWith(key, flags.which)) programs.try_emplace(key, "");
   }
@@ -302,9 +282,26 @@ int PrintWhyHere(const CacheFlags& flags) {
   return status.ok() ? 0 : Complain(status.message());
 }
 
+/// Carries out a Change. A record of another layer cannot be forgotten.
+int Carry(TuningCache& cache, const Change& change, const LayeredRecord& listed) {
+  const TuningRecord& record = listed.record;
+  if (change.act == &TuningCache::Forget && listed.layer != Layer::kUser) {
+    return Complain(absl::StrCat(record.key.substr(0, 12), " is in the cache of the ",
+                                 Name(listed.layer), ", ", listed.file, ", which is only read"));
+  }
+  (cache.*change.act)(record.key);
+  if (!cache.stores()) return kBadInput;  // the cache has said why
+  std::printf("%s, %s, %s\n", record.key.substr(0, 12).c_str(),
+              ProgramText(record.key_text).c_str(), change.said);
+  return 0;
+}
+
 int Act(TuningCache& cache, const CacheFlags& flags) {
   if (flags.command == "predictions") return PrintPredictions(cache, flags.json);
-  const std::vector<TuningRecord> chosen = Chosen(cache, flags.which);
+  if (flags.command == "stats") return PrintStatistics(cache, flags);
+  if (flags.command == "prune") return PruneCache(cache, flags);
+  if (flags.command == "import" || flags.command == "merge") return ImportRecords(cache, flags);
+  const std::vector<LayeredRecord> chosen = Chosen(cache, flags);
   if (flags.command == "quarantine") return Quarantine(cache, chosen, flags);
   if (chosen.empty() && flags.which != "all") {
     return Complain(absl::StrCat("no record of ", flags.which, " in ", cache.file(),
@@ -312,90 +309,44 @@ int Act(TuningCache& cache, const CacheFlags& flags) {
                                  "cache list"));
   }
   if (flags.command == "list") PrintList(chosen, flags.json);
-  for (const TuningRecord& record : chosen) {
-    if (flags.command == "show" || flags.command == "why") PrintVariants(cache, record, flags);
+  if (flags.command == "export") return ExportRecords(cache, chosen, flags);
+  if (flags.command == "pin" || flags.command == "unpin") return PinRecord(cache, chosen, flags);
+  for (const LayeredRecord& listed : chosen) {
+    if (flags.command == "show" || flags.command == "why") PrintVariants(cache, listed, flags);
     for (const Change& change : kChanges) {
       if (flags.command != change.command) continue;
-      (cache.*change.act)(record.key);
-      if (!cache.stores()) return kBadInput;  // the cache has said why
-      std::printf("%s, %s, %s\n", record.key.substr(0, 12).c_str(),
-                  ProgramText(record.key_text).c_str(), change.said);
+      if (const int code = Carry(cache, change, listed); code != 0) return code;
     }
   }
   return 0;
 }
 
-absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
-  CacheFlags flags;
-  flags.file = GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
-  std::vector<std::string> words;
-  for (const std::string& arg : args) {
-    absl::string_view rest = arg;
-    if (arg == "--help" || arg == "-h") {
-      flags.help = true;
-    } else if (arg == "--json") {
-      flags.json = true;
-    } else if (arg == "--lift") {
-      flags.lift = true;
-    } else if (absl::ConsumePrefix(&rest, "--cache=")) {
-      flags.file = ResolvePath(rest, UserFolder());
-    } else if (absl::StartsWith(arg, "-") && !words.empty() && words[0] == "why") {
-      flags.sweep.push_back(arg);
-    } else if (absl::StartsWith(arg, "-")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "unknown flag ", arg, DidYouMean(arg, {"--help", "--json", "--lift", "--cache=FILE"}),
-          "; see --help"));
-    } else {
-      words.push_back(arg);
-    }
-  }
-  if (flags.help) return flags;
-  const std::vector<std::string> commands = {"list",   "show",   "why",        "verify",
-                                             "retune", "forget", "quarantine", "predictions"};
-  if (words.empty() || !absl::c_linear_search(commands, words[0])) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "want one of ", absl::StrJoin(commands, ", "),
-        words.empty() ? "" : absl::StrCat(", have ", words[0], DidYouMean(words[0], commands)),
-        "; see --help"));
-  }
-  flags.command = words[0];
-  if (words.size() > 2)
-    return absl::InvalidArgumentError(absl::StrCat("want one key, have ", words.size() - 1));
-  if (words.size() == 1 && flags.command != "list" && flags.command != "predictions")
-    return absl::InvalidArgumentError(absl::StrCat(
-        flags.command, ": want the beginning of a key, a program's name, or all; see --help"));
-  if (words.size() == 2) flags.which = words[1];
-  if (flags.lift && flags.command != "quarantine")
-    return absl::InvalidArgumentError("--lift is for quarantine; see --help");
-  return flags;
-}
-
 }  // namespace
 
 int RunCache(const std::vector<std::string>& args) {
-  const absl::StatusOr<CacheFlags> flags = ParseFlags(args);
+  const absl::StatusOr<CacheFlags> flags = ParseCacheFlags(args);
   if (!flags.ok()) return Complain(flags.status().message());
   if (flags->help) {
-    std::fputs(kHelp, stdout);
+    std::fputs(CacheHelp().c_str(), stdout);
     return 0;
   }
+  if (flags->command == "diff") return PrintDiff(*flags);
+  const CacheLayers layers = LayersOfCommand(*flags);
   std::error_code error;
-  if (!flags->file.empty() && !std::filesystem::exists(flags->file, error)) {
+  if (!layers.user.empty() && layers.foreign.empty() && !flags->Creates() &&
+      !std::filesystem::exists(layers.user, error)) {
     return Complain(
-        absl::StrCat("there is no ", flags->file, "; sweep makes one, --cache names another"));
+        absl::StrCat("there is no ", layers.user, "; sweep makes one, --cache names another"));
   }
   if (!flags->sweep.empty()) return PrintWhyHere(*flags);
-  const bool writes = flags->lift || absl::c_any_of(kChanges, [&](const Change& change) {
-                        return flags->command == change.command;
-                      });
   bool warned = false;
   const std::unique_ptr<TuningCache> cache = TuningCache::Open(
-      flags->file,
+      layers,
       [&](absl::string_view text) {
         Complain(text);
         warned = true;
       },
-      writes ? TuningCache::Use::kKeep : TuningCache::Use::kRead);
+      flags->Writes() ? TuningCache::Use::kKeep : TuningCache::Use::kRead);
   const int code = Act(*cache, *flags);
   return warned && code == 0 ? kBadInput : code;
 }

@@ -46,8 +46,9 @@ inline constexpr int64_t kMostMemory = int64_t{1} << 47;
 enum class SumOrder : uint8_t { kAny, kRank };
 
 struct SessionOptions {
-  std::string cache_file;  // tuning cache; empty: <cache dir>/tuning.db (base/env.h); ":none:":
-                           // keep nothing
+  /// The user's tuning cache; empty: <cache dir>/tuning.db (base/env.h); ":none:": takes no record
+  /// from any layer (autotune/store/layers/layers.h), and keeps none.
+  std::string cache_file;
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
   /// kEach admits that a library rounds each addition of a sum of f16 or bf16 over ranks, as NCCL

@@ -14,8 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/store/cache_file.h"
+#include "autotune/store/database.h"
 #include "autotune/testing/tuning_cache_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -131,8 +134,33 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
   ASSERT_TRUE(found.has_value());
   EXPECT_THAT(found->trust, IsEmpty());
   EXPECT_EQ(found->best.trace, record.best.trace);
+  EXPECT_EQ(FilesWith("backup-v1"), 1);
   Open()->Store(record, {slow_, fast_});
   EXPECT_TRUE(Open()->Find(record.key_text) == record);
+  // The copy is of the old schema, for its owner only, and complete.
+  file_ += ".backup-v1";
+  struct stat info;
+  ASSERT_EQ(stat(file_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  absl::StatusOr<Database> backup = OpenUnchanged(file_, /*foreign=*/false);
+  ASSERT_TRUE(backup.ok()) << backup.status();
+  EXPECT_EQ(backup->QueryInt("PRAGMA user_version").value(), 1);
+  EXPECT_EQ(backup->QueryText("PRAGMA integrity_check").value(), "ok");
+  EXPECT_EQ(backup->QueryInt("SELECT count(*) FROM decision").value(), 1);
+}
+
+TEST_F(TuningCacheTest, AnOlderSchemaIsOnlyReadIfItCannotBeCopied) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  Open()->Store(record, {slow_, fast_});
+  Tamper(absl::StrCat("PRAGMA user_version=", kCacheSchemaVersion - 1));
+  // A name that is too long for the copy's, but not for the file's.
+  const fs::path renamed = file_.parent_path() / std::string(240, 'x');
+  fs::rename(file_, renamed);
+  file_ = renamed;
+  const std::unique_ptr<TuningCache> cache = Open();
+  EXPECT_FALSE(cache->stores());
+  EXPECT_TRUE(cache->Find(record.key_text).has_value());
+  EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("is only read, since no copy")));
 }
 
 TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
@@ -213,6 +241,34 @@ TEST_F(TuningCacheTest, OtherDatabasesAreLeftAlone) {
   Tamper("CREATE TRIGGER t AFTER INSERT ON decision BEGIN DELETE FROM variant; END");
   EXPECT_FALSE(Open()->stores());
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("views or triggers")));
+  for (const auto& [sql, words] :
+       {std::pair("CREATE VIEW v AS SELECT * FROM env", "views or triggers"),
+        {"CREATE TABLE more(x)", "the table more"},
+        {"CREATE INDEX mine ON env(length(text))", "the index mine"}}) {
+    fs::remove_all(dir_);
+    warnings_.clear();
+    Open();
+    Tamper(sql);
+    EXPECT_FALSE(Open()->stores()) << sql;
+    EXPECT_THAT(warnings_, ElementsAre(HasSubstr(words)));
+  }
+}
+
+TEST_F(TuningCacheTest, ALinkIsNotFollowed) {
+  Open();
+  const fs::path other = file_.parent_path() / "other.db";
+  fs::rename(file_, other);
+  fs::create_symlink(other, file_);
+  EXPECT_FALSE(Open()->stores());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("is no regular file")));
+}
+
+TEST_F(TuningCacheTest, AnotherUsersFileIsNotUsed) {
+  Open();
+  constexpr uid_t kNobody = 65534;
+  if (chown(file_.c_str(), kNobody, kNobody) != 0) GTEST_SKIP() << "needs root";
+  EXPECT_FALSE(Open()->stores());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("belongs to another user")));
 }
 
 TEST_F(TuningCacheTest, WithoutAFileItRemembersNothing) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/store/cache_file.h"
 #include "autotune/store/process_identity.h"
 #include "autotune/store/variant_rows.h"
 #include "coconet/base/status.h"
@@ -72,6 +73,21 @@ absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::stri
     v->reason = ReasonToLeaveOut(*v, find.Int(kVariantColumns + 1), find.Int(kVariantColumns + 2),
                                  find.Int(kVariantColumns));
     if (!v->reason.empty()) failures.push_back(*std::move(v));
+  }
+}
+
+absl::StatusOr<std::vector<VariantResult>> ReadFailed(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT ", VariantColumns(kCacheSchemaVersion),
+                                           ", failed_runs + deaths FROM variant WHERE key = ?")));
+  find.Bind(key);
+  std::vector<VariantResult> failed;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return failed;
+    absl::StatusOr<VariantResult> v = VariantAt(find, 0);
+    if (v.ok() && (find.Int(kVariantColumns) > 0 || FailsForGood(v->verdict)))
+      failed.push_back(*std::move(v));
   }
 }
 

@@ -15,6 +15,8 @@ namespace coconet {
 
 /// TuningCache::Failures, without processes that have died since CountDeaths.
 absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key);
+/// The variants that have failed under the key in any way, also those that are tried again.
+absl::StatusOr<std::vector<VariantResult>> ReadFailed(Database& db, absl::string_view key);
 /// Counts the processes that died while they ran a variant of the key, and forgets their marks.
 absl::Status CountDeaths(Database& db, absl::string_view key);
 /// Marks the variant as run by this process for the first time; takes the mark away.

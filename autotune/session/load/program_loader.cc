@@ -20,6 +20,7 @@
 #include "autotune/session/load/plain_schedule.h"
 #include "autotune/session/load/program_search.h"
 #include "autotune/session/load/winner_check.h"
+#include "autotune/store/layers/layers.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
@@ -29,10 +30,9 @@
 namespace coconet {
 namespace {
 
-std::string CacheFileOf(const SessionOptions& options) {
-  if (options.admits || !options.choice.empty()) return ":none:";
-  if (!options.cache_file.empty()) return options.cache_file;
-  return GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
+CacheLayers CacheLayersOf(const SessionOptions& options) {
+  const bool some = options.admits || !options.choice.empty();
+  return LayersOf(GetEnv(), some ? ":none:" : options.cache_file);
 }
 
 /// State of one FindOrTune.
@@ -145,7 +145,7 @@ class Loader {
     if (!loading_.state->topologies.empty()) return absl::OkStatus();
     if (loading_.first()) {
       loading_.state->cache = TuningCache::Open(
-          CacheFileOf(loading_.state->options),
+          CacheLayersOf(loading_.state->options),
           [state = loading_.state.get()](absl::string_view text) {
             state->Warn(std::string(text));
           },

@@ -1,0 +1,65 @@
+#include "autotune/store/transfer/diff.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "autotune/store/record_rows.h"
+#include "autotune/store/variant_rows.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+absl::StatusOr<std::map<std::string, TuningRecord>> RecordsOf(Database& db) {
+  std::map<std::string, TuningRecord> records;
+  RETURN_IF_ERROR(ReadRecords(db, [&](RecordRow row) {
+    if (row.record.ok()) records.emplace(row.key, *std::move(row.record));
+  }));
+  return records;
+}
+
+bool IsSame(const VariantResult& a, const VariantResult& b) {
+  return a.trace == b.trace && a.config == b.config;
+}
+
+/// How much longer `pick` takes than the record's winner, by the variants of that record's cache.
+absl::StatusOr<std::optional<double>> CostOf(const VariantResult& pick, Database& db,
+                                             const TuningRecord& record) {
+  const double best_us = record.best.timing.median_us;
+  absl::StatusOr<std::vector<VariantResult>> variants = ReadVariants(db, record.key);
+  if (absl::IsInvalidArgument(variants.status())) return std::nullopt;
+  RETURN_IF_ERROR(variants.status());
+  for (const VariantResult& v : *variants) {
+    if (!IsSame(v, pick) || v.timing.samples < 1 || !Validate(v).ok() || !(best_us > 0)) continue;
+    return v.timing.median_us / best_us - 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<CacheDiff> DiffOf(Database& a, Database& b) {
+  ASSIGN_OR_RETURN(Transaction reading_a, Transaction::BeginRead(a));
+  ASSIGN_OR_RETURN(Transaction reading_b, Transaction::BeginRead(b));
+  ASSIGN_OR_RETURN(auto of_a, RecordsOf(a));
+  ASSIGN_OR_RETURN(auto of_b, RecordsOf(b));
+  CacheDiff diff;
+  for (auto& [key, record] : of_a) {
+    const auto other = of_b.find(key);
+    if (other == of_b.end()) {
+      diff.only_a.push_back(std::move(record));
+      continue;
+    }
+    RecordPair pair{std::move(record), std::move(other->second)};
+    of_b.erase(other);
+    pair.same_winner = IsSame(pair.a.best, pair.b.best);
+    ASSIGN_OR_RETURN(pair.a_in_b, CostOf(pair.a.best, b, pair.b));
+    ASSIGN_OR_RETURN(pair.b_in_a, CostOf(pair.b.best, a, pair.a));
+    diff.both.push_back(std::move(pair));
+  }
+  for (auto& [key, record] : of_b) diff.only_b.push_back(std::move(record));
+  return diff;
+}
+
+}  // namespace coconet
