@@ -459,12 +459,15 @@ absl::StatusOr<Database> OpenUnchanged(const std::string& file, bool foreign) {
   if (foreign) RETURN_IF_ERROR(CheckFolder(file));
   // A file in WAL mode is read with files beside it, which SQLite would make. They exist while
   // another process has it open, and after one was killed; else the file alone is complete.
+  if (InodeOf(absl::StrCat(file, "-wal")) != 0) {
+    absl::StatusOr<Database> shared = OpenToRead(file, Access::kReadOnly);
+    if (shared.ok() || absl::IsDataLoss(shared.status())) return shared;
+    return OpenToRead(file, Access::kImmutable);
+  }
   ASSIGN_OR_RETURN(Database alone, OpenToRead(file, Access::kImmutable));
   ASSIGN_OR_RETURN(const bool wal, alone.IsForWal());
-  if (wal && InodeOf(absl::StrCat(file, "-wal")) == 0) return alone;
-  absl::StatusOr<Database> shared = OpenToRead(file, Access::kReadOnly);
-  if (wal && !shared.ok() && !absl::IsDataLoss(shared.status())) return alone;
-  return shared;
+  if (wal) return alone;
+  return OpenToRead(file, Access::kReadOnly);
 }
 
 uint64_t InodeOf(const std::string& file) {

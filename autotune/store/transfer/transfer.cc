@@ -185,8 +185,9 @@ absl::StatusOr<ImportSummary> MergeFrom(Database& into, Database& from, const Im
   std::vector<RecordRow> rows;
   RETURN_IF_ERROR(ReadRecords(from, [&](RecordRow row) { rows.push_back(std::move(row)); }));
   for (size_t i = 0; i < rows.size(); ++i) {
-    absl::StatusOr<ExportedRecord> exported = rows[i].record.status();
-    if (rows[i].record.ok()) exported = ReadExported(from, *rows[i].record);
+    absl::StatusOr<ExportedRecord> exported =
+        rows[i].record.ok() ? ReadExported(from, *rows[i].record)
+                            : absl::StatusOr<ExportedRecord>(rows[i].record.status());
     if (absl::IsDataLoss(exported.status())) return exported.status();
     RETURN_IF_ERROR(staging.Add(static_cast<int64_t>(i) + 1, std::move(exported)));
   }

@@ -58,8 +58,9 @@ TEST_F(UpkeepTest, WhatWasNotUsedForLongestGoesFirst) {
   EXPECT_EQ(cache->List().size(), 200u);
   const Pruned pruned = cache->PruneNow({.bytes = whole / 2}).value();
   EXPECT_EQ(pruned.keys, dry.keys);
+  // The empty pages of tables count, too.
   ASSERT_GT(pruned.keys.size(), 50u);
-  ASSERT_LT(pruned.keys.size(), 150u);
+  ASSERT_LT(pruned.keys.size(), 190u);
   EXPECT_LE(pruned.bytes_after, whole / 2);
   EXPECT_GT(pruned.bytes_after, whole / 4);
   for (int i = 0; i < 200; ++i)
