@@ -77,10 +77,11 @@ absl::Status Statement::Run() {
   }
 }
 
-std::string Statement::Text(int column) const {
+absl::string_view Statement::View(int column) const {
   if (sqlite3_column_type(statement_.get(), column) != SQLITE_TEXT) return "";
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_.get(), column));
+  if (text == nullptr) return "";
+  return {text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
 int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }

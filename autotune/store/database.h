@@ -29,7 +29,9 @@ class Statement {
   absl::Status Run();
 
   // A column of the current row; "" or 0 if it has another type.
-  std::string Text(int column) const;
+  std::string Text(int column) const { return std::string(View(column)); }
+  /// Until the next Step.
+  absl::string_view View(int column) const;
   int64_t Int(int column) const;
   double Real(int column) const;
   bool IsNull(int column) const;

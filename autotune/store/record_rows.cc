@@ -1,7 +1,10 @@
 #include "autotune/store/record_rows.h"
 
+#include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/store/upkeep/use_rows.h"
@@ -62,7 +65,7 @@ size_t ProgramIn(absl::string_view key_text) {
 /// The columns of a record; a file that is read-only may be of an earlier version.
 std::string RecordColumns(int64_t version) {
   return absl::StrCat(
-      "d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
+      "d.key, e.text, p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
       "d.created_s, d.best, ",
       VariantColumns(version, "b."), ", ", VariantColumns(version, "l."),
       ", b.id, l.id, e.id, p.id, ",
@@ -74,39 +77,57 @@ std::string RecordColumns(int64_t version) {
       "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
       "LEFT JOIN variant l ON l.id = d.baseline ");
 }
-constexpr int kBestId = 7;  // the column
+constexpr int kBestId = 8, kVariantsAt = 9, kIdsAt = kVariantsAt + 2 * kVariantColumns;  // columns
 
 /// The record in the current row of RecordColumns, without what was verified.
-absl::StatusOr<TuningRecord> RecordAt(const Statement& row) {
+absl::StatusOr<TuningRecord> RecordAt(const Statement& row, ParsedConfigs* configs = nullptr) {
   const char* const kRows[] = {"best variant", "baseline", "environment", "program"};
   for (int i = 0; i < 4; ++i) {
-    if (row.IsNull(8 + 2 * kVariantColumns + i))
+    if (row.IsNull(kIdsAt + i))
       return absl::InvalidArgumentError(absl::StrCat("its ", kRows[i], " is not in the file"));
   }
-  ASSIGN_OR_RETURN(VariantResult best, VariantAt(row, 8));
-  ASSIGN_OR_RETURN(VariantResult baseline, VariantAt(row, 8 + kVariantColumns));
-  TuningRecord record{.key = row.Text(0),
-                      .key_text = row.Text(1),
-                      .best = std::move(best),
-                      .baseline = std::move(baseline),
-                      .runner_up = row.Text(2),
-                      .necessary_bytes = row.Int(3),
-                      .variants = static_cast<int>(row.Int(4)),
-                      .complete = row.Int(5) != 0,
-                      .search = SearchAt(row, 8 + 2 * kVariantColumns + 4),
-                      .created_s = row.Int(6),
-                      .soft = row.Text(8 + 2 * kVariantColumns + 11),
-                      .trust = {},
-                      .imported = row.Int(8 + 2 * kVariantColumns + 12) != 0};
+  absl::StatusOr<TuningRecord> made(absl::in_place);
+  TuningRecord& record = *made;
+  ASSIGN_OR_RETURN(record.best, VariantAt(row, kVariantsAt, configs));
+  ASSIGN_OR_RETURN(record.baseline, VariantAt(row, kVariantsAt + kVariantColumns, configs));
+  record.key = row.Text(0);
+  record.key_text = absl::StrCat(row.View(1), row.View(2));
+  record.runner_up = row.Text(3);
+  record.necessary_bytes = row.Int(4);
+  record.variants = static_cast<int>(row.Int(5));
+  record.complete = row.Int(6) != 0;
+  record.created_s = row.Int(7);
+  record.search = SearchAt(row, kIdsAt + 4);
+  record.soft = row.Text(kIdsAt + 11);
+  record.imported = row.Int(kIdsAt + 12) != 0;
   if (absl::Status valid = Validate(record); !valid.ok())
     return absl::InvalidArgumentError(valid.message());
-  return record;
+  return made;
 }
+
+constexpr absl::string_view kNewestTrust = " ORDER BY verified_s DESC, fingerprint, machine";
 
 /// Files of version 1, which are read-only, know nothing of verifications.
 absl::StatusOr<bool> HasTrust(Database& db) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   return version >= 2;
+}
+
+/// What was verified of the best variants of all records, by their ids, the newest first.
+absl::StatusOr<absl::flat_hash_map<int64_t, std::vector<Trust>>> TrustOfBest(Database& db) {
+  absl::flat_hash_map<int64_t, std::vector<Trust>> trust;
+  ASSIGN_OR_RETURN(const bool known, HasTrust(db));
+  if (!known) return trust;
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT variant, fingerprint, machine, checks, "
+                                           "verified_s FROM trust WHERE variant IN "
+                                           "(SELECT best FROM decision)",
+                                           kNewestTrust)));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return trust;
+    trust[find.Int(0)].push_back({find.Text(1), find.Text(2), find.Text(3), find.Int(4)});
+  }
 }
 
 /// What was verified of the variant with this id, the newest first.
@@ -115,8 +136,9 @@ absl::StatusOr<std::vector<Trust>> TrustOfId(Database& db, int64_t variant) {
   ASSIGN_OR_RETURN(const bool known, HasTrust(db));
   if (!known) return trust;
   ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare("SELECT fingerprint, machine, checks, verified_s FROM trust "
-                              "WHERE variant = ? ORDER BY verified_s DESC, fingerprint, machine"));
+                   db.Prepare(absl::StrCat("SELECT fingerprint, machine, checks, verified_s FROM "
+                                           "trust WHERE variant = ?",
+                                           kNewestTrust)));
   find.Bind(variant);
   while (true) {
     ASSIGN_OR_RETURN(const bool row, find.Step());
@@ -152,17 +174,32 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
 
 absl::Status ReadRecords(Database& db, absl::FunctionRef<void(RecordRow)> take) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
-  ASSIGN_OR_RETURN(Statement find, db.Prepare(absl::StrCat("SELECT ", RecordColumns(version),
-                                                           "ORDER BY d.created_s DESC, d.key")));
+  // In the order of the table: sorting rows takes SQLite longer than reading them.
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT ", RecordColumns(version))));
+  ASSIGN_OR_RETURN(auto trust, TrustOfBest(db));
+  ParsedConfigs configs;
+  struct Read {
+    int64_t created_s;
+    RecordRow row;
+  };
+  std::vector<Read> rows;
   while (true) {
-    ASSIGN_OR_RETURN(const bool row, find.Step());
-    if (!row) return absl::OkStatus();
-    absl::StatusOr<TuningRecord> record = RecordAt(find);
-    if (record.ok()) {
-      ASSIGN_OR_RETURN(record->trust, TrustOfId(db, find.Int(kBestId)));
-    }
-    take({find.Text(0), std::move(record)});
+    ASSIGN_OR_RETURN(const bool more, find.Step());
+    if (!more) break;
+    rows.push_back({find.Int(7), {find.Text(0), RecordAt(find, &configs)}});
+    absl::StatusOr<TuningRecord>& record = rows.back().row.record;
+    const auto verified = trust.find(find.Int(kBestId));
+    if (record.ok() && verified != trust.end()) record->trust = verified->second;
   }
+  std::vector<int> order(rows.size());
+  absl::c_iota(order, 0);
+  absl::c_sort(order, [&](int a, int b) {
+    return std::tie(rows[b].created_s, rows[a].row.key) <
+           std::tie(rows[a].created_s, rows[b].row.key);
+  });
+  for (int at : order) take(std::move(rows[at].row));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db) {

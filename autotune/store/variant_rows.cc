@@ -40,6 +40,14 @@ absl::StatusOr<Statement> InsertOf(Database& db, absl::string_view sql, absl::st
   return insert;
 }
 
+absl::StatusOr<Config> ConfigOf(absl::string_view text, ParsedConfigs* configs) {
+  if (configs == nullptr) return ParseConfig(text);
+  if (const auto known = configs->find(text); known != configs->end()) return known->second;
+  ASSIGN_OR_RETURN(const Config config, ParseConfig(text));
+  configs->emplace(text, config);
+  return config;
+}
+
 }  // namespace
 
 std::string VariantColumns(int64_t version, absl::string_view table) {
@@ -48,21 +56,23 @@ std::string VariantColumns(int64_t version, absl::string_view table) {
   return absl::StrCat(absl::StripSuffix(columns, absl::StrCat(table, "load")), "0");
 }
 
-absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first) {
-  const std::optional<Verdict> verdict = ParseVerdict(row.Text(first + 4));
+absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first, ParsedConfigs* configs) {
+  const std::optional<Verdict> verdict = ParseVerdict(row.View(first + 4));
   if (!verdict.has_value())
     return absl::InvalidArgumentError(absl::StrCat("no verdict '", row.Text(first + 4), "'"));
-  ASSIGN_OR_RETURN(const Config config, ParseConfig(row.Text(first + 1)));
-  return VariantResult{.trace = row.Text(first),
-                       .schedule = row.Text(first + 2),
-                       .protocol = row.Text(first + 3),
-                       .config = config,
-                       .verdict = *verdict,
-                       .reason = row.Text(first + 5),
-                       .timing = {row.Real(first + 6), row.Real(first + 7), row.Real(first + 8),
-                                  static_cast<int>(row.Int(first + 9))},
-                       .bytes = row.Int(first + 10),
-                       .load = row.Real(first + 11)};
+  absl::StatusOr<VariantResult> made(absl::in_place);
+  VariantResult& v = *made;
+  ASSIGN_OR_RETURN(v.config, ConfigOf(row.View(first + 1), configs));
+  v.trace = row.Text(first);
+  v.schedule = row.Text(first + 2);
+  v.protocol = row.Text(first + 3);
+  v.verdict = *verdict;
+  v.reason = row.Text(first + 5);
+  v.timing = {row.Real(first + 6), row.Real(first + 7), row.Real(first + 8),
+              static_cast<int>(row.Int(first + 9))};
+  v.bytes = row.Int(first + 10);
+  v.load = row.Real(first + 11);
+  return made;
 }
 
 absl::StatusOr<int64_t> IdOf(Statement find, absl::string_view what) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,8 +23,12 @@ inline constexpr int kVariantColumns = 12;
 /// "b.trace, b.config, ..." for the table "b.", in a file of this version: one that is read-only
 /// may be of an earlier one.
 std::string VariantColumns(int64_t version, absl::string_view table = "");
-/// The variant in columns `first`... of the current row.
-absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first);
+/// Configs by their texts, of which many rows have the same few.
+using ParsedConfigs = absl::flat_hash_map<std::string, Config>;
+/// The variant in columns `first`... of the current row; `configs`, if it is not null, remembers what
+/// was parsed.
+absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first,
+                                        ParsedConfigs* configs = nullptr);
 
 inline constexpr absl::string_view kOfVariant = " WHERE key = ? AND trace = ? AND config = ?";
 /// A statement about one variant: `sql`, then parameters `before`, then those of kOfVariant.
