@@ -1,6 +1,8 @@
 #include "autotune/measure/arena.h"
 
 #include <algorithm>
+#include <cstring>
+#include <random>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -9,7 +11,9 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
+constexpr int64_t kLine = 64, kPage = 4096, kHugePage = int64_t{2} << 20;
+/// Bytes beyond the needs, among which Move draws places.
+constexpr int64_t kLeastRoom = int64_t{8} << 20, kMostRoom = int64_t{256} << 20;
 
 /// Part of a larger memory, which it keeps alive.
 class MemoryPart final : public Memory {
@@ -50,6 +54,49 @@ Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric, int stage_rank) {
     if (need.symmetric == symmetric) cut.end += std::max<int64_t>(bytes, 1);
   }
   return cut;
+}
+
+std::vector<MemoryNeed> WithGuards(const Arena::Needs& needs) {
+  std::vector<MemoryNeed> list;
+  for (const auto& [slot, need] : needs) {
+    list.push_back(need);
+    list.back().bytes += kGuardBytes;
+    for (int64_t& bytes : list.back().on_rank) bytes += kGuardBytes;
+  }
+  return list;
+}
+
+/// Places the needs of one kind in random order, with random gaps between them, in `room` bytes,
+/// which suffice. By need; 0 for those of the other kind.
+std::vector<int64_t> Scatter(absl::Span<const MemoryNeed> needs, bool symmetric, int stage_rank,
+                             int64_t room, std::mt19937_64& random) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    if (needs[i].symmetric == symmetric) order.push_back(i);
+  }
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  const auto align_of = [&](size_t i) {
+    return needs[i].On(stage_rank) >= kHugePage ? kHugePage : kPage;
+  };
+  int64_t slack = room;  // what alignment and sizes leave
+  for (size_t i : order) slack -= needs[i].On(stage_rank) + align_of(i);
+  std::vector<int64_t> offsets(needs.size());
+  int64_t end = 0;
+  for (size_t k = 0; k < order.size(); ++k) {
+    const int64_t most = slack / std::ssize(order);
+    const int64_t gap = most > 0 ? static_cast<int64_t>(random() % static_cast<uint64_t>(most)) : 0;
+    const int64_t align = align_of(order[k]);
+    offsets[order[k]] = (end + gap + align - 1) / align * align;
+    end = offsets[order[k]] + needs[order[k]].On(stage_rank);
+  }
+  CC_CHECK(end <= room);
+  return offsets;
+}
+
+/// Collective. Whether `mine` is true on all ranks.
+absl::StatusOr<bool> AgreeThatAll(Rank& rank, bool mine) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(mine ? "1" : ""));
+  return absl::c_none_of(all, [](const std::string& theirs) { return theirs.empty(); });
 }
 
 /// Grows `need` until it suffices for `more`, too.
@@ -200,13 +247,43 @@ absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
   return arena;
 }
 
-absl::Status Arena::Allocate(Rank& rank, const Needs& needs) {
-  std::vector<MemoryNeed> list;
-  for (const auto& [slot, need] : needs) {
-    list.push_back(need);
-    list.back().bytes += kGuardBytes;
-    for (int64_t& bytes : list.back().on_rank) bytes += kGuardBytes;
+absl::Status Arena::Move(Rank& rank, uint64_t seed) {
+  const std::vector<MemoryNeed> list = WithGuards(needs_);
+  std::shared_ptr<Memory> rooms[2];
+  for (const bool symmetric : {false, true}) {
+    const int64_t bytes = CutFor(list, symmetric, rank.stage_rank()).end;
+    const int64_t room =
+        bytes + std::clamp(2 * bytes, kLeastRoom, kMostRoom) + std::ssize(list) * kHugePage;
+    const bool suffices = rooms_[symmetric] != nullptr && rooms_[symmetric]->bytes() >= room;
+    ASSIGN_OR_RETURN(const bool all, AgreeThatAll(rank, suffices || (!symmetric && bytes == 0)));
+    if (all) continue;
+    absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(room, symmetric);
+    if (!symmetric) RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
+    RETURN_IF_ERROR(memory.status());
+    rooms[symmetric] = *std::move(memory);
   }
+  for (const bool symmetric : {false, true}) {
+    if (rooms[symmetric] != nullptr) rooms_[symmetric] = std::move(rooms[symmetric]);
+  }
+  std::mt19937_64 random(seed);
+  std::vector<int64_t> offsets[2];
+  for (const bool symmetric : {false, true}) {
+    if (rooms_[symmetric] != nullptr)
+      offsets[symmetric] =
+          Scatter(list, symmetric, rank.stage_rank(), rooms_[symmetric]->bytes(), random);
+  }
+  size_t next = 0;
+  for (const auto& [slot, need] : needs_) {
+    const int64_t bytes = list[next].On(rank.stage_rank());
+    memory_[slot] = std::make_shared<MemoryPart>(rooms_[need.symmetric], rank,
+                                                 offsets[need.symmetric][next++], bytes);
+    std::memset(memory_[slot]->own(), 0, bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Arena::Allocate(Rank& rank, const Needs& needs) {
+  const std::vector<MemoryNeed> list = WithGuards(needs);
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));
   size_t next = 0;
   for (const auto& [slot, need] : needs) {

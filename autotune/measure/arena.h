@@ -73,6 +73,10 @@ class Arena {
 
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
   static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
+  /// Collective; the ranks pass equal seeds. Gives each need other memory, zero-filled, at places
+  /// that the seed draws from a larger allocation; for hosts. Before the ranks meet again, no step
+  /// may run in it. ResourceExhausted, on all ranks and with nothing changed, if that does not fit.
+  absl::Status Move(Rank& rank, uint64_t seed);
   /// Whether the arena suffices for the needs.
   bool Suffices(const Needs& needs) const;
   /// Collective; the ranks pass equal needs. Grows the arena until it suffices for these, too:
@@ -94,6 +98,7 @@ class Arena {
 
   Needs needs_;
   std::map<std::string, std::shared_ptr<Memory>> memory_;
+  std::shared_ptr<Memory> rooms_[2];  // of Move: local, symmetric; null before
 };
 
 /// The pointers that Rank::Bind takes.

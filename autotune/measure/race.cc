@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -24,6 +25,12 @@ constexpr double kSure = 2, kSureOfOne = 1.25;
 /// If a sample lost a core, the time that it ran is a bound; with so many rounds, the median is
 /// better than the bounds.
 constexpr size_t kManyUnclean = 10;
+constexpr double kOtherMeeting = 1.7;
+/// A memory counts from so many rounds on, and memories from so many on.
+constexpr size_t kEnoughInMemory = 3, kEnoughMemories = 4;
+/// Standard errors of a median of normal values, 1.25 times those of their mean, beyond which it is
+/// in one of 20 cases if there are few values.
+constexpr double kSureOfMedian = 1.25 * 2.5;
 constexpr double kMostLost = 0.99;  // so that a bound exists
 constexpr size_t kFewClean = 2;     // pairs that count alone
 
@@ -52,15 +59,24 @@ Race::Race(int runners, int baseline, uint64_t seed, RaceOptions options)
 void Race::Enter(int runner) { running_[runner] = true; }
 void Race::Leave(int runner) { running_[runner] = false; }
 
-void Race::Add(int runner, double us, double lost) {
-  samples_[runner].push_back({round_, std::log(std::max(us, 1e-6)), lost});
+void Race::Add(int runner, const Reading& reading) {
+  samples_[runner].push_back({round_, std::log(std::max(reading.us, 1e-6)), reading.lost,
+                              std::max(reading.lost, reading.lost_all), reading.quiet, meeting_us_,
+                              memory_});
+  latest_ = runner;
+  fitted_ = false;
+}
+
+void Race::Disturb() {
+  if (latest_ < 0) return;
+  samples_[latest_].back().quiet = false;
   fitted_ = false;
 }
 
 std::vector<Race::Sample> Race::Usable(int runner) const {
   std::vector<Sample> clean;
   absl::c_copy_if(samples_[runner], std::back_inserter(clean),
-                  [&](const Sample& s) { return s.lost <= options_.most_lost; });
+                  [&](const Sample& s) { return IsClean(s); });
   return clean.size() >= static_cast<size_t>(options_.enough_clean) ? clean : samples_[runner];
 }
 
@@ -135,15 +151,17 @@ Race::Differences Race::DifferencesOf(int runner, int other) const {
   const auto add = [](const Sample& a, const Sample& b, Differences& to) {
     const double difference = a.log_us - b.log_us;
     to.log.push_back(difference);
-    to.low.push_back(difference + std::log1p(-std::min(a.lost, kMostLost)));
-    to.high.push_back(difference - std::log1p(-std::min(b.lost, kMostLost)));
+    to.meeting_us.push_back(a.meeting_us);
+    to.memory.push_back(a.memory);
+    to.low.push_back(difference + std::log1p(-std::min(a.lost_all, kMostLost)));
+    to.high.push_back(difference - std::log1p(-std::min(b.lost_all, kMostLost)));
   };
   size_t at = 0;
   for (const Sample& s : mine) {  // both ascend by round
     while (at < theirs.size() && theirs[at].round < s.round) ++at;
     if (at == theirs.size() || theirs[at].round != s.round) continue;
     add(s, theirs[at], all);
-    if (IsClean(s.lost) && IsClean(theirs[at].lost)) add(s, theirs[at], of_clean);
+    if (IsClean(s) && IsClean(theirs[at])) add(s, theirs[at], of_clean);
   }
   const bool clean = of_clean.log.size() == all.log.size() || of_clean.log.size() >= kFewClean;
   Differences& chosen = clean ? of_clean : all;
@@ -159,29 +177,95 @@ int Race::CleanRounds(int runner, int other) const {
 
 Race::Ratio Race::Compare(int runner, int other) const {
   if (runner == other || samples_[runner].empty() || samples_[other].empty()) return {};
-  const Fit& fit = Fitted();
   const Differences differences = DifferencesOf(runner, other);
+  if (!differences.log.empty()) return RatioOf(differences);
+  const Fit& fit = Fitted();  // by way of others
+  Ratio ratio{.log = fit.level[runner] - fit.level[other]};
+  const double error = kSure * fit.noise *
+                       std::sqrt(1.0 / static_cast<double>(samples_[runner].size()) +
+                                 1.0 / static_cast<double>(samples_[other].size()));
+  ratio.low = ratio.log - error;
+  ratio.high = ratio.log + error;
+  return ratio;
+}
+
+Race::Ratio Race::RatioOf(const Differences& differences) const {
   const auto n = static_cast<int>(differences.log.size());
-  Ratio ratio{.rounds = n};
-  if (n == 0) {  // by way of others
-    ratio.log = fit.level[runner] - fit.level[other];
-    const double error = kSure * fit.noise *
-                         std::sqrt(1.0 / static_cast<double>(samples_[runner].size()) +
-                                   1.0 / static_cast<double>(samples_[other].size()));
-    ratio.low = ratio.log - error;
-    ratio.high = ratio.log + error;
-    return ratio;
-  }
   const auto summary = [](const std::vector<double>& logs) {
     std::vector<double> factors;  // Summarize is of what is positive
     for (double log : logs) factors.push_back(std::exp(log));
     return Summarize(factors);
   };
-  const double error = n < kEnoughForInterval ? kSure * fit.noise / std::sqrt(n) : 0;
-  ratio.log = std::log(summary(differences.log).median_us);
-  ratio.low = std::log(summary(differences.low).low_us) - error;
-  ratio.high = std::log(summary(differences.high).high_us) + error;
+  const double error = n < kEnoughForInterval ? kSure * Fitted().noise / std::sqrt(n) : 0;
+  return {.log = std::log(summary(differences.log).median_us),
+          .low = std::log(summary(differences.low).low_us) - error,
+          .high = std::log(summary(differences.high).high_us) + error,
+          .rounds = n};
+}
+
+std::vector<double> Race::MediansByMemory(const Differences& differences) {
+  std::map<int, std::vector<double>> by_memory;
+  for (size_t i = 0; i < differences.log.size(); ++i)
+    by_memory[differences.memory[i]].push_back(differences.log[i]);
+  std::vector<double> medians;
+  for (auto& [memory, logs] : by_memory) {
+    if (logs.size() >= kEnoughInMemory) medians.push_back(Median(std::move(logs)));
+  }
+  return medians;
+}
+
+int Race::Memories(int runner) const {
+  return static_cast<int>(MediansByMemory(DifferencesOf(baseline_, runner)).size());
+}
+
+Race::Ratio Race::RatioOverMemories(const Differences& differences) const {
+  Ratio ratio = RatioOf(differences);
+  const std::vector<double> medians = MediansByMemory(differences);
+  if (medians.size() < kEnoughMemories) return ratio;
+  ratio.log = Median(medians);
+  std::vector<double> deviations;
+  for (double median : medians) deviations.push_back(std::abs(median - ratio.log));
+  const double error = kSureOfMedian * kDeviation * Median(std::move(deviations)) /
+                       std::sqrt(static_cast<double>(medians.size()));
+  ratio.low = ratio.log - error;
+  ratio.high = ratio.log + error;
   return ratio;
+}
+
+SpeedUp Race::SpeedUpOf(int runner) const {
+  if (runner == baseline_) return {.rounds = static_cast<int>(samples_[runner].size())};
+  const Differences all = DifferencesOf(baseline_, runner);
+  if (all.log.empty()) return {};
+  const Ratio ratio = RatioOverMemories(all);
+  SpeedUp speed_up{.ratio = std::exp(ratio.log),
+                   .low = std::exp(ratio.low),
+                   .high = std::exp(ratio.high),
+                   .rounds = ratio.rounds,
+                   .meeting_us = Median(all.meeting_us)};
+  // Where cores come to share a cache, or no longer do, ratios are those of two machines.
+  Differences part[2];
+  const auto [least, most] = absl::c_minmax_element(all.meeting_us);
+  const double middle = std::sqrt(*least * *most);
+  for (size_t i = 0; i < all.log.size(); ++i) {
+    Differences& of = part[all.meeting_us[i] > middle];
+    of.log.push_back(all.log[i]);
+    of.memory.push_back(all.memory[i]);
+    of.low.push_back(all.low[i]);
+    of.high.push_back(all.high[i]);
+  }
+  const bool two =
+      *most > kOtherMeeting * *least && absl::c_all_of(part, [](const Differences& of) {
+        return of.log.size() >= static_cast<size_t>(kEnoughForInterval);
+      });
+  for (const Differences& of : part) {
+    if (!two) break;
+    const Ratio own = RatioOverMemories(of);
+    speed_up.low = std::min(speed_up.low, std::exp(own.low));
+    speed_up.high = std::max(speed_up.high, std::exp(own.high));
+  }
+  speed_up.low /= 1 + options_.between_runs;
+  speed_up.high *= 1 + options_.between_runs;
+  return speed_up;
 }
 
 Timing Race::timing(int runner) const {

@@ -16,6 +16,9 @@ struct RaceOptions {
   double tie = 0.02;       // runners this close tie, whatever the intervals say
   // The upper limit of a tie by noise: under load, intervals of few samples cover everything.
   double noisy_tie = 0.03;
+  /// Runs of one pair in different processes differ by about this much, though their samples do
+  /// not: by where memory lies. A speed-up's interval is wider by it.
+  double between_runs = 0.02;
   /// The share of a sample's time without a processor core up to which the sample is clean. If a
   /// runner has `enough_clean` clean samples, the others do not count.
   double most_lost = 0.05;
@@ -40,9 +43,21 @@ class Race {
   /// Begins a round, and returns the running runners in its order: a seeded permutation, so that
   /// drift affects all alike.
   std::vector<int> NextRound();
-  /// One sample. `lost`: the share of its time that the runner had no processor core.
-  void Add(int runner, double us, double lost = 0);
-  /// Whether a sample with this share of lost time is clean.
+  /// One sample.
+  struct Reading {
+    double us = 0;
+    double lost = 0;      // the greatest share of its time that a rank had no processor core
+    double lost_all = 0;  // the sum of these shares: ranks wait for each other
+    bool quiet = true;    // no other program ran shortly before
+  };
+  void Add(int runner, const Reading& reading);
+  /// How long ranks take to meet from now on (VariantRunner::MeetingUs); 0: not known.
+  void SetMeeting(double us) { meeting_us_ = us; }
+  /// From now on runners have other memory (VariantRunner::MoveMemory).
+  void ChangeMemory() { ++memory_; }
+  /// Another program ran shortly after the latest sample, which is not quiet then.
+  void Disturb();
+  /// Whether a quiet sample with this share of lost time is clean.
   bool IsClean(double lost) const { return lost <= options_.most_lost; }
   /// Number of rounds in which the samples of both are clean.
   int CleanRounds(int runner, int other) const;
@@ -56,6 +71,12 @@ class Race {
     int rounds = 0;                     // in which both ran
   };
   Ratio Compare(int runner, int other) const;
+  /// How many times as fast as the baseline the runner is. Where the rounds were in several
+  /// memories, the interval is that of their medians. If ranks met much faster in some rounds than
+  /// in others, it covers those of both.
+  SpeedUp SpeedUpOf(int runner) const;
+  /// The number of memories in which SpeedUpOf has enough rounds.
+  int Memories(int runner) const;
 
   struct Dropped {
     int runner;
@@ -82,8 +103,12 @@ class Race {
  private:
   struct Sample {
     int round = 0;
-    double log_us = 0, lost = 0;
+    double log_us = 0, lost = 0, lost_all = 0;
+    bool quiet = true;
+    double meeting_us = 0;
+    int memory = 0;
   };
+  bool IsClean(const Sample& sample) const { return sample.quiet && IsClean(sample.lost); }
   /// Effects of a two-way model: the logarithm of a sample is the runner's level, plus the round's
   /// slowness, plus noise. Fitted by medians, alternately (Tukey's median polish).
   struct Fit {
@@ -98,9 +123,16 @@ class Race {
   /// Logarithms of ratios, by round in which both ran; of clean samples only if these are enough.
   struct Differences {
     std::vector<double> log, low, high;  // with the bounds that follow from what a sample lost
+    std::vector<double> meeting_us;
+    std::vector<int> memory;
     bool clean = false;
   };
   Differences DifferencesOf(int runner, int other) const;
+  /// Of each memory with enough rounds.
+  static std::vector<double> MediansByMemory(const Differences& differences);
+  Ratio RatioOf(const Differences& differences) const;
+  /// RatioOf, with an interval by the medians of the rounds in each memory.
+  Ratio RatioOverMemories(const Differences& differences) const;
   bool MayBeFaster(int runner, int best) const;
 
   const int baseline_;
@@ -109,6 +141,9 @@ class Race {
   int round_ = 0;
   std::vector<bool> running_;
   std::vector<std::vector<Sample>> samples_;
+  double meeting_us_ = 0;
+  int memory_ = 0;
+  int latest_ = -1;  // the runner of the latest sample
   mutable Fit fit_;
   mutable bool fitted_ = false;
 };

@@ -41,7 +41,7 @@ Outcome RunToTheEnd(std::vector<double> ms, double noise, uint64_t seed, int bas
   Race race(n, baseline, seed);
   for (int v = 0; v < n; ++v) race.Enter(v);
   while (!race.Finished()) {
-    for (int v : race.NextRound()) race.Add(v, course.Run(v));
+    for (int v : race.NextRound()) race.Add(v, {course.Run(v)});
     for (const Race::Dropped& d : race.ToDrop()) race.Leave(d.runner);
   }
   Outcome outcome{race.Winner(), {}};
@@ -76,8 +76,8 @@ TEST(Race, NoiseDoesNotMakeEverythingATie) {
   race.Enter(1);
   for (double slow_moment : {1.0, 4.0, 1.1, 0.9}) {
     race.BeginRound();
-    race.Add(0, 90000 * slow_moment);
-    race.Add(1, 30000 * slow_moment);
+    race.Add(0, {90000 * slow_moment});
+    race.Add(1, {30000 * slow_moment});
   }
   EXPECT_EQ(race.Winner(), 1) << "a third of the time, however wide the intervals";
 }
@@ -130,7 +130,7 @@ TEST(Race, NobodyWinsWithoutSamples) {
   EXPECT_TRUE(race.Finished());
   race.Enter(1);
   EXPECT_EQ(race.Winner(), -1);
-  race.Add(1, 5);
+  race.Add(1, {5});
   EXPECT_EQ(race.Winner(), 1);
   EXPECT_EQ(race.RunnerUp(1), -1);
   race.Leave(1);
@@ -143,8 +143,8 @@ TEST(Race, QuickStepsAreNotJudgedByOneSample) {
   race.Enter(1);
   for (int i = 0; i < 20; ++i) {
     race.BeginRound();
-    race.Add(0, i < 4 ? 400 : 10);  // without a core, at first
-    race.Add(1, i < 4 ? 400 : 9);
+    race.Add(0, {i < 4 ? 400.0 : 10.0});  // without a core, at first
+    race.Add(1, {i < 4 ? 400.0 : 9.0});
     for (const Race::Dropped& d : race.ToDrop()) race.Leave(d.runner);
   }
   EXPECT_EQ(race.Winner(), 1);
@@ -158,9 +158,9 @@ TEST(Race, SamplesWithoutACoreDoNotCountWhereThereAreOthers) {
   race.Enter(1);
   for (int i = 0; i < 12; ++i) {
     race.BeginRound();
-    race.Add(0, 10);
+    race.Add(0, {10});
     const bool robbed = i % 2 == 0;
-    race.Add(1, robbed ? 30 : 9, robbed ? 0.7 : 0);
+    race.Add(1, {.us = robbed ? 30.0 : 9.0, .lost = robbed ? 0.7 : 0});
   }
   EXPECT_EQ(race.Winner(), 1);
   EXPECT_EQ(race.timing(1).samples, 6);
@@ -176,8 +176,8 @@ TEST(Race, LoadThatComesAndGoesIsTheRounds) {
   for (int v : {1, 2, 3, 1, 2, 3, 1, 2, 3}) {
     race.BeginRound();
     const double slow = slowness(random);
-    race.Add(0, us[0] * slow);
-    race.Add(v, us[v] * slow);
+    race.Add(0, {us[0] * slow});
+    race.Add(v, {us[v] * slow});
   }
   EXPECT_EQ(race.Fastest(), 2);
   EXPECT_NEAR(race.timing(3).median_us / race.timing(0).median_us, 0.8, 1e-6);
@@ -189,8 +189,8 @@ TEST(Race, DropsWhatIsSlower) {
   Race race(2, 0, 1);
   race.Enter(0);
   race.Enter(1);
-  race.Add(0, 10000);
-  race.Add(1, 42000);
+  race.Add(0, {10000});
+  race.Add(1, {42000});
   const std::vector<Race::Dropped> dropped = race.ToDrop();
   ASSERT_EQ(dropped.size(), 1u);
   EXPECT_EQ(dropped[0].runner, 1);
@@ -202,10 +202,10 @@ TEST(Race, KeepsTheQuickestAndTheBaseline) {
   const double us[] = {900, 300, 100, 200, 400};
   for (int v = 0; v < 5; ++v) {
     race.Enter(v);
-    race.Add(v, us[v]);
+    race.Add(v, {us[v]});
   }
   race.BeginRound();
-  for (int v = 0; v < 5; ++v) race.Add(v, 3 * us[v]);  // a slow moment of the machine
+  for (int v = 0; v < 5; ++v) race.Add(v, {3 * us[v]});  // a slow moment of the machine
   std::vector<int> dropped;
   for (const Race::Dropped& d : race.AllBut(2)) {
     dropped.push_back(d.runner);

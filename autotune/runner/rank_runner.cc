@@ -334,6 +334,12 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
   return failures;
 }
 
+double RankRunner::MicrosNow() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 absl::StatusOr<double> RankRunner::TimeSteps(int variant, int steps) {
   Instance& instance = work_[variant].instance;
   const int parts = std::clamp(timing_inputs_->sets(), 1, steps);
@@ -359,14 +365,17 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   absl::Status status = timing_inputs_->Write(rank_, work_[variant].instance);
   RETURN_IF_ERROR(rank_.exchange().Barrier());
   if (status.ok()) status = bound.RunSteps(warm_up);
-  const double lost_s = SecondsWithoutCore();
+  const double begin_us = MicrosNow(), lost_s = SecondsWithoutCore();
   const absl::StatusOr<double> timed = TimeSteps(variant, steps);
   if (status.ok()) status = timed.status();
   const double elapsed_us = timed.value_or(0);
   Packer mine;
   PackStatus(mine, status);
-  mine.Real(elapsed_us / steps);
-  mine.Real(1e6 * (SecondsWithoutCore() - lost_s) / std::max(elapsed_us, 1.0));
+  const double gap_us = begin_us - sampled_us_, lost_before_s = lost_s - waited_s_;
+  sampled_us_ = MicrosNow();
+  waited_s_ = SecondsWithoutCore();
+  mine.Real(elapsed_us / steps).Real(1e6 * (waited_s_ - lost_s) / std::max(elapsed_us, 1.0));
+  mine.Real(gap_us).Real(1e6 * lost_before_s);
   const absl::StatusOr<std::vector<std::string>> gathered =
       rank_.exchange().AllGather(mine.bytes());
   // A rank that has lost its GPU may have left, and its own error says more than the exchange's.
@@ -377,7 +386,11 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
     Unpacker in(all[r]);
     const absl::Status theirs = UnpackStatus(in);
     sample.us = std::max(sample.us, in.Real());
-    sample.lost = std::max(sample.lost, in.Real());
+    const double lost = in.Real();
+    sample.lost = std::max(sample.lost, lost);
+    sample.lost_all += lost;
+    sample.gap_us = std::max(sample.gap_us, in.Real());
+    sample.lost_before_us = std::max(sample.lost_before_us, in.Real());
     RETURN_IF_ERROR(in.Done());
     if (absl::IsDataLoss(theirs)) return WithContext(theirs, absl::StrCat("rank ", r));
     if (theirs.ok() || (sample.failure.has_value() && absl::IsAborted(theirs))) continue;
@@ -385,8 +398,43 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   }
   // Threads that outnumber the cores take them from each other.
   const Topology& here = rank_.topology();
-  if (here.ranks_per_node * variants_[variant].config.blocks > here.cores) sample.lost = 0;
+  if (here.ranks_per_node * variants_[variant].config.blocks > here.cores)
+    sample.lost = sample.lost_all = sample.lost_before_us = 0;
   return sample;
+}
+
+absl::StatusOr<bool> RankRunner::MoveMemory() {
+  if (rank_.topology().multiprocessors > 0) return false;
+  const absl::Status room = arena_->Move(rank_, options_.seed + ++moves_);
+  if (absl::IsResourceExhausted(room)) return false;
+  RETURN_IF_ERROR(room);
+  for (int v = 0; v < std::ssize(work_); ++v) {
+    Work& work = work_[v];
+    if (work.instance.bound == nullptr) continue;
+    const Plan& plan = work.plans->full->plan;
+    Instance moved;
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure,
+                     Bind(plan, variants_[v].schedule.program(), *work.module,
+                          arena_->Place(rank_, plan, Temporaries::kShared), moved));
+    if (failure.has_value()) return false;  // those that are left stay where they are
+    work.instance = std::move(moved);
+  }
+  return true;
+}
+
+absl::StatusOr<double> RankRunner::MeetingUs() {
+  if (!starts_warm() || rank_.size() == 1) return 0;
+  constexpr int kMeetings = 200;
+  const float one = 1;
+  float sum = 0;
+  absl::Status status;
+  RETURN_IF_ERROR(rank_.exchange().Barrier());
+  const double begin_us = MicrosNow();
+  for (int i = 0; i < kMeetings && status.ok(); ++i)
+    status = rank_.library().AllReduce(&one, &sum, 1, DType::kF32, ReduceKind::kSum);
+  const double us = (MicrosNow() - begin_us) / kMeetings;
+  RETURN_IF_ERROR(rank_.exchange().Agree(status));
+  return us;
 }
 
 absl::StatusOr<double> RankRunner::LoadByOthers() { return load_.ByOthers(rank_.exchange()); }

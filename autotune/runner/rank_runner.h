@@ -92,6 +92,8 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<std::optional<Failure>> Verify(int variant) override;
   Trust TrustIn(int variant) const override;
   absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) override;
+  absl::StatusOr<bool> MoveMemory() override;
+  absl::StatusOr<double> MeetingUs() override;
   absl::StatusOr<double> LoadByOthers() override;
   void Unload(int variant) override;
 
@@ -156,6 +158,7 @@ class RankRunner final : public VariantRunner {
   /// Collective. The time in microseconds of `steps` steps of the variant, with the next set of
   /// TimingInputs before each, or as often as there are sets; writing these does not count.
   absl::StatusOr<double> TimeSteps(int variant, int steps);
+  static double MicrosNow();
   /// Results that variants slice, and over which dimensions.
   std::set<PlainResults::SlicedResult> SlicedResults() const;
   /// Collective. `memory`: as of Arena::Place.
@@ -189,6 +192,10 @@ class RankRunner final : public VariantRunner {
   bool has_numbers_ = true;  // tensors of the arena hold ordinary ones
   bool leaves_out_ = false;
   bool shrinks_ = false;  // the program has smaller sizes than its own; else its own are small
+  uint64_t moves_ = 0;    // of memory
+  /// The end of the latest sample, in microseconds, and the seconds that this rank had waited for a
+  /// core by then.
+  double sampled_us_ = 0, waited_s_ = 0;
   std::vector<Work> work_;
   std::map<MemoryClass, int> alike_;  // the first variant of each
   std::optional<Arena> arena_;

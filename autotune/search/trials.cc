@@ -22,11 +22,22 @@ constexpr double kVerifyShare = 0.01;
 /// Length of a sample. In shorter ones, the clock's resolution and the ranks' unequal starts show.
 constexpr double kSampleUs = 1000;
 /// A sample without a core is repeated so often, while all take less than so long.
-constexpr int kMostRepeats = 8;
+constexpr int kMostRepeats = 16;
 constexpr double kRepeatUs = 20000;
 /// Where other programs take cores away, a duel goes on until so many pairs are clean, up to so
 /// many times the usual pairs.
 constexpr int kCleanPairs = 2, kMostPairs = 3;
+/// A sample is quiet where no other program had a core that a rank was ready for, for longer than
+/// kDisturbanceUs, within kNearUs before it. Programs that share a core take turns of some
+/// milliseconds: a sample between two of these loses nothing, and finds the caches of another.
+constexpr double kDisturbanceUs = 500, kNearUs = 12000;
+/// Memory is moved up to so many times, each time if that takes at most this share of the time
+/// left.
+constexpr int kMostMoves = 80;
+constexpr double kMoveShare = 0.1;
+/// A variant that was dropped without a clean round is tried again, unless it took so many times as
+/// long as the best.
+constexpr double kMostDoubtful = 4;
 /// Samples of the first variant, which show how noisy the machine is.
 constexpr int kFirstSamples = 4;
 constexpr double kFirstShare = 0.1;  // of the budget, at which they end
@@ -149,7 +160,7 @@ absl::StatusOr<std::optional<Failure>> Trials::Duel(int v, const VariantRunner::
     for (int turn = 0; turn < 2; ++turn) {
       const bool is_mine = turn == pair % 2;
       if (is_mine && has_sample != 0) {
-        race_.Add(v, first.us, first.lost);
+        race_.Add(v, {first.us, first.lost, first.lost_all});
         has_sample = 0;
         continue;
       }
@@ -165,9 +176,36 @@ absl::StatusOr<std::optional<Failure>> Trials::Duel(int v, const VariantRunner::
     if (drop_and_stop[0] == 0 && drop_and_stop[1] != 0) return std::nullopt;
     if (drop_and_stop[0] == 0) continue;
     result(v).verdict = Verdict::kPruned;
+    if (race_.CleanRounds(v, best) == 0) doubtful_.insert(v);
     return std::nullopt;
   }
   return std::nullopt;
+}
+
+absl::StatusOr<int> Trials::Reconsider() {
+  const int fastest = race_.Fastest();
+  std::vector<int> again;
+  for (int v : doubtful_) {
+    if (result(v).verdict == Verdict::kPruned && !reconsidered_.contains(v) && fastest >= 0 &&
+        race_.Compare(v, fastest).log < std::log(kMostDoubtful))
+      again.push_back(v);
+  }
+  ASSIGN_OR_RETURN(again, FromRank0(exchange_, again));
+  for (int v : again) {
+    reconsidered_.insert(v);
+    doubtful_.erase(v);
+    tried_.erase(v);
+    result(v).verdict = Verdict::kNotMeasured;
+    result(v).reason.clear();
+  }
+  return static_cast<int>(again.size());
+}
+
+int Trials::Doubtful() const {
+  const int fastest = race_.Fastest();
+  return static_cast<int>(std::count_if(doubtful_.begin(), doubtful_.end(), [&](int v) {
+    return fastest >= 0 && race_.Compare(v, fastest).log < std::log(kMostDoubtful);
+  }));
 }
 
 absl::StatusOr<std::optional<Failure>> Trials::VerifyAtSize(int v) {
@@ -187,28 +225,47 @@ absl::Status Trials::DecideWhenToVerify() {
 }
 
 absl::StatusOr<std::optional<Failure>> Trials::TakeSample(int v) {
-  std::optional<VariantRunner::Sample> best;  // lost least
+  std::optional<VariantRunner::Sample> best;  // disturbed least
+  bool is_quiet = false;
   double spent_us = 0;
   for (int attempt = 0;; ++attempt) {
     const int steps = static_cast<int>(
         std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
-    const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
+    // What ran before has left other data in the caches.
+    const int warm_up = step_us_[v] < kWarmUpBelowUs ? steps : 0;
     ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
                      Named(runner_.Time(v, warm_up, steps), "timing", v));
     if (sample.failure.has_value()) return sample.failure;
     step_us_[v] = sample.us;
     spent_us += sample.us * steps;
+    const bool quiet = IsQuiet(sample, sample.us * steps);
     // Where the estimate was too long, of a cold or delayed step, the sample is too short to
     // count.
     if (sample.us * steps < kSampleUs / 2 && attempt < kAttempts) continue;
-    if (!best.has_value() || sample.lost < best->lost) best = sample;
-    if (!race_.IsClean(best->lost) && attempt < kMostRepeats && spent_us < kRepeatUs) continue;
-    race_.Add(v, best->us, best->lost);
+    if (!best.has_value() || std::pair(!quiet, sample.lost) < std::pair(!is_quiet, best->lost)) {
+      best = sample;
+      is_quiet = quiet;
+    }
+    const bool is_clean = is_quiet && race_.IsClean(best->lost);
+    if (!is_clean && attempt < kMostRepeats && spent_us < kRepeatUs) continue;
+    race_.Add(v, {best->us, best->lost, best->lost_all, is_quiet});
     return std::nullopt;
   }
 }
 
+bool Trials::IsQuiet(const VariantRunner::Sample& sample, double us) {
+  // In a longer gap variants are compiled and verified.
+  const bool before = sample.gap_us < 2 * kNearUs && sample.lost_before_us > kDisturbanceUs;
+  quiet_us_ = before ? 0 : quiet_us_ + sample.gap_us;
+  if ((before || !race_.IsClean(sample.lost)) && sample.gap_us < kNearUs) race_.Disturb();
+  const bool quiet = quiet_us_ >= kNearUs;
+  quiet_us_ = race_.IsClean(sample.lost) ? quiet_us_ + us : 0;
+  return quiet;
+}
+
 absl::StatusOr<bool> Trials::Round() {
+  ASSIGN_OR_RETURN(const double meeting_us, runner_.MeetingUs());
+  race_.SetMeeting(meeting_us);
   for (int v : race_.NextRound()) {
     ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
     if (!go_on) return false;
@@ -219,6 +276,34 @@ absl::StatusOr<bool> Trials::Round() {
   RETURN_IF_ERROR(VerifyFirst([this] { return race_.Fastest(); }));
   if (options_.drops) RETURN_IF_ERROR(Prune(race_.ToDrop()));
   return true;
+}
+
+absl::StatusOr<bool> Trials::Pair(int v, int other) {
+  ASSIGN_OR_RETURN(const double meeting_us, runner_.MeetingUs());
+  race_.SetMeeting(meeting_us);
+  race_.BeginRound();
+  const bool first = pairs_++ % 2 == 0;
+  for (int runner : {first ? v : other, first ? other : v}) {
+    ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
+    if (!go_on) return false;
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(runner));
+    if (!failure.has_value()) continue;
+    Fail(runner, *failure);
+    return false;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> Trials::MoveMemory() {
+  ASSIGN_OR_RETURN(const int too_long,
+                   FromRank0(exchange_, move_s_ > kMoveShare * budget_.LeftSeconds()));
+  if (moves_ >= kMostMoves || too_long != 0) return false;
+  const double begin = budget_.Now();
+  ASSIGN_OR_RETURN(const bool moved, runner_.MoveMemory());
+  move_s_ = budget_.Now() - begin;
+  moves_ = moved ? moves_ + 1 : kMostMoves;
+  if (moved) race_.ChangeMemory();
+  return moved;
 }
 
 absl::StatusOr<bool> Trials::IsDecided() const {

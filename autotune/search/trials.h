@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,9 +41,20 @@ class Trials {
   absl::Status Try(const std::vector<int>& variants, const std::vector<int>& ahead,
                    absl::FunctionRef<absl::Status(int)> tried);
 
+  /// Makes untried again, once, what was dropped while other programs disturbed all its rounds, and
+  /// may be promising. Returns how many these are.
+  absl::StatusOr<int> Reconsider();
+  /// The number of such variants that are still dropped.
+  int Doubtful() const;
+
   /// Takes one sample of each variant that is left, in random order; then drops slower ones. False
   /// if the budget ended before.
   absl::StatusOr<bool> Round();
+  /// Takes a sample of each of two variants. False if the budget ended before, or one failed.
+  absl::StatusOr<bool> Pair(int v, int other);
+  /// Moves the variants that are left to other memory, and returns whether it has: not where that
+  /// takes too much of the budget.
+  absl::StatusOr<bool> MoveMemory();
   /// Whether further rounds are unlikely to change the winner.
   absl::StatusOr<bool> IsDecided() const;
   /// Drops all but the `most` quickest, and the baseline.
@@ -77,7 +89,9 @@ class Trials {
   /// first step.
   absl::StatusOr<std::optional<Failure>> Duel(int v, const VariantRunner::Sample& first);
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
-  /// Repeats short samples that lost a core.
+  /// Whether no other program ran shortly before a sample that took so long; notes whether one did.
+  bool IsQuiet(const VariantRunner::Sample& sample, double us);
+  /// Repeats short samples that other programs disturbed.
   absl::StatusOr<std::optional<Failure>> TakeSample(int v);
   absl::Status Prune(std::vector<Race::Dropped> dropped);
   absl::Status VerifyFirst(absl::FunctionRef<int()> first);
@@ -96,7 +110,12 @@ class Trials {
   const TunerOptions& options_;
   Race race_;
   std::vector<double> step_us_;  // the latest time of a step; 0: none yet
+  int pairs_ = 0;                // of Pair so far
+  int moves_ = 0;                // of memory so far
+  double move_s_ = 0;            // duration of the latest, on rank 0
+  double quiet_us_ = std::numeric_limits<double>::infinity();  // since another program ran
   std::set<int> tried_, loaded_;
+  std::set<int> doubtful_, reconsidered_;
   std::set<int> tried_again_;           // variants whose first failure may have passed
   std::vector<int> untold_;             // variants that failed, of which the journal does not know
   double verify_s_ = 0;                 // duration of the latest Verify, on rank 0

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "autotune/measure/statistics.h"
 #include "autotune/search/coverage.h"
 #include "autotune/search/time_budget.h"
 #include "autotune/search/trials.h"
@@ -34,9 +35,23 @@ constexpr int kMostLoaded = 24;
 constexpr double kStoreSeconds = 10;  // between two stores of the best so far
 /// What an earlier run found slower by this factor is not tried again.
 constexpr double kClearlySlower = 1.1;
+/// The fastest variants of earlier runs, up to this factor, are timed again, at most so many.
+constexpr double kLeading = 1.15;
+constexpr size_t kMostLeaders = 4;
+/// So many variants must agree, up to this factor, on how times have changed since earlier runs.
+constexpr size_t kAnchors = 2;
+constexpr double kAgree = 1.15;
 /// Times of earlier runs under more load do not rule a variant out.
 constexpr double kLittleLoad = 0.25;
-constexpr int kMostLoadedRuns = 3;
+constexpr int kMostDisturbedRuns = 3;
+/// The winner and the baseline are timed in turns until so many pairs give an interval of this half
+/// width, up to so many pairs.
+constexpr int kLeastPairs = 60, kMostPairs = 200;
+constexpr double kSettledHalfWidth = 0.04;
+constexpr int kPairsForHistory = 120;
+constexpr int kLeastMemories = 20;
+/// Rounds, and pairs, between two moves to other memory.
+constexpr int kRoundsInMemory = 7, kPairsInMemory = 3;
 
 std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
   std::vector<std::vector<int>> features;
@@ -101,6 +116,10 @@ class Tuning {
     for (int v : options_.favourites) {
       if (trials_.IsUntried(v)) RETURN_IF_ERROR(trials_.TryFirst(v));
     }
+    ASSIGN_OR_RETURN(const std::vector<int> leaders, FromRank0(exchange_, EarlierLeaders()));
+    for (int v : leaders) {
+      if (trials_.IsUntried(v)) RETURN_IF_ERROR(trials_.TryFirst(v));
+    }
     ConvertEarlierTimes();
     coverage_ = Coverage(state_, trials_.BestUs());
     RETURN_IF_ERROR(Explore(kTryShare));
@@ -109,12 +128,78 @@ class Tuning {
     RETURN_IF_ERROR(Explore(kTryMoreShare));
     RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     while (true) {  // where time is left
+      RETURN_IF_ERROR(trials_.Reconsider().status());
       ASSIGN_OR_RETURN(const int enough, FromRank0(exchange_, HasTriedEnough()));
       if (enough != 0) break;
       ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
       if (!go_on) break;
       RETURN_IF_ERROR(Explore(1));
       RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
+    }
+    RETURN_IF_ERROR(SettleSpeedUp(kMostPairs));
+    return CompareWithHistory();
+  }
+
+  /// Times the winner and the baseline in turns, in several memories, until their ratio is known
+  /// well.
+  absl::Status SettleSpeedUp(int most) {
+    bool moves = options_.settles;
+    for (int pair = 0; options_.settles && pair < most; ++pair) {
+      ASSIGN_OR_RETURN(const int winner, FromRank0(exchange_, trials_.race().Winner()));
+      if (winner < 0 || winner == baseline_ || !trials_.race().running(baseline_)) break;
+      const SpeedUp speed_up = trials_.race().SpeedUpOf(winner);
+      ASSIGN_OR_RETURN(
+          const int settled,
+          FromRank0(exchange_, speed_up.rounds >= kLeastPairs &&
+                                   speed_up.HalfWidth() <= kSettledHalfWidth &&
+                                   (!moves || trials_.race().Memories(winner) >= kLeastMemories)));
+      if (settled != 0) break;
+      if (moves && pair % kPairsInMemory == 0) {
+        ASSIGN_OR_RETURN(moves, trials_.MoveMemory());
+      }
+      ASSIGN_OR_RETURN(const bool whole, trials_.Pair(winner, baseline_));
+      if (!whole) break;
+    }
+    return absl::OkStatus();
+  }
+
+  /// The speed-ups of the winner that earlier runs have measured with ranks as near to each other,
+  /// and that do not agree with that of this run.
+  std::vector<SpeedUp> OtherSpeedUps(int winner) const {
+    const SpeedUp now = trials_.race().SpeedUpOf(winner);
+    std::vector<SpeedUp> others;
+    int64_t alike = 0;
+    for (const Measured& earlier : history_) {
+      if (earlier.best == NameOf(trials_.result(winner)) &&
+          earlier.baseline == NameOf(trials_.result(baseline_)) &&
+          IsSameState(earlier.speed_up, now) && earlier.speed_up.IsKnown()) {
+        if (Disagree(earlier.speed_up, now))
+          others.push_back(earlier.speed_up);
+        else
+          ++alike;
+      }
+    }
+    // What is often measured alike is not doubted because of one run.
+    if (alike > std::ssize(others)) others.clear();
+    return others;
+  }
+
+  /// Where the speed-up is not what earlier runs have measured, measures on, and then notes whether
+  /// it still is not.
+  absl::Status CompareWithHistory() {
+    for (const bool last : {false, true}) {
+      ASSIGN_OR_RETURN(const int winner, FromRank0(exchange_, trials_.race().Winner()));
+      if (winner < 0) break;
+      ASSIGN_OR_RETURN(const int others,
+                       FromRank0(exchange_, static_cast<int>(OtherSpeedUps(winner).size())));
+      differs_ = others > 0;
+      if (!differs_ || last) break;
+      Say("the speed-up is not what earlier runs have measured: measuring on");
+      for (int pair = 0; pair < kPairsForHistory; ++pair) {
+        if (pair % kPairsInMemory == 0) RETURN_IF_ERROR(trials_.MoveMemory().status());
+        ASSIGN_OR_RETURN(const bool whole, trials_.Pair(winner, baseline_));
+        if (!whole) break;
+      }
     }
     return absl::OkStatus();
   }
@@ -140,6 +225,7 @@ class Tuning {
         known.Int(at->second).Text("").Int(t.samples);
         known.Real(t.median_us).Real(t.low_us).Real(t.high_us).Real(v.load);
       }
+      history_ = options_.journal->History(options_.key);
     }
     known.Int(-1);
     ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
@@ -160,22 +246,48 @@ class Tuning {
     return in.Done();
   }
 
-  /// Converts times of earlier runs to the machine's speed of today, by the variant that was timed
-  /// in both; rules out what was clearly slower.
+  /// The fastest variants of earlier runs: times may have changed places since.
+  std::vector<int> EarlierLeaders() const {
+    std::vector<std::pair<double, int>> order;
+    for (const auto& [v, known] : earlier_) order.emplace_back(known.timing.median_us, v);
+    absl::c_sort(order);
+    std::vector<int> leaders;
+    for (const auto& [us, v] : order) {
+      if (us <= kLeading * order[0].first && leaders.size() < kMostLeaders) leaders.push_back(v);
+    }
+    return leaders;
+  }
+
+  /// The factor by which times have changed since earlier runs, and whether variants that were
+  /// timed in both agree about it. 0: no variant was timed in both.
+  std::pair<double, bool> ChangeSinceEarlierRuns() const {
+    std::vector<double> logs;
+    for (const auto& [v, known] : earlier_) {
+      const Timing now = trials_.race().timing(v);
+      if (now.samples > 0) logs.push_back(std::log(now.median_us / known.timing.median_us));
+    }
+    if (logs.empty()) return {0, false};
+    const auto [least, most] = absl::c_minmax_element(logs);
+    const bool agree = logs.size() >= std::min<size_t>(kAnchors, earlier_.size()) &&
+                       *most - *least <= std::log(kAgree);
+    return {std::exp(Median(logs)), agree};
+  }
+
+  /// Converts times of earlier runs to the machine's speed of today, by the variants that were
+  /// timed in both; rules out what was clearly slower. Where these disagree, earlier times only say
+  /// what is tried first.
   void ConvertEarlierTimes() {
     const int fastest = trials_.Fastest();
-    int both = -1;
-    for (int v : {options_.incumbent, baseline_}) {
-      if (both < 0 && earlier_.contains(v) && trials_.race().timing(v).samples > 0) both = v;
-    }
+    const auto [scale, agree] = ChangeSinceEarlierRuns();
     for (int v : trials_.tried()) {
       if (const Timing t = trials_.race().timing(v); t.samples > 0) strategy_->Add(v, t.median_us);
     }
-    if (both < 0 || fastest < 0) {
+    if (scale == 0 || fastest < 0) {
       earlier_.clear();
       return;
     }
-    const double scale = trials_.race().timing(both).median_us / earlier_.at(both).timing.median_us;
+    if (!agree && options_.progress)
+      Say("times of earlier runs changed by different factors: trying their variants again");
     for (auto& [v, known] : earlier_) {
       known.timing.median_us *= scale;
       known.timing.low_us *= scale;
@@ -183,13 +295,14 @@ class Tuning {
       if (trials_.tried().contains(v)) continue;
       strategy_->Add(v, known.timing.median_us);
       const double factor = known.timing.median_us / trials_.BestUs();
-      if (options_.anew || state_.runs == 0 || known.load > kLittleLoad || v == baseline_ ||
-          options_.tries_all || known.timing.low_us < kClearlySlower * trials_.BestUs() ||
-          !trials_.IsUntried(v))
+      if (!agree || options_.anew || state_.runs == 0 || known.load > kLittleLoad ||
+          v == baseline_ || options_.tries_all ||
+          known.timing.low_us < kClearlySlower * trials_.BestUs() || !trials_.IsUntried(v))
         continue;
       trials_.result(v).verdict = Verdict::kPruned;
       trials_.result(v).reason = absl::StrCat(Slowness(factor), " in an earlier run");
     }
+    if (!agree) earlier_.clear();
   }
 
   std::vector<int> Untried() const {
@@ -293,6 +406,8 @@ class Tuning {
     for (int round = 0; round < most; ++round) {
       ASSIGN_OR_RETURN(const bool decided, trials_.IsDecided());
       if (decided) break;
+      if (round % kRoundsInMemory == kRoundsInMemory - 1)
+        RETURN_IF_ERROR(trials_.MoveMemory().status());
       RETURN_IF_ERROR(Thin(std::min(most, options_.race.samples) - round, share));
       ASSIGN_OR_RETURN(const bool whole, trials_.Round());
       const int fastest = trials_.Fastest();
@@ -335,11 +450,19 @@ class Tuning {
     tuned.variants = Results();
     // The record is rank 0's, so that all ranks hold the same.
     TuningRecord record = MakeRecord(best, tuned.variants);
-    record.complete = IsComplete(decided, tuned.variants);
+    record.complete = IsComplete(decided, record, tuned.variants);
     ASSIGN_OR_RETURN(const std::string same, exchange_.Broadcast(Encode(record)));
     ASSIGN_OR_RETURN(tuned.record, DecodeRecord(same));
     trials_.UnloadAllBut(best);
-    if (options_.journal != nullptr) options_.journal->Store(tuned.record, tuned.variants);
+    if (options_.journal != nullptr) {
+      options_.journal->Store(tuned.record, tuned.variants);
+      if (const SpeedUp own = OwnSpeedUp(best); own.rounds > 0)
+        options_.journal->Remember(options_.key, {.best = NameOf(tuned.record.best),
+                                                  .baseline = NameOf(trials_.result(baseline_)),
+                                                  .speed_up = own,
+                                                  .load = state_.load,
+                                                  .measured_s = tuned.record.created_s});
+    }
     return tuned;
   }
 
@@ -356,12 +479,16 @@ class Tuning {
     return absl::InternalError("nothing was measured");
   }
 
-  bool IsComplete(bool decided, const std::vector<VariantResult>& variants) const {
+  bool IsComplete(bool decided, const TuningRecord& record,
+                  const std::vector<VariantResult>& variants) const {
     const bool may_pass = absl::c_any_of(variants, [](const VariantResult& v) {
       return v.verdict == Verdict::kTimedOut || v.verdict == Verdict::kNotLoaded;
     });
+    // What holds only while other programs leave the machine alone is waited for in a few runs.
+    const bool quiet = state_.load <= options_.most_load && trials_.Doubtful() == 0 &&
+                       (!options_.settles || record.speed_up.IsKnown()) && !differs_;
     return !options_.partial && decided && !may_pass && HasTriedEnough() &&
-           (state_.load <= options_.most_load || state_.runs >= kMostLoadedRuns);
+           (quiet || state_.runs >= kMostDisturbedRuns);
   }
 
   /// What is known of all variants.
@@ -411,6 +538,7 @@ class Tuning {
     record.soft = options_.soft;
     record.best = results[winner];
     record.baseline = results[baseline];
+    record.speed_up = SpeedUpOf(winner, baseline);
     if (const int second = trials_.race().RunnerUp(winner); second >= 0)
       record.runner_up = Words(results[second]);
     for (const VariantResult& v : results) {
@@ -427,6 +555,24 @@ class Tuning {
     record.created_s = absl::ToUnixSeconds(absl::Now());
     record.trust = {runner_.TrustIn(winner)};
     return record;
+  }
+
+  /// 1 if both are the same; not measured where another variant stands in for the baseline. The
+  /// interval covers what earlier runs have measured.
+  SpeedUp SpeedUpOf(int winner, int baseline) const {
+    if (winner == baseline) return {.rounds = trials_.race().timing(winner).samples};
+    if (baseline != baseline_) return SpeedUp();
+    SpeedUp speed_up = trials_.race().SpeedUpOf(winner);
+    for (const SpeedUp& other : OtherSpeedUps(winner)) {
+      speed_up.low = std::min(speed_up.low, other.ratio);
+      speed_up.high = std::max(speed_up.high, other.ratio);
+    }
+    return speed_up;
+  }
+
+  /// What this run has measured of a winner that is not the baseline.
+  SpeedUp OwnSpeedUp(int winner) const {
+    return winner == baseline_ ? SpeedUp() : trials_.race().SpeedUpOf(winner);
   }
 
   /// Stores the best variant so far, for the case that the job is killed.
@@ -456,6 +602,8 @@ class Tuning {
   TimeBudget budget_;
   Trials trials_;
   std::map<int, Earlier> earlier_;  // times of earlier runs
+  std::vector<Measured> history_;   // on rank 0
+  bool differs_ = false;            // the speed-up from those of earlier runs
   double stored_s_;                 // time of the latest store
 };
 

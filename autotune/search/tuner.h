@@ -22,8 +22,9 @@ struct TunerOptions {
   uint64_t seed = 0;   // of the order of measurements; equal on all ranks
   SearchKind search = SearchKind::kAuto;
   RaceOptions race;
-  int pairs = 3;      // of samples, of a new variant and of the best, when it is first tried
-  bool drops = true;  // variants that are slower
+  int pairs = 3;        // of samples, of a new variant and of the best, when it is first tried
+  bool drops = true;    // variants that are slower
+  bool settles = true;  // times the winner and the baseline until their ratio is known well
   /// If other programs use a larger share of the cores, times mislead: only the third run under
   /// such load is complete.
   double most_load = 0.75;
@@ -59,9 +60,13 @@ struct Tuned {
 ///    spent in large part. Drops those that are slower.
 /// 3. Times the rest in rounds (Race), and verifies the winner once more.
 ///
-/// Continues earlier runs under the same key: variants that these found much slower than their
-/// best, on a machine that was not busy, are not tried again. Times of earlier runs are converted
-/// by the ratio of the times of a variant that was timed in both.
+/// 4. Times the winner in turns with the baseline, in several memories, until their ratio is known
+///    well, and compares it with what earlier runs have measured.
+///
+/// Continues earlier runs under the same key: their fastest variants are timed again. Where the
+/// variants that were timed in both agree on how times have changed since, times of earlier runs
+/// are converted by that factor, and variants that were much slower than the best, on a machine
+/// that was not busy, are not tried again.
 ///
 /// Every variant is verified at small sizes, and at the program's size, too; if that takes more
 /// than a hundredth of the budget, only leaders are. The best variant so far is stored as

@@ -50,13 +50,24 @@ class VariantRunner {
   virtual Trust TrustIn(int variant) const = 0;
 
   struct Sample {
-    double us = 0;    // per step, the maximum over ranks
-    double lost = 0;  // greatest share of the time that a rank was ready to run and had no core
+    double us = 0;        // per step, the maximum over ranks
+    double lost = 0;      // greatest share of the time that a rank was ready to run and had no core
+    double lost_all = 0;  // the sum of these shares
+    // Between the sample before and this one, warm-up included, the maximum over ranks: how long it
+    // was, and how long a rank was ready to run and had no core.
+    double gap_us = 0, lost_before_us = 0;
     std::optional<Failure> failure;
   };
   /// Runs `warm_up` untimed, then `steps` timed steps, which all ranks start together. Requires
   /// Load.
   virtual absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) = 0;
+  /// Moves the loaded variants to other memory: by which sets of caches data share, times in one
+  /// memory may differ from those in another by a tenth and more. False, with nothing changed, if
+  /// there is no room for it, or times do not depend on it.
+  virtual absl::StatusOr<bool> MoveMemory() { return false; }
+  /// How long ranks of one node take to meet, in microseconds: it says whether their cores share a
+  /// cache, which on virtual machines changes by the minute. 0: not known.
+  virtual absl::StatusOr<double> MeetingUs() { return 0; }
   /// The share of the ranks' cores that other programs have used since the last call that returned
   /// a share, on the machine with the greatest share; negative if too little time has passed to
   /// tell.

@@ -35,6 +35,7 @@ namespace fs = std::filesystem;
 /// calibration    the rates of a machine and world, which cost models predict by
 /// prediction     a time that was predicted by them, beside the measured one
 /// trust          what was verified of a variant (struct Trust), a row per machine and fingerprint
+/// history        what each run has measured of a key (struct Measured)
 /// last_use       when a job last took the record of a key, to the day
 /// pin            the variant that the user wants for a key, instead of the best
 constexpr const char* kMigrations[] = {
@@ -153,16 +154,36 @@ CREATE TABLE pin(
   created_s INTEGER NOT NULL
 ) STRICT;
 )sql",
+    R"sql(
+ALTER TABLE decision ADD COLUMN speed_up REAL NOT NULL DEFAULT 1 CHECK(speed_up > 0);
+ALTER TABLE decision ADD COLUMN speed_up_low REAL NOT NULL DEFAULT 1 CHECK(speed_up_low > 0);
+ALTER TABLE decision ADD COLUMN speed_up_high REAL NOT NULL DEFAULT 1 CHECK(speed_up_high > 0);
+ALTER TABLE decision ADD COLUMN speed_up_rounds INTEGER NOT NULL DEFAULT 0 CHECK(speed_up_rounds >= 0);
+ALTER TABLE decision ADD COLUMN meeting_us REAL NOT NULL DEFAULT 0 CHECK(meeting_us >= 0);
+CREATE TABLE history(
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL CHECK(length(key) = 64),
+  best TEXT NOT NULL,
+  baseline TEXT NOT NULL,
+  ratio REAL NOT NULL CHECK(ratio > 0),
+  low REAL NOT NULL CHECK(low > 0),
+  high REAL NOT NULL CHECK(high > 0),
+  rounds INTEGER NOT NULL CHECK(rounds >= 0),
+  meeting_us REAL NOT NULL CHECK(meeting_us >= 0),
+  load REAL NOT NULL CHECK(load BETWEEN 0 AND 1),
+  measured_s INTEGER NOT NULL
+) STRICT;
+CREATE INDEX history_key ON history(key);
+)sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);
 
 /// The tables and indexes of kMigrations. A file that has others was not made by this library.
 constexpr absl::string_view kObjects[] = {
-    "calibration",   "decision",     "decision_baseline",
-    "decision_best", "decision_env", "decision_program",
-    "env",           "in_flight",    "last_use",
-    "pin",           "prediction",   "program",
-    "trust",         "variant",
+    "calibration",      "decision", "decision_baseline", "decision_best", "decision_env",
+    "decision_program", "env",      "history",           "history_key",   "in_flight",
+    "last_use",         "pin",      "prediction",        "program",       "trust",
+    "variant",
 };
 
 /// Creates the missing folders above `file`, with access for the owner only.

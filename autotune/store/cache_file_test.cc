@@ -109,6 +109,9 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
   const TuningRecord record = Record("adam", fast_, slow_);
   Open()->Store(record, {slow_, fast_});
   Tamper(
+      "DROP TABLE history; ALTER TABLE decision DROP COLUMN speed_up; ALTER TABLE decision DROP "
+      "COLUMN speed_up_low; ALTER TABLE decision DROP COLUMN speed_up_high; ALTER TABLE decision "
+      "DROP COLUMN speed_up_rounds; ALTER TABLE decision DROP COLUMN meeting_us; "
       "DROP TABLE last_use; DROP TABLE pin; ALTER TABLE decision DROP COLUMN imported; "
       "DROP INDEX decision_best; DROP INDEX decision_baseline; DROP INDEX decision_env; "
       "DROP INDEX decision_program; "

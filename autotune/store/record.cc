@@ -37,7 +37,8 @@ void PassRecord(Wire& wire, Record& r) {
   wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
               r.created_s, r.soft, r.search.tried, r.search.drawn, r.search.since_gain,
               r.search.runs, r.search.spent_s, r.search.load, r.search.left_out, r.imported,
-              r.pinned);
+              r.pinned, r.speed_up.ratio, r.speed_up.low, r.speed_up.high, r.speed_up.rounds,
+              r.speed_up.meeting_us);
 }
 template <class Wire, class T>
 void PassTrust(Wire& wire, T& t) {
@@ -152,6 +153,7 @@ absl::Status Validate(const TuningRecord& record) {
     return absl::DataLossError(
         absl::StrCat("want necessary bytes >= 0, have ", record.necessary_bytes));
   }
+  RETURN_IF_ERROR(Validate(record.speed_up));
   const SearchState& s = record.search;
   if (s.tried < 0 || s.drawn < 0 || s.since_gain < 0 || s.runs < 0 || !(s.spent_s >= 0) ||
       s.left_out < 0 || !(s.load >= 0 && s.load <= 1)) {

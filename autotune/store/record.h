@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "autotune/store/history/speed_up.h"
 #include "jit/config/config.h"
 
 namespace coconet {
@@ -93,6 +94,7 @@ struct TuningRecord {
   std::string key_text;  // canonical: program, sizes, numerics, world, device, versions
   VariantResult best;
   VariantResult baseline;       // AllReduces as written, library, computations fused
+  SpeedUp speed_up;             // of `best` over `baseline`
   std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;

@@ -73,6 +73,9 @@ std::string RecordColumns(int64_t version) {
                   : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load",
       version < 6 ? ", 0, " : ", d.left_out, ", version < 4 ? "''" : "d.soft",
       version < 7 ? ", 0" : ", d.imported",
+      version < 8 ? ", 1, 1, 1, 0, 0"
+                  : ", d.speed_up, d.speed_up_low, d.speed_up_high, d.speed_up_rounds, "
+                    "d.meeting_us",
       " FROM decision d LEFT JOIN env e ON e.id = d.env "
       "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
       "LEFT JOIN variant l ON l.id = d.baseline ");
@@ -100,6 +103,11 @@ absl::StatusOr<TuningRecord> RecordAt(const Statement& row, ParsedConfigs* confi
   record.search = SearchAt(row, kIdsAt + 4);
   record.soft = row.Text(kIdsAt + 11);
   record.imported = row.Int(kIdsAt + 12) != 0;
+  record.speed_up = {.ratio = row.Real(kIdsAt + 13),
+                     .low = row.Real(kIdsAt + 14),
+                     .high = row.Real(kIdsAt + 15),
+                     .rounds = static_cast<int>(row.Int(kIdsAt + 16)),
+                     .meeting_us = row.Real(kIdsAt + 17)};
   if (absl::Status valid = Validate(record); !valid.ok())
     return absl::InvalidArgumentError(valid.message());
   return made;
@@ -175,8 +183,7 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
 absl::Status ReadRecords(Database& db, absl::FunctionRef<void(RecordRow)> take) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   // In the order of the table: sorting rows takes SQLite longer than reading them.
-  ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare(absl::StrCat("SELECT ", RecordColumns(version))));
+  ASSIGN_OR_RETURN(Statement find, db.Prepare(absl::StrCat("SELECT ", RecordColumns(version))));
   ASSIGN_OR_RETURN(auto trust, TrustOfBest(db));
   ParsedConfigs configs;
   struct Read {
@@ -250,8 +257,10 @@ absl::Status ReplaceRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
                               "necessary_bytes, variants, complete, created_s, tried, drawn, "
-                              "since_gain, runs, spent_s, load, left_out, soft, imported) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "since_gain, runs, spent_s, load, left_out, soft, imported, "
+                              "speed_up, speed_up_low, speed_up_high, speed_up_rounds, meeting_us) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                              "?, ?, ?, ?)"));
   insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
   insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
   insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
@@ -259,6 +268,8 @@ absl::Status ReplaceRecord(Database& db, const TuningRecord& record,
   insert.Bind(search.tried).Bind(search.drawn).Bind(search.since_gain).Bind(search.runs);
   insert.Bind(search.spent_s).Bind(search.load).Bind(search.left_out);
   insert.Bind(record.soft).Bind(static_cast<int64_t>(record.imported));
+  const SpeedUp& up = record.speed_up;
+  insert.Bind(up.ratio).Bind(up.low).Bind(up.high).Bind(up.rounds).Bind(up.meeting_us);
   RETURN_IF_ERROR(insert.Run());
   for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrustOf(db, best, trust));
   return WriteLastUse(db, record.key);
@@ -324,7 +335,8 @@ absl::StatusOr<size_t> DeleteKeys(Database& db, absl::Span<const std::string> ke
     const int64_t env = texts.Int(0), program = texts.Int(1);
     for (const char* sql :
          {"DELETE FROM decision WHERE key = ?", "DELETE FROM variant WHERE key = ?",
-          "DELETE FROM last_use WHERE key = ?", "DELETE FROM pin WHERE key = ?"}) {
+          "DELETE FROM last_use WHERE key = ?", "DELETE FROM history WHERE key = ?",
+          "DELETE FROM pin WHERE key = ?"}) {
       ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
       RETURN_IF_ERROR(statement.Bind(key).Run());
     }

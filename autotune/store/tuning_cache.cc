@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/store/failure_rows.h"
+#include "autotune/store/history/history_rows.h"
 #include "autotune/store/upkeep/use_rows.h"
 #include "autotune/store/variant_rows.h"
 #include "coconet/base/fingerprint.h"
@@ -329,6 +330,20 @@ void TuningCache::AddTrust(const std::string& key, const VariantResult& variant,
 void TuningCache::Store(const TuningRecord& record, absl::Span<const VariantResult> variants) {
   ToFile([&](Database& db) { return WriteRecord(db, record, variants); });
   KeepWithinLimit(record.key);
+}
+
+std::vector<Measured> TuningCache::History(const std::string& key) {
+  if (rep_ == nullptr) return {};
+  absl::StatusOr<std::vector<Measured>> history =
+      FromFile([&](Database& db) { return ReadHistory(db, key); });
+  if (history.ok()) return *std::move(history);
+  warn_(absl::StrCat("tuning cache ", file_, ": the history of ", key.substr(0, 12), ": ",
+                     history.status().message()));
+  return {};
+}
+
+void TuningCache::Remember(const std::string& key, const Measured& measured) {
+  ToFile([&](Database& db) { return WriteHistory(db, key, measured); });
 }
 
 void TuningCache::KeepWithinLimit(const std::string& key) {

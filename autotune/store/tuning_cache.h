@@ -13,6 +13,7 @@
 #include "autotune/store/cache_file.h"
 #include "autotune/store/calibration_rows.h"
 #include "autotune/store/database.h"
+#include "autotune/store/history/speed_up.h"
 #include "autotune/store/layers/foreign_cache.h"
 #include "autotune/store/layers/layers.h"
 #include "autotune/store/record.h"
@@ -39,6 +40,10 @@ class TuningJournal {
   /// Stores a tuned program with all its variants. An incomplete record replaces neither a complete
   /// one nor a faster incomplete one whose best variant was not timed again.
   virtual void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) = 0;
+  /// What earlier runs have measured under this key, the newest first.
+  virtual std::vector<Measured> History(const std::string& key) = 0;
+  /// Adds what this run has measured.
+  virtual void Remember(const std::string& key, const Measured& measured) = 0;
 };
 
 /// A record, and where it was found.
@@ -137,6 +142,8 @@ class TuningCache final : public TuningJournal {
   /// Deletes a record whose best variant, or baseline, failed for good.
   void Fail(const std::string& key, const VariantResult& variant) override;
   void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) override;
+  std::vector<Measured> History(const std::string& key) override;
+  void Remember(const std::string& key, const Measured& measured) override;
 
  private:
   struct Rep;

@@ -138,6 +138,12 @@ class FakeJournal final : public TuningJournal {
     stored.push_back(record);
     known.assign(variants.begin(), variants.end());
   }
+  std::vector<Measured> History(const std::string&) override { return history; }
+  void Remember(const std::string&, const Measured& measured) override {
+    EXPECT_TRUE(Validate(measured.speed_up).ok()) << Validate(measured.speed_up);
+    history.insert(history.begin(), measured);
+  }
+  std::vector<Measured> history;  // the newest first
   std::vector<VariantResult> failures, known;
   std::set<std::string> in_flight;
   std::vector<std::string> failed;

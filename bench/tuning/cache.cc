@@ -46,7 +46,8 @@ TuningRecord RecordOf(const std::string& program, int number, int variants,
   results.clear();
   for (int v = 0; v < variants; ++v) {
     VariantResult result;
-    result.trace = v == 0 ? "" : absl::StrCat("split(%7, flat); reorder(%", v, "); fuse(%8 %9 %10)");
+    result.trace =
+        v == 0 ? "" : absl::StrCat("split(%7, flat); reorder(%", v, "); fuse(%8 %9 %10)");
     result.schedule = absl::StrCat("fuse(RS, C, AG); slice m v ", v);
     result.protocol = "two-shot";
     result.config.vec = 16;

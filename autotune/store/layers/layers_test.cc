@@ -216,7 +216,7 @@ TEST_F(LayersTest, UnsafeAndDamagedFilesOfOthersAreNotUsed) {
   file_ = site;
   Tamper("PRAGMA user_version=99");
   expect("newer version");
-  Tamper("PRAGMA user_version=7; CREATE VIEW v AS SELECT 1");
+  Tamper("PRAGMA user_version=8; CREATE VIEW v AS SELECT 1");
   expect("views or triggers");
   Overwrite(std::string(5000, 'x'));
   expect("not a database");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/store/cache_file.h"
+#include "autotune/store/history/history_rows.h"
 #include "autotune/store/layers/foreign_cache.h"
 #include "autotune/store/record_rows.h"
 #include "autotune/store/variant_rows.h"
@@ -151,6 +152,55 @@ absl::StatusOr<SearchState> ParseSearch(const JsonText& text) {
   return s;
 }
 
+JsonText Json(const SpeedUp& up) {
+  return JsonObject()
+      .Set("ratio", Exact(up.ratio))
+      .Set("low", Exact(up.low))
+      .Set("high", Exact(up.high))
+      .Set("rounds", static_cast<int64_t>(up.rounds))
+      .Set("meeting_us", Exact(up.meeting_us))
+      .Text();
+}
+
+absl::StatusOr<SpeedUp> ParseSpeedUp(const JsonText& text) {
+  ASSIGN_OR_RETURN(const JsonObject object, ParseJsonObject(text.text));
+  Fields fields(object);
+  SpeedUp up;
+  up.ratio = fields.Take<double>("ratio");
+  up.low = fields.Take<double>("low");
+  up.high = fields.Take<double>("high");
+  up.rounds = fields.TakeCount("rounds");
+  up.meeting_us = fields.Take<double>("meeting_us");
+  RETURN_IF_ERROR(fields.Done());
+  return up;
+}
+
+JsonText Json(const Measured& m) {
+  return JsonObject()
+      .Set("best", m.best)
+      .Set("baseline", m.baseline)
+      .Set("speed_up", Json(m.speed_up))
+      .Set("load", Exact(m.load))
+      .Set("measured_s", m.measured_s)
+      .Text();
+}
+
+absl::StatusOr<Measured> ParseMeasured(const JsonValue& value) {
+  const JsonText* text = std::get_if<JsonText>(&value);
+  if (text == nullptr) return absl::InvalidArgumentError("history: want objects");
+  ASSIGN_OR_RETURN(const JsonObject object, ParseJsonObject(text->text));
+  Fields fields(object);
+  Measured m;
+  m.best = fields.Take<std::string>("best");
+  m.baseline = fields.Take<std::string>("baseline");
+  const auto speed_up = fields.Take<JsonText>("speed_up");
+  m.load = fields.Take<double>("load");
+  m.measured_s = fields.Take<int64_t>("measured_s");
+  RETURN_IF_ERROR(fields.Done());
+  ASSIGN_OR_RETURN(m.speed_up, ParseSpeedUp(speed_up));
+  return m;
+}
+
 bool IsSame(const VariantResult& a, const VariantResult& b) {
   return a.trace == b.trace && a.config == b.config;
 }
@@ -164,13 +214,17 @@ int64_t PlaceOf(const VariantResult& variant, const std::vector<VariantResult>& 
 }  // namespace
 
 absl::StatusOr<ExportedRecord> ReadExported(Database& db, const TuningRecord& record) {
-  ExportedRecord exported{record, {}};
+  ExportedRecord exported{record, {}, {}};
   ASSIGN_OR_RETURN(exported.variants, ReadVariants(db, record.key));
+  ASSIGN_OR_RETURN(exported.history, ReadHistory(db, record.key));
   return exported;
 }
 
 absl::Status WriteImported(Database& db, const ExportedRecord& exported) {
-  return ReplaceRecord(db, exported.record, exported.variants);
+  RETURN_IF_ERROR(ReplaceRecord(db, exported.record, exported.variants));
+  for (auto m = exported.history.rbegin(); m != exported.history.rend(); ++m)
+    RETURN_IF_ERROR(WriteHistory(db, exported.record.key, *m));
+  return absl::OkStatus();
 }
 
 absl::Status CheckImported(ExportedRecord& exported, const TraceCheck& check_trace) {
@@ -189,6 +243,10 @@ absl::Status CheckImported(ExportedRecord& exported, const TraceCheck& check_tra
     if (const absl::Status valid = Validate(v); !valid.ok())
       return absl::InvalidArgumentError(absl::StrCat(Words(v), ": ", valid.message()));
     if (check_trace) RETURN_IF_ERROR(WithContext(check_trace(v.trace), Words(v)));
+  }
+  for (const Measured& m : exported.history) {
+    if (const absl::Status valid = Validate(m); !valid.ok())
+      return absl::InvalidArgumentError(absl::StrCat("history: ", valid.message()));
   }
   for (const VariantResult* v : {&record.best, &record.baseline}) {
     if (!absl::c_linear_search(exported.variants, *v))
@@ -224,8 +282,9 @@ absl::Status CheckHeaderLine(absl::string_view line) {
 
 std::string RecordLine(const ExportedRecord& exported) {
   const TuningRecord& r = exported.record;
-  std::vector<std::string> variants;
+  std::vector<std::string> variants, history;
   for (const VariantResult& v : exported.variants) variants.push_back(Json(v).text);
+  for (const Measured& m : exported.history) history.push_back(Json(m).text);
   return JsonObject()
       .Set("key", r.key)
       .Set("key_text", r.key_text)
@@ -238,7 +297,9 @@ std::string RecordLine(const ExportedRecord& exported) {
       .Set("search", Json(r.search))
       .Set("created_s", r.created_s)
       .Set("soft", r.soft)
+      .Set("speed_up", Json(r.speed_up))
       .Set("variants", JsonText{absl::StrCat("[", absl::StrJoin(variants, ", "), "]")})
+      .Set("history", JsonText{absl::StrCat("[", absl::StrJoin(history, ", "), "]")})
       .Text()
       .text;
 }
@@ -258,9 +319,18 @@ absl::StatusOr<ExportedRecord> ParseRecordLine(absl::string_view line) {
   const auto search = fields.Take<JsonText>("search");
   r.created_s = fields.Take<int64_t>("created_s");
   r.soft = fields.Take<std::string>("soft");
-  const auto list = fields.Take<JsonText>("variants");
+  const auto speed_up = fields.Take<JsonText>("speed_up");
+  const auto list = fields.Take<JsonText>("variants"), past = fields.Take<JsonText>("history");
   RETURN_IF_ERROR(fields.Done());
   ASSIGN_OR_RETURN(r.search, ParseSearch(search));
+  ASSIGN_OR_RETURN(r.speed_up, ParseSpeedUp(speed_up));
+  ASSIGN_OR_RETURN(const std::vector<JsonValue> history, ParseJsonList(past.text));
+  if (std::ssize(history) > kMostOfHistory)
+    return absl::InvalidArgumentError(
+        absl::StrCat(history.size(), " rows of history are too many"));
+  for (const JsonValue& value : history) {
+    ASSIGN_OR_RETURN(exported.history.emplace_back(), ParseMeasured(value));
+  }
   ASSIGN_OR_RETURN(const std::vector<JsonValue> variants, ParseJsonList(list.text));
   const auto count = static_cast<int64_t>(variants.size());
   if (variants.size() > kMostVariants)

@@ -24,6 +24,7 @@ inline constexpr size_t kLongestLine = 32 << 20;
 struct ExportedRecord {
   TuningRecord record;
   std::vector<VariantResult> variants;  // with the record's best and baseline
+  std::vector<Measured> history;        // the newest first
 };
 
 /// OK if a trace is one that could be replayed.
