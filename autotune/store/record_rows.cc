@@ -175,8 +175,7 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
 absl::Status ReadRecords(Database& db, absl::FunctionRef<void(RecordRow)> take) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   // In the order of the table: sorting rows takes SQLite longer than reading them.
-  ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare(absl::StrCat("SELECT ", RecordColumns(version))));
+  ASSIGN_OR_RETURN(Statement find, db.Prepare(absl::StrCat("SELECT ", RecordColumns(version))));
   ASSIGN_OR_RETURN(auto trust, TrustOfBest(db));
   ParsedConfigs configs;
   struct Read {

@@ -25,8 +25,8 @@ inline constexpr int kVariantColumns = 12;
 std::string VariantColumns(int64_t version, absl::string_view table = "");
 /// Configs by their texts, of which many rows have the same few.
 using ParsedConfigs = absl::flat_hash_map<std::string, Config>;
-/// The variant in columns `first`... of the current row; `configs`, if it is not null, remembers what
-/// was parsed.
+/// The variant in columns `first`... of the current row; `configs`, if it is not null, remembers
+/// what was parsed.
 absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first,
                                         ParsedConfigs* configs = nullptr);
 

@@ -46,7 +46,8 @@ TuningRecord RecordOf(const std::string& program, int number, int variants,
   results.clear();
   for (int v = 0; v < variants; ++v) {
     VariantResult result;
-    result.trace = v == 0 ? "" : absl::StrCat("split(%7, flat); reorder(%", v, "); fuse(%8 %9 %10)");
+    result.trace =
+        v == 0 ? "" : absl::StrCat("split(%7, flat); reorder(%", v, "); fuse(%8 %9 %10)");
     result.schedule = absl::StrCat("fuse(RS, C, AG); slice m v ", v);
     result.protocol = "two-shot";
     result.config.vec = 16;
@@ -121,6 +122,15 @@ absl::StatusOr<std::vector<Row>> MeasureStore(const std::string& folder) {
     return absl::InternalError(absl::StrCat("want ", records, " records, have ", count));
   }));
   rows.push_back(load.SetBars(BarsOf("ours_us <= 20000")));
+  Row index = row_of("open and load keys");
+  RETURN_IF_ERROR(SetTimes(index, "ours", rounds, [&]() -> absl::Status {
+    const std::unique_ptr<TuningCache> cache =
+        TuningCache::Open(file, Silent, TuningCache::Use::kRead);
+    const size_t count = cache->KeyTexts().size();
+    if (count == static_cast<size_t>(records)) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("want ", records, " keys, have ", count));
+  }));
+  rows.push_back(index.SetBars(BarsOf("ours_us <= 20000")));
   Row open = row_of("open");
   RETURN_IF_ERROR(SetTimes(open, "ours", rounds, [&]() -> absl::Status {
     TuningCache::Open(file, Silent, TuningCache::Use::kRead);
