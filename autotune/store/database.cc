@@ -12,6 +12,8 @@ namespace {
 constexpr int kBusyTimeoutMs = 5000;
 constexpr int kLongestField = 1 << 22;  // bytes; a program's text or a failure's reason
 constexpr int kLongestSql = 1 << 16;
+/// Pages of the file in memory, as a number of KiB: reading all records comes back to many of them.
+constexpr char kPageCache[] = "PRAGMA cache_size=-16384";
 
 absl::Status ToStatus(sqlite3* db, int code, absl::string_view call) {
   if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return absl::OkStatus();
@@ -113,6 +115,7 @@ absl::StatusOr<Database> Database::Open(const std::string& file, Access access) 
   RETURN_IF_ERROR(
       db.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON; PRAGMA "
                  "synchronous=NORMAL"));
+  RETURN_IF_ERROR(db.Execute(kPageCache));
   return db;
 }
 

@@ -210,16 +210,23 @@ absl::Status ReadRecords(Database& db, absl::FunctionRef<void(RecordRow)> take) 
 }
 
 absl::StatusOr<std::vector<KeyOfRecord>> ReadKeyTexts(Database& db) {
+  // Sorted here, since SQLite would move the texts.
   ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare("SELECT d.key, e.text || p.text FROM decision d JOIN env e "
-                              "ON e.id = d.env JOIN program p ON p.id = d.program "
-                              "ORDER BY d.created_s DESC, d.key"));
-  std::vector<KeyOfRecord> keys;
+                   db.Prepare("SELECT d.key, e.text, p.text, d.created_s FROM decision d "
+                              "JOIN env e ON e.id = d.env JOIN program p ON p.id = d.program"));
+  std::vector<std::pair<int64_t, KeyOfRecord>> rows;  // by the time of their making
   while (true) {
     ASSIGN_OR_RETURN(const bool row, find.Step());
-    if (!row) return keys;
-    keys.push_back({find.Text(0), find.Text(1)});
+    if (!row) break;
+    rows.push_back({find.Int(3), {find.Text(0), absl::StrCat(find.View(1), find.View(2))}});
   }
+  absl::c_sort(rows, [](const auto& a, const auto& b) {
+    return std::tie(b.first, a.second.key) < std::tie(a.first, b.second.key);
+  });
+  std::vector<KeyOfRecord> keys;
+  keys.reserve(rows.size());
+  for (auto& [created_s, key] : rows) keys.push_back(std::move(key));
+  return keys;
 }
 
 absl::Status WriteRecord(Database& db, const TuningRecord& record,

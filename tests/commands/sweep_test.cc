@@ -93,8 +93,7 @@ TEST_F(SweepTest, TunesThenHits) {
   EXPECT_EQ(Run("cache", {"show", "fff"}).code, 2);
   EXPECT_EQ(Run("cache", {"dance"}).err,
             "cache: want one of list, show, why, verify, retune, forget, quarantine, predictions, "
-            "have dance; "
-            "see --help\n");
+            "pin, unpin, stats, export, import, merge, diff, prune, have dance; see --help\n");
   EXPECT_EQ(Run("cache", {"list", "--cache=nowhere.db"}).code, 2);
   EXPECT_FALSE(fs::exists(root_ / "work" / "nowhere.db"));
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes what the library reads from outside, under the address and the undefined behaviour sanitizers: programs' text,
-# schedules' traces, configs' text, lines of gpu_probe, rows of a tuning cache, and HLO.
+# schedules' traces, configs' text, lines of gpu_probe, rows of a tuning cache, exports of records, and HLO.
 #
-#   tests/fuzz/run.sh [--runs=1000000] [--seed=N] [--only=program,trace,config,probe,row,hlo] [--findings=FOLDER] [FILE]...
+#   tests/fuzz/run.sh [--runs=1000000] [--seed=N] [--only=program,trace,config,probe,row,import,hlo] [--findings=FOLDER] [FILE]...
 #
 #     --runs      inputs of each
 #     --seed      of all that is drawn; without it, one that differs from run to run and is printed
@@ -15,7 +15,7 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 
-readonly ALL=(program trace config probe row hlo)
+readonly ALL=(program trace config probe row import hlo)
 readonly LIMITS=(-timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=4096)
 
 die() {
@@ -44,7 +44,7 @@ done
 ((!${#files[@]} || ${#only[@]} == 1)) || die "with files, want --only of the one that they are for"
 [[ -n "$(type -P clang)" ]] || die "clang is missing: ./setup.sh --fuzzers installs it"
 
-bazel build --config=fuzz //tests/fuzz:{seeds,program_fuzzer,trace_fuzzer,config_fuzzer,probe_fuzzer,row_fuzzer,hlo_fuzzer}
+bazel build --config=fuzz //tests/fuzz:{seeds,program_fuzzer,trace_fuzzer,config_fuzzer,probe_fuzzer,row_fuzzer,import_fuzzer,hlo_fuzzer}
 bin="$(bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz"
 
 # Files in memory, since the fuzzer of rows writes many.

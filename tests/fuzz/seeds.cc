@@ -1,6 +1,6 @@
 // Writes what the fuzzers begin with, one input a file: seeds FOLDER. Programs are those that are
 // built in and random ones; traces and configs those that the tuner would try; rows those of a
-// cache in which they were stored; modules one of all operations.
+// cache in which they were stored; exports those of some records; modules one of all operations.
 
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/store/record.h"
+#include "autotune/store/transfer/record_line.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derivation/derive.h"
 #include "coconet/schedule/describe.h"
@@ -150,6 +152,35 @@ void WriteRows(Folder folder) {
   folder.Add(Encode(record));
 }
 
+void WriteExports(Folder folder) {
+  const Graph& program = FuzzedPrograms()[0];
+  const std::vector<Schedule> schedules = Derive(program).value();
+  std::string all = HeaderLine() + "\n";
+  for (size_t i = 0; i < schedules.size() && i < 8; ++i) {
+    ExportedRecord exported;
+    TuningRecord& record = exported.record;
+    record.key_text = absl::StrCat(kHostKey, "program: ", i, "\n");
+    record.key = Fingerprint(record.key_text);
+    for (const Config& config : Configs(schedules[i], WorldAt(0).space)) {
+      if (exported.variants.size() == 3) break;
+      VariantResult& v = exported.variants.emplace_back();
+      v.trace = TraceText(schedules[i].trace());
+      v.config = config;
+      v.verdict = Verdict::kMeasured;
+      v.timing = {12.5, 12, 13, 20};
+    }
+    if (exported.variants.empty()) continue;
+    record.best = exported.variants.front();
+    record.baseline = exported.variants.back();
+    record.variants = 3;
+    record.complete = i % 2 == 0;
+    record.created_s = 1700000000;
+    folder.Add(absl::StrCat(HeaderLine(), "\n", RecordLine(exported), "\n"));
+    absl::StrAppend(&all, RecordLine(exported), "\n");
+  }
+  folder.Add(all);
+}
+
 }  // namespace
 }  // namespace coconet
 
@@ -164,6 +195,7 @@ int main(int argc, char** argv) {
   WriteTracesAndConfigs(Folder(folder / "trace"), Folder(folder / "config"),
                         Folder(folder / "probe"));
   WriteRows(Folder(folder / "row"));
+  WriteExports(Folder(folder / "import"));
   WriteModules(Folder(folder / "hlo"));
   return 0;
 }
