@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
@@ -229,6 +230,7 @@ absl::StatusOr<std::map<std::string, Reference::Coverage>> Reference::MeasureCov
                    std::count_if(bounds.begin(), bounds.end(),
                                  [](double bound) { return std::isinf(bound); })};
   }
+  evaluator_->Forget();  // what is checked is known
   return found;
 }
 
