@@ -208,6 +208,8 @@ class Evaluation {
   bool HasElements(NodeId id, size_t i, int list, int rank, const std::vector<int64_t>& elements);
   void NeedFolds(NodeId id, const Part& part);
   Bounded Folded(NodeId id, const Part& part) const;
+  /// A line that the cache has, or that follows from values that it has; null: neither.
+  const BoundedLine* FindLine(const ProductLine& line);
   void NeedLines(NodeId id, const Part& part);
   Bounded Product(NodeId id, const Part& part) const;
 
