@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
@@ -107,6 +108,10 @@ Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, i
       ElementSource::OfMany(
           [data = data_.get()](const std::string& name, int r, absl::Span<const int64_t> indices,
                                Number* out) { data->Read(name, r, indices, out); }));
+  const bool checks_all = absl::c_all_of(names, [&](const std::string& name) {
+    return NumElements(interpreter_->type(name).shape) <= full_elements_;
+  });
+  if (checks_all) evaluator_->KeepWholeValues();
 }
 
 void Reference::StopWhen(std::function<bool()> stop) {
@@ -229,6 +234,7 @@ absl::StatusOr<std::map<std::string, Reference::Coverage>> Reference::MeasureCov
                    std::count_if(bounds.begin(), bounds.end(),
                                  [](double bound) { return std::isinf(bound); })};
   }
+  evaluator_->Forget();  // what is checked is known
   return found;
 }
 

@@ -38,6 +38,30 @@ PlacedTensor Result(int64_t n, const Layout& layout) {
   return {"m", BufferRole::kState, {DType::kF32, {n}, layout}, 0, true};
 }
 
+/// The blocks of elements that a recurrence of so many steps is evaluated in.
+int BlocksOf(int steps) {
+  std::string text =
+      "coconet 1\nprogram p\ninput w : f32[8, 8] replicated\ninput h0 : f32[6, 8] replicated\n";
+  for (int t = 0; t < steps; ++t)
+    absl::StrAppend(&text, "h", t + 1, " = tanh(matmul(h", t, ", w))\n");
+  absl::StrAppend(&text, "y = h0");
+  for (int t = 1; t <= steps; ++t) absl::StrAppend(&text, " + h", t);
+  const absl::StatusOr<Graph> g = Parse(absl::StrCat(text, "\noutput z = matmul(y, w)\n"));
+  EXPECT_TRUE(g.ok()) << g.status();
+  absl::StatusOr<Reference> reference = Reference::Create(*g, {.ranks = 2}, 0, 1);
+  EXPECT_TRUE(reference.ok()) << reference.status();
+  int blocks = 0;
+  reference->StopWhen([&] { return ++blocks < 0; });
+  EXPECT_TRUE(reference->MeasureCoverage().ok());
+  return blocks;
+}
+
+TEST(Reference, ComputesWhatIsNeededAgainOnce) {
+  // A node whose values are kept takes a few blocks; each of its lines would take one.
+  const int few = BlocksOf(8), many = BlocksOf(32);
+  EXPECT_LE(many - few, 24 * 5);
+}
+
 TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
   for (const Layout& layout : {Layout::Replicated(), Layout::Sliced(0)}) {
     constexpr int64_t kN = 1000;

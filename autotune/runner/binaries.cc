@@ -166,12 +166,19 @@ absl::Status Binaries::MakeCompilers() {
     PackStatus(mine, compiler.status());
     if (compiler.ok()) compiler_ = *std::move(compiler);
     mine.Text(compiler_ != nullptr ? compiler_->identity() : "");
+  } else {
+    // A folder that this rank must not use, for its copies, is refused before anything is compiled.
+    PackStatus(mine, BinaryCache::Open(options_.cache_dir).status());
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
   for (int rank = 0; rank < rank_.size(); ++rank) {
-    if (!compiles(rank)) continue;
     Unpacker in(all[rank]);
     const absl::Status status = UnpackStatus(in);
+    if (!compiles(rank)) {
+      RETURN_IF_ERROR(in.Done());
+      RETURN_IF_ERROR(WithContext(status, absl::StrCat("rank ", rank, ", its cache folder")));
+      continue;
+    }
     compilers_.emplace_back(rank, in.Text());
     RETURN_IF_ERROR(in.Done());
     RETURN_IF_ERROR(InWordsOf(rank, status));

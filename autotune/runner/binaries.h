@@ -49,7 +49,8 @@ class Binaries {
     /// Called on rank 0 with warnings of any rank's binary cache.
     std::function<void(absl::string_view)> warn = nullptr;
   };
-  /// Collective. Fails on all ranks if a compiling rank cannot make its compiler.
+  /// Collective. Fails on all ranks if a compiling rank cannot make its compiler, or another's
+  /// `cache_dir` is one that it must not use (BinaryCache::Open).
   static absl::StatusOr<std::unique_ptr<Binaries>> Open(Rank& rank, Options options);
   ~Binaries();
 
@@ -95,7 +96,7 @@ class Binaries {
 
   /// Collective. Decides which rank compiles for which, and on which cores.
   absl::Status Meet();
-  /// Collective. Makes the compilers.
+  /// Collective. Makes the compilers, and looks at the other ranks' folders.
   absl::Status MakeCompilers();
   bool compiles(int rank) const { return compiling_rank_[rank] == rank; }
   int my_compiling_rank() const { return compiling_rank_[rank_.rank()]; }

@@ -89,6 +89,27 @@ TEST(BinariesCompile, GivesAllRanksTheSame) {
   EXPECT_THAT(notes, ElementsAre("a note"));
 }
 
+TEST(BinariesOpen, RefusesTheFolderOfARankThatDoesNotCompileBeforeItCompiles) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "others_can_write";
+  fs::create_directories(folder);
+  fs::permissions(folder, fs::perms::all);
+  FakeCompiler compiler(1);
+  std::atomic<int> refused = 0;
+  const absl::Status status = RunWorld({.ranks = 3, .pin = false}, [&](Rank& rank) -> absl::Status {
+    Binaries::Options options = With(compiler);
+    if (rank.rank() == 1) options.cache_dir = folder.string();
+    const absl::Status opened = Binaries::Open(rank, options).status();
+    EXPECT_EQ(opened.code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(opened.message()),
+                AllOf(HasSubstr("rank 1"), HasSubstr(folder.string())));
+    refused += opened.ok() ? 0 : 1;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(compiler.runs, 0);
+}
+
 TEST(BinariesCompile, AheadIsDoneInTheBackgroundByOneRank) {
   FakeCompiler compiler(20);
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {

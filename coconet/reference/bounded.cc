@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
+#include "coconet/reference/bounded_arithmetic.h"
 #include "coconet/reference/bounded_bits.h"
 #include "coconet/reference/rounding.h"
 
@@ -28,6 +29,9 @@ struct Operand {
   size_t stride;
   bool exact;
 };
+
+/// Elements from which on loops over some of them together are worth it.
+constexpr size_t kFewest = 8;
 
 Bounded Sized(size_t size) { return {std::vector<Number>(size), std::vector<double>(size)}; }
 
@@ -86,6 +90,37 @@ bool IsExact(Pw fn, DType type, const double* x, double y) {
   }
 }
 
+/// One element of a function of floats, and its bound. `exact`: all operands' errors are 0.
+template <int kArity>
+BoundedValue FloatElement(Pw fn, DType type, const PwInfo& info, const Rounding& rounding,
+                          const double* x, const double* e, bool exact) {
+  const double y = info.eval(x);
+  const bool is_exact = exact || std::all_of(e, e + kArity, [](double v) { return v == 0; });
+  if (is_exact && IsExact(fn, type, x, y)) return {y, 0};
+  double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
+  if (spread > 0 && info.makes_numbers) spread += std::fabs(y) * UnitRoundoff(type);
+  const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
+  // A NaN of finite operands is one wherever they lie outside of the function's domain; an
+  // infinity may be an overflow.
+  const bool special =
+      std::isnan(y) ||
+      (std::isinf(y) && !std::all_of(x, x + kArity, [](double v) { return std::isfinite(v); }));
+  return {y, special ? ErrorOfSpecial(spread) : ErrorOf(y, spread, magnitude, rounding)};
+}
+
+/// Elements from `begin` on of an operand; behind the last of `count` ones, whatever numbers.
+void Load(const Operand& operand, size_t begin, size_t count, double* values, double* errors) {
+  if (operand.stride == 0) {
+    std::fill_n(values, kTogether, operand.real(0));
+    std::fill_n(errors, kTogether, operand.error(0));
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) values[i] = operand.values[begin + i].real();
+  std::copy_n(operand.errors + begin, count, errors);
+  std::fill(values + count, values + kTogether, 1);
+  std::fill(errors + count, errors + kTogether, 0);
+}
+
 template <int kArity>
 Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
@@ -97,30 +132,54 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
     exact &= arg->exact;
   }
   Bounded result = Sized(size);
-  for (size_t i = 0; i < size; ++i) {
+  const auto compute = [&](size_t i) {
     double x[kArity], e[kArity];
     for (int k = 0; k < kArity; ++k) {
       x[k] = operands[k].real(i);
       e[k] = operands[k].error(i);
     }
-    const double y = info.eval(x);
-    const bool is_exact = exact || std::all_of(e, e + kArity, [](double v) { return v == 0; });
-    if (is_exact && IsExact(fn, type, x, y)) {
-      result.value[i] = y;
-      continue;
+    const BoundedValue element = FloatElement<kArity>(fn, type, info, rounding, x, e, exact);
+    result.value[i] = element.value;
+    result.error[i] = element.error;
+  };
+  const FloatLoop loop = size < kFewest ? nullptr : FloatLoopOf(fn, type);
+  for (size_t begin = 0; begin < size; begin += kTogether) {
+    const size_t count = std::min(kTogether, size - begin);
+    FloatOperands in;
+    FloatResults out;
+    if (loop != nullptr) {
+      for (int k = 0; k < kArity; ++k) Load(operands[k], begin, count, in.x[k], in.error[k]);
+      loop(in, rounding, out);
     }
-    double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
-    if (spread > 0 && info.makes_numbers) spread += std::fabs(y) * UnitRoundoff(type);
-    const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
-    // A NaN of finite operands is one wherever they lie outside of the function's domain; an
-    // infinity may be an overflow.
-    const bool special =
-        std::isnan(y) ||
-        (std::isinf(y) && !std::all_of(x, x + kArity, [](double v) { return std::isfinite(v); }));
-    result.value[i] = y;
-    result.error[i] = special ? ErrorOfSpecial(spread) : ErrorOf(y, spread, magnitude, rounding);
+    for (size_t i = 0; i < count; ++i) {
+      if (loop == nullptr || std::isnan(out.error[i])) {
+        compute(begin + i);
+        continue;
+      }
+      result.value[begin + i] = out.value[i];
+      result.error[begin + i] = out.error[i];
+    }
   }
   return Finished(std::move(result));
+}
+
+/// IntegerPointwise of operands without errors, by a loop.
+Bounded ExactIntegers(IntegerLoop loop, DType type, absl::Span<const Bounded* const> args,
+                      size_t size) {
+  const Operand a(*args[0]), b(*args[1]);
+  Bounded result = Sized(size);
+  uint64_t x[2][kTogether] = {}, y[kTogether];
+  for (size_t begin = 0; begin < size; begin += kTogether) {
+    const size_t count = std::min(kTogether, size - begin);
+    for (size_t i = 0; i < count; ++i) {
+      x[0][i] = static_cast<uint64_t>(a.value(begin + i).word());
+      x[1][i] = static_cast<uint64_t>(b.value(begin + i).word());
+    }
+    loop(x[0], x[1], y);
+    for (size_t i = 0; i < count; ++i)
+      result.value[begin + i] = Wrapped(type, static_cast<int64_t>(y[i]));
+  }
+  return result;
 }
 
 /// Integer arithmetic is exact: operands with errors (casts of floats) carry over, plus one for the
@@ -128,6 +187,11 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
 template <int kArity>
 Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
+  if constexpr (kArity == 2) {
+    const IntegerLoop loop = size < kFewest ? nullptr : IntegerLoopOf(fn, type);
+    if (loop != nullptr && args[0]->exact && args[1]->exact)
+      return ExactIntegers(loop, type, args, size);
+  }
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
     Number x[kArity];

@@ -272,12 +272,14 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b,
   };
   double sum = 0, magnitude = 0, spread = 0;
   bool special = false;
-  const bool flushes = dtype == DType::kBF16;
+  const bool flushes = dtype == DType::kBF16, is_given = a.error.empty() && b.error.empty();
   const auto may_be_0 = [&](double x) { return flushes && x != 0 && std::fabs(x) < kLeastNormal; };
   DotRounding rounding(flushes ? kLeastNormal : MinSubnormal(DType::kF32));
   TensorCoreRounding of_tensor_cores;
-  for (size_t i = 0; i < a.value.size(); ++i) {
-    const double x = a.value[i], y = b.value[i], term = x * y;
+  const size_t count = a.value.size();
+  const double *xs = a.value.data(), *ys = b.value.data();
+  for (size_t i = 0; i < count; ++i) {
+    const double x = xs[i], y = ys[i], term = x * y;
     sum += term;
     if (!std::isfinite(term)) {
       special = true;
@@ -286,9 +288,10 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b,
       continue;
     }
     rounding.Add(x, y);
-    of_tensor_cores.Add(term);
+    if (of_floats8) of_tensor_cores.Add(term);
     magnitude += std::fabs(term);
-    if (may_be_0(x) || may_be_0(y)) spread += std::fabs(term);
+    if (flushes && (may_be_0(x) || may_be_0(y))) spread += std::fabs(term);
+    if (is_given) continue;
     spread += error_of(a, i) * std::fabs(y) + error_of(b, i) * (std::fabs(x) + error_of(a, i));
   }
   // Whether a partial sum overflows depends on the order, so the magnitudes count.

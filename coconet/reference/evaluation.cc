@@ -9,6 +9,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/reference/rounding.h"
+#include "coconet/reference/whole_values.h"
 
 namespace coconet {
 
@@ -43,32 +44,42 @@ std::optional<Bounded> EvaluateBlock(const Evaluated& e, EvaluationCache& cache,
       jobs.pop_back();
       continue;
     }
-    Evaluation evaluation(e, cache, job.node(), job.rank(), job.block());
+    Evaluation evaluation(e, cache, job);
     if (evaluation.missing().empty()) job.Take(evaluation.Compute());
     for (auto& first : evaluation.missing()) jobs.push_back(std::move(first));
   }
   return values;
 }
 
-Evaluation::Evaluation(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
-                       absl::Span<const int64_t> indices)
-    : e_(e), cache_(cache), result_(result), rank_(rank) {
-  Listed({indices.begin(), indices.end()});
-  Want(result, 0, rank);
+Evaluation::Evaluation(const Evaluated& e, EvaluationCache& cache, const EvaluationJob& job)
+    : e_(e), cache_(cache), result_(job.node()), rank_(job.rank()), fills_whole_(job.is_whole()) {
+  Listed(job.block());
+  Want(result_, 0, rank_);
   // Users come after their operands: one walk back finds what is needed, one walk forth (Compute)
   // computes it.
   for (auto node = values_.rbegin(); node != values_.rend(); ++node) {
     const NodeId id = node->first;
     for (NodeId input : e_.program.graph().nodes[id].inputs) last_user_.try_emplace(input, id);
-    for (const auto& [part, unused] : node->second) {
-      if (!IsKept(id) || !cache_.scalars.contains({id, part.second})) WantOperands(id, part);
-    }
+    for (const auto& [part, unused] : node->second) WantFor(id, part);
+  }
+}
+
+void Evaluation::WantFor(NodeId id, const Part& part) {
+  if (IsKept(id) && cache_.scalars.contains({id, part.second})) return;
+  if (!IsWhole(id)) {
+    WantOperands(id, part);
+  } else if (!cache_.whole.contains({id, part.second})) {
+    missing_.push_back(NewWholeJob(e_, cache_, id, part.second));
   }
 }
 
 const Bounded& Evaluation::Compute() {
   for (auto& [id, parts] : values_) {
-    for (auto& [part, value] : parts) value = IsKept(id) ? Kept(id, part) : Compute(id, part);
+    for (auto& [part, value] : parts) {
+      value = IsWhole(id)  ? ElementsOf(cache_.whole.at({id, part.second}), *lists_[part.first])
+              : IsKept(id) ? Kept(id, part)
+                           : Compute(id, part);
+    }
     Release(id);
   }
   return Get(result_, 0, rank_);

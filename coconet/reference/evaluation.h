@@ -47,8 +47,10 @@ struct EvaluationCache {
     std::unordered_map<int64_t, BoundedLine> rows, columns;
   };
   std::map<std::pair<NodeId, int>, Lines> lines;
-  int64_t line_elements = 0;             // of all lines
-  std::function<bool()> stop = nullptr;  // asked before each block
+  int64_t line_elements = 0;                             // of all lines
+  std::vector<bool> whole_nodes = {};                    // WholeNodes; empty: none
+  std::map<std::pair<NodeId, int>, Bounded> whole = {};  // their elements, row major
+  std::function<bool()> stop = nullptr;                  // asked before each block
 
   /// Drops the lines of inputs and states, which are quick to read again, and computed lines if too
   /// many are left.
@@ -59,11 +61,14 @@ struct EvaluationCache {
 /// cache.
 class EvaluationJob {
  public:
-  EvaluationJob(NodeId node, int rank) : node_(node), rank_(rank) {}
+  /// `is_whole`: it fills EvaluationCache::whole for its node.
+  EvaluationJob(NodeId node, int rank, bool is_whole = false)
+      : node_(node), rank_(rank), is_whole_(is_whole) {}
   virtual ~EvaluationJob() = default;
 
   NodeId node() const { return node_; }
   int rank() const { return rank_; }
+  bool is_whole() const { return is_whole_; }
   /// The elements that are needed now; empty if there are none, or none yet.
   const std::vector<int64_t>& block() const { return block_; }
   /// Fills the next block; false: nothing is left to do. Requires an empty block.
@@ -81,6 +86,7 @@ class EvaluationJob {
  private:
   const NodeId node_;
   const int rank_;
+  const bool is_whole_;
 };
 using EvaluationJobs = std::vector<std::unique_ptr<EvaluationJob>>;
 
@@ -109,9 +115,8 @@ std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& c
 /// every list of elements that is asked of it and, if it is Local, every rank. Used once.
 class Evaluation {
  public:
-  /// `rank` of the world.
-  Evaluation(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
-             absl::Span<const int64_t> indices);
+  /// Of the block of a job.
+  Evaluation(const Evaluated& e, EvaluationCache& cache, const EvaluationJob& job);
 
   /// Jobs that must run before the values can be computed: they fill what the cache lacks.
   EvaluationJobs& missing() { return missing_; }
@@ -138,6 +143,14 @@ class Evaluation {
   bool IsKept(NodeId id) const {
     return type(id).shape.empty() && IsComputation(e_.program.graph().nodes[id].op);
   }
+
+  /// Whether all elements of the node are kept; of the node that a job computes to keep them, not.
+  bool IsWhole(NodeId id) const {
+    return !cache_.whole_nodes.empty() && cache_.whole_nodes[id] &&
+           !(fills_whole_ && id == result_);
+  }
+  /// Wants what the values of the part follow from.
+  void WantFor(NodeId id, const Part& part);
 
   /// The elements of a list by the rank that has them: their places in the list.
   std::map<int, std::vector<size_t>> PlacesByOwner(NodeId id, const Part& part) const;
@@ -195,6 +208,8 @@ class Evaluation {
   bool HasElements(NodeId id, size_t i, int list, int rank, const std::vector<int64_t>& elements);
   void NeedFolds(NodeId id, const Part& part);
   Bounded Folded(NodeId id, const Part& part) const;
+  /// A line that the cache has, or that follows from values that it has; null: neither.
+  const BoundedLine* FindLine(const ProductLine& line);
   void NeedLines(NodeId id, const Part& part);
   Bounded Product(NodeId id, const Part& part) const;
 
@@ -206,6 +221,7 @@ class Evaluation {
   EvaluationCache& cache_;
   const NodeId result_;
   const int rank_;
+  const bool fills_whole_;
   std::map<std::vector<int64_t>, int> list_numbers_;
   std::vector<const std::vector<int64_t>*> lists_;    // by number; 0: what was asked for
   std::map<NodeId, std::map<Part, Bounded>> values_;  // of what is wanted

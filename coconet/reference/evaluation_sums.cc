@@ -140,6 +140,20 @@ class FoldJob : public EvaluationJob {
   std::vector<size_t> owners_;        // of the block's elements
 };
 
+/// The elements of the operand that a line has.
+std::vector<int64_t> ElementsOf(const Evaluated& e, const ProductLine& line) {
+  const Shape& shape = e.type(line.operand).shape;
+  const int dims = static_cast<int>(shape.size());
+  const int64_t rows = shape[dims - 2].size, columns = shape[dims - 1].size;
+  const Range summed = e.PartOfDim(line.operand, line.is_row ? dims - 1 : dims - 2, line.rank);
+  const int64_t across = line.is_row ? rows : columns, at = line.line % across;
+  const int64_t base = line.line / across * rows * columns;
+  std::vector<int64_t> elements;
+  for (int64_t k = summed.begin; k < summed.end; ++k)
+    elements.push_back(base + (line.is_row ? at * columns + k : k * columns + at));
+  return elements;
+}
+
 class LineJob : public EvaluationJob {
  public:
   LineJob(const Evaluated& e, EvaluationCache& cache, const ProductLine& line)
@@ -147,14 +161,7 @@ class LineJob : public EvaluationJob {
 
   bool Next() override {
     if (line_.In(cache_).contains(line_.line)) return false;
-    const Shape& shape = e_.type(node()).shape;
-    const int dims = static_cast<int>(shape.size());
-    const int64_t rows = shape[dims - 2].size, columns = shape[dims - 1].size;
-    const Range summed = e_.PartOfDim(node(), line_.is_row ? dims - 1 : dims - 2, rank());
-    const int64_t across = line_.is_row ? rows : columns, at = line_.line % across;
-    const int64_t base = line_.line / across * rows * columns;
-    for (int64_t k = summed.begin; k < summed.end; ++k)
-      block_.push_back(base + (line_.is_row ? at * columns + k : k * columns + at));
+    block_ = ElementsOf(e_, line_);
     if (block_.empty()) line_.In(cache_)[line_.line];
     return !block_.empty();
   }
@@ -173,6 +180,41 @@ class LineJob : public EvaluationJob {
   const Evaluated& e_;
   EvaluationCache& cache_;
   const ProductLine line_;
+};
+
+/// Where the lines are that operands 0 and 1 of a product have for its elements, without a search
+/// for each element.
+class LineSlots {
+ public:
+  LineSlots(const Evaluated& e, NodeId id) {
+    const Shape& shape = e.type(id).shape;
+    columns_ = shape.back().size;
+    rows_ = shape[shape.size() - 2].size;
+    for (int which : {0, 1}) is_slotted_[which] = !e.TakesOwnValues(id, which);
+  }
+
+  /// The line of the operand for the element, which find() looks for if no slot has it.
+  template <class Find>
+  const BoundedLine* Of(int which, int64_t index, const Find& find) {
+    if (which > 1 || !is_slotted_[which]) return find();
+    const int64_t row = index / columns_;
+    const int64_t key = which == 0 ? row : row / rows_ * columns_ + index % columns_;
+    Slot& slot = slots_[which][static_cast<size_t>(key) % kSlots];
+    if (slot.key == key) return slot.line;
+    const BoundedLine* line = find();
+    if (line != nullptr) slot = {key, line};
+    return line;
+  }
+
+ private:
+  static constexpr size_t kSlots = 256;
+  struct Slot {
+    int64_t key = -1;
+    const BoundedLine* line = nullptr;
+  };
+  int64_t columns_, rows_;
+  bool is_slotted_[2];
+  Slot slots_[2][kSlots];
 };
 
 }  // namespace
@@ -243,13 +285,34 @@ std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& c
   return std::make_unique<LineJob>(e, cache, line);
 }
 
+const BoundedLine* Evaluation::FindLine(const ProductLine& line) {
+  auto& lines = line.In(cache_);
+  if (const auto known = lines.find(line.line); known != lines.end()) return &known->second;
+  if (!IsWhole(line.operand)) return nullptr;
+  const auto whole = cache_.whole.find({line.operand, PartOf(line.operand, 0, line.rank).second});
+  if (whole == cache_.whole.end()) return nullptr;
+  const Bounded& values = whole->second;
+  BoundedLine& kept = lines[line.line];
+  for (const int64_t element : ElementsOf(e_, line)) {
+    kept.value.push_back(values.value[element].real());
+    if (!values.exact) kept.error.push_back(values.error[element]);
+  }
+  cache_.line_elements += static_cast<int64_t>(kept.value.size());
+  return &kept;
+}
+
 void Evaluation::NeedLines(NodeId id, const Part& part) {
+  LineSlots slots(e_, id);
   for (int which = 0; which < static_cast<int>(e_.program.inputs(id).size()); ++which) {
-    std::set<int64_t> asked;
+    std::set<std::pair<int, int64_t>> asked;  // by owner
     for (int64_t index : *lists_[part.first]) {
-      const ProductLine line = LineOf(e_, id, which, part.second, index);
-      if (line.In(cache_).contains(line.line) || !asked.insert(line.line).second) continue;
-      missing_.push_back(NewLineJob(e_, cache_, line));
+      slots.Of(which, index, [&] {
+        const ProductLine line = LineOf(e_, id, which, part.second, index);
+        const BoundedLine* known = FindLine(line);
+        if (known == nullptr && asked.emplace(line.owner, line.line).second)
+          missing_.push_back(NewLineJob(e_, cache_, line));
+        return known;
+      });
     }
   }
 }
@@ -260,12 +323,20 @@ namespace {
 class Factors {
  public:
   Factors(const Evaluated& e, EvaluationCache& cache, NodeId id, int rank)
-      : e_(e), cache_(cache), id_(id), rank_(rank) {}
+      : e_(e),
+        cache_(cache),
+        id_(id),
+        rank_(rank),
+        is_scaled_(IsScaledProduct(e.program.graph(), id)),
+        slots_(e, id) {}
 
   const BoundedLine& Of(int which, int64_t index) {
+    const BoundedLine& plain = *slots_.Of(which, index, [&] {
+      const ProductLine line = LineOf(e_, id_, which, rank_, index);
+      return &line.In(cache_).at(line.line);
+    });
+    if (!is_scaled_) return plain;
     const ProductLine line = LineOf(e_, id_, which, rank_, index);
-    const BoundedLine& plain = line.In(cache_).at(line.line);
-    if (!IsScaledProduct(e_.program.graph(), id_)) return plain;
     const ProductLine scales = LineOf(e_, id_, which + 2, rank_, index);
     const auto [scaled, is_new] =
         scaled_.try_emplace({which, line.owner, line.line, scales.owner}, BoundedLine());
@@ -284,6 +355,8 @@ class Factors {
   EvaluationCache& cache_;
   const NodeId id_;
   const int rank_;
+  const bool is_scaled_;
+  LineSlots slots_;
   std::map<std::tuple<int, int, int64_t, int>, BoundedLine> scaled_;  // by operand, line and owners
 };
 

@@ -11,6 +11,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/reference/evaluation.h"
+#include "coconet/reference/whole_values.h"
 
 namespace coconet {
 namespace {
@@ -19,6 +20,8 @@ namespace {
 constexpr size_t kBlock = 1024;
 /// Elements of matrix products' lines that are kept from block to block.
 constexpr int64_t kMostLineElements = int64_t{1} << 26;
+/// Elements of values that all ranks of the world together keep whole: 1.5 GiB.
+constexpr int64_t kMostWhole = int64_t{1} << 26;
 
 /// The positions of `indices` in the order of evaluation. In a matrix that depends on a product,
 /// they go in square tiles side by side, as large as a block: a tile's elements share the lines of
@@ -115,6 +118,16 @@ Evaluator::Evaluator(const Interpreter& interpreter, ElementSource source)
 Evaluator::~Evaluator() = default;
 
 void Evaluator::StopWhen(std::function<bool()> stop) { cache_->stop = std::move(stop); }
+
+void Evaluator::KeepWholeValues() {
+  const Interpreter& in = interpreter_;
+  const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_, in.numerics_};
+  cache_->whole_nodes = WholeNodes(evaluated, kMostWhole / (in.ranks_ * in.stages_));
+}
+
+void Evaluator::Forget() {
+  *cache_ = {.whole_nodes = std::move(cache_->whole_nodes), .stop = std::move(cache_->stop)};
+}
 
 absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank,
                                              absl::Span<const int64_t> indices) {

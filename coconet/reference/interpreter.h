@@ -116,6 +116,13 @@ class Evaluator {
   absl::StatusOr<Expected> Evaluate(const std::string& result, int rank,
                                     absl::Span<const int64_t> indices);
 
+  /// For callers that will ask for most elements of all results: values that folds, products and
+  /// look-ups need, and the results of these, are computed in full, once, and kept, unless there
+  /// are very many. Results are the same.
+  void KeepWholeValues();
+  /// Forgets what is remembered.
+  void Forget();
+
   /// Evaluate asks `stop` every few thousand elements, and ends if it returns true.
   void StopWhen(std::function<bool()> stop);
 
