@@ -19,7 +19,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/command/commands.h"
+#include "autotune/command/console/terminal.h"
 #include "autotune/command/paths.h"
+#include "autotune/command/records.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_program.h"
 #include "autotune/command/sweep_report.h"
@@ -38,7 +40,8 @@ namespace coconet {
 namespace {
 
 constexpr int kBadInput = 2, kDefaultRanks = 2;
-constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is done with it
+constexpr size_t kNarrow = 20;  // characters that a column keeps on a narrow terminal
+constexpr char kHelp[] = R"(coconet cache: what the tuning cache remembers, and what is done with it
 
   cache list [WHICH]       one line per tuned program, the newest first
   cache show WHICH         what a record depends on, all its variants, what was verified of the best
@@ -58,6 +61,7 @@ constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is 
 WHICH: the beginning of a key, a program's name, or all.
 
   --json           of list, show, why, quarantine, predictions: for other programs
+  --lift           of quarantine: the next tuning tries the variants again
   --cache=FILE     the tuning cache (COCONET_CACHE_DIR/tuning.db, else
                    XDG_CACHE_HOME/coconet/tuning.db)
 
@@ -81,18 +85,6 @@ std::string Field(const std::string& key_text, absl::string_view field) {
       return std::string(line);
   }
   return "";
-}
-
-/// The program's name.
-std::string NameOf(const TuningRecord& record) { return ProgramOfKey(record.key_text); }
-
-std::vector<TuningRecord> Chosen(TuningCache& cache, const std::string& which) {
-  std::vector<TuningRecord> chosen;
-  for (TuningRecord& r : cache.List()) {
-    if (which == "all" || absl::StartsWith(r.key, which) || NameOf(r) == which)
-      chosen.push_back(std::move(r));
-  }
-  return chosen;
 }
 
 JsonText RecordJson(const TuningRecord& r) {
@@ -123,9 +115,10 @@ void PrintList(absl::Span<const TuningRecord> records, bool json) {
     std::printf("%s\n", JsonList(objects).text.c_str());
     return;
   }
-  const TableColumn columns[] = {{"key"},          {"program"},       {"ranks", true}, {"best"},
-                                 {"median", true}, {"speedup", true}, {"tuned"}};
-  std::fputs(TextTable(columns, rows).c_str(), stdout);
+  const TableColumn columns[] = {
+      {"key"},          {"program", false, kNarrow}, {"ranks", true}, {"best", false, kNarrow},
+      {"median", true}, {"speedup", true},           {"tuned"}};
+  std::fputs(TextTable(columns, rows, ColumnsOf(stdout)).c_str(), stdout);
 }
 
 /// A line for each verification of the best variant.
@@ -142,7 +135,7 @@ std::string TrustText(const TuningRecord& record) {
 }
 
 int Complain(absl::string_view what) {
-  std::fprintf(stderr, "cache: %s\n", std::string(what).c_str());
+  std::fprintf(stderr, "coconet cache: %s\n", std::string(what).c_str());
   return kBadInput;
 }
 
@@ -156,12 +149,12 @@ void PrintVariants(TuningCache& cache, const TuningRecord& record, const CacheFl
   } else if (flags.command == "why") {
     std::printf("key %s, %s, %s ranks\n\n%s\n%s\n", record.key.substr(0, 12).c_str(),
                 ProgramText(record.key_text).c_str(), Field(record.key_text, "ranks").c_str(),
-                ScheduleTable(record, variants, "library").c_str(),
+                ScheduleTable(record, variants, "library", ColumnsOf(stdout)).c_str(),
                 ExplainRecord(record, {}, "library").c_str());
   } else {
     std::printf("key %s\n%s\n%s\n%s\n%s", record.key.c_str(), record.key_text.c_str(),
-                VariantTable(record, variants, "library").c_str(), SearchText(record).c_str(),
-                TrustText(record).c_str());
+                VariantTable(record, variants, "library", ColumnsOf(stdout)).c_str(),
+                SearchText(record).c_str(), TrustText(record).c_str());
   }
 }
 
@@ -193,8 +186,9 @@ int Quarantine(TuningCache& cache, const std::vector<TuningRecord>& chosen,
   } else if (rows.empty()) {
     std::printf("no variant is left out\n");
   } else {
-    const TableColumn columns[] = {{"key"}, {"program"}, {"variant"}, {"why"}};
-    std::fputs(TextTable(columns, rows).c_str(), stdout);
+    const TableColumn columns[] = {
+        {"key"}, {"program", false, kNarrow}, {"variant", false, kNarrow}, {"why", false, kNarrow}};
+    std::fputs(TextTable(columns, rows, ColumnsOf(stdout)).c_str(), stdout);
     if (flags.lift)
       std::printf("%d are tried again by the next tuning\n", static_cast<int>(rows.size()));
   }
@@ -304,7 +298,7 @@ int PrintWhyHere(const CacheFlags& flags) {
 
 int Act(TuningCache& cache, const CacheFlags& flags) {
   if (flags.command == "predictions") return PrintPredictions(cache, flags.json);
-  const std::vector<TuningRecord> chosen = Chosen(cache, flags.which);
+  const std::vector<TuningRecord> chosen = RecordsOf(cache, flags.which);
   if (flags.command == "quarantine") return Quarantine(cache, chosen, flags);
   if (chosen.empty() && flags.which != "all") {
     return Complain(absl::StrCat("no record of ", flags.which, " in ", cache.file(),
@@ -372,6 +366,8 @@ absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
 
 }  // namespace
 
+absl::string_view CacheHelp() { return kHelp; }
+
 int RunCache(const std::vector<std::string>& args) {
   const absl::StatusOr<CacheFlags> flags = ParseFlags(args);
   if (!flags.ok()) return Complain(flags.status().message());
@@ -381,8 +377,8 @@ int RunCache(const std::vector<std::string>& args) {
   }
   std::error_code error;
   if (!flags->file.empty() && !std::filesystem::exists(flags->file, error)) {
-    return Complain(
-        absl::StrCat("there is no ", flags->file, "; sweep makes one, --cache names another"));
+    return Complain(absl::StrCat("there is no ", flags->file,
+                                 "; coconet sweep makes one, --cache names another"));
   }
   if (!flags->sweep.empty()) return PrintWhyHere(*flags);
   const bool writes = flags->lift || absl::c_any_of(kChanges, [&](const Change& change) {

@@ -18,9 +18,8 @@
 namespace coconet {
 namespace {
 
-constexpr size_t kWidest = 170;  // of a table, in characters
-constexpr size_t kTerminal = 120, kNarrowSchedule = 28, kNarrowRemark = 24;
-constexpr size_t kNarrowest = 48;  // a schedule or a remark, where the table is too wide
+// Characters that a schedule and a remark keep where the table is too wide for a terminal.
+constexpr size_t kNarrowSchedule = 28, kNarrowRemark = 24;
 
 double Bandwidth(const TuningRecord& record, const VariantResult& v) {
   return v.timing.median_us > 0
@@ -174,10 +173,10 @@ std::string BestText(const TuningRecord& record) {
 }
 
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                         absl::string_view library) {
+                         absl::string_view library, size_t widest) {
   std::vector<TableCells> rows;
   for (const VariantResult* v : InOrder(variants)) rows.push_back(CellsOf(record, *v, library));
-  const TableColumn columns[] = {{"schedule", false, kNarrowest},
+  const TableColumn columns[] = {{"schedule", false, kNarrowSchedule},
                                  {"protocol"},
                                  {"vec", true},
                                  {"chunk", true},
@@ -187,12 +186,12 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
                                  {"+-", true},
                                  {"GB/s", true},
                                  {"speedup", true},
-                                 {"", false, kNarrowest}};
-  return TextTable(columns, rows, kWidest);
+                                 {"", false, kNarrowRemark}};
+  return TextTable(columns, rows, widest);
 }
 
 std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                          absl::string_view library) {
+                          absl::string_view library, size_t widest) {
   struct Count {
     int timed = 0, all = 0;
   };
@@ -223,7 +222,7 @@ std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantRe
                                  {"GB/s", true},
                                  {"speedup", true},
                                  {"", false, kNarrowRemark}};
-  return TextTable(columns, rows, kTerminal);
+  return TextTable(columns, rows, widest);
 }
 
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
