@@ -81,7 +81,8 @@ absl::StatusOr<ReportFlags> ParseFlags(const std::vector<std::string>& args) {
     if (is_cache || is_out) continue;
     if (absl::StartsWith(arg, "-")) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "unknown flag ", arg, DidYouMean(arg, {"--help", "--json", "--cache=FILE", "--out=FILE"}),
+          "unknown flag ", arg,
+          DidYouMean(arg.substr(0, arg.find('=')), {"--help", "--json", "--cache", "--out"}),
           "; see --help"));
     }
     if (!flags.which.empty())

@@ -1,6 +1,7 @@
 #include "autotune/planning/layers.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -41,11 +42,19 @@ std::vector<std::string> LayersOf(const Graph& program) {
   for (NodeId id = 0; id < program.size(); ++id) {
     if (const State* of = As<State>(program, id)) state[id] = names.Of(of->name);
   }
-  std::vector<int> reached(program.size(), kNone);  // the last layer whose states depend on it
+  // The first and the last layer whose states depend on a node.
+  std::vector<int> first(program.size(), std::numeric_limits<int>::max());
+  std::vector<int> reached(program.size(), kNone);
   for (NodeId id = program.size() - 1; id >= 0; --id) {
     const std::vector<NodeId>& inputs = program.nodes[id].inputs;
-    if (As<Update>(program, id) != nullptr) reached[id] = std::max(reached[id], state[inputs[0]]);
-    for (NodeId input : inputs) reached[input] = std::max(reached[input], reached[id]);
+    if (As<Update>(program, id) != nullptr) {
+      reached[id] = std::max(reached[id], state[inputs[0]]);
+      if (state[inputs[0]] != kNone) first[id] = std::min(first[id], state[inputs[0]]);
+    }
+    for (NodeId input : inputs) {
+      reached[input] = std::max(reached[input], reached[id]);
+      first[input] = std::min(first[input], first[id]);
+    }
   }
   std::vector<int> layer = state;
   for (NodeId id = 0; id < program.size(); ++id) {
@@ -55,9 +64,10 @@ std::vector<std::string> LayersOf(const Graph& program) {
       read = std::max(read, state[input]);
       before = std::max(before, layer[input]);
     }
-    layer[id] = read != kNone                                   ? read
-                : reached[id] != kNone && reached[id] <= before ? reached[id]
-                                                                : before;
+    const bool is_for_reached = reached[id] == first[id] || reached[id] <= before;
+    layer[id] = read != kNone                            ? read
+                : reached[id] != kNone && is_for_reached ? reached[id]
+                                                         : before;
   }
   std::vector<std::string> words;
   for (int of : layer) words.push_back(of == kNone ? "" : names[of]);

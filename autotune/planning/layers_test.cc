@@ -46,9 +46,10 @@ TEST(LayersOf, StatesWithoutPartsAreLayersOfTheirOwn) {
   const absl::StatusOr<Graph> program = Parse(
       "coconet 1\nprogram p\ninput x : f32[8] local\nstate w : f32[8] replicated\n"
       "state w.m : f32[8]\nstate u : f32[8] replicated\n%4 = all_reduce(sum, x)\n"
-      "%5 = add(w.m, %4)\n%6 = update(w, %5)\n%7 = update(u, x)\n");
+      "%5 = add(w.m, %4)\n%6 = update(w, %5)\n%7 = add(u, u)\n%8 = update(u, %7)\n");
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(LayersOf(*program), (std::vector<std::string>{"", "w", "w", "u", "", "w", "w", "u"}));
+  EXPECT_EQ(LayersOf(*program),
+            (std::vector<std::string>{"w", "w", "w", "u", "w", "w", "w", "u", "u"}));
 }
 
 TEST(LayersText, NamesTwoOrCountsTheRest) {

@@ -138,7 +138,7 @@ svg text { font: 12px system-ui, -apple-system, "DejaVu Sans", sans-serif; fill:
 .s5.series { stroke-dasharray: 4 2; } .s6.series { stroke-dasharray: 1 4; }
 .s7.series { stroke-dasharray: 6 2 1 2 1 2; }
 .mark path { fill: var(--fill); stroke: var(--card); stroke-width: 1; }
-.mark.hollow path { fill: var(--card); stroke: var(--fill); stroke-width: 2; }
+.cloud path { fill-opacity: .5; }
 .legend {
   list-style: none; padding: 0; margin: 8px 0; display: grid; gap: 4px 24px;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); font-size: .9rem;
@@ -189,8 +189,9 @@ for (const box of document.querySelectorAll('input[type="search"]')) {
   });
 }
 const fitNames = () => {
-  for (const box of document.querySelectorAll('.task svg')) {
-    const text = box.firstElementChild, room = box.getBoundingClientRect().width - 6;
+  for (const task of document.querySelectorAll('.task')) {
+    const text = task.querySelector('text');
+    const room = task.querySelector('rect').getBoundingClientRect().width - 6;
     text.style.display = '';
     if (room < 8 || text.getComputedTextLength() > room) text.style.display = 'none';
   }

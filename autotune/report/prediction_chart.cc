@@ -52,16 +52,18 @@ Html Drawing(absl::Span<const Prediction> predictions, size_t& drawn) {
       "line",
       {{"class", "identity"}, {"x1", "0%"}, {"y1", Length(kHeight)}, {"x2", "100%"}, {"y2", "0"}}));
   const std::map<std::string, size_t> series = SeriesOf(predictions);
+  Html cloud;
   std::set<std::pair<int, int>> places;
   for (const Prediction& p : predictions) {
     const double x = scale.At(p.measured_us), y = scale.At(p.predicted_us);
     if (!places.emplace(static_cast<int>(kPlaces * x), static_cast<int>(kPlaces * y)).second)
       continue;
     ++drawn;
-    inside.Add(Mark(series.at(p.calibration), PercentOf(x), Length(kHeight * (1 - y)),
-                    absl::StrCat(p.label, ": predicted ", TimeText(p.predicted_us), ", measured ",
-                                 TimeText(p.measured_us))));
+    cloud.Add(Mark(series.at(p.calibration), PercentOf(x), Length(kHeight * (1 - y)),
+                   absl::StrCat(p.label, ": predicted ", TimeText(p.predicted_us), ", measured ",
+                                TimeText(p.measured_us))));
   }
+  inside.Add(Element("g", {{"class", "cloud"}}, {cloud}));
   return Element("div", {{"class", "plot"}},
                  {Element("svg",
                           {{"height", Length(kHeight)},

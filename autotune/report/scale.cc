@@ -33,7 +33,7 @@ std::string InUnits(double value, const std::vector<const char*>& units, double 
     value /= 1000;
     ++unit;
   }
-  return absl::StrFormat("%.4g%s", value, units[unit]);
+  return absl::StrFormat("%.3g%s", value, units[unit]);
 }
 
 }  // namespace

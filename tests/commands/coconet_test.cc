@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -83,7 +84,7 @@ TEST_F(CoconetTest, BadInputIsOneLineAndExitCode2) {
       {{"completion", "bahs"}, "did you mean 'bash'?"},
       {{"report"}, "coconet report: there is no "},
       {{"report", "--out"}, "--out: want --out=FILE"},
-      {{"report", "--oot=x"}, "did you mean '--out=FILE'?"},
+      {{"report", "--oot=x"}, "did you mean '--out'?"},
       {{"report", "a", "b"}, "want one key or program, have 'a' and 'b'"},
   };
   for (const auto& [args, words] : cases) {
@@ -205,34 +206,30 @@ TEST_F(Completion, OfValues) {
 TEST_F(Completion, InZsh) {
   if (RunCommand({"bash", "-c", "command -v zsh"}).code != 0)
     GTEST_SKIP() << "zsh is not installed: its completion is not tried";
-  // A shell in a pseudoterminal, to which words and tabs are typed.
-  const std::string script = absl::StrCat(R"zsh(
+  // A shell in a pseudoterminal, to which words and tabs are typed; it prints what it then has.
+  constexpr char kScript[] = R"zsh(
 zmodload zsh/zpty
 zpty shell zsh -f -i
 say() { zpty -w shell "$1"; }
-say 'PS1="ready> "; unsetopt zle_bracketed_paste; autoload -Uz compinit; compinit -u -D'
-say 'source <(')zsh",
-                                          program_.string(), R"zsh( completion zsh)'
-say 'LISTMAX=1000; zstyle ":completion:*" list-prompt ""; cd )zsh",
-                                          root_.string(), R"zsh('
-sleep 1
-typed() {
-  zpty -w -n shell "$1"
-  sleep 0.7
-  zpty -w -n shell $'\x01print -r -- "[" \x05 "]"\n'
-}
-typed $'coconet sw\t'
-typed $'coconet sweep adam --dty\tbf\t'
-typed $'coconet sweep gpt_st\t'
-typed $'coconet sweep moe --preset=mix\t'
-sleep 1
-zpty -r -m shell all '*\[ coconet sweep moe*\]*' && print -r -- "$all"
-zpty -d shell
-)zsh");
+say 'cd @ROOT@; autoload -Uz compinit; compinit -u -D; source <(@PROGRAM@ completion zsh)'
+say 'typed() { print -r -- "<$BUFFER>" >>@ROOT@/typed; zle kill-whole-line; }; zle -N typed'
+say 'bindkey "^T" typed'
+for words in 'coconet sw' 'coconet sweep adam --dtype=b' 'coconet sweep gpt_st' \
+  'coconet sweep moe --preset=mix' 'coconet cache predic'; do
+  zpty -w -n shell "$words"$'\t\x14'
+done
+say 'exit'
+for ((i = 0; i < 300; ++i)); do
+  zpty -r shell line || break
+done
+)zsh";
+  const std::string script =
+      absl::StrReplaceAll(kScript, {{"@ROOT@", root_.string()}, {"@PROGRAM@", program_.string()}});
   const Ended ended = RunCommand({"zsh", "-f", "-c", script});
-  for (const char* words : {"[ coconet sweep ", "[ coconet sweep adam --dtype=bf16 ",
-                            "[ coconet sweep gpt_step ", "[ coconet sweep moe --preset=mixtral "})
-    EXPECT_THAT(ended.out, HasSubstr(words)) << ended.err;
+  EXPECT_EQ(ReadFile(root_ / "typed"),
+            "<coconet sweep >\n<coconet sweep adam --dtype=bf16 >\n<coconet sweep gpt_step >\n"
+            "<coconet sweep moe --preset=mixtral >\n<coconet cache predictions >\n")
+      << ended.out << ended.err;
 }
 
 }  // namespace

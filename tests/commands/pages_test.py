@@ -53,8 +53,8 @@ CHECKS = r"""
     const texts = [...svg.querySelectorAll('text')].filter(t => shown(t) && t.textContent !== '')
                       .map(t => [t, t.getBoundingClientRect()]);
     for (const [t, a] of texts) {
-      const box = t.closest('svg').getBoundingClientRect();
-      if (t.closest('.task') && (a.right > box.right + 1 || a.left < box.left - 1))
+      const task = t.closest('.task'), box = task && task.querySelector('rect').getBoundingClientRect();
+      if (task && (a.right > box.right + 1 || a.left < box.left - 1))
         complaints.push(`a name wider than its box: ${t.textContent}`);
       for (const [u, b] of texts) {
         if (t !== u && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 &&
@@ -306,10 +306,10 @@ class PagesTest(unittest.TestCase):
                  ".filter(t => t.style.display !== 'none').length")
         width = "document.querySelector('.lanes').getBoundingClientRect().width"
         before, narrow = self.browser.value(names), self.browser.value(width)
-        for _ in range(5):
+        for _ in range(8):
             self.browser.value("document.querySelector('[data-zoom=\"2\"]').click()")
         self.assertGreater(self.browser.value(names), before)
-        self.assertAlmostEqual(self.browser.value(width), 32 * narrow, delta=32)
+        self.assertAlmostEqual(self.browser.value(width), 256 * narrow, delta=256)
         self.assertEqual(self.complaints(), [])
         self.browser.value("document.querySelector('[data-zoom=\"0\"]').click()")
         self.assertAlmostEqual(self.browser.value(width), narrow, delta=1)
