@@ -17,6 +17,8 @@
 #   ./setup.sh --torch          also installs PyTorch, mpi4py and mypy, for the tests of the Python package (//tests/python)
 #   ./setup.sh --pypi           also installs PyPI's current PyTorch, JAX and mpi4py into a folder of their own, for the
 #                               long test of the Python package (a download of 2.5 GB)
+#   ./setup.sh --browser        also installs Chromium and zsh, in which tests look at the pages of coconet report and try
+#                               its completion (a download of 130 MB)
 #   ./setup.sh --fuzzers        also installs what tests/fuzz/run.sh builds with
 set -euo pipefail
 readonly CALLED_FROM="$PWD"
@@ -32,6 +34,7 @@ readonly PACKAGES=(
 # What only tests use: nothing is compiled against it.
 readonly TEST_PACKAGES=(cmake make pkgconf python3-numpy python3-pip python3-venv)
 readonly TORCH_PACKAGES=(python3-torch python3-mpi4py mypy)
+readonly BROWSER_PACKAGES=(chromium fonts-dejavu-core zsh)
 readonly FUZZER_PACKAGES=(clang libclang-rt-dev)
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
@@ -216,7 +219,7 @@ find_cuda() {
 write_bazelrc() {
   local stamp tests text
   stamp="$({ dpkg-query -W "${PACKAGES[@]}" && cat ${cuda:+"$cuda/include/cuda.h"} </dev/null; } | cksum | tr ' ' -)"
-  tests="$(dpkg-query -W "${TEST_PACKAGES[@]}" "${TORCH_PACKAGES[@]}" 2>/dev/null | cksum | tr ' ' -)" || true
+  tests="$(dpkg-query -W "${TEST_PACKAGES[@]}" "${TORCH_PACKAGES[@]}" "${BROWSER_PACKAGES[@]}" 2>/dev/null | cksum | tr ' ' -)" || true
   text="$(
     echo "# Written by setup.sh"
     [[ -n "$cuda" ]] && echo "common '--repo_env=CUDA_HOME=$cuda'" || echo "common --repo_env=COCONET_CUDA=none"
@@ -256,7 +259,7 @@ build_wheel() {
 }
 
 mode="${COCONET_CUDA:-auto}"
-formatter="" fuzzers="" torch="" pypi="" installs="" prefix="" wheels="" wheel_folder=""
+formatter="" browser="" fuzzers="" torch="" pypi="" installs="" prefix="" wheels="" wheel_folder=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
@@ -264,6 +267,7 @@ for arg in "$@"; do
     --install=*) installs=1 prefix="${arg#--install=}" ;;
     --wheel=*) wheels=1 wheel_folder="${arg#--wheel=}" ;;
     --formatter) formatter=1 ;;
+    --browser) browser=1 ;;
     --fuzzers) fuzzers=1 ;;
     --torch) torch=1 ;;
     --pypi) pypi=1 ;;
@@ -281,6 +285,8 @@ find_cuda "$mode"
 absl_source="$(unpack_absl_source)" ||
   say "no source of Abseil: apt-get source abseil failed; building without libcoconet.so"
 [[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
+[[ -z "$browser" ]] || install_packages "${BROWSER_PACKAGES[@]}" ||
+  say "no Chromium or zsh: tests of pages and of zsh's completion will be skipped"
 [[ -z "$fuzzers" ]] || install_packages "${FUZZER_PACKAGES[@]}" || exit 1
 [[ -z "$torch" ]] || install_packages "${TORCH_PACKAGES[@]}" || exit 1
 [[ -z "$pypi" ]] || install_pypi || die "could not install PyPI's packages"

@@ -8,7 +8,7 @@ scratch="$(mktemp -d /tmp/coconet-production-XXXXXX)"
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 mkdir -p "$scratch"/bazel-bin/{examples,autotune} "$scratch"/tmp
 cp examples/serve "$scratch"/bazel-bin/examples/
-cp autotune/cache "$scratch"/bazel-bin/autotune/
+cp autotune/coconet "$scratch"/bazel-bin/autotune/
 sed -n '/^```sh$/,/^```$/p' docs/production.md | sed '/^```/d' >"$scratch/commands"
 as_user=()
 if [[ $EUID -eq 0 ]]; then

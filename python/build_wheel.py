@@ -38,6 +38,10 @@ Root-Is-Purelib: false
 Tag: {tag}
 """
 
+_ENTRY_POINTS = """[console_scripts]
+coconet = coconet.__main__:main
+"""
+
 
 def version_of(sources: pathlib.Path) -> str:
     text = (sources / "__init__.py").read_text(encoding="utf-8")
@@ -67,6 +71,7 @@ def build(sources: pathlib.Path, library: pathlib.Path, license_file: pathlib.Pa
              if path.suffix == ".py" or path.name == "py.typed"}
     files[f"{info}/METADATA"] = _METADATA.format(version=version).encode()
     files[f"{info}/WHEEL"] = _WHEEL.format(tag=tag).encode()
+    files[f"{info}/entry_points.txt"] = _ENTRY_POINTS.encode()
     files[f"{info}/LICENSE"] = license_file.read_bytes()
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"coconet-{version}-{tag}.whl"

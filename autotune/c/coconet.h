@@ -269,7 +269,8 @@ COCONET_API int coconet_trace(coconet_binding* binding);
 /* Writes the steps traced so far as Chrome JSON, shaped as PyTorch's Kineto writes it. */
 COCONET_API int coconet_trace_write(coconet_session* session, const char* path);
 
-/* The commands `sweep` and `cache`, named by argv[0]; returns what the command exits with. */
+/* The command `coconet` (docs/commands.md) with these arguments: argv[0] is "sweep", "cache",
+   "report" or another of its commands. Returns what the command exits with. */
 COCONET_API int coconet_command(int argc, char** argv);
 
 #ifdef __cplusplus

@@ -14,13 +14,7 @@ int coconet_command(int argc, char** argv) {
     std::vector<std::string> words;
     for (int i = 0; argv != nullptr && i < argc && argv[i] != nullptr; ++i)
       words.emplace_back(argv[i]);
-    const std::string name = words.empty() ? "" : words[0];
-    if (name != "sweep" && name != "cache") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("coconet_command: want sweep or cache, have '", name, "'"));
-    }
-    words.erase(words.begin());
-    code = name == "sweep" ? RunSweep(words) : RunCache(words);
+    code = RunCoconet(words);
     return absl::OkStatus();
   });
   if (failed != COCONET_OK) std::fprintf(stderr, "%s\n", coconet_last_error());

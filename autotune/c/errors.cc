@@ -2,6 +2,11 @@
 
 #include <string>
 
+#include "autotune/command/version.h"
+
+static_assert(COCONET_VERSION_MAJOR == coconet::kVersionMajor);
+static_assert(COCONET_VERSION_MINOR == coconet::kVersionMinor);
+
 namespace {
 
 std::string& LastError() {

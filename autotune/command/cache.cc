@@ -22,7 +22,9 @@
 #include "autotune/command/cache/transfer_commands.h"
 #include "autotune/command/cache/upkeep_commands.h"
 #include "autotune/command/commands.h"
+#include "autotune/command/console/terminal.h"
 #include "autotune/command/paths.h"
+#include "autotune/command/records.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_program.h"
 #include "autotune/command/sweep_report.h"
@@ -41,6 +43,7 @@ namespace coconet {
 namespace {
 
 constexpr int kDefaultRanks = 2;
+constexpr size_t kNarrow = 20;  // characters that a column keeps on a narrow terminal
 
 /// The value of a line "field: value" of a key's text.
 std::string Field(const std::string& key_text, absl::string_view field) {
@@ -105,9 +108,10 @@ void PrintList(absl::Span<const LayeredRecord> records, bool json) {
     std::printf("%s\n", JsonList(objects).text.c_str());
     return;
   }
-  const TableColumn columns[] = {{"key"},          {"program"},       {"ranks", true}, {"best"},
-                                 {"median", true}, {"speedup", true}, {"layer"},       {"tuned"}};
-  std::fputs(TextTable(columns, rows).c_str(), stdout);
+  const TableColumn columns[] = {
+      {"key"},          {"program", false, kNarrow}, {"ranks", true}, {"best", false, kNarrow},
+      {"median", true}, {"speedup", true},           {"layer"},       {"tuned"}};
+  std::fputs(TextTable(columns, rows, ColumnsOf(stdout)).c_str(), stdout);
 }
 
 /// A line for each verification of the best variant.
@@ -134,12 +138,12 @@ void PrintVariants(TuningCache& cache, const LayeredRecord& listed, const CacheF
   } else if (flags.command == "why") {
     std::printf("key %s, %s, %s ranks\n\n%s\n%s\n", record.key.substr(0, 12).c_str(),
                 ProgramText(record.key_text).c_str(), Field(record.key_text, "ranks").c_str(),
-                ScheduleTable(record, variants, "library").c_str(),
+                ScheduleTable(record, variants, "library", ColumnsOf(stdout)).c_str(),
                 ExplainRecord(record, {}, "library").c_str());
   } else {
     std::printf("key %s\nlayer %s, %s\n%s\n%s\n%s\n%s", record.key.c_str(),
                 std::string(Name(listed.layer)).c_str(), listed.file.c_str(),
-                record.key_text.c_str(), VariantTable(record, variants, "library").c_str(),
+                record.key_text.c_str(), VariantTable(record, variants, "library", ColumnsOf(stdout)).c_str(),
                 SearchText(record).c_str(), TrustText(record).c_str());
   }
 }
@@ -173,8 +177,9 @@ int Quarantine(TuningCache& cache, const std::vector<LayeredRecord>& chosen,
   } else if (rows.empty()) {
     std::printf("no variant is left out\n");
   } else {
-    const TableColumn columns[] = {{"key"}, {"program"}, {"variant"}, {"why"}};
-    std::fputs(TextTable(columns, rows).c_str(), stdout);
+    const TableColumn columns[] = {
+        {"key"}, {"program", false, kNarrow}, {"variant", false, kNarrow}, {"why", false, kNarrow}};
+    std::fputs(TextTable(columns, rows, ColumnsOf(stdout)).c_str(), stdout);
     if (flags.lift)
       std::printf("%d are tried again by the next tuning\n", static_cast<int>(rows.size()));
   }
@@ -327,7 +332,7 @@ int RunCache(const std::vector<std::string>& args) {
   const absl::StatusOr<CacheFlags> flags = ParseCacheFlags(args);
   if (!flags.ok()) return Complain(flags.status().message());
   if (flags->help) {
-    std::fputs(CacheHelp().c_str(), stdout);
+    std::fputs(std::string(CacheHelp()).c_str(), stdout);
     return 0;
   }
   if (flags->command == "diff") return PrintDiff(*flags);
@@ -336,7 +341,7 @@ int RunCache(const std::vector<std::string>& args) {
   if (!layers.user.empty() && layers.foreign.empty() && !flags->Creates() &&
       !std::filesystem::exists(layers.user, error)) {
     return Complain(
-        absl::StrCat("there is no ", layers.user, "; sweep makes one, --cache names another"));
+        absl::StrCat("there is no ", layers.user, "; coconet sweep makes one, --cache names another"));
   }
   if (!flags->sweep.empty()) return PrintWhyHere(*flags);
   bool warned = false;

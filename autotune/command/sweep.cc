@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/command/commands.h"
+#include "autotune/command/console/terminal.h"
 #include "autotune/command/paths.h"
 #include "autotune/command/sizes.h"
 #include "autotune/command/sweep_flags.h"
@@ -45,35 +45,6 @@ constexpr int kShownSteps = 20;  // of the winner, run once more after a hit
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
 
-/// Shows on stderr what is going on: on a terminal one line that changes, elsewhere a line every
-/// few seconds.
-class ProgressLine {
- public:
-  explicit ProgressLine(bool terminal) : terminal_(terminal) {}
-  ~ProgressLine() { Clear(); }
-
-  void Show(absl::string_view text) {
-    const auto now = std::chrono::steady_clock::now();
-    const auto quiet = terminal_ ? std::chrono::milliseconds(50) : std::chrono::milliseconds(3000);
-    if (now - shown_ < quiet) return;
-    shown_ = now;
-    std::string line(text.substr(0, 100));  // a line that wraps could not be taken back
-    std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", line.c_str());
-    std::fflush(stderr);
-    on_screen_ = terminal_;
-  }
-  void Clear() {
-    if (on_screen_) std::fputs("\r\x1b[K", stderr);
-    on_screen_ = false;
-  }
-
- private:
-  const bool terminal_;
-  bool on_screen_ = false;
-  std::chrono::steady_clock::time_point shown_ =
-      std::chrono::steady_clock::now() - std::chrono::hours(1);
-};
-
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -91,9 +62,14 @@ int ExitCode(const absl::Status& status) {
   }
 }
 
-void Complain(const absl::Status& status) {
+/// "coconet sweep", which messages begin with.
+const char* NameOf(SweepCommand command) {
+  return command == SweepCommand::kSweep ? "coconet sweep" : "coconet plan";
+}
+
+void Complain(const absl::Status& status, SweepCommand command = SweepCommand::kSweep) {
   const std::string line = absl::StrReplaceAll(status.message(), {{"\n", "; "}});
-  std::fprintf(stderr, "sweep: %s\n", line.c_str());
+  std::fprintf(stderr, "%s: %s\n", NameOf(command), line.c_str());
 }
 
 std::string Title(const SweepFlags& flags, const Session& session) {
@@ -147,7 +123,9 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
     if (!(record.best == record.baseline)) shown.push_back(record.baseline);
   }
   std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
-              (flags.all ? VariantTable : ScheduleTable)(record, shown, session.library()).c_str());
+              (flags.all ? VariantTable : ScheduleTable)(record, shown, session.library(),
+                                                         ColumnsOf(stdout))
+                  .c_str());
   std::printf("best: %s%s\n", BestText(record).c_str(),
               absl::StrCat("\n", SearchText(record)).c_str());
   const auto left_out = absl::c_count_if(
@@ -222,13 +200,14 @@ void OnFirstRank(const std::function<void()>& print) {
   if (!ran.ok()) print();
 }
 
-int Fail(const absl::Status& status) {
-  OnFirstRank([&] { Complain(status); });
+int Fail(const absl::Status& status, SweepCommand command) {
+  OnFirstRank([&] { Complain(status, command); });
   return ExitCode(status);
 }
 
 /// Prints a plan of the program, on one process.
-int PlanOnly(const SweepFlags& flags, const Graph& program, ProgressLine& progress) {
+int PlanOnly(const SweepFlags& flags, const Graph& program, ProgressLine& progress,
+             SweepCommand command) {
   absl::Status status;
   OnFirstRank([&] {
     const absl::StatusOr<std::string> text = PlanText(
@@ -239,7 +218,7 @@ int PlanOnly(const SweepFlags& flags, const Graph& program, ProgressLine& progre
     if (status.ok())
       std::fputs(text->c_str(), stdout);
     else
-      Complain(status);
+      Complain(status, command);
   });
   return ExitCode(status);
 }
@@ -252,56 +231,62 @@ void PrintListed(absl::string_view name, absl::string_view description,
               std::string(description).c_str(), "", absl::StrJoin(names, " ").c_str());
 }
 
-}  // namespace
+void PrintHelpAndLists(const SweepFlags& flags, SweepCommand command) {
+  if (flags.help) std::fputs(SweepHelp(command).c_str(), stdout);
+  if (!flags.list) return;
+  for (const WorkloadInfo& w : Workloads()) PrintListed(w.name, w.description, w.presets);
+  for (const TrainingStepInfo& s : TrainingSteps()) PrintListed(s.name, s.description, s.presets);
+}
 
-int RunSweep(const std::vector<std::string>& args) {
-  absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, UserFolder());
-  if (!flags.ok()) return Fail(flags.status());
-  if (flags->help || flags->list) {
-    OnFirstRank([&] {
-      if (flags->help) std::fputs(SweepHelp().c_str(), stdout);
-      if (!flags->list) return;
-      for (const WorkloadInfo& w : Workloads()) PrintListed(w.name, w.description, w.presets);
-      for (const TrainingStepInfo& s : TrainingSteps())
-        PrintListed(s.name, s.description, s.presets);
-    });
-    return 0;
-  }
+void TakeSignals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { interrupted = true; };
   action.sa_flags = SA_RESETHAND | SA_RESTART;  // a second one ends the process
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);  // what mpirun makes of a Ctrl-C
+}
 
-  const absl::StatusOr<Graph> program = LoadSweepProgram(*flags);
-  if (!program.ok()) return Fail(program.status());
-
-  ProgressLine progress(isatty(STDERR_FILENO) != 0);
-  if (flags->plan_only) return PlanOnly(*flags, *program, progress);
-
+SessionOptions OptionsOf(const SweepFlags& flags, ProgressLine& progress) {
   SessionOptions options;
-  options.cache_file = flags->cache;
-  options.sum_order = flags->sum_order;
-  options.sum_rounding = flags->sum_rounding;
-  options.nans = flags->nans;
-  options.budget_s = flags->budget_s;
-  options.retune = flags->retune;
-  options.search = flags->search;
-  options.memory_limit = flags->memory_limit;
-  options.choice = flags->choice;
-  if (!flags->only.empty()) {
-    options.admits = [&](const Schedule& schedule, const Config&) {
-      return absl::c_any_of(flags->only, [&](const std::string& words) {
+  options.cache_file = flags.cache;
+  options.sum_order = flags.sum_order;
+  options.sum_rounding = flags.sum_rounding;
+  options.nans = flags.nans;
+  options.budget_s = flags.budget_s;
+  options.retune = flags.retune;
+  options.search = flags.search;
+  options.memory_limit = flags.memory_limit;
+  options.choice = flags.choice;
+  if (!flags.only.empty()) {
+    options.admits = [only = flags.only](const Schedule& schedule, const Config&) {
+      return absl::c_any_of(only, [&](const std::string& words) {
         return absl::StrContains(Describe(schedule), words);
       });
     };
   }
-  options.progress = [&](absl::string_view text) { progress.Show(text); };
+  options.progress = [&progress](absl::string_view text) { progress.Show(text); };
   options.interrupted = [] { return interrupted.load(); };
-  options.warn = [&](absl::string_view text) {
+  options.warn = [&progress](absl::string_view text) {
     progress.Clear();
-    std::fprintf(stderr, "sweep: warning: %s\n", std::string(text).c_str());
+    std::fprintf(stderr, "%s: warning: %s\n", NameOf(SweepCommand::kSweep),
+                 std::string(text).c_str());
   };
+  return options;
+}
+
+int Run(const std::vector<std::string>& args, SweepCommand command) {
+  absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, UserFolder(), command);
+  if (!flags.ok()) return Fail(flags.status(), command);
+  if (flags->help || flags->list) {
+    OnFirstRank([&] { PrintHelpAndLists(*flags, command); });
+    return 0;
+  }
+  TakeSignals();
+  const absl::StatusOr<Graph> program = LoadSweepProgram(*flags);
+  if (!program.ok()) return Fail(program.status(), command);
+
+  ProgressLine progress(stderr, ColumnsOf(stderr));
+  if (flags->plan_only) return PlanOnly(*flags, *program, progress, command);
   std::atomic<bool> began = false, complained = false;
   const int ranks = flags->ranks > 0 ? flags->ranks : UnderMpi() ? 0 : kDefaultRanks;
   const absl::Status status = RunRanks(
@@ -319,11 +304,16 @@ int RunSweep(const std::vector<std::string>& args) {
         if (!swept.ok() && session.rank() == 0 && !complained.exchange(true)) Complain(swept);
         return swept;
       },
-      options);
+      OptionsOf(*flags, progress));
   // Where the world could not be made, all processes have the same error.
   if (!status.ok() && !complained && !(UnderMpi() && began)) OnFirstRank([&] { Complain(status); });
   if (interrupted) return kInterrupted;
   return ExitCode(status);
 }
+
+}  // namespace
+
+int RunSweep(const std::vector<std::string>& args) { return Run(args, SweepCommand::kSweep); }
+int RunPlan(const std::vector<std::string>& args) { return Run(args, SweepCommand::kPlan); }
 
 }  // namespace coconet

@@ -9,8 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "autotune/command/paths.h"
 #include "autotune/command/sizes.h"
@@ -38,6 +36,8 @@ struct FlagRow {
   HeededBy by;
   absl::Status (*set)(const GivenFlag& f);
   absl::string_view want;  // what it takes; empty: no value
+  Takes takes;
+  absl::string_view shown, does;  // FlagHelp
 };
 
 /// `known`: the words that the flag takes, if it takes words.
@@ -64,8 +64,7 @@ absl::Status Count(const GivenFlag& f) {
 /// The words of `want`, "host, cuda or simt", are the enumerators' in order.
 template <auto kMember>
 absl::Status Word(const GivenFlag& f) {
-  const std::vector<std::string> words =
-      absl::StrSplit(absl::StrReplaceAll(f.want, {{" or ", ", "}}), ", ");
+  const std::vector<std::string> words = WordsOf(f.want);
   const auto word = absl::c_find(words, f.value);
   if (word == words.end()) return Bad(f, f.want, words);
   auto& member = f.flags.*kMember;
@@ -111,7 +110,7 @@ absl::Status SetMemory(const GivenFlag& f) {
 
 absl::Status SetDType(const GivenFlag& f) {
   const std::optional<DType> dtype = ParseDType(f.value);
-  if (!dtype.has_value()) return Bad(f, f.want, {"f32", "f16", "bf16"});
+  if (!dtype.has_value()) return Bad(f, f.want, WordsOf(f.want));
   f.flags.dtype = *dtype;
   return absl::OkStatus();
 }
@@ -143,34 +142,88 @@ absl::Status SetSize(const GivenFlag& f) {
 }
 
 constexpr auto kAll = HeededBy::kAll, kRuns = HeededBy::kRuns, kPlans = HeededBy::kPlans;
+/// In the order of the help.
 constexpr FlagRow kFlags[] = {
-    {"ranks", kAll, Count<&SweepFlags::ranks>, "a number"},
-    {"stages", kAll, Count<&SweepFlags::stages>, "a number"},
-    {"nodes", kRuns, Count<&SweepFlags::nodes>, "a number"},
-    {"dtype", kAll, SetDType, "f32, f16 or bf16"},
-    {"cache", kRuns, File<&SweepFlags::cache>, "a file"},
-    {"budget", kAll, Amount<&SweepFlags::budget_s, true>, "seconds"},
-    {"json", kRuns, File<&SweepFlags::json>, "a file"},
-    {"only", kRuns, SetOnly, "words of a schedule, as the table shows them"},
-    {"order", kRuns, Word<&SweepFlags::sum_order>, "any or rank"},
-    {"preset", kAll, SetPreset, "a name"},
-    {"list", kAll, On<&SweepFlags::list>, ""},
-    {"help", kAll, On<&SweepFlags::help>, ""},
-    {"N", kAll, SetSize, "a size"},
-    {"all", kRuns, On<&SweepFlags::all>, ""},
-    {"search", kRuns, Word<&SweepFlags::search>, "auto, exhaustive, racing, model or evolution"},
-    {"memory", kRuns, SetMemory, "a size"},
-    {"plan-only", kAll, On<&SweepFlags::plan_only>, ""},
-    {"device", kPlans, SetDevice, "a device"},
-    {"link", kPlans, Amount<&SweepFlags::link_gbits, false>, "Gbit/s"},
-    {"trace", kPlans, File<&SweepFlags::trace>, "a file"},
-    {"schedule", kRuns, Chosen<&Choice::schedule>, "a text, or * for all"},
-    {"config", kRuns, Chosen<&Choice::config>, "a text, or * for all"},
-    {"backend", kRuns, Word<&SweepFlags::backend>, "host, cuda or simt"},
-    {"retune", kRuns, On<&SweepFlags::retune>, ""},
-    {"sum-rounding", kRuns, Word<&SweepFlags::sum_rounding>, "once or each"},
-    {"nans", kRuns, Word<&SweepFlags::nans>, "possible or none"},
+    {"N", kAll, SetSize, "a size", Takes::kSizes, "N=SIZE",
+     "and so on for every symbol of the program (N: 1Mi); Ki Mi Gi are powers of 1024, k M G of "
+     "1000. A list, --N=1024,3x5: the program runs on that many tensors; --N=@bert-large, "
+     "--N=@gpt2: those of the model; --N=@FILE: one per line. --layers=12 and so on for the sizes "
+     "that shape a training step (mlp_step, gpt_step, local_sgd)"},
+    {"preset", kAll, SetPreset, "a name", Takes::kPreset, "preset=NAME",
+     "sizes of a workload that are not given; --list names them"},
+    {"ranks", kAll, Count<&SweepFlags::ranks>, "a number", Takes::kText, "ranks=2",
+     "thread ranks of this process; under mpirun every process is a rank"},
+    {"stages", kAll, Count<&SweepFlags::stages>, "a number", Takes::kText, "stages=1",
+     "pipeline stages, of ranks/stages ranks each: a program runs on each, and send passes values "
+     "to the next"},
+    {"nodes", kRuns, Count<&SweepFlags::nodes>, "a number", Takes::kText, "nodes=1",
+     "nodes: ranks of different ones share no memory; real ones under mpirun, else simulated"},
+    {"backend", kRuns, Word<&SweepFlags::backend>, "host, cuda or simt", Takes::kWords,
+     "backend=host",
+     "host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several may share "
+     "one; simt: on GPUs that are simulated thread for thread, to find mistakes of kernels: small "
+     "sizes, and times that say nothing, so that all variants are verified as far as the budget "
+     "goes"},
+    {"dtype", kAll, SetDType, "f32, f16 or bf16", Takes::kWords, "dtype=f32",
+     "of workloads: f32, or f16 or bf16 for mixed precision"},
+    {"order", kRuns, Word<&SweepFlags::sum_order>, "any or rank", Takes::kWords, "order=any",
+     "of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives"},
+    {"sum-rounding", kRuns, Word<&SweepFlags::sum_rounding>, "once or each", Takes::kWords,
+     "sum-rounding=once",
+     "of sums of f16 and bf16 over ranks: once, at the end, or each addition, as NCCL rounds, "
+     "which is then used for more than two ranks, too"},
+    {"nans", kRuns, Word<&SweepFlags::nans>, "possible or none", Takes::kWords, "nans=possible",
+     "none: no operand of a minimum or maximum over ranks is NaN, so that NCCL is used for those "
+     "of floats"},
+    {"budget", kAll, Amount<&SweepFlags::budget_s, true>, "seconds", Takes::kText, "budget=60",
+     "seconds"},
+    {"only", kRuns, SetOnly, "words of a schedule, as the table shows them", Takes::kText,
+     "only=WORDS",
+     "only schedules with these words, as the table shows them: --only=\"fuse(RS\"; may be given "
+     "several times; what wins among some is not kept"},
+    {"schedule", kRuns, Chosen<&Choice::schedule>, "a text, or * for all", Takes::kText,
+     "schedule=TEXT",
+     "only this schedule, by its words or its trace (cache show prints it), whether or not a "
+     "search would try it; what wins is not kept"},
+    {"config", kRuns, Chosen<&Choice::config>, "a text, or * for all", Takes::kText, "config=TEXT",
+     "only this config, or those with these numbers (\"vec=4 threads=512\"), of which the others "
+     "are the plainest; what wins is not kept"},
+    {"cache", kRuns, File<&SweepFlags::cache>, "a file", Takes::kFile, "cache=FILE",
+     "the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else "
+     "XDG_CACHE_HOME/coconet/tuning.db)"},
+    {"memory", kRuns, SetMemory, "a size", Takes::kText, "memory=SIZE",
+     "the most bytes of the program on a rank: what needs more is not tried; where all does, "
+     "values are computed again instead of kept, or it is refused"},
+    {"search", kRuns, Word<&SweepFlags::search>, "auto, exhaustive, racing, model or evolution",
+     Takes::kWords, "search=auto",
+     "how to go through the variants: exhaustive (all, each timed to the end), racing (all; drops "
+     "what is slower), model (what a model of the times promises, and random ones), evolution "
+     "(mixtures of the fastest, and random ones)"},
+    {"retune", kRuns, On<&SweepFlags::retune>, "", Takes::kNothing, "retune",
+     "tunes again what the cache has"},
+    {"plan-only", kAll, On<&SweepFlags::plan_only>, "", Takes::kNothing, "plan-only",
+     "the command plan: runs nothing, plans kernels, calls and their order on a simulator"},
+    {"device", kPlans, SetDevice, "a device", Takes::kWords, "device=h100",
+     "the device of a plan: v100, a100, h100 or b200, by its data sheet"},
+    {"link", kPlans, Amount<&SweepFlags::link_gbits, false>, "Gbit/s", Takes::kText, "link=100",
+     "Gbit/s that a rank of a plan sends"},
+    {"trace", kPlans, File<&SweepFlags::trace>, "a file", Takes::kFile, "trace=FILE",
+     "the timeline of a plan, for chrome://tracing and Perfetto"},
+    {"report", kPlans, File<&SweepFlags::report>, "a file", Takes::kFile, "report=FILE",
+     "the timeline of a plan with names of layers, as a page for browsers"},
+    {"all", kRuns, On<&SweepFlags::all>, "", Takes::kNothing, "all",
+     "a line for every variant; without it, the fastest of each schedule"},
+    {"json", kRuns, File<&SweepFlags::json>, "a file", Takes::kFile, "json=FILE",
+     "all variants, for other programs"},
+    {"list", kAll, On<&SweepFlags::list>, "", Takes::kNothing, "list", "the workloads"},
+    {"help", kAll, On<&SweepFlags::help>, "", Takes::kNothing, "help", "this text"},
 };
+
+/// Whether the help of a command shows the flag. That of `sweep` leaves those of plans to `plan`.
+bool IsShown(const FlagRow& row, SweepCommand command) {
+  if (row.by == kAll) return command == SweepCommand::kSweep || row.name != "plan-only";
+  return row.by == (command == SweepCommand::kSweep ? kRuns : kPlans);
+}
 
 /// Null: it is no flag.
 const FlagRow* FindFlag(absl::string_view name) {
@@ -179,15 +232,19 @@ const FlagRow* FindFlag(absl::string_view name) {
 }
 
 /// InvalidArgument for flags that would not be heeded, of those that are given.
-absl::Status CheckHeeded(const std::vector<std::string>& given, bool plan_only) {
+absl::Status CheckHeeded(const std::vector<std::string>& given, bool plan_only,
+                         SweepCommand command) {
   for (const std::string& name : given) {
     const FlagRow* row = FindFlag(name);
     if (row != nullptr && !plan_only && row->by == kPlans)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, ": want --plan-only, too, which alone heeds it"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", name, ": want --plan-only, too, or the command plan, which alone heeds it"));
     if (row != nullptr && plan_only && row->by == kRuns)
       return absl::InvalidArgumentError(
-          absl::StrCat("--", name, ": --plan-only does not heed it; leave one of the two out"));
+          absl::StrCat("--", name,
+                       command == SweepCommand::kPlan
+                           ? ": a plan runs nothing and does not heed it; leave it out"
+                           : ": --plan-only does not heed it; leave one of the two out"));
   }
   return absl::OkStatus();
 }
@@ -204,60 +261,41 @@ absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::st
 
 }  // namespace
 
-std::string SweepHelp() {
-  return R"(sweep: times every variant of a program on this machine, and keeps the fastest
+std::vector<FlagHelp> SweepFlagHelp(SweepCommand command) {
+  std::vector<FlagHelp> flags;
+  for (const FlagRow& row : kFlags) {
+    if (!IsShown(row, command)) continue;
+    FlagHelp& flag = flags.emplace_back(FlagHelp{row.name, row.takes, row.shown, row.does});
+    if (row.takes == Takes::kWords)
+      flag.words = row.set == SetDevice ? NominalDevices() : WordsOf(row.want);
+  }
+  return flags;
+}
 
-  sweep WORKLOAD|FILE.coco|FILE.hlo [--N=16Mi] [flags]
+std::string SweepHelp(SweepCommand command) {
+  const std::string flags = FlagsText(SweepFlagHelp(command));
+  if (command == SweepCommand::kPlan) {
+    return absl::StrCat(
+        R"(coconet plan: plans kernels, calls and their order on a simulator, and runs nothing
 
-  --N=SIZE        and so on for every symbol of the program (N: 1Mi); Ki Mi Gi are powers of 1024,
-                  k M G of 1000
-  --N=1024,3x5    a list: the program runs on that many tensors; --N=@bert-large, --N=@gpt2: those
-                  of the model; --N=@FILE: one per line
-  --layers=12     and so on for the sizes that shape a training step (mlp_step, gpt_step, local_sgd)
-  --preset=NAME   sizes of a workload that are not given; --list names them
-  --ranks=2       thread ranks of this process; under mpirun every process is a rank
-  --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send
-                  passes values to the next
-  --nodes=1       nodes: ranks of different ones share no memory; real ones under mpirun, else
-                  simulated
-  --backend=host  host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several
-                  may share one; simt: on GPUs that are simulated thread for thread, to find
-                  mistakes of kernels: small sizes, and times that say nothing, so that all
-                  variants are verified as far as the budget goes
-  --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
-  --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library
-                  collectives
-  --sum-rounding=once  of sums of f16 and bf16 over ranks: once, at the end, or each addition, as
-                  NCCL rounds, which is then used for more than two ranks, too
-  --nans=possible  none: no operand of a minimum or maximum over ranks is NaN, so that NCCL is used
-                  for those of floats
-  --budget=60     seconds
-  --only=WORDS    only schedules with these words, as the table shows them: --only="fuse(RS"; may
-                  be given several times; what wins among some is not kept
-  --schedule=TEXT only this schedule, by its words or its trace (cache show prints it), whether or
-                  not a search would try it; what wins is not kept
-  --config=TEXT   only this config, or those with these numbers ("vec=4 threads=512"), of which the
-                  others are the plainest; what wins is not kept
-  --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
-                  XDG_CACHE_HOME/coconet/tuning.db)
-  --memory=SIZE   the most bytes of the program on a rank: what needs more is not tried; where all
-                  does, values are computed again instead of kept, or it is refused
-  --search=auto   how to go through the variants: exhaustive (all, each timed to the end), racing
-                  (all; drops what is slower), model (what a model of the times promises, and random
-                  ones), evolution (mixtures of the fastest, and random ones)
-  --retune        tunes again what the cache has
-  --plan-only     runs nothing: plans kernels, calls and their order on a simulator, on as many
-                  ranks as wanted, also of programs that cannot run here
-  --device=h100   the device of a plan: v100, a100, h100 or b200, by its data sheet
-  --link=100      Gbit/s that a rank of a plan sends
-  --trace=FILE    the timeline of a plan, for chrome://tracing and Perfetto
+For as many ranks as wanted, also of programs that cannot run here.
 
-  --all           a line for every variant; without it, the fastest of each schedule
-  --json=FILE     all variants, for other programs
-  --list          the workloads
+  coconet plan WORKLOAD|FILE.coco|FILE.hlo [--N=16Mi] [flags]
 
+)",
+        flags, R"(
+Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted.
+)");
+  }
+  return absl::StrCat(
+      R"(coconet sweep: times every variant of a program on this machine, and keeps the fastest
+
+  coconet sweep WORKLOAD|FILE.coco|FILE.hlo [--N=16Mi] [flags]
+
+)",
+      flags, R"(
 Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted (what was measured is kept).
-)";
+)");
 }
 
 std::vector<std::string> SweepFlagNames() {
@@ -269,8 +307,9 @@ std::vector<std::string> SweepFlagNames() {
 bool IsSweepFlag(absl::string_view name) { return name != "N" && FindFlag(name) != nullptr; }
 
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
-                                           const std::string& folder) {
+                                           const std::string& folder, SweepCommand command) {
   SweepFlags flags;
+  flags.plan_only = command == SweepCommand::kPlan;
   std::vector<std::string> given;
   for (absl::string_view arg : args) {
     if (arg == "-h") {
@@ -307,7 +346,7 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
         "want a workload, or a .coco or .hlo file; see --list and --help");
   if (!flags.choice.empty() && !flags.only.empty())
     return absl::InvalidArgumentError("want --only, or --schedule and --config, not both");
-  RETURN_IF_ERROR(CheckHeeded(given, flags.plan_only));
+  RETURN_IF_ERROR(CheckHeeded(given, flags.plan_only, command));
   if (flags.is_file && absl::c_linear_search(given, "dtype"))
     return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "autotune/command/console/flag_help.h"
 #include "autotune/session/session.h"
 
 namespace coconet {
@@ -14,7 +15,13 @@ namespace coconet {
 /// The ranks of a job that gives no number: threads, or the ranks that a plan is for.
 inline constexpr int kDefaultRanks = 2;
 
-/// The command line of `sweep`.
+/// The commands that take a program.
+enum class SweepCommand : uint8_t {
+  kSweep,
+  kPlan,  // as kSweep with --plan-only
+};
+
+/// The command line of `sweep` or `plan`.
 struct SweepFlags {
   std::string program;  // a workload's name, or a file's path, resolved
   bool is_file = false;
@@ -44,13 +51,16 @@ struct SweepFlags {
   std::string device = "h100";  // NominalRatesOf
   double link_gbits = 100;      // 10^9 bits per second that a rank sends
   std::string trace;            // a file for the timeline of a plan; "": none
+  std::string report;           // a file for a page with the timeline of a plan; "": none
   /// What was imported from a module in HLO, one line; else empty.
   std::string imported;
 
   const Sizes& shown_sizes() const { return built_with.empty() ? sizes : built_with; }
 };
 
-std::string SweepHelp();
+std::string SweepHelp(SweepCommand command = SweepCommand::kSweep);
+/// The flags that a command heeds, as its help shows them.
+std::vector<FlagHelp> SweepFlagHelp(SweepCommand command = SweepCommand::kSweep);
 /// Without the dashes; "N" is the symbol that most programs have.
 std::vector<std::string> SweepFlagNames();
 /// Whether --NAME is a flag, with any value, rather than the size of a program's symbol.
@@ -59,6 +69,7 @@ bool IsSweepFlag(absl::string_view name);
 /// Parses `args`, without the program's name. Relative paths are relative to `folder`, the user's
 /// working directory. InvalidArgument with a message of one line.
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
-                                           const std::string& folder);
+                                           const std::string& folder,
+                                           SweepCommand command = SweepCommand::kSweep);
 
 }  // namespace coconet

@@ -11,6 +11,7 @@
 #include "autotune/cost/nominal_cost_model.h"
 #include "autotune/planning/combined_plan.h"
 #include "autotune/planning/plan_iteration.h"
+#include "autotune/report/report.h"
 #include "autotune/simulation/timeline.h"
 #include "coconet/base/status.h"
 #include "coconet/base/table.h"
@@ -72,12 +73,23 @@ absl::Status WriteTrace(const std::string& file, const PlannedIteration& planned
              : absl::FailedPreconditionError(absl::StrCat("--trace: cannot write ", file));
 }
 
+absl::Status WriteReport(const std::string& file, const std::string& title,
+                         absl::Span<const std::string> lines, const PlannedIteration& planned) {
+  if (file.empty()) return absl::OkStatus();
+  std::ofstream out(file);
+  out << PlanHtml(title, lines, planned);
+  out.close();
+  return out ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("--report: cannot write ", file));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> PlanText(const SweepFlags& flags, const Graph& program,
                                      const std::function<void(absl::string_view)>& progress,
                                      const std::function<bool()>& interrupted) {
   RETURN_IF_ERROR(CheckWritable("--trace", flags.trace));
+  RETURN_IF_ERROR(CheckWritable("--report", flags.report));
   ASSIGN_OR_RETURN(NominalRates rates, NominalRatesOf(flags.device));
   const int all = flags.ranks > 0 ? flags.ranks : kDefaultRanks;
   if (all % flags.stages != 0)
@@ -104,11 +116,17 @@ absl::StatusOr<std::string> PlanText(const SweepFlags& flags, const Graph& progr
   RETURN_IF_ERROR(WriteTrace(flags.trace, planned));
   const std::string name =
       flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
+  const std::string planned_for =
+      absl::StrCat(rates.ranks, rates.ranks == 1 ? " rank" : " ranks", ", planned for ",
+                   flags.device, " and ", flags.link_gbits, " Gbit/s a rank; nothing was run");
+  const std::string imported =
+      flags.imported.empty() ? "" : absl::StrCat("imported: ", flags.imported);
+  std::vector<std::string> lines = {planned_for};
+  if (!imported.empty()) lines.push_back(imported);
+  RETURN_IF_ERROR(WriteReport(flags.report, absl::StrCat("A plan of ", name), lines, planned));
   const PlanFigures& found = planned.found;
   return absl::StrCat(
-      name, ", ", rates.ranks, rates.ranks == 1 ? " rank" : " ranks", ", planned for ",
-      flags.device, " and ", flags.link_gbits, " Gbit/s a rank; nothing was run\n",
-      flags.imported.empty() ? "" : absl::StrCat("imported: ", flags.imported, "\n"),
+      name, ", ", planned_for, "\n", imported, imported.empty() ? "" : "\n",
       "program: ", planned.operations, " operations in ", planned.launches, " launches; ",
       planned.evaluations, " plans simulated\n\n", PlansTable(planned),
       "\nbounds of the found plan: ", TimeText(found.bound_us), " by dependencies, ",
@@ -116,7 +134,8 @@ absl::StatusOr<std::string> PlanText(const SweepFlags& flags, const Graph& progr
       absl::StrFormat("%.2f%% over the bound, %.3fx as fast as combined\n\n",
                       100 * (found.us / found.bound_us - 1), planned.combined.us / found.us),
       LanesText(planned.tasks, planned.timeline, kColumns), "0 to ", TimeText(found.us),
-      flags.trace.empty() ? "" : absl::StrCat("; trace in ", flags.trace), "\n");
+      flags.trace.empty() ? "" : absl::StrCat("; trace in ", flags.trace),
+      flags.report.empty() ? "" : absl::StrCat("; page in ", flags.report), "\n");
 }
 
 }  // namespace coconet

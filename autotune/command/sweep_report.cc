@@ -18,19 +18,13 @@
 namespace coconet {
 namespace {
 
-constexpr size_t kWidest = 170;  // of a table, in characters
-constexpr size_t kTerminal = 120, kNarrowSchedule = 28, kNarrowRemark = 24;
-constexpr size_t kNarrowest = 48;  // a schedule or a remark, where the table is too wide
+// Characters that a schedule and a remark keep where the table is too wide for a terminal.
+constexpr size_t kNarrowSchedule = 28, kNarrowRemark = 24;
 
 double Bandwidth(const TuningRecord& record, const VariantResult& v) {
   return v.timing.median_us > 0
              ? static_cast<double>(record.necessary_bytes) / v.timing.median_us / 1e3
              : 0;
-}
-
-/// Whether the ranks were simulated GPUs, whose times say nothing of real ones.
-bool IsSimulated(const TuningRecord& record) {
-  return absl::StrContains(record.key_text, "\ndevice from rank 0: simulated GPU");
 }
 
 double Speedup(const TuningRecord& record, const VariantResult& v) {
@@ -54,9 +48,20 @@ bool IsSame(const VariantResult& a, const VariantResult& b) {
   return a.trace == b.trace && a.config == b.config;
 }
 
-std::string Remark(const TuningRecord& record, const VariantResult& v) {
+/// Why the best is the best, though another may have a smaller median.
+std::string WhyBest(const TuningRecord& record, absl::Span<const VariantResult> variants) {
+  for (const VariantResult& v : variants) {
+    if (v.verdict == Verdict::kMeasured && v.timing.samples > 0 &&
+        v.timing.median_us < record.best.timing.median_us)
+      return "best: within noise of the fastest, and simpler";
+  }
+  return "best";
+}
+
+std::string Remark(const TuningRecord& record, const VariantResult& v,
+                   absl::Span<const VariantResult> variants) {
   std::vector<std::string> words;
-  if (IsSame(v, record.best)) words.push_back("best");
+  if (IsSame(v, record.best)) words.push_back(WhyBest(record, variants));
   if (IsSame(v, record.baseline)) words.push_back("baseline");
   // The reason why a variant was dropped says that it was slower.
   if (v.verdict == Verdict::kPruned && !v.reason.empty()) {
@@ -96,11 +101,14 @@ std::string WordsOf(const VariantResult& v) {
                       words.empty() ? "" : absl::StrCat(" (", absl::StrJoin(words, ", "), ")"));
 }
 
-/// The fastest first, variants without a time last.
-std::vector<const VariantResult*> InOrder(absl::Span<const VariantResult> variants) {
+/// The best first, then the fastest; variants without a time last.
+std::vector<const VariantResult*> InOrder(const TuningRecord& record,
+                                          absl::Span<const VariantResult> variants) {
   std::vector<const VariantResult*> order;
   for (const VariantResult& v : variants) order.push_back(&v);
-  std::stable_sort(order.begin(), order.end(), [](const VariantResult* a, const VariantResult* b) {
+  const auto is_best = [&](const VariantResult* v) { return IsSame(*v, record.best); };
+  std::stable_sort(order.begin(), order.end(), [&](const VariantResult* a, const VariantResult* b) {
+    if (is_best(a) != is_best(b)) return is_best(a);
     if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
     return a->timing.median_us < b->timing.median_us;
   });
@@ -112,11 +120,12 @@ TableCells TimesOf(const TuningRecord& record, const VariantResult& v) {
   const Timing& t = v.timing;
   if (t.samples == 0) return TableCells(4);
   return {TimeText(t.median_us), t.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(t)) : "",
-          IsSimulated(record) ? "" : absl::StrFormat("%.1f", Bandwidth(record, v)),
+          IsOnSimulatedGpus(record) ? "" : absl::StrFormat("%.1f", Bandwidth(record, v)),
           SpeedupText(record, v)};
 }
 
-TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
+TableCells CellsOf(const TuningRecord& record, const VariantResult& v,
+                   absl::Span<const VariantResult> variants, absl::string_view library) {
   const Config& c = v.config;
   TableCells cells = {WordsOf(v),
                       absl::StrReplaceAll(v.protocol, {{"library", library}}),
@@ -126,7 +135,7 @@ TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::str
                       std::string(Streams(c.streaming))};
   const TableCells times = TimesOf(record, v);
   cells.insert(cells.end(), times.begin(), times.end());
-  cells.push_back(Remark(record, v));
+  cells.push_back(Remark(record, v, variants));
   return cells;
 }
 
@@ -161,23 +170,28 @@ std::string AgeText(int64_t seconds) {
 }
 
 std::string SpeedupText(const TuningRecord& record, const VariantResult& variant) {
-  if (IsSimulated(record)) return "";
-  return absl::StrFormat("%.2fx", Speedup(record, variant));
+  if (IsOnSimulatedGpus(record)) return "";
+  const bool is_best = IsSame(variant, record.best) && !IsSame(variant, record.baseline);
+  const SpeedUp known = SpeedUpOf(record);
+  if (!is_best || known.rounds == 0) return absl::StrFormat("%.2fx", Speedup(record, variant));
+  return known.IsKnown() ? absl::StrFormat("%.2fx", known.ratio)
+                         : absl::StrFormat("%.3g..%.3gx", known.low, known.high);
 }
 
 std::string BestText(const TuningRecord& record) {
-  if (IsSimulated(record))
+  if (IsOnSimulatedGpus(record))
     return absl::StrCat(record.best.schedule, "; times of simulated GPUs say nothing of real ones");
-  return absl::StrCat(TimeText(record.best.timing.median_us), ", ",
-                      SpeedupText(record, record.best), " the baseline (",
+  const std::string time = TimeText(record.best.timing.median_us);
+  if (IsSame(record.best, record.baseline)) return absl::StrCat(time, "; it is the baseline");
+  return absl::StrCat(time, ", ", Text(SpeedUpOf(record)), " as fast as the baseline (",
                       TimeText(record.baseline.timing.median_us), ")");
 }
 
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                         absl::string_view library) {
+                         absl::string_view library, size_t widest) {
   std::vector<TableCells> rows;
-  for (const VariantResult* v : InOrder(variants)) rows.push_back(CellsOf(record, *v, library));
-  const TableColumn columns[] = {{"schedule", false, kNarrowest},
+  for (const VariantResult* v : InOrder(record, variants)) rows.push_back(CellsOf(record, *v, variants, library));
+  const TableColumn columns[] = {{"schedule", false, kNarrowSchedule},
                                  {"protocol"},
                                  {"vec", true},
                                  {"chunk", true},
@@ -187,12 +201,12 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
                                  {"+-", true},
                                  {"GB/s", true},
                                  {"speedup", true},
-                                 {"", false, kNarrowest}};
-  return TextTable(columns, rows, kWidest);
+                                 {"", false, kNarrowRemark}};
+  return TextTable(columns, rows, widest);
 }
 
 std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                          absl::string_view library) {
+                          absl::string_view library, size_t widest) {
   struct Count {
     int timed = 0, all = 0;
   };
@@ -204,7 +218,7 @@ std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantRe
   }
   std::set<std::string> shown;
   std::vector<TableCells> rows;
-  for (const VariantResult* v : InOrder(variants)) {
+  for (const VariantResult* v : InOrder(record, variants)) {
     const bool is_new = shown.insert(v->schedule).second;
     if (!is_new && !IsSame(*v, record.best) && !IsSame(*v, record.baseline)) continue;
     const Count& count = counts[v->schedule];
@@ -213,7 +227,7 @@ std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantRe
                                      absl::StrReplaceAll(v->protocol, {{"library", library}})});
     const TableCells times = TimesOf(record, *v);
     row.insert(row.end(), times.begin(), times.end());
-    row.push_back(Remark(record, *v));
+    row.push_back(Remark(record, *v, variants));
   }
   const TableColumn columns[] = {{"schedule", false, kNarrowSchedule},
                                  {"timed", true},
@@ -223,7 +237,7 @@ std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantRe
                                  {"GB/s", true},
                                  {"speedup", true},
                                  {"", false, kNarrowRemark}};
-  return TextTable(columns, rows, kTerminal);
+  return TextTable(columns, rows, widest);
 }
 
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
@@ -236,6 +250,7 @@ std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResu
   }
   std::vector<JsonText> objects;
   for (const VariantResult& v : variants) objects.push_back(Json(record, v));
+  const SpeedUp known = SpeedUpOf(record);
   JsonObject out;
   out.Set("program", std::string(program))
       .Set("ranks", ranks)
@@ -252,6 +267,11 @@ std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResu
       .Set("key", record.key)
       .Set("created_s", record.created_s)
       .Set("necessary_bytes", record.necessary_bytes)
+      .Set("speed_up", known.ratio)
+      .Set("speed_up_low", known.low)
+      .Set("speed_up_high", known.high)
+      .Set("speed_up_rounds", known.rounds)
+      .Set("speed_up_known", known.IsKnown())
       .Set("best", Json(record, record.best))
       .Set("baseline", Json(record, record.baseline))
       .Set("runner_up", record.runner_up)

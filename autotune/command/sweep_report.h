@@ -9,6 +9,7 @@
 #include "autotune/measure/statistics.h"
 #include "autotune/store/phases.h"
 #include "autotune/store/record.h"
+#include "coconet/base/table.h"
 
 namespace coconet {
 
@@ -23,16 +24,17 @@ std::string BestText(const TuningRecord& record);
 
 /// Returns one line per variant, the fastest first, variants without a time last: schedule,
 /// protocol, numbers, median, spread, effective GB/s, speedup over the baseline, and whether it is
-/// the best or the baseline, or why it was rejected. At most 170 columns. `library` replaces
-/// "library" in protocols: "thread", "shm", "mpi".
+/// the best or the baseline, or why it was rejected. `library` replaces "library" in protocols:
+/// "thread", "shm", "mpi". Schedules and reasons are cut for lines of `widest` characters, the
+/// width of a terminal.
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                         absl::string_view library);
+                         absl::string_view library, size_t widest = TableColumn::kWhole);
 
-/// Returns one line per schedule, of at most 120 columns, in the same order: its fastest variant,
-/// and how many of its variants were timed; and lines for the best and the baseline if these are
-/// not the fastest of theirs.
+/// Returns one line per schedule in the same order: its fastest variant, and how many of its
+/// variants were timed; and lines for the best and the baseline if these are not the fastest of
+/// theirs.
 std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
-                          absl::string_view library);
+                          absl::string_view library, size_t widest = TableColumn::kWhole);
 
 /// Returns VariantTable as a JSON object, with an array of variants, and the seconds of the tuning
 /// by phase.

@@ -92,19 +92,30 @@ TEST(ScheduleTable, HasNoSpeedupOnSimulatedGpus) {
   EXPECT_EQ(BestText(record), "AR; C; times of simulated GPUs say nothing of real ones");
 }
 
-TEST(VariantTable, KeepsToItsWidth) {
+TEST(VariantTable, CutsNothingWithoutAWidth) {
+  const std::string reason = "not tried: neither promising nor drawn, " + std::string(300, 'r');
+  const VariantResult best = Variant(std::string(300, 's'), 50, Verdict::kMeasured, "");
+  const VariantResult other = Variant("RS; C; AG", 0, Verdict::kNotMeasured, reason);
+  for (const auto& table : {VariantTable, ScheduleTable}) {
+    const std::string text = table(Record(best, best), {best, other}, "mpi", TableColumn::kWhole);
+    EXPECT_THAT(text, HasSubstr(best.schedule));
+    EXPECT_THAT(text, HasSubstr(reason));
+  }
+}
+
+TEST(VariantTable, KeepsToTheWidthOfATerminal) {
   const VariantResult best = Variant("AR; C", 50, Verdict::kMeasured, "");
   const VariantResult failed =
       Variant("RS; C; AG", 0, Verdict::kCompileError, std::string(300, 'x') + "\nsecond line");
   for (absl::string_view line :
-       absl::StrSplit(VariantTable(Record(best, best), {best, failed}, "mpi"), '\n')) {
+       absl::StrSplit(VariantTable(Record(best, best), {best, failed}, "mpi", 170), '\n')) {
     EXPECT_LE(line.size(), 170u);
     EXPECT_EQ(line.find("second"), absl::string_view::npos);
   }
   // Numbers are never cut off.
   const VariantResult wide =
       Variant(std::string(200, 's'), 50, Verdict::kMeasured, std::string(200, 'r'));
-  const std::string table = VariantTable(Record(best, best), {wide}, "mpi");
+  const std::string table = VariantTable(Record(best, best), {wide}, "mpi", 170);
   for (absl::string_view line : absl::StrSplit(table, '\n')) EXPECT_LE(line.size(), 170u);
   EXPECT_THAT(table, HasSubstr("sss...  mpi        16   4096    1"));
   EXPECT_THAT(table, HasSubstr("1.00x"));

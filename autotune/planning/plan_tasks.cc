@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/planning/layers.h"
 #include "autotune/simulation/bounds.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
@@ -81,9 +82,13 @@ TaskGraph TimesOf(const IterationPlan& plan) {
 
 TaskGraph TasksOf(const IterationPlan& plan) {
   TaskGraph tasks = TimesOf(plan);
-  for (int t = 0; t < tasks.size(); ++t)
-    tasks.tasks[t].label = LabelOf(plan, plan.group(GroupOfTask(plan, t)));
   const PlanGraph& graph = plan.graph();
+  const std::vector<std::string> layers = LayersOf(graph.schedule().graph());
+  for (int t = 0; t < tasks.size(); ++t) {
+    const IterationPlan::Group& group = plan.group(GroupOfTask(plan, t));
+    tasks.tasks[t].label = LabelOf(plan, group);
+    tasks.tasks[t].layer = LayersText(layers, graph.NodesOf(group.items));
+  }
   for (int item = 0; item < graph.size(); ++item) AddValues(plan, item, tasks.values);
   for (NodeId id = 0; id < graph.schedule().program().size(); ++id) {
     if (RoleOf(graph.schedule().program().op(id)) == Role::kDeclaration)

@@ -142,10 +142,6 @@ std::vector<std::string> DifferencesOf(const KeyFields& there, const KeyFields& 
   return differences;
 }
 
-bool IsSimulated(const TuningRecord& record) {
-  return absl::StrContains(record.key_text, "\ndevice from rank 0: simulated GPU");
-}
-
 /// "RS, C" of each "fuse(RS, C)", or of another word than "fuse", in a schedule's words.
 std::vector<std::string> GroupsOf(absl::string_view schedule, absl::string_view word) {
   std::vector<std::string> groups;
@@ -180,14 +176,14 @@ std::string FusionsText(absl::string_view schedule) {
 std::string GainText(const TuningRecord& record) {
   const Timing &best = record.best.timing, &plain = record.baseline.timing;
   if (best.samples == 0) return "it was not timed: nothing was tuned";
-  if (IsSimulated(record)) return "times of simulated GPUs say nothing of real ones";
+  if (IsOnSimulatedGpus(record)) return "times of simulated GPUs say nothing of real ones";
   if (record.best.trace == record.baseline.trace && record.best.config == record.baseline.config)
     return absl::StrCat(TimeText(best.median_us), " a step; it is the plain schedule");
-  return absl::StrFormat("%s a step; the plain schedule, %s, takes %s: it gains %s a step, %.2fx",
+  return absl::StrFormat("%s a step; the plain schedule, %s, takes %s: it gains %s a step, %s",
                          TimeText(best.median_us), record.baseline.schedule,
                          TimeText(plain.median_us),
                          TimeText(std::max(plain.median_us - best.median_us, 0.0)),
-                         plain.median_us / std::max(best.median_us, 1e-9));
+                         Text(SpeedUpOf(record)));
 }
 
 /// Why a variant is not the best.
@@ -195,7 +191,7 @@ std::string LostText(const TuningRecord& record, const VariantResult& v) {
   const std::string reason = v.reason.substr(0, v.reason.find('\n'));
   if (v.timing.samples == 0)
     return absl::StrCat(Name(v.verdict), reason.empty() ? "" : ": ", reason);
-  if (IsSimulated(record)) return reason;
+  if (IsOnSimulatedGpus(record)) return reason;
   const double ratio = v.timing.median_us / std::max(record.best.timing.median_us, 1e-9);
   return absl::StrCat(absl::StrFormat("%.2fx as long", ratio), reason.empty() ? "" : ": ", reason);
 }
@@ -215,7 +211,7 @@ std::string OthersText(const TuningRecord& record, absl::Span<const VariantResul
     if (!shown.insert(v->schedule).second) continue;
     rows.push_back(
         {v->schedule, absl::StrReplaceAll(v->protocol, {{"library", library}}),
-         v->timing.samples > 0 && !IsSimulated(record) ? TimeText(v->timing.median_us) : "",
+         v->timing.samples > 0 && !IsOnSimulatedGpus(record) ? TimeText(v->timing.median_us) : "",
          LostText(record, *v)});
   }
   if (rows.empty()) return "";

@@ -19,6 +19,7 @@ const char* Name(TaskKind kind);
 /// Work that occupies one lane from its begin to its end.
 struct Task {
   std::string label = {};
+  std::string layer = {};  // the layers that it works for, for people; "": unknown
   TaskKind kind = TaskKind::kComputation;
   double us = 0;  // alone on its rank
   int lane = 0;

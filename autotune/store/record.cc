@@ -1,7 +1,9 @@
 #include "autotune/store/record.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autotune/store/wire.h"
@@ -163,6 +165,22 @@ absl::Status Validate(const TuningRecord& record) {
                                             s.load, "; ", s.left_out, " were left out"));
   }
   return absl::OkStatus();
+}
+
+bool IsOnSimulatedGpus(const TuningRecord& record) {
+  return absl::StrContains(record.key_text, "\ndevice from rank 0: simulated GPU");
+}
+
+SpeedUp SpeedUpOf(const TuningRecord& record) {
+  const Timing &best = record.best.timing, &baseline = record.baseline.timing;
+  if (IsOnSimulatedGpus(record) || best.samples == 0 || baseline.samples == 0) return {};
+  if (record.best.trace == record.baseline.trace && record.best.config == record.baseline.config)
+    return {.rounds = best.samples};
+  if (record.speed_up.rounds > 0 || !(best.low_us > 0)) return record.speed_up;
+  return {.ratio = baseline.median_us / best.median_us,
+          .low = baseline.low_us / best.high_us,
+          .high = baseline.high_us / best.low_us,
+          .rounds = std::min(best.samples, baseline.samples)};
 }
 
 std::string SearchText(const TuningRecord& record) {

@@ -116,6 +116,13 @@ struct TuningRecord {
   bool operator==(const TuningRecord&) const = default;
 };
 
+/// Whether the ranks were simulated GPUs, whose times say nothing of real ones.
+bool IsOnSimulatedGpus(const TuningRecord& record);
+
+/// The record's speed-up. Of a record without one, of an earlier version, the ratio of the medians,
+/// with what the ends of both confidence intervals admit. Not measured on simulated GPUs.
+SpeedUp SpeedUpOf(const TuningRecord& record);
+
 /// "complete: all 96 variants were tried", "incomplete: 49 of 1998 variants were tried; the next
 /// run goes on from there".
 std::string SearchText(const TuningRecord& record);

@@ -14,15 +14,6 @@ size_t Width(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return !Continues(c); });
 }
 
-std::string Cut(absl::string_view text, size_t width) {
-  if (Width(text) <= width) return std::string(text);
-  size_t end = 0;
-  for (size_t characters = 0; end < text.size(); ++end) {
-    if (!Continues(text[end]) && characters++ == width - 3) break;
-  }
-  return absl::StrCat(text.substr(0, end), "...");
-}
-
 std::vector<size_t> WidthsFor(absl::Span<const TableColumn> columns,
                               const std::vector<TableCells>& lines, size_t widest) {
   std::vector<size_t> widths(columns.size());
@@ -42,6 +33,17 @@ std::vector<size_t> WidthsFor(absl::Span<const TableColumn> columns,
 
 }  // namespace
 
+std::string CutText(absl::string_view text, size_t width) {
+  if (Width(text) <= width) return std::string(text);
+  constexpr absl::string_view kDots = "...";
+  const size_t dots = std::min(width, kDots.size());
+  size_t end = 0;
+  for (size_t characters = 0; end < text.size(); ++end) {
+    if (!Continues(text[end]) && characters++ == width - dots) break;
+  }
+  return absl::StrCat(text.substr(0, end), kDots.substr(0, dots));
+}
+
 std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows,
                       size_t widest) {
   std::vector<TableCells> lines(1);
@@ -52,7 +54,7 @@ std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const Ta
   for (const TableCells& line : lines) {
     std::string text;
     for (size_t c = 0; c < line.size(); ++c) {
-      const std::string cell = Cut(line[c], widths[c]);
+      const std::string cell = CutText(line[c], widths[c]);
       const std::string pad(widths[c] - Width(cell), ' ');
       const bool right = columns[c].right;
       absl::StrAppend(&text, c == 0 ? "" : "  ", right ? pad : "", cell, right ? "" : pad);

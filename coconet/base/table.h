@@ -19,6 +19,9 @@ struct TableColumn {
 };
 using TableCells = std::vector<std::string>;  // one per column
 
+/// `text`, if it has more than `width` characters its beginning and "...", that many in all.
+std::string CutText(absl::string_view text, size_t width);
+
 /// Columns as wide as their cells, two blanks apart; no line ends in blanks. If that is more than
 /// `widest` characters, columns are cut, the last of those that may be first.
 std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows,

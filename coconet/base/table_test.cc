@@ -20,5 +20,12 @@ TEST(TextTable, CutsTheLastColumnsFirst) {
   EXPECT_EQ(TextTable(kColumns, {row}, 10), "name       us  why\nµµµ...  12345  0...\n");
 }
 
+TEST(CutText, KeepsWholeCharactersAndItsWidth) {
+  EXPECT_EQ(CutText("µµµµ", 4), "µµµµ");
+  EXPECT_EQ(CutText("µµµµµ", 4), "µ...");
+  EXPECT_EQ(CutText("12345", 2), "..");
+  EXPECT_EQ(CutText("12345", 0), "");
+}
+
 }  // namespace
 }  // namespace coconet

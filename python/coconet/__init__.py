@@ -16,8 +16,8 @@
 `g.torch()`, `jax.numpy.from_dlpack(g)`; `bind` takes arrays of NumPy, PyTorch and JAX as well.
 
 `coconet.Program` writes programs in Python (help(coconet.program)); `coconet.torch` has optimizers
-for PyTorch; `python -m coconet sweep` and `cache` are the library's commands. Errors of the library
-are `coconet.Error`, with a subclass per code.
+for PyTorch; `coconet sweep`, or `python -m coconet sweep`, and others are the library's commands. Errors
+of the library are `coconet.Error`, with a subclass per code.
 """
 
 from __future__ import annotations

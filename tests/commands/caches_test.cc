@@ -220,7 +220,7 @@ TEST_P(BadProgramsTest, GetOneLineAndExitCode2) {
   EXPECT_EQ(ended.code, 2) << ended.err;
   EXPECT_THAT(ended.out, IsEmpty());
   EXPECT_THAT(ended.err, HasSubstr(GetParam().words));
-  EXPECT_THAT(ended.err, testing::MatchesRegex("sweep: [^\n]*\n")) << "one line";
+  EXPECT_THAT(ended.err, testing::MatchesRegex("coconet sweep: [^\n]*\n")) << "one line";
   EXPECT_FALSE(fs::exists(cache()));
 }
 

@@ -262,7 +262,7 @@ TEST_F(ClusterProcessors, OfNodesThatDifferGetKernelsOfTheirOwn) {
 TEST_F(ClusterProcessors, ThatDifferNeedACompilerEach) {
   const Ended ended = Sweep(1, absl::StrCat(kLesser, " ", kNoCompiler));
   EXPECT_EQ(ended.code, 2) << ended.out << ended.err;
-  EXPECT_THAT(Lines(ended.err, "sweep: "),
+  EXPECT_THAT(Lines(ended.err, "coconet sweep: "),
               ElementsAre(AllOf(HasSubstr("rank 1: host compiler: want /no/compiler"),
                                 HasSubstr("compiled there"))));
 }

@@ -157,7 +157,7 @@ TEST(Mpi, RanksThatDisagreeOnAnOptionAreTold) {
 std::vector<std::string> Complaints(const Ended& ended) {
   std::vector<std::string> lines;
   for (absl::string_view line : absl::StrSplit(ended.err, '\n')) {
-    if (absl::StartsWith(line, "sweep:")) lines.emplace_back(line);
+    if (absl::StartsWith(line, "coconet sweep:")) lines.emplace_back(line);
   }
   return lines;
 }

@@ -43,7 +43,11 @@ run "$work/cmake"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 make -C "$work/source"
 run "$work/source" 1
-"$prefix/bin/sweep" --list >/dev/null || fail "sweep does not run"
+"$prefix/bin/coconet" sweep --list >/dev/null || fail "coconet does not run"
+bash -c 'source "$1" && complete -p coconet >/dev/null' - "$prefix/share/bash-completion/completions/coconet" ||
+  fail "bash does not take the completion of coconet"
+[[ "$(head -1 "$prefix/share/zsh/site-functions/_coconet")" == "#compdef coconet" ]] ||
+  fail "the completion of zsh is not one"
 
 # A program of MPI's, whose communicators are adopted.
 if ! command -v mpicc mpirun >/dev/null; then

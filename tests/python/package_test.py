@@ -439,6 +439,11 @@ bound.run()
         ended = subprocess.run([sys.executable, "-m", "coconet"], capture_output=True, text=True,
                                timeout=50)
         self.assertEqual(ended.returncode, 2)
+        self.assertIn("coconet sweep", ended.stderr)
+        ended = subprocess.run([sys.executable, "-m", "coconet", "swep"], capture_output=True,
+                               text=True, timeout=50)
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("did you mean 'sweep'?", ended.stderr)
 
 
 if __name__ == "__main__":

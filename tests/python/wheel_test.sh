@@ -21,6 +21,10 @@ cmp "$wheel" "$again"
 example="$PWD/examples/sgd_momentum.coco"
 cd "$TEST_TMPDIR"
 venv/bin/python -m coconet sweep --list >/dev/null
+venv/bin/coconet sweep --list >/dev/null
+[[ "$(venv/bin/coconet --version)" == "coconet $(venv/bin/python -c 'import coconet; print(coconet.version())')" ]]
+words="$(venv/bin/coconet swep 2>&1)" && exit 1
+[[ "$words" == *"did you mean 'sweep'?"* ]]
 venv/bin/python - "$example" <<'END'
 import coconet
 import sys
@@ -33,3 +37,4 @@ with coconet.Session(cache_file=":none:", effort="fast", budget=5) as session:
 END
 ! venv/bin/python -m coconet nothing
 venv/bin/python -m pip uninstall -q -y coconet
+[[ ! -e venv/bin/coconet ]]

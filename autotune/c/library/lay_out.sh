@@ -26,8 +26,11 @@ put 644 "$files/coconet.pc" lib/pkgconfig/coconet.pc
 put 644 "$files/coconet-cxx.pc" lib/pkgconfig/coconet-cxx.pc
 put 644 "$files/coconetConfig.cmake" lib/cmake/coconet/coconetConfig.cmake
 put 644 "$files/coconetConfigVersion.cmake" lib/cmake/coconet/coconetConfigVersion.cmake
-put 755 "$built/autotune/sweep" bin/sweep
-put 755 "$built/autotune/cache" bin/cache
+put 755 "$built/autotune/coconet" bin/coconet
+put 644 "$files/completion.bash" share/bash-completion/completions/coconet
+put 644 "$files/completion.zsh" share/zsh/site-functions/_coconet
+# The commands of earlier installations.
+rm -f "$prefix/bin/sweep" "$prefix/bin/cache"
 
 # Headers of an earlier installation that are no longer public go.
 include="$prefix/include/coconet-1"

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "autotune/command/commands.h"
 #include "autotune/command/paths.h"
 #include "autotune/command/sizes.h"
 #include "coconet/base/env.h"
@@ -18,7 +19,7 @@
 namespace coconet {
 namespace {
 
-constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is done with it
+constexpr char kHelp[] = R"(coconet cache: what the tuning cache remembers, and what is done with it
 
   cache list [WHICH]       one line per tuned program, the newest first, and the layer that has it
   cache show WHICH         what a record depends on, all its variants, what was verified of the best
@@ -174,7 +175,7 @@ bool CacheFlags::Writes() const {
   return lift || (found != nullptr && found->writes && !dry_run) || Creates();
 }
 
-std::string CacheHelp() { return kHelp; }
+absl::string_view CacheHelp() { return kHelp; }
 
 absl::StatusOr<CacheFlags> ParseCacheFlags(const std::vector<std::string>& args) {
   CacheFlags flags;
@@ -222,7 +223,7 @@ CacheLayers LayersOfCommand(const CacheFlags& flags) {
 }
 
 int Complain(absl::string_view what) {
-  std::fprintf(stderr, "cache: %s\n", std::string(what).c_str());
+  std::fprintf(stderr, "coconet cache: %s\n", std::string(what).c_str());
   return kBadInput;
 }
 

@@ -30,15 +30,13 @@ struct CacheFlags {
   bool Creates() const { return command == "import" || command == "merge"; }
 };
 
-std::string CacheHelp();
-
 /// InvalidArgument says what is wrong, in a line. Paths are resolved against UserFolder (paths.h).
 absl::StatusOr<CacheFlags> ParseCacheFlags(const std::vector<std::string>& args);
 
 /// The layers that a command looks into, whatever COCONET_CACHE_MODE says of jobs.
 CacheLayers LayersOfCommand(const CacheFlags& flags);
 
-/// Prints "cache: ..." to stderr, and returns kBadInput.
+/// Prints "coconet cache: ..." to stderr, and returns kBadInput.
 int Complain(absl::string_view what);
 
 }  // namespace coconet

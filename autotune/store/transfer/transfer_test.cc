@@ -161,7 +161,7 @@ TEST_F(TransferTest, BadLinesAreRejectedAndTheOthersTaken) {
       {"{", "no JSON"},
       {with("\"complete\": true", "\"complete\": 1"), "field complete: want true or false"},
       {with("\"soft\"", "\"sift\""), "field soft: want a text"},
-      {with("\"soft\"", "\"x\": 1, \"soft\""), "want 12 fields, have 13"},
+      {with("\"soft\"", "\"x\": 1, \"soft\""), "want 14 fields, have 15"},
       {with("ranks: 2", "ranks: 3"), "the key is not that of its text"},
       {with("\"median_us\": 10,", "\"median_us\": -10,"), "want 0 <= low"},
       {with("\"median_us\": 10,", "\"median_us\": 1e300,"), "want 0 <= low"},
