@@ -143,7 +143,8 @@ void PrintVariants(TuningCache& cache, const LayeredRecord& listed, const CacheF
   } else {
     std::printf("key %s\nlayer %s, %s\n%s\n%s\n%s\n%s", record.key.c_str(),
                 std::string(Name(listed.layer)).c_str(), listed.file.c_str(),
-                record.key_text.c_str(), VariantTable(record, variants, "library", ColumnsOf(stdout)).c_str(),
+                record.key_text.c_str(),
+                VariantTable(record, variants, "library", ColumnsOf(stdout)).c_str(),
                 SearchText(record).c_str(), TrustText(record).c_str());
   }
 }
@@ -340,8 +341,8 @@ int RunCache(const std::vector<std::string>& args) {
   std::error_code error;
   if (!layers.user.empty() && layers.foreign.empty() && !flags->Creates() &&
       !std::filesystem::exists(layers.user, error)) {
-    return Complain(
-        absl::StrCat("there is no ", layers.user, "; coconet sweep makes one, --cache names another"));
+    return Complain(absl::StrCat("there is no ", layers.user,
+                                 "; coconet sweep makes one, --cache names another"));
   }
   if (!flags->sweep.empty()) return PrintWhyHere(*flags);
   bool warned = false;

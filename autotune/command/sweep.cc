@@ -254,6 +254,8 @@ SessionOptions OptionsOf(const SweepFlags& flags, ProgressLine& progress) {
   options.nans = flags.nans;
   options.budget_s = flags.budget_s;
   options.retune = flags.retune;
+  options.policy = Policy::kImprove;
+  options.job_steps = flags.job_steps;
   options.search = flags.search;
   options.memory_limit = flags.memory_limit;
   options.choice = flags.choice;

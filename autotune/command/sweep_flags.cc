@@ -176,7 +176,11 @@ constexpr FlagRow kFlags[] = {
      "none: no operand of a minimum or maximum over ranks is NaN, so that NCCL is used for those "
      "of floats"},
     {"budget", kAll, Amount<&SweepFlags::budget_s, true>, "seconds", Takes::kText, "budget=60",
-     "seconds"},
+     "the most seconds"},
+    {"job-steps", kRuns, Amount<&SweepFlags::job_steps, true>, "a number", Takes::kText,
+     "job-steps=100000",
+     "the steps of a job: tuning ends where it has taken longer than it may save in so many; 0: it "
+     "goes on however little it may save"},
     {"only", kRuns, SetOnly, "words of a schedule, as the table shows them", Takes::kText,
      "only=WORDS",
      "only schedules with these words, as the table shows them: --only=\"fuse(RS\"; may be given "

@@ -36,6 +36,7 @@ struct SweepFlags {
   std::string cache;  // "": the default file
   std::string json;   // "": none
   double budget_s = 60;
+  double job_steps = 1e5;
   std::vector<std::string> only;  // texts, of which a schedule's words contain one; empty: any
   Choice choice;                  // the variants to try; empty: all
   SumOrder sum_order = SumOrder::kAny;

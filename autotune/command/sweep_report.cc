@@ -190,7 +190,8 @@ std::string BestText(const TuningRecord& record) {
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                          absl::string_view library, size_t widest) {
   std::vector<TableCells> rows;
-  for (const VariantResult* v : InOrder(record, variants)) rows.push_back(CellsOf(record, *v, variants, library));
+  for (const VariantResult* v : InOrder(record, variants))
+    rows.push_back(CellsOf(record, *v, variants, library));
   const TableColumn columns[] = {{"schedule", false, kNarrowSchedule},
                                  {"protocol"},
                                  {"vec", true},

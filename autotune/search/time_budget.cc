@@ -1,5 +1,6 @@
 #include "autotune/search/time_budget.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_format.h"
@@ -27,12 +28,19 @@ absl::StatusOr<int> FromRank0(Exchange& exchange, int mine) {
 
 double TimeBudget::LeftSeconds(double share) const {
   if (!options_.seconds) return std::numeric_limits<double>::infinity();
-  return share * options_.budget_s - (options_.seconds() - options_.start_s);
+  return share * std::min(options_.budget_s, worth_s_) - (options_.seconds() - options_.start_s);
 }
 
 TimeBudget::Stop TimeBudget::Asked() const {
   if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
-  return has_result_ && LeftSeconds() < 0 ? Stop::kBudget : Stop::kNo;
+  if (!has_result_ || LeftSeconds() >= 0) return Stop::kNo;
+  return worth_s_ < options_.budget_s ? Stop::kWorth : Stop::kBudget;
+}
+
+void TimeBudget::WaitForQuiet(double seconds) {
+  worth_is_spent_ = worth_is_spent_ || stop_ == Stop::kWorth;
+  if (stop_ == Stop::kWorth) stop_ = Stop::kNo;
+  if (options_.seconds) worth_s_ = options_.seconds() - options_.start_s + seconds;
 }
 
 absl::StatusOr<bool> TimeBudget::GoOn() {
@@ -43,6 +51,8 @@ absl::StatusOr<bool> TimeBudget::GoOn() {
 }
 
 std::string TimeBudget::Reason() const {
+  if (stop_ == Stop::kWorth || (stop_ == Stop::kNo && worth_is_spent_))
+    return "it would take longer than it can save";
   return stop_ == Stop::kInterrupted ? "interrupted"
                                      : absl::StrFormat("budget of %.4g s ended", options_.budget_s);
 }

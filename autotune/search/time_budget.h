@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ absl::StatusOr<int> FromRank0(Exchange& exchange, int mine);
 /// Ends tuning after its time, or when the user interrupts. The clock is rank 0's.
 class TimeBudget {
  public:
-  enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
+  enum class Stop : uint8_t { kNo, kBudget, kWorth, kInterrupted };
 
   struct Options {
     double budget_s = 60;
@@ -32,6 +33,13 @@ class TimeBudget {
 
   /// Called once a variant was measured. Before, only an interrupt stops.
   void HasResult() { has_result_ = true; }
+
+  /// Ends tuning as if the budget were so many seconds, if it is longer.
+  void SetWorth(double seconds) { worth_s_ = seconds; }
+  /// Goes on for up to so many seconds within the budget, though tuning took as long as it is
+  /// worth.
+  void WaitForQuiet(double seconds);
+  bool worth_is_spent() const { return worth_is_spent_; }
 
   /// On rank 0 (elsewhere as if no time had passed):
   double Now() const { return options_.seconds ? options_.seconds() : 0; }
@@ -49,6 +57,8 @@ class TimeBudget {
  private:
   const Options options_;
   Exchange& exchange_;
+  double worth_s_ = std::numeric_limits<double>::infinity();
+  bool worth_is_spent_ = false;
   bool has_result_ = false;
   Stop stop_ = Stop::kNo;
 };

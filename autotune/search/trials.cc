@@ -44,6 +44,8 @@ constexpr double kFirstShare = 0.1;  // of the budget, at which they end
 
 }  // namespace
 
+std::string NameOf(const VariantResult& v) { return absl::StrCat(v.trace, "|", Text(v.config)); }
+
 Trials::Trials(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
                Exchange& exchange, TimeBudget& budget, const TunerOptions& options)
     : entrants_(std::move(entrants)),
@@ -254,6 +256,7 @@ absl::StatusOr<std::optional<Failure>> Trials::TakeSample(int v) {
 }
 
 bool Trials::IsQuiet(const VariantRunner::Sample& sample, double us) {
+  if (!options_.settles) return true;
   // In a longer gap variants are compiled and verified.
   const bool before = sample.gap_us < 2 * kNearUs && sample.lost_before_us > kDisturbanceUs;
   quiet_us_ = before ? 0 : quiet_us_ + sample.gap_us;

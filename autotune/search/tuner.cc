@@ -15,8 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "autotune/measure/statistics.h"
 #include "autotune/search/coverage.h"
+#include "autotune/search/past/earlier_runs.h"
+#include "autotune/search/past/settling.h"
 #include "autotune/search/time_budget.h"
 #include "autotune/search/trials.h"
 #include "autotune/store/wire.h"
@@ -33,25 +34,17 @@ constexpr size_t kBatch = 8;  // variants tried between two looks at what is pro
 /// Most variants that stay loaded after a batch.
 constexpr int kMostLoaded = 24;
 constexpr double kStoreSeconds = 10;  // between two stores of the best so far
-/// What an earlier run found slower by this factor is not tried again.
-constexpr double kClearlySlower = 1.1;
-/// The fastest variants of earlier runs, up to this factor, are timed again, at most so many.
-constexpr double kLeading = 1.15;
-constexpr size_t kMostLeaders = 4;
-/// So many variants must agree, up to this factor, on how times have changed since earlier runs.
-constexpr size_t kAnchors = 2;
-constexpr double kAgree = 1.15;
 /// Times of earlier runs under more load do not rule a variant out.
 constexpr double kLittleLoad = 0.25;
 constexpr int kMostDisturbedRuns = 3;
-/// The winner and the baseline are timed in turns until so many pairs give an interval of this half
-/// width, up to so many pairs.
-constexpr int kLeastPairs = 60, kMostPairs = 200;
-constexpr double kSettledHalfWidth = 0.04;
-constexpr int kPairsForHistory = 120;
-constexpr int kLeastMemories = 20;
-/// Rounds, and pairs, between two moves to other memory.
-constexpr int kRoundsInMemory = 7, kPairsInMemory = 3;
+/// A search is worth what a job of so many steps may gain by it: this share of its time. A search
+/// that is worth less may take the least all the same, once the baseline was timed.
+constexpr double kHopedGain = 0.2, kLeastSeconds = 1.2;
+/// Rounds between two moves to other memory.
+constexpr int kRoundsInMemory = 7;
+/// So long the winner, and then its speed-up, may take beyond that, within the budget, where other
+/// programs disturb.
+constexpr double kQuietSeconds = 5;
 
 std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
   std::vector<std::vector<int>> features;
@@ -64,15 +57,6 @@ std::vector<double> PriorsOf(const std::vector<Entrant>& entrants) {
   for (const Entrant& e : entrants) prior_us.push_back(e.prior_us);
   return prior_us;
 }
-
-/// Why a variant lost that takes `factor` times as long as the best.
-std::string Slowness(double factor) {
-  if (factor <= 1) return "slower in rounds with the best";
-  return factor < 1.25 ? absl::StrFormat("slower by %.1f %%", (factor - 1) * 100)
-                       : absl::StrFormat("%.1fx as long as the best", factor);
-}
-
-std::string NameOf(const VariantResult& v) { return absl::StrCat(v.trace, "|", Text(v.config)); }
 
 /// State of one call of Tune.
 class Tuning {
@@ -91,6 +75,7 @@ class Tuning {
         budget_({options.budget_s, options.start_s, options.seconds, options.interrupted},
                 exchange),
         trials_(std::move(entrants), baseline, runner, exchange, budget_, options_),
+        settling_(trials_, baseline, exchange, [this](absl::string_view text) { Say(text); }),
         stored_s_(budget_.Now()) {
     options_.drops = kind_ != SearchKind::kExhaustive;
   }
@@ -106,29 +91,33 @@ class Tuning {
 
  private:
   absl::Status Search() {
-    RETURN_IF_ERROR(LearnFromEarlierRuns());
+    RETURN_IF_ERROR(earlier_.Learn(options_.journal, options_.key, trials_, exchange_));
+    if (options_.journal != nullptr) settling_.SetHistory(options_.journal->History(options_.key));
     RETURN_IF_ERROR(runner_.LoadByOthers().status());
     // The baseline first: once it is measured, tuning may end at any time.
     if (trials_.IsUntried(baseline_)) RETURN_IF_ERROR(trials_.TryFirst(baseline_));
     RETURN_IF_ERROR(trials_.DecideWhenToVerify());
+    baseline_s_ = budget_.Now() - options_.start_s;
+    LimitToWorth();
     if (options_.incumbent >= 0 && trials_.IsUntried(options_.incumbent))
       RETURN_IF_ERROR(trials_.TryFirst(options_.incumbent));
     for (int v : options_.favourites) {
       if (trials_.IsUntried(v)) RETURN_IF_ERROR(trials_.TryFirst(v));
     }
-    ASSIGN_OR_RETURN(const std::vector<int> leaders, FromRank0(exchange_, EarlierLeaders()));
+    ASSIGN_OR_RETURN(const std::vector<int> leaders, FromRank0(exchange_, earlier_.Leaders()));
     for (int v : leaders) {
       if (trials_.IsUntried(v)) RETURN_IF_ERROR(trials_.TryFirst(v));
     }
-    ConvertEarlierTimes();
+    TellStrategy();
     coverage_ = Coverage(state_, trials_.BestUs());
+    LimitToWorth();
     RETURN_IF_ERROR(Explore(kTryShare));
     RETURN_IF_ERROR(Rounds(kRoughRounds, kRoughShare));
     RETURN_IF_ERROR(StoreBestSoFar());
     RETURN_IF_ERROR(Explore(kTryMoreShare));
     RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     while (true) {  // where time is left
-      RETURN_IF_ERROR(trials_.Reconsider().status());
+      if (options_.settles) RETURN_IF_ERROR(trials_.Reconsider().status());
       ASSIGN_OR_RETURN(const int enough, FromRank0(exchange_, HasTriedEnough()));
       if (enough != 0) break;
       ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
@@ -136,173 +125,32 @@ class Tuning {
       RETURN_IF_ERROR(Explore(1));
       RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     }
-    RETURN_IF_ERROR(SettleSpeedUp(kMostPairs));
-    return CompareWithHistory();
+    if (!options_.settles) return absl::OkStatus();
+    budget_.WaitForQuiet(kQuietSeconds);
+    RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
+    budget_.WaitForQuiet(kQuietSeconds);
+    return settling_.Settle();
   }
 
-  /// Times the winner and the baseline in turns, in several memories, until their ratio is known
-  /// well.
-  absl::Status SettleSpeedUp(int most) {
-    bool moves = options_.settles;
-    for (int pair = 0; options_.settles && pair < most; ++pair) {
-      ASSIGN_OR_RETURN(const int winner, FromRank0(exchange_, trials_.race().Winner()));
-      if (winner < 0 || winner == baseline_ || !trials_.race().running(baseline_)) break;
-      const SpeedUp speed_up = trials_.race().SpeedUpOf(winner);
-      ASSIGN_OR_RETURN(
-          const int settled,
-          FromRank0(exchange_, speed_up.rounds >= kLeastPairs &&
-                                   speed_up.HalfWidth() <= kSettledHalfWidth &&
-                                   (!moves || trials_.race().Memories(winner) >= kLeastMemories)));
-      if (settled != 0) break;
-      if (moves && pair % kPairsInMemory == 0) {
-        ASSIGN_OR_RETURN(moves, trials_.MoveMemory());
-      }
-      ASSIGN_OR_RETURN(const bool whole, trials_.Pair(winner, baseline_));
-      if (!whole) break;
-    }
-    return absl::OkStatus();
-  }
-
-  /// The speed-ups of the winner that earlier runs have measured with ranks as near to each other,
-  /// and that do not agree with that of this run.
-  std::vector<SpeedUp> OtherSpeedUps(int winner) const {
-    const SpeedUp now = trials_.race().SpeedUpOf(winner);
-    std::vector<SpeedUp> others;
-    int64_t alike = 0;
-    for (const Measured& earlier : history_) {
-      if (earlier.best == NameOf(trials_.result(winner)) &&
-          earlier.baseline == NameOf(trials_.result(baseline_)) &&
-          IsSameState(earlier.speed_up, now) && earlier.speed_up.IsKnown()) {
-        if (Disagree(earlier.speed_up, now))
-          others.push_back(earlier.speed_up);
-        else
-          ++alike;
-      }
-    }
-    // What is often measured alike is not doubted because of one run.
-    if (alike > std::ssize(others)) others.clear();
-    return others;
-  }
-
-  /// Where the speed-up is not what earlier runs have measured, measures on, and then notes whether
-  /// it still is not.
-  absl::Status CompareWithHistory() {
-    for (const bool last : {false, true}) {
-      ASSIGN_OR_RETURN(const int winner, FromRank0(exchange_, trials_.race().Winner()));
-      if (winner < 0) break;
-      ASSIGN_OR_RETURN(const int others,
-                       FromRank0(exchange_, static_cast<int>(OtherSpeedUps(winner).size())));
-      differs_ = others > 0;
-      if (!differs_ || last) break;
-      Say("the speed-up is not what earlier runs have measured: measuring on");
-      for (int pair = 0; pair < kPairsForHistory; ++pair) {
-        if (pair % kPairsInMemory == 0) RETURN_IF_ERROR(trials_.MoveMemory().status());
-        ASSIGN_OR_RETURN(const bool whole, trials_.Pair(winner, baseline_));
-        if (!whole) break;
-      }
-    }
-    return absl::OkStatus();
+  /// Ends the search where more of it would take longer than it can save in a job.
+  void LimitToWorth() {
+    if (options_.job_steps > 0 && kind_ != SearchKind::kExhaustive && !options_.tries_all)
+      budget_.SetWorth(std::max(baseline_s_ + kLeastSeconds,
+                                kHopedGain * options_.job_steps * 1e-6 * trials_.BestUs()));
   }
 
   void Say(absl::string_view text) const {
     if (options_.progress) options_.progress(text);
   }
 
-  /// Rules out variants that failed under this key before, and takes the times of the others.
-  absl::Status LearnFromEarlierRuns() {
-    Packer known;
-    if (options_.journal != nullptr) {
-      std::map<std::string, int> numbers;
-      for (int v = 0; v < trials_.size(); ++v) numbers.emplace(NameOf(trials_.result(v)), v);
-      for (const VariantResult& v : options_.journal->Failures(options_.key)) {
-        const auto at = numbers.find(NameOf(v));
-        if (at != numbers.end()) known.Int(at->second).Text(v.reason).Int(0);
-      }
-      for (const VariantResult& v : options_.journal->Variants(options_.key)) {
-        const auto at = numbers.find(NameOf(v));
-        const Timing& t = v.timing;
-        if (at == numbers.end() || t.samples == 0) continue;
-        known.Int(at->second).Text("").Int(t.samples);
-        known.Real(t.median_us).Real(t.low_us).Real(t.high_us).Real(v.load);
-      }
-      history_ = options_.journal->History(options_.key);
-    }
-    known.Int(-1);
-    ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
-    Unpacker in(all);
-    for (int64_t v = in.Int(); v >= 0 && v < trials_.size(); v = in.Int()) {
-      const std::string reason = in.Text();
-      Timing t{.samples = static_cast<int>(in.Int())};
-      if (t.samples == 0) {
-        trials_.result(static_cast<int>(v)).verdict = Verdict::kQuarantined;
-        trials_.result(static_cast<int>(v)).reason = reason;
-        continue;
-      }
-      t.median_us = in.Real();
-      t.low_us = in.Real();
-      t.high_us = in.Real();
-      earlier_[static_cast<int>(v)] = {t, in.Real()};
-    }
-    return in.Done();
-  }
-
-  /// The fastest variants of earlier runs: times may have changed places since.
-  std::vector<int> EarlierLeaders() const {
-    std::vector<std::pair<double, int>> order;
-    for (const auto& [v, known] : earlier_) order.emplace_back(known.timing.median_us, v);
-    absl::c_sort(order);
-    std::vector<int> leaders;
-    for (const auto& [us, v] : order) {
-      if (us <= kLeading * order[0].first && leaders.size() < kMostLeaders) leaders.push_back(v);
-    }
-    return leaders;
-  }
-
-  /// The factor by which times have changed since earlier runs, and whether variants that were
-  /// timed in both agree about it. 0: no variant was timed in both.
-  std::pair<double, bool> ChangeSinceEarlierRuns() const {
-    std::vector<double> logs;
-    for (const auto& [v, known] : earlier_) {
-      const Timing now = trials_.race().timing(v);
-      if (now.samples > 0) logs.push_back(std::log(now.median_us / known.timing.median_us));
-    }
-    if (logs.empty()) return {0, false};
-    const auto [least, most] = absl::c_minmax_element(logs);
-    const bool agree = logs.size() >= std::min<size_t>(kAnchors, earlier_.size()) &&
-                       *most - *least <= std::log(kAgree);
-    return {std::exp(Median(logs)), agree};
-  }
-
-  /// Converts times of earlier runs to the machine's speed of today, by the variants that were
-  /// timed in both; rules out what was clearly slower. Where these disagree, earlier times only say
-  /// what is tried first.
-  void ConvertEarlierTimes() {
-    const int fastest = trials_.Fastest();
-    const auto [scale, agree] = ChangeSinceEarlierRuns();
+  /// The times of variants that were tried, and those of earlier runs.
+  void TellStrategy() {
     for (int v : trials_.tried()) {
       if (const Timing t = trials_.race().timing(v); t.samples > 0) strategy_->Add(v, t.median_us);
     }
-    if (scale == 0 || fastest < 0) {
-      earlier_.clear();
-      return;
-    }
-    if (!agree && options_.progress)
+    const bool rules_out = !options_.anew && state_.runs > 0 && !options_.tries_all;
+    if (!earlier_.Convert(trials_, *strategy_, baseline_, rules_out))
       Say("times of earlier runs changed by different factors: trying their variants again");
-    for (auto& [v, known] : earlier_) {
-      known.timing.median_us *= scale;
-      known.timing.low_us *= scale;
-      known.timing.high_us *= scale;
-      if (trials_.tried().contains(v)) continue;
-      strategy_->Add(v, known.timing.median_us);
-      const double factor = known.timing.median_us / trials_.BestUs();
-      if (!agree || options_.anew || state_.runs == 0 || known.load > kLittleLoad ||
-          v == baseline_ || options_.tries_all ||
-          known.timing.low_us < kClearlySlower * trials_.BestUs() || !trials_.IsUntried(v))
-        continue;
-      trials_.result(v).verdict = Verdict::kPruned;
-      trials_.result(v).reason = absl::StrCat(Slowness(factor), " in an earlier run");
-    }
-    if (!agree) earlier_.clear();
   }
 
   std::vector<int> Untried() const {
@@ -406,7 +254,7 @@ class Tuning {
     for (int round = 0; round < most; ++round) {
       ASSIGN_OR_RETURN(const bool decided, trials_.IsDecided());
       if (decided) break;
-      if (round % kRoundsInMemory == kRoundsInMemory - 1)
+      if (options_.settles && round % kRoundsInMemory == kRoundsInMemory - 1)
         RETURN_IF_ERROR(trials_.MoveMemory().status());
       RETURN_IF_ERROR(Thin(std::min(most, options_.race.samples) - round, share));
       ASSIGN_OR_RETURN(const bool whole, trials_.Round());
@@ -456,12 +304,10 @@ class Tuning {
     trials_.UnloadAllBut(best);
     if (options_.journal != nullptr) {
       options_.journal->Store(tuned.record, tuned.variants);
-      if (const SpeedUp own = OwnSpeedUp(best); own.rounds > 0)
-        options_.journal->Remember(options_.key, {.best = NameOf(tuned.record.best),
-                                                  .baseline = NameOf(trials_.result(baseline_)),
-                                                  .speed_up = own,
-                                                  .load = state_.load,
-                                                  .measured_s = tuned.record.created_s});
+      Measured own = settling_.Own(best);
+      own.load = std::max(state_.load, 0.0);
+      own.measured_s = tuned.record.created_s;
+      if (own.speed_up.rounds > 0) options_.journal->Remember(options_.key, own);
     }
     return tuned;
   }
@@ -485,9 +331,11 @@ class Tuning {
       return v.verdict == Verdict::kTimedOut || v.verdict == Verdict::kNotLoaded;
     });
     // What holds only while other programs leave the machine alone is waited for in a few runs.
-    const bool quiet = state_.load <= options_.most_load && trials_.Doubtful() == 0 &&
-                       (!options_.settles || record.speed_up.IsKnown()) && !differs_;
-    return !options_.partial && decided && !may_pass && HasTriedEnough() &&
+    const bool holds = !options_.settles || (trials_.Doubtful() == 0 && record.speed_up.IsKnown() &&
+                                             !settling_.differs());
+    const bool quiet = state_.load <= options_.most_load && holds;
+    const bool enough = HasTriedEnough() || budget_.worth_is_spent();
+    return !options_.partial && decided && !may_pass && enough &&
            (quiet || state_.runs >= kMostDisturbedRuns);
   }
 
@@ -497,14 +345,14 @@ class Tuning {
     std::vector<VariantResult> results;
     for (int v = 0; v < trials_.size(); ++v) {
       VariantResult& r = results.emplace_back(trials_.result(v));
-      const auto known = earlier_.find(v);
+      const std::optional<EarlierRuns::Time> known = earlier_.Of(v);
       if (const Timing timing = trials_.race().timing(v); timing.samples > 0) {
         r.timing = timing;
         r.load = std::max(state_.load, 0.0);
-      } else if (known != earlier_.end() && !FailsForGood(r.verdict) && v != options_.incumbent) {
+      } else if (known.has_value() && !FailsForGood(r.verdict) && v != options_.incumbent) {
         // The incumbent without a time says that its record is of another moment.
-        r.timing = known->second.timing;
-        r.load = known->second.load;
+        r.timing = known->timing;
+        r.load = known->load;
       }
       if (r.verdict == Verdict::kPruned && r.reason.empty())
         r.reason = Slowness(r.timing.median_us / trials_.BestUs());
@@ -514,7 +362,8 @@ class Tuning {
       } else if (stopped) {
         r.reason = budget_.Reason();
       } else if (trials_.IsUntried(v)) {
-        r.reason = "not tried: neither promising nor drawn";
+        r.reason = budget_.worth_is_spent() ? "not tried: it would take longer than it can save"
+                                            : "not tried: neither promising nor drawn";
       }
     }
     return results;
@@ -538,7 +387,7 @@ class Tuning {
     record.soft = options_.soft;
     record.best = results[winner];
     record.baseline = results[baseline];
-    record.speed_up = SpeedUpOf(winner, baseline);
+    record.speed_up = settling_.Of(winner, baseline);
     if (const int second = trials_.race().RunnerUp(winner); second >= 0)
       record.runner_up = Words(results[second]);
     for (const VariantResult& v : results) {
@@ -557,24 +406,6 @@ class Tuning {
     return record;
   }
 
-  /// 1 if both are the same; not measured where another variant stands in for the baseline. The
-  /// interval covers what earlier runs have measured.
-  SpeedUp SpeedUpOf(int winner, int baseline) const {
-    if (winner == baseline) return {.rounds = trials_.race().timing(winner).samples};
-    if (baseline != baseline_) return SpeedUp();
-    SpeedUp speed_up = trials_.race().SpeedUpOf(winner);
-    for (const SpeedUp& other : OtherSpeedUps(winner)) {
-      speed_up.low = std::min(speed_up.low, other.ratio);
-      speed_up.high = std::max(speed_up.high, other.ratio);
-    }
-    return speed_up;
-  }
-
-  /// What this run has measured of a winner that is not the baseline.
-  SpeedUp OwnSpeedUp(int winner) const {
-    return winner == baseline_ ? SpeedUp() : trials_.race().SpeedUpOf(winner);
-  }
-
   /// Stores the best variant so far, for the case that the job is killed.
   absl::Status StoreBestSoFar() {
     stored_s_ = budget_.Now();
@@ -584,11 +415,6 @@ class Tuning {
     options_.journal->Store(MakeRecord(winner, results), results);
     return absl::OkStatus();
   }
-
-  struct Earlier {
-    Timing timing;
-    double load = 0;
-  };
 
   const int baseline_;
   VariantRunner& runner_;
@@ -601,10 +427,10 @@ class Tuning {
   Coverage coverage_;
   TimeBudget budget_;
   Trials trials_;
-  std::map<int, Earlier> earlier_;  // times of earlier runs
-  std::vector<Measured> history_;   // on rank 0
-  bool differs_ = false;            // the speed-up from those of earlier runs
-  double stored_s_;                 // time of the latest store
+  EarlierRuns earlier_;
+  Settling settling_;
+  double baseline_s_ = 0;  // when the baseline was timed
+  double stored_s_;        // time of the latest store
 };
 
 }  // namespace

@@ -19,12 +19,17 @@ namespace coconet {
 struct TunerOptions {
   double budget_s = 60;
   double start_s = 0;  // start of the budget on the clock `seconds`
-  uint64_t seed = 0;   // of the order of measurements; equal on all ranks
+  /// The steps of a job: the search ends where it has taken longer than it may save in so many.
+  /// 0: it goes on until the budget ends.
+  double job_steps = 0;
+  uint64_t seed = 0;  // of the order of measurements; equal on all ranks
   SearchKind search = SearchKind::kAuto;
   RaceOptions race;
-  int pairs = 3;        // of samples, of a new variant and of the best, when it is first tried
-  bool drops = true;    // variants that are slower
-  bool settles = true;  // times the winner and the baseline until their ratio is known well
+  int pairs = 3;      // of samples, of a new variant and of the best, when it is first tried
+  bool drops = true;  // variants that are slower
+  /// Times that are stored are to hold: waits for samples that no other program disturbed, and
+  /// times the winner and the baseline until their ratio is known well.
+  bool settles = true;
   /// If other programs use a larger share of the cores, times mislead: only the third run under
   /// such load is complete.
   double most_load = 0.75;

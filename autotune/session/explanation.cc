@@ -179,11 +179,10 @@ std::string GainText(const TuningRecord& record) {
   if (IsOnSimulatedGpus(record)) return "times of simulated GPUs say nothing of real ones";
   if (record.best.trace == record.baseline.trace && record.best.config == record.baseline.config)
     return absl::StrCat(TimeText(best.median_us), " a step; it is the plain schedule");
-  return absl::StrFormat("%s a step; the plain schedule, %s, takes %s: it gains %s a step, %s",
-                         TimeText(best.median_us), record.baseline.schedule,
-                         TimeText(plain.median_us),
-                         TimeText(std::max(plain.median_us - best.median_us, 0.0)),
-                         Text(SpeedUpOf(record)));
+  return absl::StrFormat(
+      "%s a step; the plain schedule, %s, takes %s: it gains %s a step, %s",
+      TimeText(best.median_us), record.baseline.schedule, TimeText(plain.median_us),
+      TimeText(std::max(plain.median_us - best.median_us, 0.0)), Text(SpeedUpOf(record)));
 }
 
 /// Why a variant is not the best.

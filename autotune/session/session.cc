@@ -35,6 +35,8 @@ absl::string_view Name(Policy policy) {
       return "cache only";
     case Policy::kBaselineOnMiss:
       return "baseline on miss";
+    case Policy::kImprove:
+      return "improve";
   }
   CC_CHECK(false);
   return "";
@@ -51,6 +53,7 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "\nSessionOptions::sum_rounding=", Name(options.sum_rounding),
       "\nSessionOptions::nans=", Name(options.nans),
       "\nSessionOptions::budget_s=", options.budget_s,
+      "\nSessionOptions::job_steps=", options.job_steps,
       "\nSessionOptions::search=", Name(options.search),
       "\nSessionOptions::retune=", static_cast<int>(options.retune),
       "\nSessionOptions::optimize=", options.optimize == Optimize::kFull ? "full" : "fast",

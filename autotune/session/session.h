@@ -31,12 +31,15 @@ namespace coconet {
 
 /// What to do when the tuning cache has no record for a program.
 enum class Policy : uint8_t {
-  kTune,       // measure every variant, store the best (default)
+  /// A miss is tuned, and the best is stored (default). A record runs at once, also an incomplete
+  /// one.
+  kTune,
   kCacheOnly,  // a miss is NotFound, which names the nearest record and how it differs
   /// A miss runs the plain schedule (the baseline) at once: it is compiled, unless the binary cache
   /// has it, and verified, but not timed; nothing goes into the tuning cache. A warning says what
   /// was missed, and how to tune it.
   kBaselineOnMiss,
+  kImprove,  // like kTune, but an incomplete record is tuned further first
 };
 
 /// The greatest SessionOptions::memory_limit: more than a process can address.
@@ -57,7 +60,11 @@ struct SessionOptions {
   /// kNone says that no operand of a minimum or maximum over ranks is NaN, so that NCCL is used for
   /// those of floats. Part of the key.
   Nans nans = Nans::kPossible;
-  double budget_s = 60;  // wall time of tuning one program, with compiling and verifying
+  /// The most wall time of tuning one program, with compiling and verifying. Tuning ends before
+  /// where it has found enough (docs/tuning.md), or has taken longer than it may save in a job of
+  /// `job_steps` steps.
+  double budget_s = 60;
+  double job_steps = 1e5;                 // 0: tuning goes on however little it may save
   SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
   bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
   /// Whether a schedule is tried with a config, with the same answer on all ranks; empty: all are.
@@ -86,7 +93,8 @@ struct SessionOptions {
   std::string trace;
   Numerics numerics() const { return {sum_rounding, nans}; }
   /// Called on rank 0's thread with short lines while tuning ("at most 41 s left: compiled 3 of 8
-  /// kernel files"); may be empty.
+  /// kernel files"). If it is empty, a line on stderr says that a program is tuned, and for how
+  /// long at most.
   std::function<void(absl::string_view)> progress;
   /// Polled on all ranks' threads, several times per second; true ends tuning, which keeps what it
   /// measured (Ctrl-C). Thread-safe; may be empty.

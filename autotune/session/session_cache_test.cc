@@ -52,7 +52,7 @@ TEST_F(SessionCacheTest, TunesOnceAndThenHits) {
   for (int ranks : {1, 2, 3}) {
     const absl::Status first = Run(ranks, [](Session& session, const TunedProgram& tuned) {
       EXPECT_FALSE(tuned.from_cache());
-      EXPECT_TRUE(tuned.record().complete);
+      EXPECT_TRUE(tuned.record().complete) << SearchText(tuned.record());
       EXPECT_EQ(tuned.variants().size(), static_cast<size_t>(tuned.record().variants));
       for (const VariantResult& v : tuned.variants())
         EXPECT_FALSE(FailsForGood(v.verdict) || MayPass(v.verdict)) << Words(v) << ": " << v.reason;
@@ -106,6 +106,22 @@ TEST_F(SessionCacheTest, AnInterruptedTuningGoesOnLater) {
       },
       hasty);
   EXPECT_TRUE(status.ok()) << status;
+  // A job that does not improve records runs it at once, and says so.
+  hasty.policy = Policy::kTune;
+  hasty.budget_s = 60;
+  std::vector<std::string> told;
+  hasty.progress = [&](absl::string_view text) { told.emplace_back(text); };
+  status = RunRanks(
+      2,
+      [&](Session& session) -> absl::Status {
+        ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
+        EXPECT_TRUE(tuned.from_cache());
+        EXPECT_FALSE(tuned.record().complete);
+        return StepAndCheck(tuned, session, 5);
+      },
+      hasty);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(told, ::testing::ElementsAre(::testing::HasSubstr("of an incomplete tuning (")));
   status = Run(2, [](Session&, const TunedProgram& tuned) {
     EXPECT_FALSE(tuned.from_cache());
     EXPECT_TRUE(tuned.record().complete);

@@ -50,7 +50,7 @@ class SessionPlansTest : public SessionTest {
   absl::Status Tune(double budget_s, bool& from_cache) {
     SessionOptions options = Options();
     options.budget_s = budget_s;
-    options.progress = [this](absl::string_view text) { absl::StrAppend(&told_, text, "\n"); };
+    options.progress = [this](absl::string_view text) { absl::StrAppend(&told_text_, text, "\n"); };
     return RunRanks(
         2,
         [&](Session& session) -> absl::Status {
@@ -73,7 +73,7 @@ class SessionPlansTest : public SessionTest {
     return timed;
   }
 
-  std::string told_;  // while tuning
+  std::string told_text_;  // while tuning
 };
 
 TEST_F(SessionPlansTest, AreVerifiedAndTimedAndTheirPredictionsAreKept) {
@@ -88,7 +88,7 @@ TEST_F(SessionPlansTest, AreVerifiedAndTimedAndTheirPredictionsAreKept) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_FALSE(from_cache);
   }
-  EXPECT_GT(TimedPlans(), 0) << told_ << absl::StrJoin(warnings_, "\n");
+  EXPECT_GT(TimedPlans(), 0) << told_text_ << absl::StrJoin(warnings_, "\n");
   const std::vector<Prediction> predictions = OpenCache()->Predictions("");
   ASSERT_FALSE(predictions.empty());
   for (const Prediction& p : predictions) {

@@ -1,6 +1,7 @@
 #include "autotune/session/session_state.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "autotune/measure/arena.h"
@@ -32,6 +33,14 @@ std::optional<DeviceBuffer> SessionState::BufferAt(const void* address) {
   if (buffer.memory_ != nullptr) return buffer;
   handed_out.erase(at);
   return std::nullopt;
+}
+
+void SessionState::Tell(const std::string& text) {
+  if (rank.rank() != 0 || !warned.insert(text).second) return;
+  if (options.progress)
+    options.progress(text);
+  else
+    std::fprintf(stderr, "coconet: %s\n", text.c_str());
 }
 
 void SessionState::Discard(std::shared_ptr<void> object) {

@@ -81,6 +81,8 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   void Warn(const std::string& text) {
     if (rank.rank() == 0 && options.warn && warned.insert(text).second) options.warn(text);
   }
+  /// Tells the user once, on rank 0, what a call does.
+  void Tell(const std::string& text);
   absl::Status Poison(const absl::Status& status) {
     if (!poison.ok()) return status;
     poison = status;

@@ -260,7 +260,7 @@ TEST_F(SessionTest, RanksThatDisagreeAreToldOnAllRanks) {
 TEST_F(SessionTest, RanksWithOtherOptionsAreToldOnAllRanks) {
   const std::pair<std::function<void(SessionOptions&)>, const char*> changes[] = {
       {[](SessionOptions& o) { o.policy = Policy::kCacheOnly; },
-       "\"SessionOptions::policy=cache only\" where rank 0 has \"SessionOptions::policy=tune\""},
+       "\"SessionOptions::policy=cache only\" where rank 0 has \"SessionOptions::policy=improve\""},
       {[](SessionOptions& o) { o.sum_order = SumOrder::kRank; },
        "\"SessionOptions::sum_order=rank\" where rank 0 has \"SessionOptions::sum_order=any\""},
       {[](SessionOptions& o) { o.sum_rounding = SumRounding::kEach; },

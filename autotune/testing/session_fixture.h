@@ -53,6 +53,8 @@ class SessionTest : public ::testing::Test {
     SessionOptions options;
     options.cache_file = own_cache_ ? File("tuning.db") : std::string(root_ / "tuning.db");
     options.optimize = Optimize::kFast;
+    options.policy = Policy::kImprove;
+    options.progress = [this](absl::string_view text) { told_.emplace_back(text); };
     options.warn = [this](absl::string_view text) { warnings_.emplace_back(text); };
     return options;
   }
@@ -75,7 +77,7 @@ class SessionTest : public ::testing::Test {
   absl::StatusOr<Graph> program_ = Parse(kMomentum);
   int64_t size_ = 1000;
   bool own_cache_ = false;
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_, told_;
 };
 
 /// Writes test data, runs one step, and compares every state with the interpreter's.

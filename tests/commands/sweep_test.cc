@@ -89,7 +89,8 @@ TEST_F(SweepTest, TunesThenHits) {
   EXPECT_THAT(show.out, ::testing::ContainsRegex("verified .* ago on machine .*, code .*: "));
   EXPECT_EQ(Run("cache", {"show", "fff"}).code, 2);
   EXPECT_EQ(Run("cache", {"dance"}).err,
-            "coconet cache: want one of list, show, why, verify, retune, forget, quarantine, predictions, "
+            "coconet cache: want one of list, show, why, verify, retune, forget, quarantine, "
+            "predictions, "
             "pin, unpin, stats, export, import, merge, diff, prune, have dance; see --help\n");
   EXPECT_EQ(Run("cache", {"list", "--cache=nowhere.db"}).code, 2);
   EXPECT_FALSE(fs::exists(root_ / "work" / "nowhere.db"));

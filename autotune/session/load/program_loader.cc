@@ -35,12 +35,15 @@ CacheLayers CacheLayersOf(const SessionOptions& options) {
   return LayersOf(GetEnv(), some ? ":none:" : options.cache_file);
 }
 
+/// Whether sessions of the policy tune, and keep what they find.
+bool MayKeep(Policy policy) { return policy == Policy::kTune || policy == Policy::kImprove; }
+
 /// State of one FindOrTune.
 class Loader {
  public:
   Loader(const std::shared_ptr<SessionState>& state, Graph program, double budget_s,
-         TypicalRows typical_rows)
-      : loading_(state, std::move(program), budget_s) {
+         TypicalRows typical_rows, bool is_part)
+      : loading_(state, std::move(program), budget_s), is_part_(is_part) {
     loading_.typical_rows = std::move(typical_rows);
   }
 
@@ -54,18 +57,25 @@ class Loader {
     const bool may_tune = MayTune();
     const bool retune = may_tune && loading_.state->options.retune;
     std::string unfit;  // why the stored winner is not used
-    if (known.has_value() && !retune && (known->record.complete || !may_tune)) {
+    const bool improves = may_tune && loading_.state->options.policy == Policy::kImprove;
+    if (known.has_value() && !retune && (known->record.complete || !improves)) {
       ASSIGN_OR_RETURN(const bool trusted, IsTrusted(loading_, *known));
       if (!trusted) {
         ASSIGN_OR_RETURN(unfit, WhyUnfit(loading_, *known));
       }
       if (unfit.empty()) {
         CheckSoft(known->record, may_tune);
+        TellOfIncomplete(known->record);
         return Assemble(*std::move(known), true, {});
       }
       known.reset();
     }
-    if (may_tune) return TuneAnew(std::move(known));
+    if (may_tune) {
+      Tell(absl::StrCat("tuning ", ProgramText(loading_.key_text), " on ", loading_.rank().size(),
+                        " ranks, for at most ", loading_.budget_s, " s",
+                        known.has_value() ? ", from where an earlier run has ended" : ""));
+      return TuneAnew(std::move(known));
+    }
     const std::string missed = !unfit.empty() ? unfit : absl::StrCat(kNoRecord, nearest_);
     switch (loading_.state->options.policy) {
       case Policy::kBaselineOnMiss:
@@ -74,6 +84,7 @@ class Loader {
         return absl::NotFoundError(
             absl::StrCat("Compile ", NameForMessages(loading_.program), ": ", missed));
       case Policy::kTune:
+      case Policy::kImprove:
         break;
     }
     return absl::FailedPreconditionError(
@@ -115,17 +126,30 @@ class Loader {
     return Assemble(std::move(plain), false, {});
   }
   bool MayTune() const {
-    return loading_.state->options.policy == Policy::kTune && !GetEnv().assert_cached;
+    return MayKeep(loading_.state->options.policy) && !GetEnv().assert_cached;
+  }
+
+  void Tell(const std::string& text) {
+    if (!is_part_) loading_.state->Tell(text);
+  }
+
+  void TellOfIncomplete(const TuningRecord& record) {
+    if (record.complete || record.pinned) return;
+    Tell(absl::StrCat(ProgramText(loading_.key_text), " on ", loading_.rank().size(),
+                      " ranks runs ", record.best.schedule, ", the best of an incomplete tuning (",
+                      record.search.tried, " of ", record.variants,
+                      " variants were tried); coconet sweep, or Policy::kImprove, "
+                      "tunes it further"));
   }
 
   /// A record of other minor versions is used now, and improved by the next job that may tune.
   void CheckSoft(const TuningRecord& record, bool may_tune) {
     if (!loading_.first() || record.soft == loading_.state->soft) return;
     const bool marks = may_tune && loading_.state->cache->stores();
-    loading_.state->Warn(
-        absl::StrCat("tuning cache: the record of ", NameForMessages(loading_.program),
-                     " was tuned with ", record.soft, ", and here is ", loading_.state->soft,
-                     ": it is used", marks ? ", and the next job tunes it further" : ""));
+    loading_.state->Warn(absl::StrCat("tuning cache: the record of ",
+                                      NameForMessages(loading_.program), " was tuned with ",
+                                      record.soft, ", and here is ", loading_.state->soft,
+                                      ": it is used", marks ? ", and sweep tunes it further" : ""));
     if (marks) loading_.state->cache->MarkStale(loading_.key, loading_.state->soft);
   }
 
@@ -149,8 +173,8 @@ class Loader {
           [state = loading_.state.get()](absl::string_view text) {
             state->Warn(std::string(text));
           },
-          loading_.state->options.policy == Policy::kTune ? TuningCache::Use::kKeep
-                                                          : TuningCache::Use::kRead);
+          MayKeep(loading_.state->options.policy) ? TuningCache::Use::kKeep
+                                                  : TuningCache::Use::kRead);
     }
     Packer mine;
     mine.Text(Encode(loading_.rank().topology())).Text(gnu_get_libc_version());
@@ -337,6 +361,7 @@ class Loader {
   }
 
   Loading loading_;
+  const bool is_part_;
   bool multiplies_ = false;          // matrices
   std::string missed_;               // what the plain schedule runs instead of
   std::string nearest_;              // where nothing is known and nothing may be tuned: why
@@ -346,13 +371,13 @@ class Loader {
 }  // namespace
 
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
-                                         double budget_s, TypicalRows typical_rows) {
-  return Loader(state, std::move(program), budget_s, std::move(typical_rows)).Load();
+                                         double budget_s, TypicalRows typical_rows, bool is_part) {
+  return Loader(state, std::move(program), budget_s, std::move(typical_rows), is_part).Load();
 }
 
 absl::StatusOr<std::string> ExplainStored(const std::shared_ptr<SessionState>& state,
                                           Graph program) {
-  return Loader(state, std::move(program), /*budget_s=*/0, nullptr).Explain();
+  return Loader(state, std::move(program), /*budget_s=*/0, nullptr, /*is_part=*/false).Explain();
 }
 
 }  // namespace coconet

@@ -18,11 +18,13 @@ struct LoadedProgram {
 };
 
 /// Collective. Returns the best variant of a program, from the cache or by tuning for `budget_s`,
-/// with timed steps of `typical_rows` if that knows the program's tensors by name. The program is
-/// bound, canonical, and equal on all ranks. Rank 0 reads the cache and decides; every rank
-/// validates what rank 0 sends, and all ranks compare their plans and kernels before they dispatch.
+/// with timed steps of `typical_rows` if that knows the program's tensors by name. Unless it is a
+/// part of another, a line tells the user of the tuning. The program is bound, canonical, and equal
+/// on all ranks. Rank 0 reads the cache and decides; every rank validates what rank 0 sends, and
+/// all ranks compare their plans and kernels before they dispatch.
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
-                                         double budget_s, TypicalRows typical_rows = nullptr);
+                                         double budget_s, TypicalRows typical_rows = nullptr,
+                                         bool is_part = false);
 
 /// Collective. The tuning cache's record for the program, in words (explanation.h); if there is
 /// none, how the nearest record differs. Nothing is compiled or run.

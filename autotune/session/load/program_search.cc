@@ -37,9 +37,12 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
   options.seed = seed;
   options.search = user.search;
   options.anew = user.retune;
+  if (user.optimize == Optimize::kFull) options.job_steps = user.job_steps;
   options.tries_all = loading.rank().topology().simulated;
   options.soft = loading.state->soft;
   if (options.tries_all || user.optimize == Optimize::kFast) options.most_load = 1;
+  options.settles = !options.tries_all && user.optimize == Optimize::kFull;
+  if (!options.settles) options.race.most_lost = 1;
   if (user.optimize == Optimize::kFast)
     options.race.settled = options.race.samples = options.race.most_samples = options.pairs = 2;
   if (!loading.first()) return options;
@@ -111,7 +114,8 @@ absl::StatusOr<Apart> TuneParts(const Loading& loading) {
     }
     const absl::StatusOr<LoadedProgram> loaded =
         FindOrTune(loading.state, kind,
-                   kPartsShare * loading.budget_s / static_cast<double>(parts->kinds.size()));
+                   kPartsShare * loading.budget_s / static_cast<double>(parts->kinds.size()),
+                   /*typical_rows=*/nullptr, /*is_part=*/true);
     if (IsOfPart(loaded.status())) return Apart{};
     RETURN_IF_ERROR(loaded.status());
     apart.complete = apart.complete && loaded->record.complete;
