@@ -128,7 +128,7 @@ class Race {
     bool clean = false;
   };
   Differences DifferencesOf(int runner, int other) const;
-  /// Of each memory with enough rounds.
+  /// The median of each memory with enough rounds.
   static std::vector<double> MediansByMemory(const Differences& differences);
   Ratio RatioOf(const Differences& differences) const;
   /// RatioOf, with an interval by the medians of the rounds in each memory.

@@ -158,7 +158,8 @@ CREATE TABLE pin(
 ALTER TABLE decision ADD COLUMN speed_up REAL NOT NULL DEFAULT 1 CHECK(speed_up > 0);
 ALTER TABLE decision ADD COLUMN speed_up_low REAL NOT NULL DEFAULT 1 CHECK(speed_up_low > 0);
 ALTER TABLE decision ADD COLUMN speed_up_high REAL NOT NULL DEFAULT 1 CHECK(speed_up_high > 0);
-ALTER TABLE decision ADD COLUMN speed_up_rounds INTEGER NOT NULL DEFAULT 0 CHECK(speed_up_rounds >= 0);
+ALTER TABLE decision ADD COLUMN speed_up_rounds INTEGER NOT NULL DEFAULT 0
+  CHECK(speed_up_rounds >= 0);
 ALTER TABLE decision ADD COLUMN meeting_us REAL NOT NULL DEFAULT 0 CHECK(meeting_us >= 0);
 CREATE TABLE history(
   id INTEGER PRIMARY KEY,

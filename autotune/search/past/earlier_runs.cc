@@ -92,8 +92,8 @@ bool EarlierRuns::Convert(Trials& trials, Strategy& strategy, int baseline, bool
     return true;
   }
   const auto [least, most] = absl::c_minmax_element(logs);
-  const bool agree = logs.size() >= std::min(kAnchors, times_.size()) &&
-                     *most - *least <= std::log(kAgree);
+  const bool agree =
+      logs.size() >= std::min(kAnchors, times_.size()) && *most - *least <= std::log(kAgree);
   const double factor = std::exp(Median(logs));
   for (auto& [v, time] : times_) {
     Timing& t = time.timing;

@@ -24,12 +24,13 @@ class Settling {
   /// Sets what earlier runs have measured, on rank 0.
   void SetHistory(std::vector<Measured> history) { history_ = std::move(history); }
   /// Times the winner and the baseline until their ratio is known well, or the budget ends. Where
-  /// it is not what earlier runs have measured, measures on, and then notes whether it still is not.
+  /// it is not what earlier runs have measured, measures on, and then notes whether it still is
+  /// not.
   absl::Status Settle();
 
   /// The speed-up of a variant over the variant that stands for the baseline, whose interval covers
-  /// what earlier runs have measured, where that differs. 1 if both are the same; not measured where
-  /// another variant stands for the baseline.
+  /// what earlier runs have measured, where that differs. 1 if both are the same; not measured
+  /// where another variant stands for the baseline.
   SpeedUp Of(int winner, int baseline) const;
   /// What this run has measured of a winner, for later ones; no rounds if it is the baseline.
   Measured Own(int winner) const;
