@@ -38,7 +38,7 @@ TEST(LayersOf, NamesCollectivesByTheWeightsTheyAreFor) {
       of.push_back(layers[id]);
   }
   std::sort(of.begin(), of.end());
-  // Those of weights and biases, and that of the loss.
+  // They are those of weights and biases, and that of the loss.
   EXPECT_EQ(of, (std::vector<std::string>{"l0", "l0", "l1", "l1", "l1"}));
 }
 

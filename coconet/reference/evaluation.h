@@ -115,7 +115,7 @@ std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& c
 /// every list of elements that is asked of it and, if it is Local, every rank. Used once.
 class Evaluation {
  public:
-  /// Of the block of a job.
+  /// It is that of the block of a job.
   Evaluation(const Evaluated& e, EvaluationCache& cache, const EvaluationJob& job);
 
   /// Jobs that must run before the values can be computed: they fill what the cache lacks.
