@@ -59,7 +59,7 @@ class CacheCommandsTest : public testing::Test {
     const Ended ended = Cache(std::move(args));
     EXPECT_EQ(ended.code, 2) << words;
     EXPECT_THAT(ended.out, IsEmpty());
-    EXPECT_THAT(ended.err, testing::MatchesRegex("cache: [^\n]*\n"));
+    EXPECT_THAT(ended.err, testing::MatchesRegex("coconet cache: [^\n]*\n"));
     EXPECT_THAT(ended.err, HasSubstr(words));
   }
 
