@@ -258,7 +258,8 @@ constexpr Change kChanges[] = {
 
 /// Prints what the cache has for a program here, or how the nearest record differs.
 int PrintWhyHere(const CacheFlags& flags) {
-  std::vector<std::string> args = {flags.which, absl::StrCat("--cache=", flags.file)};
+  std::vector<std::string> args = {flags.which};
+  if (!flags.file.empty()) args.push_back(absl::StrCat("--cache=", flags.file));
   args.insert(args.end(), flags.sweep.begin(), flags.sweep.end());
   absl::StatusOr<SweepFlags> sweep = ParseSweepFlags(args, UserFolder());
   if (!sweep.ok()) return Complain(sweep.status().message());
