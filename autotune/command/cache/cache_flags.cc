@@ -56,7 +56,10 @@ WHICH: the beginning of a key, a program's name, or all.
                    for other programs
   --cache=FILE     the user's tuning cache (COCONET_CACHE_DIR/tuning.db, else
                    XDG_CACHE_HOME/coconet/tuning.db)
-  --size=64Mi --older=90d --dry-run
+  --lift           of quarantine: the next tuning tries the variants again
+  --size=64Mi      of prune: the most bytes that are left
+  --older=90d      of prune: what was not used for so long goes
+  --dry-run        of import, merge, prune: only says what would be done
 
   cache list                        cache why adam
   cache retune 61762d988984         cache quarantine all --lift
