@@ -54,18 +54,13 @@ std::string Field(const std::string& key_text, absl::string_view field) {
   return "";
 }
 
-/// The program's name.
-std::string NameOf(const TuningRecord& record) { return ProgramOfKey(record.key_text); }
-
 /// The records that the command is for; of several of a key only the one that jobs use, unless all
 /// are listed.
 std::vector<LayeredRecord> Chosen(TuningCache& cache, const CacheFlags& flags) {
   std::vector<LayeredRecord> chosen;
   for (LayeredRecord& listed : cache.ListLayers()) {
-    const TuningRecord& r = listed.record;
     if (listed.shadowed && flags.command != "list") continue;
-    if (flags.which == "all" || absl::StartsWith(r.key, flags.which) || NameOf(r) == flags.which)
-      chosen.push_back(std::move(listed));
+    if (IsMeant(listed.record, flags.which)) chosen.push_back(std::move(listed));
   }
   return chosen;
 }

@@ -7,11 +7,15 @@
 
 namespace coconet {
 
+bool IsMeant(const TuningRecord& record, absl::string_view which) {
+  return which == "all" || absl::StartsWith(record.key, which) ||
+         ProgramOfKey(record.key_text) == which;
+}
+
 std::vector<TuningRecord> RecordsOf(TuningCache& cache, absl::string_view which) {
   std::vector<TuningRecord> records;
   for (TuningRecord& r : cache.List()) {
-    if (which == "all" || absl::StartsWith(r.key, which) || ProgramOfKey(r.key_text) == which)
-      records.push_back(std::move(r));
+    if (IsMeant(r, which)) records.push_back(std::move(r));
   }
   return records;
 }

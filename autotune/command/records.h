@@ -8,8 +8,10 @@
 
 namespace coconet {
 
-/// The records that a command line names, the newest first: by the beginning of a key, by a
-/// program's name, or "all".
+/// Whether a command line means the record: by the beginning of its key, by its program's name, or
+/// by "all".
+bool IsMeant(const TuningRecord& record, absl::string_view which);
+/// The records that jobs use and the command line means, the newest first.
 std::vector<TuningRecord> RecordsOf(TuningCache& cache, absl::string_view which);
 
 }  // namespace coconet

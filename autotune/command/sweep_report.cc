@@ -44,10 +44,6 @@ absl::string_view Streams(Streaming streaming) {
   return "";
 }
 
-bool IsSame(const VariantResult& a, const VariantResult& b) {
-  return a.trace == b.trace && a.config == b.config;
-}
-
 /// Why the best is the best, though another may have a smaller median.
 std::string WhyBest(const TuningRecord& record, absl::Span<const VariantResult> variants) {
   for (const VariantResult& v : variants) {
@@ -61,8 +57,8 @@ std::string WhyBest(const TuningRecord& record, absl::Span<const VariantResult> 
 std::string Remark(const TuningRecord& record, const VariantResult& v,
                    absl::Span<const VariantResult> variants) {
   std::vector<std::string> words;
-  if (IsSame(v, record.best)) words.push_back(WhyBest(record, variants));
-  if (IsSame(v, record.baseline)) words.push_back("baseline");
+  if (SameVariant(v, record.best)) words.push_back(WhyBest(record, variants));
+  if (SameVariant(v, record.baseline)) words.push_back("baseline");
   // The reason why a variant was dropped says that it was slower.
   if (v.verdict == Verdict::kPruned && !v.reason.empty()) {
     words.push_back(v.reason);
@@ -106,7 +102,7 @@ std::vector<const VariantResult*> InOrder(const TuningRecord& record,
                                           absl::Span<const VariantResult> variants) {
   std::vector<const VariantResult*> order;
   for (const VariantResult& v : variants) order.push_back(&v);
-  const auto is_best = [&](const VariantResult* v) { return IsSame(*v, record.best); };
+  const auto is_best = [&](const VariantResult* v) { return SameVariant(*v, record.best); };
   std::stable_sort(order.begin(), order.end(), [&](const VariantResult* a, const VariantResult* b) {
     if (is_best(a) != is_best(b)) return is_best(a);
     if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
@@ -171,7 +167,7 @@ std::string AgeText(int64_t seconds) {
 
 std::string SpeedupText(const TuningRecord& record, const VariantResult& variant) {
   if (IsOnSimulatedGpus(record)) return "";
-  const bool is_best = IsSame(variant, record.best) && !IsSame(variant, record.baseline);
+  const bool is_best = SameVariant(variant, record.best) && !SameVariant(variant, record.baseline);
   const SpeedUp known = SpeedUpOf(record);
   if (!is_best || known.rounds == 0) return absl::StrFormat("%.2fx", Speedup(record, variant));
   return known.IsKnown() ? absl::StrFormat("%.2fx", known.ratio)
@@ -182,7 +178,7 @@ std::string BestText(const TuningRecord& record) {
   if (IsOnSimulatedGpus(record))
     return absl::StrCat(record.best.schedule, "; times of simulated GPUs say nothing of real ones");
   const std::string time = TimeText(record.best.timing.median_us);
-  if (IsSame(record.best, record.baseline)) return absl::StrCat(time, "; it is the baseline");
+  if (SameVariant(record.best, record.baseline)) return absl::StrCat(time, "; it is the baseline");
   return absl::StrCat(time, ", ", Text(SpeedUpOf(record)), " as fast as the baseline (",
                       TimeText(record.baseline.timing.median_us), ")");
 }
@@ -221,7 +217,7 @@ std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantRe
   std::vector<TableCells> rows;
   for (const VariantResult* v : InOrder(record, variants)) {
     const bool is_new = shown.insert(v->schedule).second;
-    if (!is_new && !IsSame(*v, record.best) && !IsSame(*v, record.baseline)) continue;
+    if (!is_new && !SameVariant(*v, record.best) && !SameVariant(*v, record.baseline)) continue;
     const Count& count = counts[v->schedule];
     TableCells& row =
         rows.emplace_back(TableCells{v->schedule, absl::StrCat(count.timed, " of ", count.all),

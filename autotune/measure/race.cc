@@ -25,7 +25,6 @@ constexpr double kSure = 2, kSureOfOne = 1.25;
 /// If a sample lost a core, the time that it ran is a bound; with so many rounds, the median is
 /// better than the bounds.
 constexpr size_t kManyUnclean = 10;
-constexpr double kOtherMeeting = 1.7;
 /// A memory counts from so many rounds on, and memories from so many on.
 constexpr size_t kEnoughInMemory = 3, kEnoughMemories = 4;
 /// Standard errors of a median of normal values, 1.25 times those of their mean, beyond which it is
@@ -253,10 +252,9 @@ SpeedUp Race::SpeedUpOf(int runner) const {
     of.low.push_back(all.low[i]);
     of.high.push_back(all.high[i]);
   }
-  const bool two =
-      *most > kOtherMeeting * *least && absl::c_all_of(part, [](const Differences& of) {
-        return of.log.size() >= static_cast<size_t>(kEnoughForInterval);
-      });
+  const bool two = !MeetAlike(*least, *most) && absl::c_all_of(part, [](const Differences& of) {
+    return of.log.size() >= static_cast<size_t>(kEnoughForInterval);
+  });
   for (const Differences& of : part) {
     if (!two) break;
     const Ratio own = RatioOverMemories(of);

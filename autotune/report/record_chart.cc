@@ -20,13 +20,10 @@ constexpr size_t kRows = 16;  // of schedules; the others are folded away
 constexpr int kTicks = 4;
 constexpr double kStripHeight = 22;
 
-bool IsSame(const VariantResult& a, const VariantResult& b) {
-  return a.trace == b.trace && a.config == b.config;
-}
-
 /// Why a variant is not the best, in whole words.
 std::string WhyOf(const TuningRecord& record, const VariantResult& v) {
-  if (IsSame(v, record.best)) return IsSame(v, record.baseline) ? "fastest, and the baseline" : "";
+  if (SameVariant(v, record.best))
+    return SameVariant(v, record.baseline) ? "fastest, and the baseline" : "";
   std::vector<std::string> words;
   if (v.verdict == Verdict::kNotMeasured && v.timing.samples > 0) {
     words.push_back(
@@ -80,7 +77,7 @@ Html Strip(const TuningRecord& record, const Timing& t, const LogScale& scale) {
 }
 
 Html Row(const TuningRecord& record, const VariantResult& v, const LogScale& scale) {
-  const bool best = IsSame(v, record.best), baseline = IsSame(v, record.baseline);
+  const bool best = SameVariant(v, record.best), baseline = SameVariant(v, record.baseline);
   std::vector<Html> name = {Element("b", {}, {LongWords(v.schedule)})};
   if (best) name.push_back(Element("span", {{"class", "badge best"}}, "best"));
   if (baseline) name.push_back(Element("span", {{"class", "badge"}}, "baseline"));
@@ -133,7 +130,7 @@ Html TimedCharts(const ReportRecord& of) {
   std::set<std::string> schedules;
   for (const VariantResult* v : timed) {
     const bool is_new = schedules.insert(v->schedule).second;
-    const bool is_marked = IsSame(*v, of.record.best) || IsSame(*v, of.record.baseline);
+    const bool is_marked = SameVariant(*v, of.record.best) || SameVariant(*v, of.record.baseline);
     if (is_marked || (is_new && first.size() < kRows))
       first.push_back(v);
     else if (is_new)

@@ -44,8 +44,6 @@ constexpr double kFirstShare = 0.1;  // of the budget, at which they end
 
 }  // namespace
 
-std::string NameOf(const VariantResult& v) { return absl::StrCat(v.trace, "|", Text(v.config)); }
-
 Trials::Trials(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
                Exchange& exchange, TimeBudget& budget, const TunerOptions& options)
     : entrants_(std::move(entrants)),

@@ -18,9 +18,6 @@
 
 namespace coconet {
 
-/// "TRACE|CONFIG", which names a variant of a program.
-std::string NameOf(const VariantResult& v);
-
 /// Tries variants: compiles, verifies and times them, and drops those that fail or are slower than
 /// the best. Collective: all ranks decide alike. Results are in `result`.
 class Trials {

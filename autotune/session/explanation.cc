@@ -177,7 +177,7 @@ std::string GainText(const TuningRecord& record) {
   const Timing &best = record.best.timing, &plain = record.baseline.timing;
   if (best.samples == 0) return "it was not timed: nothing was tuned";
   if (IsOnSimulatedGpus(record)) return "times of simulated GPUs say nothing of real ones";
-  if (record.best.trace == record.baseline.trace && record.best.config == record.baseline.config)
+  if (SameVariant(record.best, record.baseline))
     return absl::StrCat(TimeText(best.median_us), " a step; it is the plain schedule");
   return absl::StrFormat(
       "%s a step; the plain schedule, %s, takes %s: it gains %s a step, %s",

@@ -126,6 +126,14 @@ bool MayPass(Verdict verdict) {
          verdict == Verdict::kTooLarge;
 }
 
+bool SameVariant(const VariantResult& a, const VariantResult& b) {
+  return a.trace == b.trace && a.config == b.config;
+}
+
+std::string NameOf(const VariantResult& variant) {
+  return absl::StrCat(variant.trace, "|", Text(variant.config));
+}
+
 std::string Words(const VariantResult& variant) {
   return absl::StrCat(variant.schedule, " (", variant.protocol, ", ", Text(variant.config), ")");
 }
@@ -174,8 +182,7 @@ bool IsOnSimulatedGpus(const TuningRecord& record) {
 SpeedUp SpeedUpOf(const TuningRecord& record) {
   const Timing &best = record.best.timing, &baseline = record.baseline.timing;
   if (IsOnSimulatedGpus(record) || best.samples == 0 || baseline.samples == 0) return {};
-  if (record.best.trace == record.baseline.trace && record.best.config == record.baseline.config)
-    return {.rounds = best.samples};
+  if (SameVariant(record.best, record.baseline)) return {.rounds = best.samples};
   if (record.speed_up.rounds > 0 || !(best.low_us > 0)) return record.speed_up;
   return {.ratio = baseline.median_us / best.median_us,
           .low = baseline.low_us / best.high_us,

@@ -63,6 +63,11 @@ struct VariantResult {
   bool operator==(const VariantResult&) const = default;
 };
 
+/// Whether both are results of one variant.
+bool SameVariant(const VariantResult& a, const VariantResult& b);
+/// "TRACE|CONFIG", which names a variant of a program.
+std::string NameOf(const VariantResult& variant);
+
 /// "fuse(RS, C, AG) two-shot vec=16 ...": schedule, protocol and config, for people.
 std::string Words(const VariantResult& variant);
 

@@ -180,7 +180,7 @@ bool TuningCache::HasFailedHere(const std::string& key, const VariantResult& var
   const absl::StatusOr<std::vector<VariantResult>> failures =
       FromFile([&](Database& db) { return ReadFailures(db, key); });
   return failures.ok() && absl::c_any_of(*failures, [&](const VariantResult& failed) {
-           return failed.trace == variant.trace && failed.config == variant.config;
+           return SameVariant(failed, variant);
          });
 }
 

@@ -44,9 +44,8 @@ const Case kCases[] = {
     {"adam 16Mi, processes", {"adam", "", 1 << 24, 2, true}, false},
 };
 constexpr double kBudgetSeconds = 8;
-/// Where ranks take longer to meet by this factor, or shorter, virtual cores are placed otherwise:
-/// that changes by the minute, and speed-ups with it.
-constexpr double kOtherState = 1.7;
+/// Attempts to time a pair while ranks meet as fast as in its tuning: on virtual machines that
+/// changes by the minute, and speed-ups with it.
 constexpr int kAttempts = 10;
 
 struct Truth {
@@ -78,12 +77,13 @@ class Judge {
       ASSIGN_OR_RETURN(const Stored s, TuneOnce(kBudgetSeconds, "auto", stranger));
       ASSIGN_OR_RETURN(const std::optional<Truth> found, TruthOf(s, best));
       judged.push_back({s, found});
-      const Truth truth = found.value_or(Truth{0, 0});
-      absl::FPrintF(
-          stderr,
-          "  %s %d: at %.2f us %.2fx (%.2f to %.2f)%s, truly %.2fx, %.3f of best, %.1f s: %s\n",
-          stranger.has_value() ? "beside" : "alone", i, s.meeting_us, s.ratio, s.low, s.high,
-          s.is_known ? "" : " unknown", truth.ratio, truth.over_best, s.seconds, s.schedule);
+      absl::FPrintF(stderr, "  %s %d: at %.2f us %.2fx (%.2f to %.2f)%s, %s, %.1f s: %s\n",
+                    stranger.has_value() ? "beside" : "alone", i, s.meeting_us, s.ratio, s.low,
+                    s.high, s.is_known ? "" : " unknown",
+                    found.has_value() ? absl::StrFormat("truly %.2fx, %.3f of the best",
+                                                        found->ratio, found->over_best)
+                                      : "not compared",
+                    s.seconds, s.schedule);
     }
     return judged;
   }
@@ -101,8 +101,8 @@ class Judge {
           ratios.push_back(rounds.us[over][r] / rounds.us[under][r]);
         return Median(ratios);
       };
-      const double state = std::abs(std::log(rounds.meeting_us / stored.meeting_us));
-      if (stored.meeting_us == 0 || state < std::log(kOtherState))
+      if (MeetAlike(rounds.least_meeting_us, stored.meeting_us) &&
+          MeetAlike(rounds.most_meeting_us, stored.meeting_us))
         return Truth{ratio(0, 1), ratio(1, 2)};
     }
     return std::nullopt;

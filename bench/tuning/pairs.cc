@@ -5,11 +5,11 @@
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "autotune/measure/statistics.h"
 #include "autotune/search/tuner.h"
 #include "autotune/session/session.h"
 #include "bench/harness/rounds.h"
@@ -141,7 +141,8 @@ absl::StatusOr<std::vector<Finding>> RunRounds(Rank& rank, const Task& task) {
   }
   std::vector<Finding> found;
   for (const std::vector<double>& of : us) found.push_back(Fact("us", absl::StrJoin(of, ",")));
-  found.push_back(Fact("meeting", absl::StrCat(Median(meetings))));
+  found.push_back(Fact("least meeting", absl::StrCat(*absl::c_min_element(meetings))));
+  found.push_back(Fact("most meeting", absl::StrCat(*absl::c_max_element(meetings))));
   return found;
 }
 
@@ -196,7 +197,9 @@ absl::StatusOr<Rounds> RoundsOf(const Subject& subject, const std::vector<Choice
     absl::StrAppend(out, v.schedule, "|", v.config);
   });
   ASSIGN_OR_RETURN(const std::vector<Finding> found, RunApart(task, cache, scratch));
-  Rounds result{.meeting_us = NumberOf(found, "meeting")};
+  Rounds result{.us = {},
+                .least_meeting_us = NumberOf(found, "least meeting"),
+                .most_meeting_us = NumberOf(found, "most meeting")};
   for (const Finding& finding : found) {
     if (finding.side != "us") continue;
     std::vector<double>& of = result.us.emplace_back();

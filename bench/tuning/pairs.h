@@ -39,8 +39,8 @@ absl::StatusOr<Stored> TuneApart(const Subject& subject, double budget_s, const 
                                  const std::string& cache, const std::string& scratch);
 
 struct Rounds {
-  std::vector<std::vector<double>> us;  // [variant][round]
-  double meeting_us = 0;                // VariantRunner::MeetingUs
+  std::vector<std::vector<double>> us;               // [variant][round]
+  double least_meeting_us = 0, most_meeting_us = 0;  // VariantRunner::MeetingUs
 };
 /// Times variants in the same rounds, in processes of their own, in several memories.
 absl::StatusOr<Rounds> RoundsOf(const Subject& subject, const std::vector<Choice>& variants,

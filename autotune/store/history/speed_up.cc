@@ -49,10 +49,12 @@ absl::Status Validate(const Measured& measured) {
                                           " at ", measured.measured_s));
 }
 
+bool MeetAlike(double a_us, double b_us) {
+  return a_us == 0 || b_us == 0 || std::max(a_us, b_us) < kOtherMeeting * std::min(a_us, b_us);
+}
+
 bool IsSameState(const SpeedUp& a, const SpeedUp& b) {
-  if (a.meeting_us == 0 || b.meeting_us == 0) return true;
-  return std::max(a.meeting_us, b.meeting_us) <
-         kOtherMeeting * std::min(a.meeting_us, b.meeting_us);
+  return MeetAlike(a.meeting_us, b.meeting_us);
 }
 
 bool Disagree(const SpeedUp& a, const SpeedUp& b) {

@@ -30,6 +30,8 @@ std::string Text(const SpeedUp& speed_up);
 /// DataLoss unless 0 < low <= ratio <= high, all finite.
 absl::Status Validate(const SpeedUp& speed_up);
 
+/// Whether ranks that meet in these times (microseconds; 0: not known) are on cores that lie alike.
+bool MeetAlike(double a_us, double b_us);
 /// Whether ranks met about as fast in both, as far as is known. If not, the cores of a virtual
 /// machine were placed otherwise, and ratios are those of two machines.
 bool IsSameState(const SpeedUp& a, const SpeedUp& b);

@@ -19,10 +19,6 @@ absl::StatusOr<std::map<std::string, TuningRecord>> RecordsOf(Database& db) {
   return records;
 }
 
-bool IsSame(const VariantResult& a, const VariantResult& b) {
-  return a.trace == b.trace && a.config == b.config;
-}
-
 /// How much longer `pick` takes than the record's winner, by the variants of that record's cache.
 absl::StatusOr<std::optional<double>> CostOf(const VariantResult& pick, Database& db,
                                              const TuningRecord& record) {
@@ -31,7 +27,8 @@ absl::StatusOr<std::optional<double>> CostOf(const VariantResult& pick, Database
   if (absl::IsInvalidArgument(variants.status())) return std::nullopt;
   RETURN_IF_ERROR(variants.status());
   for (const VariantResult& v : *variants) {
-    if (!IsSame(v, pick) || v.timing.samples < 1 || !Validate(v).ok() || !(best_us > 0)) continue;
+    if (!SameVariant(v, pick) || v.timing.samples < 1 || !Validate(v).ok() || !(best_us > 0))
+      continue;
     return v.timing.median_us / best_us - 1;
   }
   return std::nullopt;
@@ -53,7 +50,7 @@ absl::StatusOr<CacheDiff> DiffOf(Database& a, Database& b) {
     }
     RecordPair pair{std::move(record), std::move(other->second)};
     of_b.erase(other);
-    pair.same_winner = IsSame(pair.a.best, pair.b.best);
+    pair.same_winner = SameVariant(pair.a.best, pair.b.best);
     ASSIGN_OR_RETURN(pair.a_in_b, CostOf(pair.a.best, b, pair.b));
     ASSIGN_OR_RETURN(pair.b_in_a, CostOf(pair.b.best, a, pair.a));
     diff.both.push_back(std::move(pair));

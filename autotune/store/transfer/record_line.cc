@@ -201,13 +201,10 @@ absl::StatusOr<Measured> ParseMeasured(const JsonValue& value) {
   return m;
 }
 
-bool IsSame(const VariantResult& a, const VariantResult& b) {
-  return a.trace == b.trace && a.config == b.config;
-}
-
 /// The place of a record's variant in the list; the list's size if it is not there.
 int64_t PlaceOf(const VariantResult& variant, const std::vector<VariantResult>& variants) {
-  return absl::c_find_if(variants, [&](const VariantResult& v) { return IsSame(v, variant); }) -
+  return absl::c_find_if(variants,
+                         [&](const VariantResult& v) { return SameVariant(v, variant); }) -
          variants.begin();
 }
 

@@ -100,9 +100,7 @@ class Staging {
     ASSIGN_OR_RETURN(ExportedRecord exported, ReadExported(*db_, record));
     ASSIGN_OR_RETURN(const std::vector<VariantResult> failed, ReadFailed(into, record.key));
     const auto has_failed = [&](const VariantResult& v) {
-      return absl::c_any_of(failed, [&](const VariantResult& f) {
-        return f.trace == v.trace && f.config == v.config;
-      });
+      return absl::c_any_of(failed, [&](const VariantResult& f) { return SameVariant(f, v); });
     };
     for (const VariantResult* v : {&record.best, &record.baseline}) {
       if (!has_failed(*v)) continue;
