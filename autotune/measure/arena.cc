@@ -255,7 +255,7 @@ absl::Status Arena::Move(Rank& rank, uint64_t seed) {
     const int64_t room =
         bytes + std::clamp(2 * bytes, kLeastRoom, kMostRoom) + std::ssize(list) * kHugePage;
     const bool suffices = rooms_[symmetric] != nullptr && rooms_[symmetric]->bytes() >= room;
-    ASSIGN_OR_RETURN(const bool all, AgreeThatAll(rank, suffices || (!symmetric && bytes == 0)));
+    ASSIGN_OR_RETURN(const bool all, AgreeThatAll(rank, suffices || bytes == 0));
     if (all) continue;
     absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(room, symmetric);
     if (!symmetric) RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));

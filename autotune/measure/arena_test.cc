@@ -1,9 +1,11 @@
 #include "autotune/measure/arena.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <set>
 
+#include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "runtime/world.h"
 
@@ -179,6 +181,45 @@ TEST(Arena, TooMuchIsAnErrorOnAllRanks) {
     Arena::Include(huge, Temporaries::kShared, needs);
     EXPECT_EQ(Arena::BytesOf(needs), int64_t{1} << 43);
     EXPECT_EQ(Arena::Create(rank, needs).status().code(), absl::StatusCode::kResourceExhausted);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(Arena, MovesTensorsWithinLargerMemory) {
+  const Buffer state{"s", BufferRole::kState, DType::kF32, int64_t{3} << 20, true},
+      small{"t", BufferRole::kInput, DType::kF32, 100, true},
+      local{"u", BufferRole::kInput, DType::kF32, 1000, false};
+  const Plan plan = PlanOf({state, small, local});
+  Arena::Needs needs;
+  Arena::Include(plan, Temporaries::kShared, needs);
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(Arena arena, Arena::Create(rank, needs));
+    std::set<void*> places;
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      RETURN_IF_ERROR(arena.Move(rank, seed));
+      RETURN_IF_ERROR(rank.exchange().Barrier());
+      const auto memory = arena.Place(rank, plan, Temporaries::kShared);
+      places.insert(memory[0]->own());
+      for (size_t i = 0; i < memory.size(); ++i) {
+        auto* const own = static_cast<char*>(memory[i]->own());
+        EXPECT_GE(memory[i]->bytes(), BytesOf(plan.buffers[i]) + kGuardBytes);
+        EXPECT_EQ(std::count(own, own + memory[i]->bytes(), 0), memory[i]->bytes()) << "not zeros";
+        std::memset(own, static_cast<int>(1 + 16 * rank.rank() + i), memory[i]->bytes());
+      }
+      RETURN_IF_ERROR(rank.exchange().Barrier());
+      for (size_t i = 0; i < memory.size(); ++i) {  // none lies in another's, here or at the peer
+        for (int r : {0, 1}) {
+          if (r != rank.rank() && !memory[i]->symmetric()) continue;
+          const auto* const bytes = static_cast<const char*>(memory[i]->peer(r));
+          EXPECT_EQ(
+              std::count(bytes, bytes + memory[i]->bytes(), static_cast<char>(1 + 16 * r + i)),
+              memory[i]->bytes());
+        }
+      }
+      RETURN_IF_ERROR(rank.exchange().Barrier());
+    }
+    EXPECT_GT(places.size(), 3u);
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;

@@ -185,6 +185,73 @@ TEST(Race, LoadThatComesAndGoesIsTheRounds) {
   EXPECT_EQ(race.Compare(1, 2).rounds, 0);
 }
 
+/// Adds pairs of the baseline and of runner 1, which is `ratio` times as fast, in so many memories;
+/// by each of these the ratio differs.
+void AddPairs(Race& race, double ratio, int memories, std::mt19937_64& random) {
+  std::normal_distribution<double> by_memory(0, 0.05), noise(0, 0.03);
+  for (int memory = 0; memory < memories; ++memory) {
+    race.ChangeMemory();
+    const double here = ratio * std::exp(by_memory(random));
+    for (int pair = 0; pair < 3; ++pair) {
+      race.BeginRound();
+      race.Add(0, {1000 * here * std::exp(noise(random))});
+      race.Add(1, {1000 * std::exp(noise(random))});
+    }
+  }
+}
+
+TEST(Race, ASpeedUpIsWithinItsInterval) {
+  int outside = 0;
+  for (int seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(seed);
+    Race race(2, 0, seed);
+    race.Enter(0);
+    race.Enter(1);
+    AddPairs(race, 2.5, 20, random);
+    EXPECT_EQ(race.Memories(1), 20);
+    const SpeedUp speed_up = race.SpeedUpOf(1);
+    EXPECT_EQ(speed_up.rounds, 60);
+    EXPECT_TRUE(speed_up.IsKnown()) << speed_up.low << " to " << speed_up.high;
+    outside += speed_up.low > 2.5 || speed_up.high < 2.5;
+  }
+  EXPECT_LE(outside, 10) << "of 200";
+  EXPECT_EQ(Race(1, 0, 1).SpeedUpOf(0).ratio, 1) << "the baseline's own";
+}
+
+TEST(Race, OneMemoryAmongManyDoesNotDecideASpeedUp) {
+  std::mt19937_64 random(3);
+  Race race(2, 0, 1);
+  AddPairs(race, 2.5, 10, random);
+  AddPairs(race, 1.2, 2, random);
+  EXPECT_NEAR(race.SpeedUpOf(1).ratio, 2.5, 0.2);
+}
+
+TEST(Race, ASpeedUpOfTwoMachinesIsARange) {
+  std::mt19937_64 random(3);
+  Race race(2, 0, 1);
+  race.SetMeeting(0.26);
+  AddPairs(race, 3.8, 8, random);
+  EXPECT_TRUE(race.SpeedUpOf(1).IsKnown());
+  race.SetMeeting(0.78);
+  AddPairs(race, 8.8, 8, random);
+  const SpeedUp speed_up = race.SpeedUpOf(1);
+  EXPECT_FALSE(speed_up.IsKnown());
+  EXPECT_LT(speed_up.low, 3.9);
+  EXPECT_GT(speed_up.high, 8.6);
+}
+
+TEST(Race, WhatOthersDisturbedDoesNotCount) {
+  Race race(2, 0, 1);
+  for (int round = 0; round < 12; ++round) {
+    race.BeginRound();
+    race.Add(0, {100});
+    race.Add(1, {.us = round % 2 == 0 ? 10.0 : 90.0, .quiet = round % 4 != 1});
+    if (round % 4 == 3) race.Disturb();
+  }
+  EXPECT_NEAR(race.SpeedUpOf(1).ratio, 10, 1e-6);
+  EXPECT_EQ(race.SpeedUpOf(1).rounds, 6);
+}
+
 TEST(Race, DropsWhatIsSlower) {
   Race race(2, 0, 1);
   race.Enter(0);

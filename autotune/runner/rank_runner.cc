@@ -31,6 +31,10 @@ constexpr char kOverLimit[] = "coconet/over-memory-limit";
 /// more memory also move more bytes. Programs below kSmallNeed have no limit.
 constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
+/// Variants whose memory has more bytes on a rank are not moved: it is far larger than caches, and
+/// moving it takes long.
+constexpr int64_t kMostMoved = int64_t{1} << 30;
+
 }  // namespace
 
 Target TargetOf(const Rank& rank, const Numerics& numerics) {
@@ -404,7 +408,8 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
 }
 
 absl::StatusOr<bool> RankRunner::MoveMemory() {
-  if (rank_.topology().multiprocessors > 0) return false;
+  if (rank_.topology().multiprocessors > 0 || Arena::BytesOf(arena_->needs()) > kMostMoved)
+    return false;
   const absl::Status room = arena_->Move(rank_, options_.seed + ++moves_);
   if (absl::IsResourceExhausted(room)) return false;
   RETURN_IF_ERROR(room);
@@ -423,7 +428,9 @@ absl::StatusOr<bool> RankRunner::MoveMemory() {
 }
 
 absl::StatusOr<double> RankRunner::MeetingUs() {
-  if (!starts_warm() || rank_.size() == 1) return 0;
+  // Threads that outnumber the cores wait for these, not for each other.
+  const Topology& here = rank_.topology();
+  if (!starts_warm() || rank_.size() == 1 || here.ranks_per_node > here.cores) return 0;
   constexpr int kMeetings = 200;
   const float one = 1;
   float sum = 0;

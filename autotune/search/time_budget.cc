@@ -37,7 +37,7 @@ TimeBudget::Stop TimeBudget::Asked() const {
   return worth_s_ < options_.budget_s ? Stop::kWorth : Stop::kBudget;
 }
 
-void TimeBudget::WaitForQuiet(double seconds) {
+void TimeBudget::EndIn(double seconds) {
   worth_is_spent_ = worth_is_spent_ || stop_ == Stop::kWorth;
   if (stop_ == Stop::kWorth) stop_ = Stop::kNo;
   if (options_.seconds) worth_s_ = options_.seconds() - options_.start_s + seconds;

@@ -34,11 +34,11 @@ class TimeBudget {
   /// Called once a variant was measured. Before, only an interrupt stops.
   void HasResult() { has_result_ = true; }
 
-  /// Ends tuning as if the budget were so many seconds, if it is longer.
+  /// Ends tuning so many seconds after its start, where the budget does not end it before.
   void SetWorth(double seconds) { worth_s_ = seconds; }
-  /// Goes on for up to so many seconds within the budget, though tuning took as long as it is
-  /// worth.
-  void WaitForQuiet(double seconds);
+  /// Ends tuning so many seconds from now instead, where the budget does not end it before.
+  void EndIn(double seconds);
+  /// Whether tuning went on by EndIn after it had taken as long as it is worth.
   bool worth_is_spent() const { return worth_is_spent_; }
 
   /// On rank 0 (elsewhere as if no time had passed):

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
@@ -182,12 +183,16 @@ absl::StatusOr<std::optional<Failure>> Trials::Duel(int v, const VariantRunner::
   return std::nullopt;
 }
 
-absl::StatusOr<int> Trials::Reconsider() {
+bool Trials::IsDoubtful(int v) const {
   const int fastest = race_.Fastest();
+  return doubtful_.contains(v) && fastest >= 0 &&
+         race_.Compare(v, fastest).log < std::log(kMostDoubtful);
+}
+
+absl::Status Trials::Reconsider() {
   std::vector<int> again;
   for (int v : doubtful_) {
-    if (result(v).verdict == Verdict::kPruned && !reconsidered_.contains(v) && fastest >= 0 &&
-        race_.Compare(v, fastest).log < std::log(kMostDoubtful))
+    if (IsDoubtful(v) && result(v).verdict == Verdict::kPruned && !reconsidered_.contains(v))
       again.push_back(v);
   }
   ASSIGN_OR_RETURN(again, FromRank0(exchange_, again));
@@ -198,14 +203,11 @@ absl::StatusOr<int> Trials::Reconsider() {
     result(v).verdict = Verdict::kNotMeasured;
     result(v).reason.clear();
   }
-  return static_cast<int>(again.size());
+  return absl::OkStatus();
 }
 
 int Trials::Doubtful() const {
-  const int fastest = race_.Fastest();
-  return static_cast<int>(std::count_if(doubtful_.begin(), doubtful_.end(), [&](int v) {
-    return fastest >= 0 && race_.Compare(v, fastest).log < std::log(kMostDoubtful);
-  }));
+  return static_cast<int>(absl::c_count_if(doubtful_, [&](int v) { return IsDoubtful(v); }));
 }
 
 absl::StatusOr<std::optional<Failure>> Trials::VerifyAtSize(int v) {

@@ -42,8 +42,8 @@ class Trials {
                    absl::FunctionRef<absl::Status(int)> tried);
 
   /// Makes untried again, once, what was dropped while other programs disturbed all its rounds, and
-  /// may be promising. Returns how many these are.
-  absl::StatusOr<int> Reconsider();
+  /// may be promising.
+  absl::Status Reconsider();
   /// The number of such variants that are still dropped.
   int Doubtful() const;
 
@@ -89,6 +89,8 @@ class Trials {
   /// first step.
   absl::StatusOr<std::optional<Failure>> Duel(int v, const VariantRunner::Sample& first);
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
+  /// Whether the variant was dropped without a clean round, and is not far behind.
+  bool IsDoubtful(int v) const;
   /// Whether no other program ran shortly before a sample that took so long; notes whether one did.
   bool IsQuiet(const VariantRunner::Sample& sample, double us);
   /// Repeats short samples that other programs disturbed.

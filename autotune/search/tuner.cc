@@ -34,12 +34,11 @@ constexpr size_t kBatch = 8;  // variants tried between two looks at what is pro
 /// Most variants that stay loaded after a batch.
 constexpr int kMostLoaded = 24;
 constexpr double kStoreSeconds = 10;  // between two stores of the best so far
-/// Times of earlier runs under more load do not rule a variant out.
-constexpr double kLittleLoad = 0.25;
+constexpr double kMuchLoad = 0.25;    // that progress tells of
 constexpr int kMostDisturbedRuns = 3;
-/// A search is worth what a job of so many steps may gain by it: this share of its time. A search
-/// that is worth less may take the least all the same, once the baseline was timed.
-constexpr double kHopedGain = 0.2, kLeastSeconds = 1.2;
+/// A search is worth what a job may gain by it: this share of its time. The first batch is tried
+/// all the same.
+constexpr double kHopedGain = 0.2;
 /// Rounds between two moves to other memory.
 constexpr int kRoundsInMemory = 7;
 /// So long the winner, and then its speed-up, may take beyond that, within the budget, where other
@@ -97,8 +96,6 @@ class Tuning {
     // The baseline first: once it is measured, tuning may end at any time.
     if (trials_.IsUntried(baseline_)) RETURN_IF_ERROR(trials_.TryFirst(baseline_));
     RETURN_IF_ERROR(trials_.DecideWhenToVerify());
-    baseline_s_ = budget_.Now() - options_.start_s;
-    LimitToWorth();
     if (options_.incumbent >= 0 && trials_.IsUntried(options_.incumbent))
       RETURN_IF_ERROR(trials_.TryFirst(options_.incumbent));
     for (int v : options_.favourites) {
@@ -110,14 +107,14 @@ class Tuning {
     }
     TellStrategy();
     coverage_ = Coverage(state_, trials_.BestUs());
-    LimitToWorth();
     RETURN_IF_ERROR(Explore(kTryShare));
+    LimitToWorth();
     RETURN_IF_ERROR(Rounds(kRoughRounds, kRoughShare));
     RETURN_IF_ERROR(StoreBestSoFar());
     RETURN_IF_ERROR(Explore(kTryMoreShare));
     RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     while (true) {  // where time is left
-      if (options_.settles) RETURN_IF_ERROR(trials_.Reconsider().status());
+      if (options_.settles) RETURN_IF_ERROR(trials_.Reconsider());
       ASSIGN_OR_RETURN(const int enough, FromRank0(exchange_, HasTriedEnough()));
       if (enough != 0) break;
       ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
@@ -126,17 +123,16 @@ class Tuning {
       RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     }
     if (!options_.settles) return absl::OkStatus();
-    budget_.WaitForQuiet(kQuietSeconds);
+    budget_.EndIn(kQuietSeconds);
     RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
-    budget_.WaitForQuiet(kQuietSeconds);
+    budget_.EndIn(kQuietSeconds);
     return settling_.Settle();
   }
 
   /// Ends the search where more of it would take longer than it can save in a job.
   void LimitToWorth() {
     if (options_.job_steps > 0 && kind_ != SearchKind::kExhaustive && !options_.tries_all)
-      budget_.SetWorth(std::max(baseline_s_ + kLeastSeconds,
-                                kHopedGain * options_.job_steps * 1e-6 * trials_.BestUs()));
+      budget_.SetWorth(kHopedGain * options_.job_steps * 1e-6 * trials_.BestUs());
   }
 
   void Say(absl::string_view text) const {
@@ -184,6 +180,7 @@ class Tuning {
         const auto at = absl::c_find(batch.variants, v) - batch.variants.begin();
         return Tried(v, /*drawn=*/at >= batch.promised);
       }));
+      LimitToWorth();
       if (options_.drops && static_cast<int>(trials_.RoundUs().size()) > kMostLoaded)
         RETURN_IF_ERROR(trials_.KeepQuickest(2 * options_.race.finalists));
       ASSIGN_OR_RETURN(const int store,
@@ -271,7 +268,7 @@ class Tuning {
     ASSIGN_OR_RETURN(const double load, runner_.LoadByOthers());
     if (load < 0) return absl::OkStatus();
     state_.load = load;
-    if (load > kLittleLoad)
+    if (load > kMuchLoad)
       Say(absl::StrFormat("other programs use %.0f %% of the cores", 100 * load));
     return absl::OkStatus();
   }
@@ -429,8 +426,7 @@ class Tuning {
   Trials trials_;
   EarlierRuns earlier_;
   Settling settling_;
-  double baseline_s_ = 0;  // when the baseline was timed
-  double stored_s_;        // time of the latest store
+  double stored_s_;  // time of the latest store
 };
 
 }  // namespace

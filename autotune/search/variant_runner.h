@@ -62,8 +62,8 @@ class VariantRunner {
   /// Load.
   virtual absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) = 0;
   /// Moves the loaded variants to other memory: by which sets of caches data share, times in one
-  /// memory may differ from those in another by a tenth and more. False, with nothing changed, if
-  /// there is no room for it, or times do not depend on it.
+  /// memory may differ from those in another by a tenth and more. False if there is no room for it,
+  /// or times depend little on it; then some may have moved.
   virtual absl::StatusOr<bool> MoveMemory() { return false; }
   /// How long ranks of one node take to meet, in microseconds: it says whether their cores share a
   /// cache, which on virtual machines changes by the minute. 0: not known.

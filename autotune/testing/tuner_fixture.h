@@ -92,7 +92,17 @@ class FakeRunner final : public VariantRunner {
     double cold = timed[v] == 1 ? 1.2 : 1;
     if (v == busy_from && timed[v] == 1) busy_left = busy_calls;
     if (busy_left-- > 0) cold *= 12;
-    return Sample{.us = us[v] * cold * (1 + std::abs(noise(random))), .failure = {}};
+    const bool disturbed = timed[v] <= disturbed_calls[v];
+    if (disturbed) cold *= 12;
+    const double lost = disturbed ? 0.3 : 0;
+    return Sample{.us = us[v] * cold * (1 + std::abs(noise(random))),
+                  .lost = lost,
+                  .lost_all = lost,
+                  .failure = {}};
+  }
+  absl::StatusOr<bool> MoveMemory() override {
+    ++moves;
+    return true;
   }
   absl::StatusOr<double> LoadByOthers() override { return load; }
   void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
@@ -113,6 +123,10 @@ class FakeRunner final : public VariantRunner {
   double now_s = 0, verify_s = 0.001;
   /// From this variant's first call of Time on, another job slows so many calls down.
   int busy_from = -1, busy_calls = 0, busy_left = 0;
+  /// The number of the first calls of Time that another job slows down, of which samples tell a
+  /// part.
+  std::map<int, int> disturbed_calls;
+  int moves = 0;  // of memory
   double load = 0;
   bool ahead = false, warm = false;
   std::vector<std::vector<int>> compiled_ahead;  // by call
