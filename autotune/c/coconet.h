@@ -105,7 +105,7 @@ typedef struct coconet_options {
   int retune;             /* not 0: tunes programs that are in the cache, too */
   int64_t memory_limit;   /* bytes that a program may have on a rank; 0: none */
   /* Called on rank 0 with a line of text, within a call of this library. */
-  void (*progress)(void* context, const char* line); /* while tuning */
+  void (*progress)(void* context, const char* line); /* while tuning; NULL: a line on stderr */
   void (*warn)(void* context, const char* line);     /* warnings, once each */
   /* Not 0 ends tuning, which keeps what it measured; from any thread. */
   int (*interrupted)(void* context);

@@ -268,8 +268,9 @@ TEST_F(TuningCacheTest, ALinkIsNotFollowed) {
 
 TEST_F(TuningCacheTest, AnotherUsersFileIsNotUsed) {
   Open();
-  constexpr uid_t kNobody = 65534;
-  if (chown(file_.c_str(), kNobody, kNobody) != 0) GTEST_SKIP() << "needs root";
+  constexpr uid_t kOtherUser = 65534;
+  if (chown(file_.c_str(), kOtherUser, kOtherUser) != 0)
+    GTEST_SKIP() << "only root can give a file to another user";
   EXPECT_FALSE(Open()->stores());
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("belongs to another user")));
 }

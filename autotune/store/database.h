@@ -62,8 +62,8 @@ enum class Access : uint8_t {
 /// missing.
 class Database {
  public:
-  /// kReadWrite creates the file when it is missing; with "" a temporary one, which nobody else can
-  /// open and which is gone when the Database is.
+  /// kReadWrite creates the file when it is missing; if `file` is "", a temporary one, which other
+  /// connections cannot open, and which is deleted with the Database.
   static absl::StatusOr<Database> Open(const std::string& file, Access access);
   /// Runs statements without parameters or rows. `sql` is a literal, never data.
   absl::Status Execute(const char* sql);

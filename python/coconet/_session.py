@@ -78,7 +78,8 @@ class Session(OfThisProcess):
     pinned        whether the thread that makes a session stays on a core of its own
     retune        whether programs that are in the cache are tuned, too
     memory_limit  bytes that a program may have on a rank
-    progress      called on rank 0 with lines of text while tuning
+    progress      called on rank 0 with lines of text while tuning; None: a line on stderr says that
+                  a program is tuned, and for how long at most
     warn          called on rank 0 with warnings; None: warnings.warn
 
     A session is a context manager, or is closed by `close()`, which is collective. Sessions that

@@ -392,7 +392,7 @@ class ProcessTest(unittest.TestCase):
     def test_an_interpreter_may_exit_with_everything_open(self):
         text = self.run_python(f"""
 import coconet, numpy as np, sys
-session = coconet.Session(cache_file=":none:", effort="fast")
+session = coconet.Session(cache_file=":none:", effort="fast", progress=lambda line: None)
 tuned = session.compile('''{MOMENTUM}''', N=10)
 g = session.allocate("f32", 10)
 taken = np.from_dlpack(g)
@@ -406,7 +406,7 @@ sys.stray = (taken, left, bound, session, g)
     def test_a_child_of_fork_gets_an_error(self):
         text = self.run_python(f"""
 import coconet, os
-session = coconet.Session(cache_file=":none:", effort="fast")
+session = coconet.Session(cache_file=":none:", effort="fast", progress=lambda line: None)
 bound = session.compile('''{MOMENTUM}''', N=10).bind()
 child = os.fork()
 if child == 0:

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kHelp[] = R"(coconet cache: what the tuning cache remembers, and what is done with it
 
-  cache list [WHICH]       one line per tuned program, the newest first, and the layer that has it
+  cache list [WHICH]       a line per tuned program, the newest first, with its layer
   cache show WHICH         what a record depends on, all its variants, what was verified of the best
   cache why WHICH          one line per schedule: how fast its fastest variant is, why it lost; what
                            the best fuses, and what it gained over the plain schedule

@@ -71,8 +71,7 @@ class Loader {
       known.reset();
     }
     if (may_tune) {
-      Tell(absl::StrCat("tuning ", ProgramText(loading_.key_text), " on ", loading_.rank().size(),
-                        " ranks, for at most ", loading_.budget_s, " s",
+      Tell(absl::StrCat("tuning ", ProgramOnRanks(), ", for at most ", loading_.budget_s, " s",
                         known.has_value() ? ", from where an earlier run has ended" : ""));
       return TuneAnew(std::move(known));
     }
@@ -118,8 +117,8 @@ class Loader {
   absl::StatusOr<LoadedProgram> RunPlainSchedule(const std::string& missed) {
     ASSIGN_OR_RETURN(Winner plain, PlainSchedule(loading_));
     loading_.state->Warn(absl::StrCat(
-        ProgramText(loading_.key_text), " on ", loading_.rank().size(), " ranks: ", missed,
-        "; it runs the plain schedule, ", plain.record.best.schedule,
+        ProgramOnRanks(), ": ", missed, "; it runs the plain schedule, ",
+        plain.record.best.schedule,
         ". To tune it, compile it once with Policy::kTune, or run sweep with the same program, "
         "sizes and ranks, on this machine"));
     missed_ = missed;
@@ -133,11 +132,18 @@ class Loader {
     if (!is_part_) loading_.state->Tell(text);
   }
 
+  /// "adam f32[1000] on 2 ranks"
+  std::string ProgramOnRanks() const {
+    const int ranks = loading_.rank().size();
+    return absl::StrCat(ProgramText(loading_.key_text), " on ", ranks,
+                        ranks == 1 ? " rank" : " ranks");
+  }
+
   void TellOfIncomplete(const TuningRecord& record) {
     if (record.complete || record.pinned) return;
-    Tell(absl::StrCat(ProgramText(loading_.key_text), " on ", loading_.rank().size(),
-                      " ranks runs ", record.best.schedule, ", the best of an incomplete tuning (",
-                      record.search.tried, " of ", record.variants,
+    Tell(absl::StrCat(ProgramOnRanks(), " runs ", record.best.schedule,
+                      ", the best of an incomplete tuning (", record.search.tried, " of ",
+                      record.variants,
                       " variants were tried); coconet sweep, or Policy::kImprove, "
                       "tunes it further"));
   }

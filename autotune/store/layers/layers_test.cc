@@ -43,21 +43,18 @@ TEST(LayersOf, TakesWhatTheEnvironmentSays) {
   EXPECT_THAT(LayersOf(env, "").warning, HasSubstr("want off, readonly or readwrite"));
 }
 
-/// Runs as a program of its own, from the test below.
-TEST(ShippedCache, DISABLED_IsAsExpected) {
-  EXPECT_EQ(ShippedCache(), std::getenv("COCONET_EXPECTED_CACHE"));
-}
-
 TEST(ShippedCache, LiesBesideTheProgramOrInItsShare) {
   const fs::path root = fs::canonical(::testing::TempDir()) / absl::StrCat("shipped_", getpid());
   fs::create_directories(root / "bin");
   fs::create_directories(root / "share" / "coconet");
-  fs::copy_file("/proc/self/exe", root / "bin" / "program");
+  fs::copy_file("autotune/store/store_worker", root / "bin" / "program");
   const auto expect = [&](const std::string& file) {
-    const std::string command = absl::StrCat(
-        "COCONET_EXPECTED_CACHE='", file, "' '", (root / "bin" / "program").string(),
-        "' --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_IsAsExpected > /dev/null");
-    EXPECT_EQ(system(command.c_str()), 0) << file;
+    FILE* const out = popen((root / "bin" / "program").c_str(), "r");
+    ASSERT_NE(out, nullptr);
+    std::string text(4096, 0);
+    text.resize(fread(text.data(), 1, text.size(), out));
+    EXPECT_EQ(pclose(out), 0);
+    EXPECT_EQ(text, file);
   };
   expect("");
   const fs::path shared = root / "share" / "coconet" / "tuning.db";

@@ -1,5 +1,6 @@
-// Stores records in a loop, until it is killed: store_worker FILE NAME. Writes the number of each
+// store_worker FILE NAME: stores records in a loop, until it is killed. Writes the number of each
 // record to stdout once it is committed. Exits with 1 if the cache stores nothing.
+// store_worker: writes the file of the shipped cache that belongs to this program to stdout.
 
 #include <unistd.h>
 
@@ -8,12 +9,14 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/store/layers/layers.h"
 #include "autotune/store/tuning_cache.h"
 #include "autotune/testing/tuning_cache_fixture.h"
 #include "coconet/base/descriptor.h"
 
 int main(int argc, char** argv) {
   using namespace coconet;
+  if (argc == 1) return std::printf("%s", ShippedCache().c_str()) < 0;
   if (argc != 3) return 2;
   const std::unique_ptr<TuningCache> cache = TuningCache::Open(argv[1], [](absl::string_view text) {
     std::fprintf(stderr, "store_worker: %s\n", std::string(text).c_str());

@@ -53,7 +53,7 @@ class Fields {
           absl::InvalidArgumentError(absl::StrCat("field ", name, ": ", count, " is out of range"));
     return 0;
   }
-  /// The first error, or one of fields that nobody has taken.
+  /// The first error; else InvalidArgument if the object has other fields than those taken.
   absl::Status Done() const {
     RETURN_IF_ERROR(status_);
     if (object_.fields().size() == taken_) return absl::OkStatus();
