@@ -22,12 +22,13 @@ namespace {
 constexpr int kRanks[] = {1, 2, 3, 4, 8};
 
 /// The interpreter and the simulator work in double; schedules only change the order of no sum.
-bool Same(double a, double b) {
-  return a == b || std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b));
+bool Same(const Number& a, const Number& b) {
+  if (a.is_integer() && b.is_integer()) return a == b;
+  return a == b || std::fabs(a.real() - b.real()) <= 1e-12 * std::max(1.0, std::fabs(b.real()));
 }
 
 /// Results of a program by name, for each rank.
-using Results = std::map<std::string, std::vector<std::vector<double>>>;
+using Results = std::map<std::string, std::vector<std::vector<Number>>>;
 
 Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1,
                     int nodes = 1) {
@@ -39,9 +40,8 @@ Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int 
     std::vector<int64_t> indices(NumElements(interpreter->type(result).shape));
     std::iota(indices.begin(), indices.end(), 0);
     for (int rank = 0; rank < ranks * stages; ++rank) {
-      std::vector<double>& elements = results[result].emplace_back();
       const absl::StatusOr<Expected> found = interpreter->Evaluate(result, rank, indices, source);
-      for (const Number& value : found->value) elements.push_back(value.real());
+      results[result].push_back(found->value);
     }
   }
   return results;
@@ -56,7 +56,7 @@ void ExpectSame(const Results& got, const Results& want, const Schedule& s,
         ASSERT_TRUE(Same(got.at(name)[rank][i], ranks[rank][i]))
             << what << ", " << Describe(s) << " [" << TraceText(s.trace()) << "]: " << name << "["
             << i << "] on rank " << rank << " of " << ranks.size() << " is "
-            << got.at(name)[rank][i] << ", want " << ranks[rank][i];
+            << NumberText(got.at(name)[rank][i]) << ", want " << NumberText(ranks[rank][i]);
       }
     }
   }

@@ -12,7 +12,7 @@ namespace coconet {
 /// A running kernel, with the results of its earlier phases.
 struct RunningKernel {
   int launch = -1;
-  std::map<std::pair<int, NodeId>, double> scalars = {};  // by rank: folds and reductions of them
+  std::map<std::pair<int, NodeId>, Number> scalars = {};  // by rank: folds and reductions of them
   std::set<NodeId> stored = {};                           // values that are in memory
 };
 
@@ -24,20 +24,20 @@ class KernelValues {
       : ranks_(ranks), kernel_(kernel), rank_(rank) {}
 
   /// The value that an update or output stores.
-  double Of(NodeId id, int64_t index);
+  Number Of(NodeId id, int64_t index);
 
  private:
-  double Compute(NodeId id, int64_t index);
-  double Row(const Fold& fold, NodeId id, int64_t row);
+  Number Compute(NodeId id, int64_t index);
+  Number Row(const Fold& fold, NodeId id, int64_t row);
   /// An element of a table on this rank; 0 if it has none.
   double Pooled(const EmbeddingBag& bag, NodeId id, int64_t index);
-  double Joined(const Concat& concat, NodeId id, int64_t index);
-  double TakenFrom(const Gather& gather, NodeId id, int64_t index);
+  Number Joined(const Concat& concat, NodeId id, int64_t index);
+  Number TakenFrom(const Gather& gather, NodeId id, int64_t index);
 
   SimulatedRanks& ranks_;
   const RunningKernel& kernel_;
   const int rank_;
-  std::map<std::pair<NodeId, int64_t>, double> known_;
+  std::map<std::pair<NodeId, int64_t>, Number> known_;
 };
 
 }  // namespace coconet

@@ -20,10 +20,10 @@ class LoneOperation {
   LoneOperation(SimulatedRanks& ranks, NodeId id, int rank)
       : ranks_(ranks), id_(id), rank_(rank), operand_(ranks.Operand(id, 0)) {}
 
-  double At(int64_t i) {
+  Number At(int64_t i) {
     const int first = ranks_.FirstOfStage(rank_);
     const auto owner = [&] { return OwnerOf(i, ranks_.type(operand_), ranks_.of_stage()); };
-    const auto received = [&](int from) { return ranks_.Cell(from, operand_, i); };
+    const auto received = [&](int from) -> Number { return ranks_.Cell(from, operand_, i); };
     const auto reduced = [&](ReduceKind kind) { return ranks_.Reduced(kind, id_, rank_, i); };
     return std::visit(
         Match{
@@ -34,17 +34,20 @@ class LoneOperation {
               // With the parts of a place, the owner is the rank of this node at that place.
               return received(rank_ - rank_ % ranks_.of_node() + owner() % ranks_.of_node());
             },
-            [&](const ReduceTo& o) { return rank_ - first == o.root ? reduced(o.kind) : 0.0; },
+            [&](const ReduceTo& o) {
+              return rank_ - first == o.root ? reduced(o.kind) : Whole(ranks_.type(id_).dtype, 0);
+            },
             [&](const Broadcast& o) { return received(first + o.root); },
             [&](const Send& o) {
               const int from = rank_ - o.shift * ranks_.of_stage();
-              return from >= 0 && from < ranks_.world() ? received(from) : 0.0;
+              return from >= 0 && from < ranks_.world() ? received(from)
+                                                        : Whole(ranks_.type(id_).dtype, 0);
             },
             [&](const AllToAll&) { return received(first + owner()); },
-            [&](const MatMul& o) { return Product(o, i); },
-            [&](const ScatterAdd&) { return Scattered(i); },
+            [&](const MatMul& o) -> Number { return Product(o, i); },
+            [&](const ScatterAdd&) -> Number { return Scattered(i); },
             [&](const Fold& o) { return Folded(o, i); },
-            [](const WorkOfKernels auto&) -> double { CC_CHECK(false); },
+            [](const WorkOfKernels auto&) -> Number { CC_CHECK(false); },
         },
         ranks_.program().op(id_));
   }
@@ -75,7 +78,7 @@ class LoneOperation {
   /// Element `at` of an operand of a product, times its scale.
   double Scaled(size_t operand, int64_t at) {
     const NodeId of = ranks_.Operand(id_, operand);
-    const double element = ranks_.Cell(rank_, of, at);
+    const double element = ranks_.Cell(rank_, of, at).real();
     if (!IsScaledProduct(ranks_.program().graph(), id_)) return element;
     const NodeId scales = ranks_.Operand(id_, operand + 2);
     const Shape &shape = ranks_.type(of).shape, &by = ranks_.type(scales).shape;
@@ -85,7 +88,7 @@ class LoneOperation {
       scale += at % shape[d].size / blocks[d] * stride;
       stride *= by[d].size;
     }
-    return element * ranks_.Cell(rank_, scales, scale);
+    return element * ranks_.Cell(rank_, scales, scale).real();
   }
 
   double Scattered(int64_t i) {
@@ -98,17 +101,17 @@ class LoneOperation {
     double sum = 0;
     for (int64_t at = 0; at < NumElements(ranks_.type(indices).shape); ++at) {
       if (!ranks_.Owns(rank_, at, ranks_.type(indices)) ||
-          ranks_.Cell(rank_, indices, at) != static_cast<double>(i / columns))
+          IntegerOf(ranks_.Cell(rank_, indices, at)) != i / columns)
         continue;
-      const double weight = weighted ? ranks_.Cell(rank_, ranks_.Operand(id_, 2), at) : 1;
-      sum += weight * ranks_.Cell(rank_, updates, at / per_update * columns + i % columns);
+      const double weight = weighted ? ranks_.Cell(rank_, ranks_.Operand(id_, 2), at).real() : 1;
+      sum += weight * ranks_.Cell(rank_, updates, at / per_update * columns + i % columns).real();
     }
     return sum;
   }
 
-  double Folded(const Fold& op, int64_t i) {
+  Number Folded(const Fold& op, int64_t i) {
     const TensorType &from = ranks_.type(operand_), &to = ranks_.type(id_);
-    double result = FirstOf(op.kind, to.dtype);
+    Number result = FirstOf(op.kind, to.dtype);
     for (int64_t at = 0; at < NumElements(from.shape); ++at) {
       const bool belongs =
           to.shape.empty() || OperandMap(Pointwise{}, from.shape, to.shape).Of(at) == i;
@@ -130,7 +133,7 @@ bool IsLone(const TypedGraph& program, const std::vector<NodeId>& launch) {
   return launch.size() == 1 && MayBeLone(RoleOf(program.op(launch[0])));
 }
 
-double LoneElement(SimulatedRanks& ranks, NodeId id, int rank, int64_t index) {
+Number LoneElement(SimulatedRanks& ranks, NodeId id, int rank, int64_t index) {
   return LoneOperation(ranks, id, rank).At(index);
 }
 

@@ -11,6 +11,6 @@ namespace coconet {
 bool IsLone(const TypedGraph& program, const std::vector<NodeId>& launch);
 
 /// An element of a collective, a fold or a product, computed from its operands in memory.
-double LoneElement(SimulatedRanks& ranks, NodeId id, int rank, int64_t index);
+Number LoneElement(SimulatedRanks& ranks, NodeId id, int rank, int64_t index);
 
 }  // namespace coconet

@@ -26,18 +26,34 @@ inline RankGroup MembersOf(Span span, int rank, int ranks, int of_node) {
   return {stage, 1, ranks};
 }
 
-/// Integers wrap around; a sum of floats is not rounded.
-inline double Combined(ReduceKind kind, DType dtype, double a, double b) {
-  if (kind == ReduceKind::kSum)
-    return IsInteger(dtype) ? Wrapped(dtype, absl::int128(a + b)).real() : a + b;
-  if (std::isnan(b)) return b;  // std::max and std::min keep a
-  return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
+/// An element of an integer type; 0 of memory that nothing was stored in.
+inline int64_t IntegerOf(const Number& element) {
+  return element.is_integer() ? element.word() : 0;
+}
+
+/// `value` as an element of `dtype`, if a float not rounded.
+inline Number Whole(DType dtype, int64_t value) {
+  return IsFloat(dtype) ? Number(static_cast<double>(value)) : Number(value);
+}
+
+/// Integers wrap around; a sum of floats is not rounded. NaN if an operand is, as memory is that
+/// nothing was stored in.
+inline Number Combined(ReduceKind kind, DType dtype, const Number& a, const Number& b) {
+  if (a.is_nan() || b.is_nan()) return a.is_nan() ? a : b;
+  if (IsFloat(dtype)) {
+    const double x = a.real(), y = b.real();
+    if (kind == ReduceKind::kSum) return x + y;
+    return kind == ReduceKind::kMax ? std::max(x, y) : std::min(x, y);
+  }
+  const absl::int128 x = a.integer(), y = b.integer();
+  if (kind == ReduceKind::kSum) return Wrapped(dtype, x + y);
+  return Number::Of(kind == ReduceKind::kMax ? std::max(x, y) : std::min(x, y));
 }
 
 /// The fold of no elements; for integers the least or the greatest number.
-inline double FirstOf(FoldKind kind, DType dtype) {
-  if (AcrossRanks(kind) == ReduceKind::kSum) return 0;
-  return (kind == FoldKind::kMax ? Least(dtype) : Greatest(dtype)).real();
+inline Number FirstOf(FoldKind kind, DType dtype) {
+  if (AcrossRanks(kind) == ReduceKind::kSum) return Whole(dtype, 0);
+  return kind == FoldKind::kMax ? Least(dtype) : Greatest(dtype);
 }
 
 }  // namespace coconet

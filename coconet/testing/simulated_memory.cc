@@ -8,7 +8,7 @@
 namespace coconet {
 namespace {
 
-constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
+const Number kPoison = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -28,7 +28,7 @@ SimulatedMemory::SimulatedMemory(const TypedGraph& program, int ranks, int nodes
         if (!Owns(rank, i, type)) continue;
         const int asked = type.layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
         const Number element = source(input != nullptr ? input->name : state->name, asked, i);
-        At(rank, id, i) = (IsFloat(type.dtype) ? element : Stored(type.dtype, element)).real();
+        At(rank, id, i) = IsFloat(type.dtype) ? element.real() : Stored(type.dtype, element);
       }
     }
   }
@@ -40,13 +40,13 @@ bool SimulatedMemory::Owns(int rank, int64_t index, const TensorType& type) cons
   return type.layout.by_place() ? owner % of_node_ == rank % of_node_ : owner == rank % ranks_;
 }
 
-double& SimulatedMemory::At(int rank, NodeId node, int64_t index) {
+Number& SimulatedMemory::At(int rank, NodeId node, int64_t index) {
   CC_CHECK(index >= 0 && index < static_cast<int64_t>(elements_[rank][node].size()));
   return elements_[rank][node][index];
 }
 
-std::vector<double> SimulatedMemory::Whole(int rank, NodeId node, const TensorType& type) const {
-  std::vector<double> whole = elements_[rank][node];
+std::vector<Number> SimulatedMemory::Whole(int rank, NodeId node, const TensorType& type) const {
+  std::vector<Number> whole = elements_[rank][node];
   for (size_t i = 0; i < whole.size() && type.layout.sliced(); ++i) {
     const int owner = FirstOfStage(rank) + OwnerOf(static_cast<int64_t>(i), type, ranks_);
     whole[i] = elements_[owner][node][i];

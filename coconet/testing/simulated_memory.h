@@ -21,14 +21,14 @@ class SimulatedMemory {
   /// sliced.
   bool Owns(int rank, int64_t index, const TensorType& type) const;
 
-  double& At(int rank, NodeId node, int64_t index);
+  Number& At(int rank, NodeId node, int64_t index);
   /// All elements as the rank has them; if `type` is sliced, put together from the ranks of its
   /// stage.
-  std::vector<double> Whole(int rank, NodeId node, const TensorType& type) const;
+  std::vector<Number> Whole(int rank, NodeId node, const TensorType& type) const;
 
  private:
   const int ranks_, of_node_;
-  std::vector<std::vector<std::vector<double>>> elements_;  // by rank of the world, node, element
+  std::vector<std::vector<std::vector<Number>>> elements_;  // by rank of the world, node, element
 };
 
 }  // namespace coconet

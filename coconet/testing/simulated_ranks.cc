@@ -24,26 +24,26 @@ SimulatedRanks::SimulatedRanks(const Schedule& schedule, int ranks, int nodes, i
   }
 }
 
-std::vector<double> SimulatedRanks::Stored(int rank, NodeId store) const {
+std::vector<Number> SimulatedRanks::Stored(int rank, NodeId store) const {
   return memory_.Whole(rank, HomeOf(store), type(store));
 }
 
-double SimulatedRanks::Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
+Number SimulatedRanks::Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
   const int launch = LaunchOf(reduction);
   const NodeId operand = CrossingValue(program(), reduction, schedule_.launches()[launch].nodes);
   const RankGroup members = MembersOf(SpanOf(program().op(reduction)), rank, ranks_, of_node_);
-  double result = Cell(members.first, operand, index);
+  Number result = Cell(members.first, operand, index);
   for (int i = 1; i < members.count; ++i)
     result = Combined(kind, type(operand).dtype, result,
                       Cell(members.first + i * members.stride, operand, index));
   return result;
 }
 
-double SimulatedRanks::Finished(const Fold& fold, NodeId id, double folded) const {
+Number SimulatedRanks::Finished(const Fold& fold, NodeId id, const Number& folded) const {
   if (fold.kind != FoldKind::kMean) return folded;
   const int64_t results = NumElements(type(id).shape);
-  if (results == 0) return 0;
-  return folded / static_cast<double>(NumElements(type(Operand(id, 0)).shape) / results);
+  if (results == 0) return 0.0;
+  return folded.real() / static_cast<double>(NumElements(type(Operand(id, 0)).shape) / results);
 }
 
 }  // namespace coconet

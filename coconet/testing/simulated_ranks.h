@@ -33,15 +33,15 @@ class SimulatedRanks {
   /// The node in whose memory an update or output stores, or a value is kept: the state's if an
   /// update of the value's launch assigns it.
   NodeId HomeOf(NodeId id) const { return homes_[id]; }
-  double& At(int rank, NodeId home, int64_t index) { return memory_.At(rank, home, index); }
-  double& Cell(int rank, NodeId id, int64_t index) { return At(rank, HomeOf(id), index); }
+  Number& At(int rank, NodeId home, int64_t index) { return memory_.At(rank, home, index); }
+  Number& Cell(int rank, NodeId id, int64_t index) { return At(rank, HomeOf(id), index); }
   /// SimulatedMemory::Whole of what an update or output stores.
-  std::vector<double> Stored(int rank, NodeId store) const;
+  std::vector<Number> Stored(int rank, NodeId store) const;
 
   /// An element of an AllReduce, ReduceScatter or ReduceTo.
-  double Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index);
+  Number Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index);
   /// A fold's result from the sum or extremum of its elements.
-  double Finished(const Fold& fold, NodeId id, double folded) const;
+  Number Finished(const Fold& fold, NodeId id, const Number& folded) const;
 
  private:
   const Schedule& schedule_;

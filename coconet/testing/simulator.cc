@@ -37,8 +37,8 @@ class Simulation {
     }
   }
 
-  std::map<std::string, std::vector<std::vector<double>>> Results() const {
-    std::map<std::string, std::vector<std::vector<double>>> results;
+  std::map<std::string, std::vector<std::vector<Number>>> Results() const {
+    std::map<std::string, std::vector<std::vector<Number>>> results;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const auto* output = As<Output>(g_, id);
       if (output == nullptr && !As<Update>(g_, id)) continue;
@@ -161,7 +161,7 @@ class Simulation {
   /// All loads of a row, then all its stores.
   void RunTask(const Task& task) {
     KernelValues values(ranks_, kernel_, task.rank);
-    std::vector<std::pair<double*, double>> writes;
+    std::vector<std::pair<Number*, Number>> writes;
     const int64_t begin = task.row * row_length_;
     for (NodeId id : task.phase->stores) {
       const bool of_rows = row_length_ != 1 && NumElements(types_[id].shape) == rows_;
@@ -172,7 +172,7 @@ class Simulation {
     }
     for (int64_t i = begin; i < begin + row_length_; ++i) {
       for (NodeId id : task.phase->gathers) {
-        const double value = values.Of(g_.nodes[id].inputs[0], i);
+        const Number value = values.Of(g_.nodes[id].inputs[0], i);
         const int first = task.rank - task.rank % reached_;
         for (int rank = first; rank < first + reached_; ++rank) {
           for (NodeId target : PushTargets(id))
@@ -180,7 +180,7 @@ class Simulation {
         }
       }
       for (NodeId id : task.phase->exchanges) {
-        const double value = values.Of(g_.nodes[id].inputs[0], i);
+        const Number value = values.Of(g_.nodes[id].inputs[0], i);
         const int owner =
             ranks_.FirstOfStage(task.rank) + OwnerOf(i, types_[id], ranks_.of_stage());
         for (NodeId home : HomesOf(id)) writes.emplace_back(&ranks_.At(owner, home, i), value);
@@ -210,13 +210,14 @@ class Simulation {
   }
 
   /// Element `i` of what a kernel sends; where nothing comes from another stage, zero.
-  void Push(int rank, NodeId send, int64_t i, double value,
-            std::vector<std::pair<double*, double>>& writes) {
+  void Push(int rank, NodeId send, int64_t i, const Number& value,
+            std::vector<std::pair<Number*, Number>>& writes) {
     const int shift = As<Send>(g_, send)->shift * ranks_.of_stage(), to = rank + shift,
               from = rank - shift;
     for (NodeId home : HomesOf(send)) {
       if (to >= 0 && to < ranks_.world()) writes.emplace_back(&ranks_.At(to, home, i), value);
-      if (from < 0 || from >= ranks_.world()) writes.emplace_back(&ranks_.At(rank, home, i), 0);
+      if (from < 0 || from >= ranks_.world())
+        writes.emplace_back(&ranks_.At(rank, home, i), Whole(types_[send].dtype, 0));
     }
   }
 
@@ -234,7 +235,7 @@ class Simulation {
         if (all_reduce == nullptr || FoldBelow(s_.program(), sum) != id) continue;
         for (int rank = 0; rank < ranks_.world(); ++rank) {
           const int first = ranks_.FirstOfStage(rank);
-          double result = kernel_.scalars[{first, id}];
+          Number result = kernel_.scalars[{first, id}];
           for (int r = first + 1; r < first + ranks_.of_stage(); ++r)
             result =
                 Combined(all_reduce->kind, types_[sum].dtype, result, kernel_.scalars[{r, id}]);
@@ -253,12 +254,12 @@ class Simulation {
   RunningKernel kernel_;
   int64_t row_length_ = 1, rows_ = 0;              // of the kernel that runs
   int reached_ = 1;                                // ranks that gather from each other in it
-  std::map<std::pair<int, NodeId>, double> sums_;  // by rank: of its folds that are not complete
+  std::map<std::pair<int, NodeId>, Number> sums_;  // by rank: of its folds that are not complete
 };
 
 }  // namespace
 
-std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule,
+std::map<std::string, std::vector<std::vector<Number>>> Simulate(const Schedule& schedule,
                                                                  int ranks,
                                                                  const ElementSource& source,
                                                                  uint64_t seed, int stages,

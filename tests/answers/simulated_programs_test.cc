@@ -69,9 +69,12 @@ ElementSource DataOf(const Graph& g, uint64_t seed) {
   };
 }
 
-bool Within(double have, double want, double error) {
-  if (std::isinf(error) || have == want || (std::isnan(have) && std::isnan(want))) return true;
-  return std::fabs(have - want) <= error + 1e-12 * std::max(1.0, std::fabs(want));
+/// Known integers are equal, other numbers within the error.
+bool Within(const Number& have, const Number& want, double error) {
+  if (std::isinf(error) || have == want || (have.is_nan() && want.is_nan())) return true;
+  if (error == 0 && have.is_integer() && want.is_integer()) return false;
+  return std::fabs(have.real() - want.real()) <=
+         error + 1e-12 * std::max(1.0, std::fabs(want.real()));
 }
 
 /// What is being checked, for those who look into a broken invariant or a crash.
@@ -97,14 +100,14 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
     for (int rank = 0; rank < setting.ranks * setting.stages; ++rank) {
       ASSIGN_OR_RETURN(const Expected want, evaluator.Evaluate(result, rank, indices));
       for (size_t i = 0; i < indices.size(); ++i) {
-        const double value = have.at(result)[rank][i];
+        const Number& value = have.at(result)[rank][i];
         ++tally.elements;
         tally.undetermined += std::isinf(want.error[i]) && !HasSpecialValues(setting.seed, 0);
-        if (Within(value, want.value[i].real(), want.error[i])) continue;
-        return absl::InternalError(absl::StrCat(result, "[", i, "] on rank ", rank, ": want ",
-                                                ShortText(want.value[i]), " +- ", want.error[i],
-                                                ", have ", value, "\nschedule: ", Describe(s),
-                                                "\ntrace: ", TraceText(s.trace())));
+        if (Within(value, want.value[i], want.error[i])) continue;
+        return absl::InternalError(
+            absl::StrCat(result, "[", i, "] on rank ", rank, ": want ", ShortText(want.value[i]),
+                         " +- ", want.error[i], ", have ", ShortText(value),
+                         "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace())));
       }
     }
   }
