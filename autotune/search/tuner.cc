@@ -129,9 +129,12 @@ class Tuning {
     return settling_.Settle();
   }
 
-  /// Ends the search where more of it would take longer than it can save in a job.
+  /// Ends the search where more of it would take longer than it can save in a job, unless the user
+  /// names a kind of search that leaves nothing out.
   void LimitToWorth() {
-    if (options_.job_steps > 0 && kind_ != SearchKind::kExhaustive && !options_.tries_all)
+    const bool leaves_none_out = options_.tries_all || options_.search == SearchKind::kExhaustive ||
+                                 options_.search == SearchKind::kRacing;
+    if (options_.job_steps > 0 && !leaves_none_out)
       budget_.SetWorth(kHopedGain * options_.job_steps * 1e-6 * trials_.BestUs());
   }
 

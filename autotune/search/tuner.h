@@ -20,7 +20,7 @@ struct TunerOptions {
   double budget_s = 60;
   double start_s = 0;  // start of the budget on the clock `seconds`
   /// The steps of a job: the search ends where it has taken longer than it may save in so many.
-  /// 0: it goes on until the budget ends.
+  /// 0, or a search that leaves nothing out (kExhaustive, kRacing): it goes on.
   double job_steps = 0;
   uint64_t seed = 0;  // of the order of measurements; equal on all ranks
   SearchKind search = SearchKind::kAuto;

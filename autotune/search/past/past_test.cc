@@ -88,7 +88,7 @@ TEST_F(TunerTest, WhatWasDroppedWithoutAQuietRoundIsTriedAgain) {
 }
 
 TEST_F(TunerTest, ASearchEndsWhereItTookLongerThanItMaySave) {
-  options_.search = SearchKind::kRacing;
+  options_.search = SearchKind::kAuto;  // races through so few
   options_.job_steps = 1e5;
   const std::vector<double> us(40, 20);
   absl::StatusOr<Tuned> tuned = Run(us);
@@ -102,6 +102,12 @@ TEST_F(TunerTest, ASearchEndsWhereItTookLongerThanItMaySave) {
                                         "not tried: it would take longer than it can save")));
   runner_ = FakeRunner();
   options_.job_steps = 1e9;  // a long job
+  tuned = Run(us);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->record.search.tried, 40);
+  runner_ = FakeRunner();
+  options_.job_steps = 1e5;
+  options_.search = SearchKind::kRacing;  // which was asked for, and leaves nothing out
   tuned = Run(us);
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(tuned->record.search.tried, 40);
