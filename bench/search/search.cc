@@ -290,9 +290,9 @@ absl::Status RunAll() {
                    RowsOfWorkloads(absl::GetFlag(FLAGS_case), Measure));
   return Show(
       rows,
-      ColumnsOf("case, search, variants|%.0f, tried|%.0f, best|time, within 3 %|*, worst|%.3f, "
-                "measuring|100*%.0f%%|share, exhaustive|%.1f s|exhaustive_s, given|100*%.0f%%, "
-                "off|100*%.0f%%|off_share, far|%.0f, met|result|bars_met",
+      ColumnsOf("case, search, variants|%.0f, tried|text, best|time, within 3 %|*, worst|ratio, "
+                "measuring|percent|share, exhaustive s|text, given|percent, "
+                "off|percent|off_share, far|text, met|result|bars_met",
                 {{"within 3 %", [](const Row& row) {
                     return absl::StrFormat("%.0f of %.0f", row.Number("near"), row.Number("picks"));
                   }}}));
