@@ -40,6 +40,7 @@ const Case kCases[] = {
     {"adam 300K", {"adam", "", 300'000}},
     {"adam 1Mi", {"adam", "", 1 << 20}},
     {"decode", {"decode", "small"}},
+    {"swiglu", {"swiglu"}, false},
     {"adam 16Mi", {"adam", "", 1 << 24}, false},
     {"adam 16Mi, processes", {"adam", "", 1 << 24, 2, true}, false},
 };

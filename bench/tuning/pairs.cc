@@ -18,6 +18,7 @@
 #include "bench/search/subjects.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
 #include "coconet/schedule/schedule.h"
 
 namespace coconet::bench {
@@ -37,7 +38,22 @@ struct Task {
   }
 };
 
-absl::StatusOr<Graph> ProgramOf(const Subject& subject, int ranks) {
+/// A gated MLP, split over the ranks along F.
+constexpr absl::string_view kSwiglu = R"(coconet 1
+program swiglu
+input x : f32[T, H] replicated
+input gate : f32[F, H] local
+input up : f32[F, H] local
+input down : f32[H, F] local
+h = silu(matmul(x, gate, transpose_b)) * matmul(x, up, transpose_b)
+output y = all_reduce(sum, matmul(h, down, transpose_b))
+)";
+
+absl::StatusOr<Graph> BoundProgramOf(const Subject& subject) {
+  if (subject.name == "swiglu") {
+    ASSIGN_OR_RETURN(const Graph program, Parse(kSwiglu));
+    return BindSizes(program, {{"T", 64}, {"H", 256}, {"F", 512}});
+  }
   ASSIGN_OR_RETURN(const std::vector<WorkloadInfo> workloads, WorkloadsOf({subject.name}));
   Sizes sizes = {{"N", subject.n}};
   if (!subject.preset.empty()) {
@@ -45,7 +61,11 @@ absl::StatusOr<Graph> ProgramOf(const Subject& subject, int ranks) {
       if (preset.name == subject.preset) sizes = preset.sizes;
     }
   }
-  ASSIGN_OR_RETURN(const Graph bound, BoundWorkload(subject.name, DType::kF32, sizes));
+  return BoundWorkload(subject.name, DType::kF32, sizes);
+}
+
+absl::StatusOr<Graph> ProgramOf(const Subject& subject, int ranks) {
+  ASSIGN_OR_RETURN(const Graph bound, BoundProgramOf(subject));
   RETURN_IF_ERROR(CheckRuns(bound, ranks));
   ASSIGN_OR_RETURN(const Schedule schedule, InitialSchedule(bound));
   return schedule.graph();

@@ -13,7 +13,7 @@ namespace coconet::bench {
 
 /// A program that is tuned, and how it is run.
 struct Subject {
-  std::string name;    // of a workload
+  std::string name;    // of a workload, or "swiglu"
   std::string preset;  // of its sizes; "": `n` is the vector of an optimizer
   int64_t n = 0;
   int ranks = 2;
