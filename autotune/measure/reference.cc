@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/ir/typed_graph.h"
 #include "coconet/reference/rounding.h"
 
 namespace coconet {
@@ -18,6 +19,27 @@ constexpr int64_t kEnds = 4096;        // elements at each end of a share that a
 constexpr int64_t kFewestEnds = 128;   // the same where there are very many results
 constexpr int64_t kFullResults = 8;    // kFullElements of so many results are checked in full
 constexpr int64_t kSampleEvery = 100;  // 1 % of the rest
+
+/// Operations on one element each, of all ranks together, that the interpreter does in seconds.
+constexpr int64_t kFullOperations = int64_t{1} << 31;
+
+/// An upper limit of the operations that one element of a result takes; kernels of elementwise
+/// programs do about as many. 1 for programs of which all elements take few enough together.
+int64_t OperationsOfElement(const Graph& program, const Interpreter& interpreter, int ranks) {
+  int64_t largest = 1, operations = 0;
+  for (const std::string& name : interpreter.results())
+    largest = std::max(largest, NumElements(interpreter.type(name).shape));
+  if (largest <= kFullOperations / (int64_t{ranks} * std::max(program.size(), 1))) return 1;
+  const absl::StatusOr<TypedGraph> typed = TypedGraph::Of(program);
+  CC_CHECK(typed.ok());  // the interpreter has inferred it
+  for (NodeId id = 0; id < typed->size(); ++id) {
+    if (!IsComputation(typed->op(id))) continue;
+    const TensorType& type = typed->type(id);
+    const bool is_local = type.layout.kind == Layout::Kind::kLocal;
+    operations += NumElements(type.shape) * (is_local ? ranks : 1);
+  }
+  return std::max<int64_t>(1, operations / largest);
+}
 
 /// Positions of the ends of a share of `count` elements, and a sample of the rest, ascending.
 std::vector<int64_t> SamplePositions(int64_t count, int64_t ends, uint64_t seed) {
@@ -84,9 +106,14 @@ absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& me
                                             const Numerics& numerics) {
   ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(),
                                                                 mesh.stages, mesh.nodes, numerics));
-  return Reference(std::move(interpreter),
-                   TestData(program, seed, mesh.stage_size(), kind, numerics.nans), mesh, rank,
-                   seed);
+  const int64_t operations = OperationsOfElement(program, interpreter, mesh.stage_size());
+  Reference reference(std::move(interpreter),
+                      TestData(program, seed, mesh.stage_size(), kind, numerics.nans), mesh, rank,
+                      seed);
+  // As many elements as the ends have are all in the sample.
+  reference.full_elements_ = std::min(reference.full_elements_,
+                                      std::max(2 * reference.ends_, kFullOperations / operations));
+  return reference;
 }
 
 Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank,

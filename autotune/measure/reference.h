@@ -27,8 +27,8 @@ double Excess(const Number& have, const Number& want, double error);
 /// is computed once however many variants are checked. The ranks divide the work: a rank checks the
 /// elements that it holds of Local and Sliced results, and its share of Replicated ones, which the
 /// verifier compares bit by bit between ranks. It checks all elements of tensors of up to
-/// kFullElements (fewer if there are many large results); for larger tensors, the ends of its
-/// share, where slices and tails meet, and a seeded 1 % of the rest.
+/// kFullElements (fewer if there are many large results, or very many operations); for larger
+/// ones, the ends of its share, where slices and tails meet, and a seeded 1 % of the rest.
 class Reference {
  public:
   static constexpr int64_t kFullElements = int64_t{1} << 22;

@@ -56,6 +56,24 @@ int BlocksOf(int steps) {
   return blocks;
 }
 
+TEST(Reference, SamplesLongProgramsFromFewerElementsOn) {
+  const auto checks_all = [](int operations, int64_t n) {
+    std::string text = "coconet 1\nprogram p\ninput x0 : f32[N] replicated\n";
+    for (int i = 0; i < operations; ++i) absl::StrAppend(&text, "x", i + 1, " = x", i, " + 1\n");
+    absl::StrAppend(&text, "output y = x", operations, "\n");
+    const Graph g = *BindSizes(*Parse(text), {{"N", n}});
+    const absl::StatusOr<Reference> reference = Reference::Create(g, {.ranks = 2}, 0, 1);
+    EXPECT_TRUE(reference.ok()) << reference.status();
+    return reference->ChecksAll(
+        {"y", BufferRole::kOutput, {DType::kF32, {n}, Layout::Replicated()}, 0, true});
+  };
+  EXPECT_TRUE(checks_all(3000, 1 << 19));
+  EXPECT_FALSE(checks_all(3000, 1 << 20));
+  EXPECT_TRUE(checks_all(300, 1 << 20));
+  EXPECT_FALSE(checks_all(10, Reference::kFullElements + 1));
+  EXPECT_TRUE(checks_all(30'000, 8192));
+}
+
 TEST(Reference, ComputesWhatIsNeededAgainOnce) {
   // A node whose values are kept takes a few blocks; each of its lines would take one.
   const int few = BlocksOf(8), many = BlocksOf(32);

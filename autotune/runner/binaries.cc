@@ -170,20 +170,29 @@ absl::Status Binaries::MakeCompilers() {
     // A folder that this rank must not use, for its copies, is refused before anything is compiled.
     PackStatus(mine, BinaryCache::Open(options_.cache_dir).status());
   }
+  mine.Text(NoteOnFolder());
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
   for (int rank = 0; rank < rank_.size(); ++rank) {
     Unpacker in(all[rank]);
     const absl::Status status = UnpackStatus(in);
-    if (!compiles(rank)) {
-      RETURN_IF_ERROR(in.Done());
-      RETURN_IF_ERROR(WithContext(status, absl::StrCat("rank ", rank, ", its cache folder")));
-      continue;
-    }
-    compilers_.emplace_back(rank, in.Text());
+    if (compiles(rank)) compilers_.emplace_back(rank, in.Text());
+    const std::string note = in.Text();
     RETURN_IF_ERROR(in.Done());
-    RETURN_IF_ERROR(InWordsOf(rank, status));
+    RETURN_IF_ERROR(compiles(rank)
+                        ? InWordsOf(rank, status)
+                        : WithContext(status, absl::StrCat("rank ", rank, ", its cache folder")));
+    Warn(rank, note);
   }
   return absl::OkStatus();
+}
+
+std::string Binaries::NoteOnFolder() const {
+  if (options_.cache_dir.empty()) return "";
+  const absl::StatusOr<std::unique_ptr<BinaryCache>> cache = BinaryCache::Open(options_.cache_dir);
+  if (!cache.ok()) return "";
+  // A compiling rank may find all binaries in a folder that it can only read.
+  if (!compiles(rank_.rank())) (*cache)->NoteUnlessWritable();
+  return (*cache)->TakeNote();
 }
 
 absl::Status Binaries::InWordsOf(int compiling_rank, const absl::Status& status) const {
@@ -201,8 +210,9 @@ absl::Status Binaries::InWordsOf(int compiling_rank, const absl::Status& status)
                             : ""));
 }
 
-void Binaries::Warn(int of_rank, absl::string_view note) const {
+void Binaries::Warn(int of_rank, absl::string_view note) {
   if (rank_.rank() != 0 || !options_.warn || note.empty()) return;
+  if (!warned_.emplace(note).second) return;
   options_.warn(of_rank == 0 ? std::string(note) : absl::StrCat("rank ", of_rank, ": ", note));
 }
 
@@ -255,7 +265,7 @@ void Binaries::CompileAhead(std::vector<KernelSource> sources) {
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Combine(
-    const std::vector<CompileReport>& reports) const {
+    const std::vector<CompileReport>& reports) {
   std::vector<absl::StatusOr<std::string>> mine;
   for (size_t i = 0; i < reports.size(); ++i) {
     const CompileReport& report = reports[i];

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,9 @@ class Binaries {
     std::function<void(absl::string_view)> warn = nullptr;
   };
   /// Collective. Fails on all ranks if a compiling rank cannot make its compiler, or another's
-  /// `cache_dir` is one that it must not use (BinaryCache::Open).
+  /// `cache_dir` is one that it must not use (BinaryCache::Open). Warns, once for ranks of which
+  /// the same is to be said, of folders that cannot be made or opened, and of those that ranks
+  /// cannot write copies to: these go to a temporary folder, or are not needed.
   static absl::StatusOr<std::unique_ptr<Binaries>> Open(Rank& rank, Options options);
   ~Binaries();
 
@@ -100,14 +103,16 @@ class Binaries {
   absl::Status MakeCompilers();
   bool compiles(int rank) const { return compiling_rank_[rank] == rank; }
   int my_compiling_rank() const { return compiling_rank_[rank_.rank()]; }
+  /// Why this rank's folder cannot be used as its user expects; "" if it can.
+  std::string NoteOnFolder() const;
   /// A compiling rank's error in words for all ranks.
   absl::Status InWordsOf(int compiling_rank, const absl::Status& status) const;
-  void Warn(int of_rank, absl::string_view note) const;
+  void Warn(int of_rank, absl::string_view note);
 
   /// Collective. The reports of all compiling ranks, of which `mine` may be one.
   absl::StatusOr<std::vector<CompileReport>> ExchangeReports(const std::string& mine);
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Combine(
-      const std::vector<CompileReport>& reports) const;
+      const std::vector<CompileReport>& reports);
 
   /// This rank's cache of copies.
   absl::StatusOr<BinaryCache*> Copies();
@@ -130,6 +135,7 @@ class Binaries {
   std::shared_ptr<Compiler> compiler_;                  // null if another rank compiles
   cpu_set_t cores_;                                     // to compile on
   cpu_set_t spare_cores_;                               // of these, no rank's; else all of them
+  std::set<std::string> warned_;                        // notes, each of which is told once
   std::unique_ptr<BinaryCache> copies_;                 // from its first use
   std::vector<KernelSource> ahead_;                     // of CompileAhead
   std::unique_ptr<CompilePool> ahead_pool_;             // compiles `ahead_`

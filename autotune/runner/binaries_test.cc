@@ -110,6 +110,33 @@ TEST(BinariesOpen, RefusesTheFolderOfARankThatDoesNotCompileBeforeItCompiles) {
   EXPECT_EQ(compiler.runs, 0);
 }
 
+TEST(BinariesOpen, SaysOfTheFolderOfARankThatItIsNoneBeforeItCompiles) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "of_rank_1";
+  fs::create_directories(folder);
+  const std::string file = folder / "a_file";
+  std::ofstream(file) << "no folder";
+  for (const std::string& bad : {file, file + "/below", std::string("/proc/none")}) {
+    FakeCompiler compiler(1);
+    std::vector<std::string> notes;
+    const absl::Status status =
+        RunWorld({.ranks = 4, .pin = false}, [&](Rank& rank) -> absl::Status {
+          Binaries::Options options = With(compiler);
+          if (rank.rank() == 1 || rank.rank() == 2) options.cache_dir = bad;
+          options.warn = [&](absl::string_view note) { notes.emplace_back(note); };
+          ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> all, Binaries::Open(rank, options));
+          if (rank.rank() == 0) {
+            EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("rank 1"), HasSubstr(bad + ":"),
+                                                 HasSubstr("COCONET_CACHE_DIR"))));
+            EXPECT_EQ(compiler.runs, 0);
+          }
+          RETURN_IF_ERROR(rank.exchange().Barrier());
+          return all->Compile({"a"}, {}).status();
+        });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(compiler.runs, 1);
+  }
+}
+
 TEST(BinariesCompile, AheadIsDoneInTheBackgroundByOneRank) {
   FakeCompiler compiler(20);
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {

@@ -25,6 +25,37 @@ namespace {
 constexpr double kWaitSeconds = 10;
 constexpr double kSlowestBytesPerSecond = 1e8;
 
+/// Operations on one element each that the interpreter does in seconds, and so many of which it
+/// surely keeps the results, so that it does them once (Evaluator::KeepWholeValues).
+constexpr int64_t kFoldedOperations = int64_t{1} << 31, kKeptOperations = int64_t{1} << 26;
+
+/// Whether the interpreter takes too long for what the program folds, or takes by index: even for a
+/// single element of a result it computes all elements of that, each by all operations before it
+/// unless it keeps some.
+bool FoldsTooMuch(const TypedGraph& program, const Mesh& mesh) {
+  const int ranks = mesh.stage_size();
+  std::vector<int64_t> depth(program.size());  // operations one after the other before an element
+  int64_t operations = 0, folded = 0;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const auto elements = [&](NodeId node) {
+      const bool is_local = program.type(node).layout.kind == Layout::Kind::kLocal;
+      return NumElements(program.type(node).shape) * (is_local ? ranks : 1);
+    };
+    const Op& op = program.op(id);
+    const bool folds = std::holds_alternative<Fold>(op) || std::holds_alternative<Gather>(op) ||
+                       std::holds_alternative<ScatterAdd>(op);
+    for (const NodeId input : program.inputs(id)) {
+      if (folds && folded <= kFoldedOperations) folded += elements(input) * depth[input];
+      if (!folds) depth[id] = std::max(depth[id], depth[input]);
+    }
+    if (!IsComputation(op)) continue;
+    ++depth[id];
+    operations += elements(id);
+  }
+  const int64_t kept = kKeptOperations / (ranks * mesh.stages);
+  return operations > kept && folded > kFoldedOperations;
+}
+
 /// What an error that all ranks agree on says of a variant; the error itself where a GPU runs
 /// nothing more, which no variant is blamed for.
 absl::StatusOr<std::optional<Failure>> FailureOf(const absl::Status& status, Verdict verdict) {
@@ -57,7 +88,9 @@ absl::Status RankRunner::MakeData() {
   const bool has_launches =
       TensorCount(program_) == 0 &&
       absl::c_all_of(variants_, [](const Variant& variant) { return variant.apart == nullptr; });
-  const bool by_launch = has_launches && ProductsOf(program_) > options_.interpreted;
+  const bool by_launch =
+      has_launches && (ProductsOf(program_) > options_.interpreted ||
+                       FoldsTooMuch(variants_[0].schedule.program(), rank_.mesh()));
   ASSIGN_OR_RETURN(full_, FullDataSet(program_, rank_, options_.seed,
                                       by_launch ? Checked::kButValues : Checked::kAll,
                                       options_.interrupted, options_.numerics));

@@ -225,6 +225,13 @@ class Tuning {
            (trials_.Fastest() >= 0 && budget_.LeftSeconds(share) < 0);
   }
 
+  /// A batch is compiled before its first variant is tried. Where earlier runs ended in that
+  /// compile, the first batch is half as large in each run, so that one of them can try it.
+  size_t BatchSize() const {
+    const bool has_compared = state_.tried > 1 || trials_.tried().size() > 1;
+    return has_compared ? kBatch : std::max<size_t>(kBatch >> std::min(state_.runs, 3), 1);
+  }
+
   /// What is promised by the strategy, and then as many that are drawn at random, none of them
   /// among `others`. Empty: tried enough, or the share of the budget is spent.
   absl::StatusOr<Batch> NextBatch(double share, const std::vector<int>& others) {
@@ -233,11 +240,12 @@ class Tuning {
       std::vector<int> untried = Untried();
       const bool draws = !TriesAll() && coverage_.NeedsDraws(static_cast<int>(untried.size()));
       absl::c_for_each(others, [&](int v) { std::erase(untried, v); });
-      const std::vector<int> promised = strategy_->Next(untried, draws ? kBatch / 2 : kBatch);
+      const size_t size = BatchSize();
+      const std::vector<int> promised = strategy_->Next(untried, draws ? (size + 1) / 2 : size);
       batch = {static_cast<int>(promised.size())};
       batch.insert(batch.end(), promised.begin(), promised.end());
       absl::c_for_each(promised, [&](int v) { std::erase(untried, v); });
-      for (size_t i = 0; draws && i < kBatch / 2 && !untried.empty(); ++i) {
+      for (size_t i = 0; draws && i < size / 2 && !untried.empty(); ++i) {
         const size_t at = std::uniform_int_distribution<size_t>(0, untried.size() - 1)(random_);
         batch.push_back(untried[at]);
         untried.erase(untried.begin() + static_cast<int64_t>(at));

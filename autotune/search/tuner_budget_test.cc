@@ -72,6 +72,21 @@ TEST_F(TunerTest, LaterRunsGoOnWhereABudgetEnded) {
             absl::StrCat("t", std::min_element(us.begin(), us.end()) - us.begin()));
 }
 
+TEST_F(TunerTest, LaterRunsCompileLessAtOnceWhereABudgetEndedInTheFirstCompile) {
+  options_.budget_s = 0.4;  // for the compile of the baseline and of less than three others
+  std::vector<int> tried;
+  for (int run = 0; run < 3; ++run) {
+    runner_ = FakeRunner();  // keeps no binaries
+    const absl::StatusOr<Tuned> tuned = Run(std::vector<double>(40, 1000));
+    ASSERT_TRUE(tuned.ok()) << tuned.status();
+    EXPECT_EQ(runner_.compiled.size(), std::vector<size_t>({9, 5, 3})[run]);
+    tried.push_back(tuned->record.search.tried);
+    options_.earlier = tuned->record.search;
+    options_.incumbent = 0;
+  }
+  EXPECT_EQ(tried, std::vector<int>({1, 1, 3}));
+}
+
 TEST_F(TunerTest, TimesOfEarlierRunsAreConvertedToTheSpeedOfToday) {
   options_.budget_s = 1000;
   ASSERT_TRUE(Run({80000, 40000, 20000, 60000}).ok());

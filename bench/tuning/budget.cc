@@ -1,5 +1,5 @@
 // Prints how long whole commands `sweep PROGRAM --budget=0` take with an empty cache: a chain of
-// 10,000 operations, an imported LSTM and a training step of GPT.
+// 10,000 operations, on 64Ki elements and on 1Mi, an imported LSTM and a training step of GPT.
 
 #include <fstream>
 #include <memory>
@@ -17,7 +17,7 @@
 #include "jit/compile/process.h"
 #include "jit/compile/temp_dir.h"
 
-ABSL_FLAG(std::string, case, "", "chain, lstm or gpt (default: all)");
+ABSL_FLAG(std::string, case, "", "chain, chain-1Mi, lstm or gpt (default: all)");
 ABSL_FLAG(std::string, sweep, "autotune/sweep", "the command");
 ABSL_FLAG(std::string, hlo, "tests/hlo/rnnlm.hlo", "the HLO of the LSTM");
 ABSL_FLAG(int, operations, 10'000, "of the chain");
@@ -72,6 +72,7 @@ absl::Status RunAll() {
   std::ofstream(chain) << Chain(absl::GetFlag(FLAGS_operations));
   const std::pair<std::string, std::vector<std::string>> cases[] = {
       {"chain", {chain, "--N=64Ki"}},
+      {"chain-1Mi", {chain, "--N=1Mi"}},
       {"lstm", {absl::GetFlag(FLAGS_hlo)}},
       {"gpt", {"gpt_step", "--layers=4"}}};
   const std::string chosen = absl::GetFlag(FLAGS_case);
@@ -87,7 +88,7 @@ const Registered kBenchmark({.name = "budget",
                              .purpose = "measures whole commands that have no budget",
                              .heeds = {},
                              .positive = {"operations"},
-                             .words = {{"case", "chain, lstm, gpt"}},
+                             .words = {{"case", "chain, chain-1Mi, lstm, gpt"}},
                              .run = RunAll});
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/reference/bounded_arithmetic.h"
 #include "coconet/reference/bounded_bits.h"
+#include "coconet/reference/bounded_floats.h"
 #include "coconet/reference/rounding.h"
 
 namespace coconet {
@@ -30,9 +31,6 @@ struct Operand {
   bool exact;
 };
 
-/// Elements from which on loops over some of them together are worth it.
-constexpr size_t kFewest = 8;
-
 Bounded Sized(size_t size) { return {std::vector<Number>(size), std::vector<double>(size)}; }
 
 Bounded Finished(Bounded result) {
@@ -41,126 +39,33 @@ Bounded Finished(Bounded result) {
   return result;
 }
 
-/// Largest deviation of fn from `y` at the corners of the operands' bounds. Every function is
-/// monotone in each operand, or has extrema that are no sharper than these corners see. A corner
-/// outside of the function's domain counts as the domain's edge, which is 0 for all functions that
-/// have one: an implementation gets there only by the rounding that the bound is for.
-template <int kArity>
-double Spread(const PwInfo& fn, const double* x, const double* e, double y) {
-  if (fn.pole != nullptr && fn.pole(x, e)) return kUndetermined;
-  if (std::any_of(e, e + kArity, [](double error) { return std::isinf(error); }))
-    return kUndetermined;
-  double spread = 0;
-  for (unsigned signs = 0; signs < (1u << kArity); ++signs) {
-    double corner[kArity];
-    bool duplicate = false;
-    for (int k = 0; k < kArity; ++k) {
-      const bool up = signs >> k & 1;
-      duplicate |= up && e[k] == 0;
-      corner[k] = up ? x[k] + e[k] : x[k] - e[k];
-    }
-    if (duplicate) continue;
-    double there = fn.eval(corner);
-    if (std::isnan(there) && !std::isnan(y)) {
-      corner[0] = std::max(corner[0], 0.0);
-      there = fn.eval(corner);
-    }
-    spread = std::max(spread, Distance(there, y));
-  }
-  return spread;
-}
-
-/// Whether the result of exact operands is no rounded one, in whatever type it is computed.
-bool IsExact(Pw fn, DType type, const double* x, double y) {
-  if (!std::isfinite(y) || !IsHeld(type, y)) return false;
-  switch (fn) {
-    case Pw::kAdd:
-    case Pw::kSub: {
-      const double b = fn == Pw::kAdd ? x[1] : -x[1], virtual_b = y - x[0];
-      return (x[0] - (y - virtual_b)) + (b - virtual_b) == 0;  // Knuth's TwoSum
-    }
-    case Pw::kMul:
-      return std::fma(x[0], x[1], -y) == 0;
-    case Pw::kDiv:
-      return x[1] != 0 && std::fma(y, x[1], -x[0]) == 0;
-    case Pw::kSqrt:
-      return std::fma(y, y, -x[0]) == 0;
-    default:
-      return false;
-  }
-}
-
-/// One element of a function of floats, and its bound. `exact`: all operands' errors are 0.
-template <int kArity>
-BoundedValue FloatElement(Pw fn, DType type, const PwInfo& info, const Rounding& rounding,
-                          const double* x, const double* e, bool exact) {
-  const double y = info.eval(x);
-  const bool is_exact = exact || std::all_of(e, e + kArity, [](double v) { return v == 0; });
-  if (is_exact && IsExact(fn, type, x, y)) return {y, 0};
-  double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
-  if (spread > 0 && info.makes_numbers) spread += std::fabs(y) * UnitRoundoff(type);
-  const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
-  // A NaN of finite operands is one wherever they lie outside of the function's domain; an
-  // infinity may be an overflow.
-  const bool special =
-      std::isnan(y) ||
-      (std::isinf(y) && !std::all_of(x, x + kArity, [](double v) { return std::isfinite(v); }));
-  return {y, special ? ErrorOfSpecial(spread) : ErrorOf(y, spread, magnitude, rounding)};
-}
-
-/// Elements from `begin` on of an operand; behind the last of `count` ones, whatever numbers.
-void Load(const Operand& operand, size_t begin, size_t count, double* values, double* errors) {
+/// Elements from `begin` on of an operand; those behind the last of `count` ones are padding.
+FloatColumn Load(const Operand& operand, size_t begin, size_t count, double* values,
+                 double* errors) {
   if (operand.stride == 0) {
-    std::fill_n(values, kTogether, operand.real(0));
-    std::fill_n(errors, kTogether, operand.error(0));
-    return;
+    values[0] = operand.real(0);
+    return {values, operand.errors, /*is_one=*/true, operand.exact};
   }
   for (size_t i = 0; i < count; ++i) values[i] = operand.values[begin + i].real();
+  if (count == kTogether) return {values, operand.errors + begin, /*is_one=*/false, operand.exact};
   std::copy_n(operand.errors + begin, count, errors);
-  std::fill(values + count, values + kTogether, 1);
-  std::fill(errors + count, errors + kTogether, 0);
+  FillPadding(count, values, errors);
+  return {values, errors, /*is_one=*/false, operand.exact};
 }
 
-template <int kArity>
 Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
-  const PwInfo& info = Info(fn);
-  const Rounding rounding = RoundingOf(type, info.ulps);
-  std::vector<Operand> operands;
-  bool exact = true;
-  for (const Bounded* arg : args) {
-    operands.emplace_back(*arg);
-    exact &= arg->exact;
-  }
   Bounded result = Sized(size);
-  const auto compute = [&](size_t i) {
-    double x[kArity], e[kArity];
-    for (int k = 0; k < kArity; ++k) {
-      x[k] = operands[k].real(i);
-      e[k] = operands[k].error(i);
-    }
-    const BoundedValue element = FloatElement<kArity>(fn, type, info, rounding, x, e, exact);
-    result.value[i] = element.value;
-    result.error[i] = element.error;
-  };
-  const FloatLoop loop = size < kFewest ? nullptr : FloatLoopOf(fn, type);
+  double x[2][kTogether], e[2][kTogether], y[kTogether], errors[kTogether];
   for (size_t begin = 0; begin < size; begin += kTogether) {
     const size_t count = std::min(kTogether, size - begin);
-    FloatOperands in;
-    FloatResults out;
-    if (loop != nullptr) {
-      for (int k = 0; k < kArity; ++k) Load(operands[k], begin, count, in.x[k], in.error[k]);
-      loop(in, rounding, out);
-    }
-    for (size_t i = 0; i < count; ++i) {
-      if (loop == nullptr || std::isnan(out.error[i])) {
-        compute(begin + i);
-        continue;
-      }
-      result.value[begin + i] = out.value[i];
-      result.error[begin + i] = out.error[i];
-    }
+    FloatColumn columns[2];
+    for (size_t k = 0; k < args.size(); ++k)
+      columns[k] = Load(Operand(*args[k]), begin, count, x[k], e[k]);
+    result.exact &= ComputeFloats(fn, type, {columns, args.size()}, count, y, errors);
+    std::copy_n(y, count, result.value.begin() + begin);
+    std::copy_n(errors, count, result.error.begin() + begin);
   }
-  return Finished(std::move(result));
+  return result;
 }
 
 /// IntegerPointwise of operands without errors, by a loop.
@@ -188,7 +93,7 @@ template <int kArity>
 Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
   if constexpr (kArity == 2) {
-    const IntegerLoop loop = size < kFewest ? nullptr : IntegerLoopOf(fn, type);
+    const IntegerLoop loop = size < kFewestTogether ? nullptr : IntegerLoopOf(fn, type);
     if (loop != nullptr && args[0]->exact && args[1]->exact)
       return ExactIntegers(loop, type, args, size);
   }
@@ -301,10 +206,7 @@ Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const>
   if (Info(fn).of_bools) return Logic(fn, args, size);
   if (fn == Pw::kSelect) return Selection(args, size);
   CC_CHECK(args.size() == 1 || args.size() == 2);
-  if (IsFloat(operands)) {
-    return args.size() == 1 ? FloatPointwise<1>(fn, operands, args, size)
-                            : FloatPointwise<2>(fn, operands, args, size);
-  }
+  if (IsFloat(operands)) return FloatPointwise(fn, operands, args, size);
   return args.size() == 1 ? IntegerPointwise<1>(fn, operands, args, size)
                           : IntegerPointwise<2>(fn, operands, args, size);
 }
@@ -354,24 +256,35 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
 
 namespace {
 
-/// The bound of a sum over so many ranks, of finite numbers.
-double ErrorOfSum(DType dtype, size_t ranks, double value, double magnitude, double spread,
-                  const ReduceTerms& terms) {
-  const double additions = static_cast<double>(ranks) - 1;
-  Rounding rounding = RoundingOf(dtype, 1);
-  const bool narrow = IsFloat(dtype) && UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
-  const bool once = terms.numerics.sum_rounding == SumRounding::kOnce && !terms.crosses_nodes;
-  if (narrow && once && additions > 0) {
-    const double accumulated =
-        additions * magnitude * (UnitRoundoff(DType::kF32) + UnitRoundoff(DType::kF64));
-    if (additions > 1) rounding.relative *= 2;  // a switch need not round to nearest
-    return ErrorOf(value, spread + accumulated, std::fabs(value), rounding);
+/// Bounds of sums of finite numbers, one from each of so many ranks.
+class RankSums {
+ public:
+  RankSums(DType dtype, size_t ranks, const ReduceTerms& terms)
+      : additions_(static_cast<double>(ranks) - 1), rounding_(RoundingOf(dtype, 1)) {
+    const bool narrow = IsFloat(dtype) && UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
+    const bool once = terms.numerics.sum_rounding == SumRounding::kOnce && !terms.crosses_nodes;
+    rounds_once_ = narrow && once && additions_ > 0;
+    if (rounds_once_) {
+      if (additions_ > 1) rounding_.relative *= 2;  // a switch need not round to nearest
+      return;
+    }
+    // An addition's rounding is relative to a partial sum, which has those of the additions before.
+    rounding_.relative = std::expm1(additions_ * std::log1p(rounding_.relative));
+    rounding_.absolute *= additions_ * (1 + rounding_.relative);
   }
-  // An addition's rounding is relative to a partial sum, which has those of the additions before.
-  rounding.relative = std::expm1(additions * std::log1p(rounding.relative));
-  rounding.absolute *= additions * (1 + rounding.relative);
-  return ErrorOf(value, spread, magnitude, rounding);
-}
+
+  double Error(double value, double magnitude, double spread) const {
+    if (!rounds_once_) return ErrorOf(value, spread, magnitude, rounding_);
+    const double accumulated =
+        additions_ * magnitude * (UnitRoundoff(DType::kF32) + UnitRoundoff(DType::kF64));
+    return ErrorOf(value, spread + accumulated, std::fabs(value), rounding_);
+  }
+
+ private:
+  const double additions_;
+  Rounding rounding_;
+  bool rounds_once_;
+};
 
 FoldKind FoldOf(ReduceKind kind) {
   switch (kind) {
@@ -391,6 +304,7 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
                       const ReduceTerms& terms) {
   const size_t size = CommonSize(ranks);
   const double most = RoundingOf(dtype, 1).limit;
+  const RankSums sums(dtype, ranks.size(), terms);
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
     double& error = result.error[i];
@@ -424,7 +338,7 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
     // Whether a partial sum overflows depends on the order, so the magnitudes count.
     error = !(magnitude <= most) ? kUndetermined
             : special            ? 0
-                                 : ErrorOfSum(dtype, ranks.size(), value, magnitude, spread, terms);
+                                 : sums.Error(value, magnitude, spread);
   }
   return Finished(std::move(result));
 }

@@ -1,15 +1,16 @@
 #include "coconet/reference/bounded_arithmetic.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
-// Compiled for wider vectors, too, where a processor has them. AVX2 without FMA: products and sums
-// stay two roundings.
+// Compiled for wider vectors, too, where a processor has them. Products and sums stay two
+// roundings: the target compiles this without contraction to FMA.
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define WIDE_VECTORS [[gnu::target_clones("avx2", "default")]]
+#define WIDE_VECTORS [[gnu::target_clones("avx512f", "avx2", "default")]]
 #else
 #define WIDE_VECTORS
 #endif
@@ -82,12 +83,19 @@ template <class F, int kArity>
   return spread;
 }
 
-/// `kHolds`: the type of the elements is T, whose numbers are told apart by a conversion.
-template <class F, int kArity, class T, bool kHolds>
-WIDE_VECTORS void Loop(const FloatOperands& in, const Rounding& rounding, FloatResults& out) {
+/// `kHolds`: the type of the elements is T, whose numbers are told apart by a conversion. `kOne`:
+/// the operands, by bit, that have one element.
+template <class F, int kArity, class T, bool kHolds, unsigned kOne>
+WIDE_VECTORS FloatFindings Loop(const FloatOperand& first, const FloatOperand& second,
+                                const Rounding& rounding, double* __restrict values,
+                                double* __restrict errors) {
+  constexpr size_t kStepA = (kOne & 1) != 0 ? 0 : 1, kStepB = (kOne & 2) != 0 ? 0 : 1;
+  const double relative = rounding.relative, absolute = rounding.absolute;
+  const double limit = rounding.limit, least = rounding.least;
+  const double *xa = first.x, *xb = second.x, *error_a = first.error, *error_b = second.error;
   for (size_t i = 0; i < kTogether; ++i) {
-    const double a = in.x[0][i], ea = in.error[0][i];
-    const double b = kArity == 2 ? in.x[1][i] : 0, eb = kArity == 2 ? in.error[1][i] : 0;
+    const double a = xa[i * kStepA], ea = error_a[i * kStepA];
+    const double b = kArity == 2 ? xb[i * kStepB] : 0, eb = kArity == 2 ? error_b[i * kStepB] : 0;
     const double y = F::Of(a, b);
     double reach = 0;
     const double spread = SpreadOf<F, kArity>(a, b, ea, eb, y, reach), magnitude = std::fabs(y);
@@ -101,20 +109,36 @@ WIDE_VECTORS void Loop(const FloatOperands& in, const Rounding& rounding, FloatR
       is_exact |= is_given & (static_cast<double>(static_cast<T>(y)) == y) & (lost == 0);
     }
     if constexpr (F::kExactness == Exactness::kUnknown) is_left |= is_given;
-    double error = spread + (magnitude + spread) * rounding.relative + rounding.absolute;
-    const bool is_held = (y + error <= rounding.limit) & (y - error >= rounding.least);
+    double error = spread + (magnitude + spread) * relative + absolute;
+    const bool is_held = (y + error <= limit) & (y - error >= least);
     error = is_held ? error : kUndetermined;
     error = is_exact ? 0 : error;
-    out.value[i] = y;
-    out.error[i] = is_left ? kNotComputed : error;
+    values[i] = y;
+    errors[i] = is_left ? kNotComputed : error;
   }
+  // A loop of its own: compilers vectorize neither with the other.
+  uint64_t left = 0, inexact = 0;
+  for (size_t i = 0; i < kTogether; ++i) {
+    left |= errors[i] != errors[i] ? uint64_t{1} : 0;
+    inexact |= std::bit_cast<uint64_t>(errors[i]);
+  }
+  return {left != 0, inexact != 0};
+}
+
+template <class F, int kArity, unsigned kOne>
+FloatLoop LoopFor(DType type) {
+  if (type == DType::kF64) return Loop<F, kArity, double, true, kOne>;
+  if (type == DType::kF32) return Loop<F, kArity, float, true, kOne>;
+  return Loop<F, kArity, float, false, kOne>;
 }
 
 template <class F, int kArity>
-FloatLoop LoopFor(DType type) {
-  if (type == DType::kF64) return Loop<F, kArity, double, true>;
-  if (type == DType::kF32) return Loop<F, kArity, float, true>;
-  return Loop<F, kArity, float, false>;
+FloatLoop LoopFor(DType type, unsigned one) {
+  if constexpr (kArity == 2) {
+    if (one == 1) return LoopFor<F, 2, 1>(type);
+    if (one == 2) return LoopFor<F, 2, 2>(type);
+  }
+  return one == 0 ? LoopFor<F, kArity, 0>(type) : nullptr;
 }
 
 template <class F>
@@ -128,26 +152,26 @@ IntegerLoop LoopOfIntegers(F) {
 
 }  // namespace
 
-FloatLoop FloatLoopOf(Pw fn, DType type) {
+FloatLoop FloatLoopOf(Pw fn, DType type, unsigned one) {
   switch (fn) {
     case Pw::kAdd:
-      return LoopFor<Add, 2>(type);
+      return LoopFor<Add, 2>(type, one);
     case Pw::kSub:
-      return LoopFor<Sub, 2>(type);
+      return LoopFor<Sub, 2>(type, one);
     case Pw::kMul:
-      return LoopFor<Mul, 2>(type);
+      return LoopFor<Mul, 2>(type, one);
     case Pw::kDiv:
-      return LoopFor<Div, 2>(type);
+      return LoopFor<Div, 2>(type, one);
     case Pw::kMin:
-      return LoopFor<Min, 2>(type);
+      return LoopFor<Min, 2>(type, one);
     case Pw::kMax:
-      return LoopFor<Max, 2>(type);
+      return LoopFor<Max, 2>(type, one);
     case Pw::kNeg:
-      return LoopFor<Neg, 1>(type);
+      return LoopFor<Neg, 1>(type, one);
     case Pw::kAbs:
-      return LoopFor<Abs, 1>(type);
+      return LoopFor<Abs, 1>(type, one);
     case Pw::kRelu:
-      return LoopFor<Relu, 1>(type);
+      return LoopFor<Relu, 1>(type, one);
     default:
       return nullptr;
   }

@@ -158,8 +158,8 @@ TEST(BoundedArithmetic, ComputesIntegersTogetherAsEachAlone) {
 
 TEST(BoundedArithmetic, HasLoopsForMostArithmetic) {
   for (const Pw fn : {Pw::kAdd, Pw::kSub, Pw::kMul, Pw::kDiv, Pw::kMin, Pw::kMax, Pw::kNeg})
-    EXPECT_NE(FloatLoopOf(fn, DType::kF32), nullptr) << Info(fn).name;
-  EXPECT_EQ(FloatLoopOf(Pw::kTanh, DType::kF32), nullptr);
+    EXPECT_NE(FloatLoopOf(fn, DType::kF32, 0), nullptr) << Info(fn).name;
+  EXPECT_EQ(FloatLoopOf(Pw::kTanh, DType::kF32, 0), nullptr);
   EXPECT_EQ(IntegerLoopOf(Pw::kMax, DType::kU64), nullptr);
 }
 

@@ -59,7 +59,7 @@ Evaluation::Evaluation(const Evaluated& e, EvaluationCache& cache, const Evaluat
   // computes it.
   for (auto node = values_.rbegin(); node != values_.rend(); ++node) {
     const NodeId id = node->first;
-    for (NodeId input : e_.program.graph().nodes[id].inputs) last_user_.try_emplace(input, id);
+    for (const NodeId input : OperandsOf(id)) last_user_.try_emplace(input, id);
     for (const auto& [part, unused] : node->second) WantFor(id, part);
   }
 }
@@ -86,7 +86,7 @@ const Bounded& Evaluation::Compute() {
 }
 
 void Evaluation::Release(NodeId user) {
-  for (NodeId input : e_.program.graph().nodes[user].inputs) {
+  for (const NodeId input : OperandsOf(user)) {
     if (last_user_.at(input) == user) values_.erase(input);
   }
 }
@@ -221,11 +221,32 @@ auto Evaluation::ByRule(NodeId id, const Part& part, const Then& then) {
       e_.program.op(id));
 }
 
+std::vector<NodeId> Evaluation::OperandsOf(NodeId id) const {
+  const PointwiseRun* run = RunTo(id);
+  if (run == nullptr) return e_.program.inputs(id);
+  std::vector<NodeId> operands;
+  for (const auto& [node, i] : run->given()) operands.push_back(e_.input(node, i));
+  return operands;
+}
+
+Bounded Evaluation::ComputeRun(const PointwiseRun& run, const Part& part) {
+  std::vector<const Bounded*> given;
+  for (const auto& [node, i] : run.given())
+    given.push_back(&Get(e_.input(node, i), MapList(node, part.first, i), part.second));
+  return run.Compute(given);
+}
+
 void Evaluation::WantOperands(NodeId id, const Part& part) {
+  if (const PointwiseRun* run = RunTo(id); run != nullptr) {
+    for (const auto& [node, i] : run->given())
+      Want(e_.input(node, i), MapList(node, part.first, i), part.second);
+    return;
+  }
   ByRule(id, part, [](const auto& want, const auto&) { want(); });
 }
 
 Bounded Evaluation::Compute(NodeId id, const Part& part) {
+  if (const PointwiseRun* run = RunTo(id); run != nullptr) return ComputeRun(*run, part);
   return ByRule(id, part, [](const auto&, const auto& compute) -> Bounded { return compute(); });
 }
 

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "coconet/reference/bounded.h"
 #include "coconet/reference/interpreter.h"
+#include "coconet/reference/pointwise_runs.h"
 
 namespace coconet {
 
@@ -50,6 +51,7 @@ struct EvaluationCache {
   int64_t line_elements = 0;                             // of all lines
   std::vector<bool> whole_nodes = {};                    // WholeNodes; empty: none
   std::map<std::pair<NodeId, int>, Bounded> whole = {};  // their elements, row major
+  std::map<NodeId, PointwiseRun> runs = {};              // RunsOf; empty: none
   std::function<bool()> stop = nullptr;                  // asked before each block
 
   /// Drops the lines of inputs and states, which are quick to read again, and computed lines if too
@@ -115,7 +117,7 @@ std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& c
 /// every list of elements that is asked of it and, if it is Local, every rank. Used once.
 class Evaluation {
  public:
-  /// It is that of the block of a job.
+  /// Evaluates the block of a job.
   Evaluation(const Evaluated& e, EvaluationCache& cache, const EvaluationJob& job);
 
   /// Jobs that must run before the values can be computed: they fill what the cache lacks.
@@ -149,6 +151,14 @@ class Evaluation {
     return !cache_.whole_nodes.empty() && cache_.whole_nodes[id] &&
            !(fills_whole_ && id == result_);
   }
+  /// The run of which the node is the last step; null: none.
+  const PointwiseRun* RunTo(NodeId id) const {
+    const auto run = cache_.runs.find(id);
+    return run == cache_.runs.end() ? nullptr : &run->second;
+  }
+  Bounded ComputeRun(const PointwiseRun& run, const Part& part);
+  /// The nodes whose values the node's follow from.
+  std::vector<NodeId> OperandsOf(NodeId id) const;
   /// Wants what the values of the part follow from.
   void WantFor(NodeId id, const Part& part);
 

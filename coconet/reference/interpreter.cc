@@ -113,20 +113,30 @@ absl::StatusOr<Expected> Interpreter::Evaluate(const std::string& result, int ra
 Evaluator::Evaluator(const Interpreter& interpreter, ElementSource source)
     : interpreter_(interpreter),
       source_(std::move(source)),
-      cache_(std::make_unique<EvaluationCache>()) {}
+      cache_(std::make_unique<EvaluationCache>()) {
+  cache_->runs = RunsOf(InProgram(), {});
+}
+
+Evaluated Evaluator::InProgram() const {
+  const Interpreter& in = interpreter_;
+  return {in.program_, in.ranks_, in.nodes_, in.stages_, source_, in.numerics_};
+}
 
 Evaluator::~Evaluator() = default;
 
 void Evaluator::StopWhen(std::function<bool()> stop) { cache_->stop = std::move(stop); }
 
 void Evaluator::KeepWholeValues() {
-  const Interpreter& in = interpreter_;
-  const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_, in.numerics_};
-  cache_->whole_nodes = WholeNodes(evaluated, kMostWhole / (in.ranks_ * in.stages_));
+  const Evaluated evaluated = InProgram();
+  cache_->whole_nodes =
+      WholeNodes(evaluated, kMostWhole / (interpreter_.ranks_ * interpreter_.stages_));
+  cache_->runs = RunsOf(evaluated, cache_->whole_nodes);
 }
 
 void Evaluator::Forget() {
-  *cache_ = {.whole_nodes = std::move(cache_->whole_nodes), .stop = std::move(cache_->stop)};
+  *cache_ = {.whole_nodes = std::move(cache_->whole_nodes),
+             .runs = std::move(cache_->runs),
+             .stop = std::move(cache_->stop)};
 }
 
 absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank,
@@ -149,7 +159,7 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
           absl::StrCat("evaluate ", result, ": want an index below ", elements, ", have ", index));
     }
   }
-  const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_, in.numerics_};
+  const Evaluated evaluated = InProgram();
   Expected expected{std::vector<Number>(indices.size()), std::vector<double>(indices.size())};
   const std::vector<size_t> order =
       OrderOf(in.program_.graph(), in.program_.type(node->second).shape, indices);

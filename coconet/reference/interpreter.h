@@ -57,6 +57,7 @@ struct Expected {
   std::vector<double> error;  // absolute, >= 0; infinity if the result is not determined
 };
 
+struct Evaluated;
 struct EvaluationCache;
 
 /// Reference semantics of a bound program (no symbols) over `ranks` ranks: plain real arithmetic in
@@ -127,6 +128,8 @@ class Evaluator {
   void StopWhen(std::function<bool()> stop);
 
  private:
+  Evaluated InProgram() const;
+
   const Interpreter& interpreter_;
   ElementSource source_;
   std::unique_ptr<EvaluationCache> cache_;

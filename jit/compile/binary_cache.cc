@@ -364,6 +364,11 @@ void BinaryCache::Note(absl::string_view why) {
       "COCONET_CACHE_DIR");
 }
 
+void BinaryCache::NoteUnlessWritable() {
+  if (!root_ || faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) == 0) return;
+  Note(std::strerror(errno));
+}
+
 bool BinaryCache::noted() const {
   const std::lock_guard lock(mutex_);
   return noted_;

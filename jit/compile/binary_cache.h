@@ -77,6 +77,8 @@ class BinaryCache {
   };
   Lock Acquire(absl::string_view name, absl::Duration patience);
 
+  /// If Store would write to a temporary directory, TakeNote says so from now on.
+  void NoteUnlessWritable();
   /// On the first call after files went to a temporary directory: the reason and what to
   /// do; else "".
   std::string TakeNote();

@@ -55,6 +55,33 @@ std::set<std::string> SharedMemoryFiles() {
   return files;
 }
 
+TEST(MpiFolders, OfOneRankThatAreNoneAreSaidOnceBeforeACompile) {
+  const std::string file = absl::StrCat(testing::TempDir(), "/a_file");
+  std::ofstream(file) << "no folder";
+  for (const std::string& bad : {file, file + "/below", std::string("/proc/none")}) {
+    std::vector<std::string> argv = {"mpirun", "--oversubscribe"};
+    // Nothing is compiled yet in the first rank's.
+    const std::string own = absl::StrCat(NewCacheFile(), "_kernels");
+    for (const std::string& folder : {own, bad}) {
+      if (folder == bad) argv.emplace_back(":");
+      for (const std::string& word :
+           {std::string("-n"), std::string("1"), std::string("-x"), "COCONET_CACHE_DIR=" + folder,
+            std::string("autotune/sweep"), std::string("sgd"), std::string("--N=1000"),
+            std::string("--budget=0"), std::string("--cache=:none:")}) {
+        argv.push_back(word);
+      }
+    }
+    const Ended ended = RunCommand(argv);
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    const std::string note = absl::StrCat("rank 1: cache directory ", bad, ": ");
+    const size_t said = ended.err.find(note), begun = ended.err.find("variants to check");
+    EXPECT_NE(said, std::string::npos) << ended.err;
+    EXPECT_NE(begun, std::string::npos) << ended.err;
+    EXPECT_LT(said, begun) << ended.err;
+    EXPECT_EQ(ended.err.find(note, said + 1), std::string::npos) << ended.err;
+  }
+}
+
 class MpiTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, MpiTest, testing::Values(2, 3), testing::PrintToStringParamName());
 
