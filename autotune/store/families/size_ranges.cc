@@ -1,5 +1,6 @@
 #include "autotune/store/families/size_ranges.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -19,6 +20,20 @@ absl::Status Validate(const SizeRanges& ranges) {
                                                    range.hi));
   }
   return absl::OkStatus();
+}
+
+std::optional<SizeRanges> CommonOf(const SizeRanges& a, const SizeRanges& b) {
+  if (a.size() != b.size()) return std::nullopt;
+  SizeRanges common;
+  for (const auto& [symbol, range] : a) {
+    const auto other = b.find(symbol);
+    if (other == b.end()) return std::nullopt;
+    const SizeRange both = {std::max(range.lo, other->second.lo),
+                            std::min(range.hi, other->second.hi)};
+    if (both.lo > both.hi) return std::nullopt;
+    common.emplace(symbol, both);
+  }
+  return common;
 }
 
 std::string Text(const SizeRanges& ranges) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,6 +28,9 @@ inline constexpr int64_t kGreatestSize = int64_t{1} << 48;
 /// InvalidArgument, with the symbol and what was wanted and found, unless there is a symbol and
 /// 1 <= lo <= hi <= kGreatestSize for each.
 absl::Status Validate(const SizeRanges& ranges);
+
+/// The sizes that both boxes have; none if there are none, or if their symbols differ.
+std::optional<SizeRanges> CommonOf(const SizeRanges& a, const SizeRanges& b);
 
 /// "K=8 N=1024..65536"
 std::string Text(const SizeRanges& ranges);
