@@ -349,6 +349,7 @@ absl::StatusOr<size_t> DeleteKeys(Database& db, absl::Span<const std::string> ke
       ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
       RETURN_IF_ERROR(statement.Bind(key).Run());
     }
+    RETURN_IF_ERROR(db.Execute("DELETE FROM family WHERE key NOT IN (SELECT family FROM bucket)"));
     ++deleted;
     if (!has_texts) continue;
     for (const auto& [sql, id] : {std::pair("DELETE FROM env WHERE id = ?1 AND NOT EXISTS "

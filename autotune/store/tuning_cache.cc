@@ -389,9 +389,14 @@ std::vector<SizeBucket> TuningCache::FindBuckets(const std::string& family_text)
                          why.message(), ") and is ignored"));
     });
   });
-  if (buckets.ok()) return *std::move(buckets);
-  GiveUp(buckets.status());
-  return {};
+  if (!buckets.ok()) {
+    GiveUp(buckets.status());
+    return {};
+  }
+  for (const SizeBucket& bucket : *buckets) {
+    if (IsReady()) NoteUse(rep_->file.db, bucket.key).IgnoreError();
+  }
+  return *std::move(buckets);
 }
 
 void TuningCache::StoreBuckets(const std::string& family_text,

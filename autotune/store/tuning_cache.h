@@ -125,8 +125,8 @@ class TuningCache final : public TuningJournal {
   Database* db();
   const std::vector<std::unique_ptr<ForeignCache>>& foreign() const { return foreign_; }
 
-  /// The buckets that jobs here have found for a family of programs, by the order of their making.
-  /// An invalid row is left out, with a warning.
+  /// The buckets that jobs here have found for a family of programs, by the order of their making;
+  /// notes a use of their records. An invalid row is left out, with a warning.
   std::vector<SizeBucket> FindBuckets(const std::string& family_text);
   void StoreBuckets(const std::string& family_text, absl::Span<const SizeBucket> buckets);
   void ForgetBucket(const std::string& family_text, const SizeRanges& box);

@@ -28,7 +28,7 @@ bool IsDigest(absl::string_view text) {
          });
 }
 
-bool Overlap(const SizeRanges& a, const SizeRanges& b) {
+bool Overlaps(const SizeRanges& a, const SizeRanges& b) {
   return absl::c_all_of(a, [&](const auto& of) {
     const auto other = b.find(of.first);
     return other == b.end() ||
@@ -40,6 +40,7 @@ bool Overlap(const SizeRanges& a, const SizeRanges& b) {
 constexpr absl::string_view kColumns =
     "sizes, key, trace, config, schedule, first_size, first_us, first_baseline_us, last_size, "
     "last_us, last_baseline_us, bracket, code, machine, checks";
+constexpr int kColumnCount = 15;
 absl::StatusOr<SizeBucket> BucketAt(const Statement& row) {
   SizeBucket bucket;
   ASSIGN_OR_RETURN(bucket.box, ParseSizeRanges(row.Text(0)));
@@ -71,6 +72,36 @@ absl::Status Insert(Database& db, absl::string_view family, const SizeBucket& bu
   return insert.Bind(bucket.machine).Bind(bucket.checks).Run();
 }
 
+absl::Status InsertFamily(Database& db, absl::string_view family_text) {
+  ASSIGN_OR_RETURN(Statement make,
+                   db.Prepare("INSERT INTO family(key, key_text, created_s) VALUES (?, ?, ?) "
+                              "ON CONFLICT(key) DO UPDATE SET key_text = excluded.key_text"));
+  make.Bind(Fingerprint(family_text)).Bind(family_text).Bind(absl::ToUnixSeconds(absl::Now()));
+  return make.Run();
+}
+
+/// The buckets in the rows of FROM bucket b JOIN family f that the condition admits.
+absl::StatusOr<std::vector<FamilyBucket>> ReadWhere(Database& db, absl::string_view condition,
+                                                    absl::string_view value) {
+  std::vector<FamilyBucket> buckets;
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  if (version < kFirstVersion) return buckets;
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db.Prepare(absl::StrCat("SELECT ", kColumns, ", (SELECT key_text FROM family f ",
+                              "WHERE f.key = family), family FROM bucket WHERE ", condition,
+                              " AND key IN (SELECT key FROM decision) ORDER BY id")));
+  if (!value.empty()) find.Bind(value);
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return buckets;
+    absl::StatusOr<SizeBucket> bucket = BucketAt(find);
+    const std::string text = find.Text(kColumnCount);
+    if (bucket.ok() && Fingerprint(text) == find.Text(kColumnCount + 1))
+      buckets.push_back({text, *std::move(bucket)});
+  }
+}
+
 /// Deletes the family's buckets that overlap one of these, that make no sense, or whose record is
 /// gone.
 absl::Status Clear(Database& db, absl::string_view family, absl::Span<const SizeBucket> buckets) {
@@ -83,7 +114,7 @@ absl::Status Clear(Database& db, absl::string_view family, absl::Span<const Size
     if (!row) break;
     const absl::StatusOr<SizeRanges> box = ParseSizeRanges(find.Text(1));
     if (find.Int(2) == 0 || !box.ok() || absl::c_any_of(buckets, [&](const SizeBucket& bucket) {
-          return Overlap(*box, bucket.box);
+          return Overlaps(*box, bucket.box);
         }))
       going.push_back(find.Int(0));
   }
@@ -120,11 +151,7 @@ absl::Status WriteBuckets(Database& db, absl::string_view family_text,
   }
   const std::string family = Fingerprint(family_text);
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
-  ASSIGN_OR_RETURN(Statement make,
-                   db.Prepare("INSERT INTO family(key, key_text, created_s) VALUES (?, ?, ?) "
-                              "ON CONFLICT(key) DO UPDATE SET key_text = excluded.key_text"));
-  make.Bind(family).Bind(family_text).Bind(absl::ToUnixSeconds(absl::Now()));
-  RETURN_IF_ERROR(make.Run());
+  RETURN_IF_ERROR(InsertFamily(db, family_text));
   RETURN_IF_ERROR(Clear(db, family, buckets));
   for (const SizeBucket& bucket : buckets) RETURN_IF_ERROR(Insert(db, family, bucket));
   RETURN_IF_ERROR(db.Execute("DELETE FROM family WHERE key NOT IN (SELECT family FROM bucket)"));
@@ -157,6 +184,25 @@ absl::StatusOr<std::vector<SizeBucket>> ReadBuckets(
     else
       ignore(bucket.status());
   }
+}
+
+absl::StatusOr<std::vector<FamilyBucket>> ReadAllBuckets(Database& db) {
+  return ReadWhere(db, "1", "");
+}
+
+absl::StatusOr<std::vector<FamilyBucket>> ReadBucketsOfKey(Database& db, absl::string_view key) {
+  return ReadWhere(db, "key = ?", key);
+}
+
+absl::StatusOr<bool> AddBucket(Database& db, const FamilyBucket& added) {
+  const std::string family = Fingerprint(added.family_text);
+  ASSIGN_OR_RETURN(const std::vector<FamilyBucket> stored, ReadWhere(db, "family = ?", family));
+  for (const FamilyBucket& other : stored) {
+    if (Overlaps(other.bucket.box, added.bucket.box)) return false;
+  }
+  RETURN_IF_ERROR(InsertFamily(db, added.family_text));
+  RETURN_IF_ERROR(Insert(db, family, added.bucket));
+  return true;
 }
 
 std::string Encode(const SizeBucket& bucket) {

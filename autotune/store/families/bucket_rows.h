@@ -62,6 +62,20 @@ absl::StatusOr<std::vector<SizeBucket>> ReadBuckets(
     Database& db, absl::string_view family_text,
     const std::function<void(const absl::Status& why)>& ignore);
 
+/// A bucket with the text of its family.
+struct FamilyBucket {
+  std::string family_text;
+  SizeBucket bucket;
+  bool operator==(const FamilyBucket&) const = default;
+};
+/// All buckets, or those of a record's key, whose records are in the file, by the order of their
+/// making. Rows that make no sense are left out. A file of an earlier version has none.
+absl::StatusOr<std::vector<FamilyBucket>> ReadAllBuckets(Database& db);
+absl::StatusOr<std::vector<FamilyBucket>> ReadBucketsOfKey(Database& db, absl::string_view key);
+/// Adds a bucket that is valid, as a part of the caller's transaction, unless one of its family has
+/// some of its sizes. Returns whether it was added.
+absl::StatusOr<bool> AddBucket(Database& db, const FamilyBucket& added);
+
 /// For messages between ranks.
 std::string Encode(const SizeBucket& bucket);
 absl::StatusOr<SizeBucket> DecodeBucket(absl::string_view bytes);
