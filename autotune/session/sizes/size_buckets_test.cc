@@ -142,7 +142,9 @@ TEST(FirstUncovered, FindsSizesThatNoBucketHas) {
         const bool has = BucketOf(within, sizes) >= 0;
         EXPECT_EQ(has, BucketOf(buckets, sizes) >= 0);
         covered = covered && has;
-        if (found.has_value() && Contains(*found, sizes)) { EXPECT_FALSE(has); }
+        if (found.has_value() && Contains(*found, sizes)) {
+          EXPECT_FALSE(has);
+        }
       }
     }
     EXPECT_EQ(covered, !found.has_value());
