@@ -114,6 +114,36 @@ absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& 
   return is_list ? BoundSize(std::move(sizes)) : BoundSize(sizes[0]);
 }
 
+bool IsSizeRange(absl::string_view text) {
+  return !absl::StartsWith(text, "@") && absl::StrContains(text, "..");
+}
+
+absl::StatusOr<SizeRange> ParseSizeRange(absl::string_view text) {
+  const size_t dots = text.find("..");
+  if (dots != absl::string_view::npos) {
+    const absl::StatusOr<int64_t> lo = ParseSize(text.substr(0, dots)),
+                                  hi = ParseSize(text.substr(dots + 2));
+    if (lo.ok() && hi.ok() && Validate({{"", {*lo, *hi}}}).ok()) return SizeRange{*lo, *hi};
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a size such as 4096 or 16Mi, or a range from 1 to ", kGreatestSize,
+                   ", the smaller end first, such as 1Ki..64Mi"));
+}
+
+std::string ShortSize(int64_t size) {
+  constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi"};
+  int unit = 0;
+  for (; unit < 3 && size > 0 && size % 1024 == 0; ++unit) size /= 1024;
+  return absl::StrCat(size, kUnits[unit]);
+}
+
+std::string RangesText(const SizeRanges& ranges) {
+  return absl::StrJoin(ranges, " ", [](std::string* out, const auto& of) {
+    absl::StrAppend(out, of.first, "=", ShortSize(of.second.lo));
+    if (!of.second.single()) absl::StrAppend(out, "..", ShortSize(of.second.hi));
+  });
+}
+
 std::string SizesText(const Sizes& sizes) {
   return absl::StrJoin(sizes, " ", [](std::string* out, const auto& named) {
     const std::vector<int64_t>& list = named.second.sizes;

@@ -25,6 +25,7 @@
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_plan.h"
 #include "autotune/command/sweep_program.h"
+#include "autotune/command/sweep_ranges.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
@@ -76,7 +77,7 @@ std::string Title(const SweepFlags& flags, const Session& session) {
   const std::string name =
       flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
   return absl::StrCat(
-      name, " ", SizesText(flags.shown_sizes()),
+      name, " ", flags.ranges.empty() ? SizesText(flags.shown_sizes()) : RangesText(flags.ranges),
       flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ", session.world(),
       session.world() == 1 ? " rank"
       : UnderMpi()         ? " ranks (processes)"
@@ -102,8 +103,9 @@ absl::StatusOr<double> TimeSteps(const TunedProgram& tuned) {
     ASSIGN_OR_RETURN(const ScalarRef scalar, bound.Scalar(input->name));
     RETURN_IF_ERROR(bound.Set(scalar, 1));
   }
-  const int batch = static_cast<int>(
-      std::clamp(1000 / std::max(tuned.record().best.timing.median_us, 1e-3), 1.0, 1e5));
+  const double known_us = tuned.record().best.timing.median_us;
+  const int batch =
+      known_us > 0 ? static_cast<int>(std::clamp(1000 / std::max(known_us, 1e-3), 1.0, 1e5)) : 1;
   std::vector<double> us;
   for (int i = 0; i <= kShownSteps; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -121,6 +123,14 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
   if (shown.empty()) {
     shown = {record.best};
     if (!(record.best == record.baseline)) shown.push_back(record.baseline);
+  }
+  if (tuned.from_cache() && record.best.timing.samples == 0) {
+    std::printf(
+        "%s\n\nbest: %s, of a tuned range of sizes\nmemory: %s a rank\n"
+        "cache hit; %d kernel files compiled\n",
+        Title(flags, session).c_str(), Words(record.best).c_str(), Text(tuned.memory()).c_str(),
+        static_cast<int>(CompilerRuns()));
+    return;
   }
   std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
               (flags.all ? VariantTable : ScheduleTable)(record, shown, session.library(),
@@ -157,14 +167,20 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
   }
 }
 
-absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
-  std::ofstream out(flags.json);
-  out << VariantJson(tuned.record(), tuned.variants(),
-                     absl::StrCat(flags.program, " ", SizesText(flags.shown_sizes())),
-                     session.world(), tuned.from_cache(), tuned.seconds());
+absl::Status WriteText(const std::string& json, const std::string& text) {
+  if (json.empty()) return absl::OkStatus();
+  std::ofstream out(json);
+  out << text;
   out.close();
   return out ? absl::OkStatus()
-             : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
+             : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", json));
+}
+
+absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
+  return WriteText(flags.json,
+                   VariantJson(tuned.record(), tuned.variants(),
+                               absl::StrCat(flags.program, " ", SizesText(flags.shown_sizes())),
+                               session.world(), tuned.from_cache(), tuned.seconds()));
 }
 
 absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program,
@@ -179,15 +195,44 @@ absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program
   absl::Status json;
   if (first) {
     PrintOutcome(flags, session, *tuned);
-    if (!flags.json.empty()) json = WriteJson(flags, session, *tuned);
+    json = WriteJson(flags, session, *tuned);
   }
   if (tuned->from_cache()) {
     ASSIGN_OR_RETURN(const double us, TimeSteps(*tuned));
+    const Timing& then = tuned->record().best.timing;
     if (first)
-      std::printf("ran it: %s a step now, %s when tuned\n", TimeText(us).c_str(),
-                  TimeText(tuned->record().best.timing.median_us).c_str());
+      std::printf("ran it: %s a step now%s\n", TimeText(us).c_str(),
+                  then.samples == 0
+                      ? ""
+                      : absl::StrCat(", ", TimeText(then.median_us), " when tuned").c_str());
   }
   return json;
+}
+
+/// Tunes the program for ranges of sizes.
+absl::Status SweepRanges(const SweepFlags& flags, const absl::StatusOr<Graph>& program,
+                         ProgressLine& progress, Session& session) {
+  const bool first = session.rank() == 0;
+  const absl::Time start = absl::Now();
+  const absl::Status writable = first ? CheckWritable("--json", flags.json) : absl::OkStatus();
+  const absl::StatusOr<TunedSizes> tuned =
+      session.CompileRange(writable.ok() ? program : writable, flags.ranges);
+  if (first) progress.Clear();
+  RETURN_IF_ERROR(tuned.status());
+  if (!first) return absl::OkStatus();
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
+              BucketTable(tuned->buckets(), tuned->main_symbol(), ColumnsOf(stdout)).c_str());
+  const std::string file = session.cache_file();
+  if (tuned->from_cache())
+    std::printf("from %s", file.empty() ? "the cache" : file.c_str());
+  else
+    std::printf("%d sizes tuned in %.1f s, %s", static_cast<int>(tuned->points().size()), seconds,
+                file.empty() ? "not stored" : absl::StrCat("stored in ", file).c_str());
+  std::printf("; %d kernel files compiled\n", static_cast<int>(CompilerRuns()));
+  return WriteText(flags.json,
+                   BucketJson(*tuned, absl::StrCat(flags.program, " ", RangesText(flags.ranges)),
+                              session.world(), seconds));
 }
 
 /// Calls `print` on one rank only.
@@ -302,7 +347,8 @@ int Run(const std::vector<std::string>& args, SweepCommand command) {
           return absl::InvalidArgumentError(absl::StrCat(
               "--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
         }
-        const absl::Status swept = Sweep(*flags, program, progress, session);
+        const absl::Status swept =
+            (flags->ranges.empty() ? Sweep : SweepRanges)(*flags, program, progress, session);
         if (!swept.ok() && session.rank() == 0 && !complained.exchange(true)) Complain(swept);
         return swept;
       },

@@ -127,6 +127,13 @@ absl::Status SetDevice(const GivenFlag& f) {
 }
 
 absl::Status SetSize(const GivenFlag& f) {
+  if (IsSizeRange(f.value)) {
+    const absl::StatusOr<SizeRange> range = ParseSizeRange(f.value);
+    if (!range.ok()) return Bad(f, range.status().message());
+    f.flags.sizes.erase(std::string(f.name));
+    f.flags.ranges.insert_or_assign(std::string(f.name), *range);
+    return absl::OkStatus();
+  }
   const absl::StatusOr<BoundSize> size = ParseSizes(f.value, f.folder);
   if (!size.ok()) {
     if (absl::IsNotFound(size.status()))
@@ -137,6 +144,7 @@ absl::Status SetSize(const GivenFlag& f) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown flag --", f.name, hint, "; see --help"));
   }
+  f.flags.ranges.erase(std::string(f.name));
   f.flags.sizes.insert_or_assign(std::string(f.name), *size);
   return absl::OkStatus();
 }
@@ -147,7 +155,8 @@ constexpr FlagRow kFlags[] = {
     {"N", kAll, SetSize, "a size", Takes::kSizes, "N=SIZE",
      "and so on for every symbol of the program (N: 1Mi); Ki Mi Gi are powers of 1024, k M G of "
      "1000. A list, --N=1024,3x5: the program runs on that many tensors; --N=@bert-large, "
-     "--N=@gpt2: those of the model; --N=@FILE: one per line. --layers=12 and so on for the sizes "
+     "--N=@gpt2: those of the model; --N=@FILE: one per line. A range, --N=1Ki..64Mi: the program "
+     "is tuned for all of its sizes. --layers=12 and so on for the sizes "
      "that shape a training step (mlp_step, gpt_step, local_sgd)"},
     {"preset", kAll, SetPreset, "a name", Takes::kPreset, "preset=NAME",
      "sizes of a workload that are not given; --list names them"},
@@ -253,6 +262,21 @@ absl::Status CheckHeeded(const std::vector<std::string>& given, bool plan_only,
   return absl::OkStatus();
 }
 
+/// InvalidArgument for flags that do not go with a range of sizes.
+absl::Status CheckOfRanges(const SweepFlags& flags) {
+  const std::string& symbol = flags.ranges.begin()->first;
+  if (flags.plan_only)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", symbol, ": want one size: a plan is of one"));
+  if (flags.all)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--all: want one size, have a range of --", symbol));
+  if (!flags.choice.empty() || !flags.only.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("--only, --schedule, --config: want one size, have a range of --", symbol));
+  return absl::OkStatus();
+}
+
 absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::string& folder) {
   if (!flags.program.empty()) {
     return absl::InvalidArgumentError(
@@ -351,6 +375,7 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
   if (!flags.choice.empty() && !flags.only.empty())
     return absl::InvalidArgumentError("want --only, or --schedule and --config, not both");
   RETURN_IF_ERROR(CheckHeeded(given, flags.plan_only, command));
+  if (!flags.ranges.empty()) RETURN_IF_ERROR(CheckOfRanges(flags));
   if (flags.is_file && absl::c_linear_search(given, "dtype"))
     return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;

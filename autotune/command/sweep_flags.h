@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "autotune/command/console/flag_help.h"
 #include "autotune/session/session.h"
+#include "autotune/store/families/size_ranges.h"
 
 namespace coconet {
 
@@ -27,9 +28,12 @@ struct SweepFlags {
   bool is_file = false;
   DType dtype = DType::kF32;  // of a workload
   Sizes sizes;                // by symbol
-  Sizes built_with;           // of a training step, which has no symbols
-  std::string preset;         // name of a workload's sizes; "": its first
-  int ranks = 0;              // of all stages; 0: not given
+  /// If a symbol is given a range: the ranges of all symbols (LoadSweepProgram), and `sizes` is
+  /// empty.
+  SizeRanges ranges;
+  Sizes built_with;    // of a training step, which has no symbols
+  std::string preset;  // name of a workload's sizes; "": its first
+  int ranks = 0;       // of all stages; 0: not given
   int stages = 1;
   int nodes = 0;  // of all stages; 0: those of the machine
   Backend backend = Backend::kHost;

@@ -117,7 +117,9 @@ absl::Status AddPreset(SweepFlags& flags, const std::vector<SizePreset>& presets
   std::vector<std::string> known;
   for (const SizePreset& preset : presets) {
     if (flags.preset.empty() || preset.name == flags.preset) {
-      flags.sizes.insert(preset.sizes.begin(), preset.sizes.end());
+      for (const auto& [symbol, size] : preset.sizes) {
+        if (!flags.ranges.contains(symbol)) flags.sizes.emplace(symbol, size);
+      }
       return absl::OkStatus();
     }
     known.push_back(preset.name);
@@ -144,10 +146,26 @@ const TrainingStepInfo* TrainingStepOf(const SweepFlags& flags) {
   return flags.is_file || at == steps.end() ? nullptr : &*at;
 }
 
+/// Makes ranges of the symbols that have one size.
+absl::Status CompleteRanges(SweepFlags& flags) {
+  for (const auto& [symbol, size] : std::exchange(flags.sizes, {})) {
+    if (size.is_list)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", symbol,
+                       ": want one size or a range where another symbol has a range, have a list"));
+    flags.ranges.emplace(symbol, SizeRange{size.sizes[0], size.sizes[0]});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
   if (const TrainingStepInfo* step = TrainingStepOf(flags); step != nullptr) {
+    if (!flags.ranges.empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flags.ranges.begin()->first,
+                       ": want one size: sizes of a training step shape the program"));
     RETURN_IF_ERROR(AddPreset(flags, step->presets));
     ASSIGN_OR_RETURN(Graph program,
                      MakeTrainingStep(step->name, flags.sizes, {.dtype = flags.dtype}));
@@ -165,7 +183,10 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
   }
   RETURN_IF_ERROR(program.status());
   const std::set<std::string> symbols = SymbolsOf(*program);
-  for (const auto& [symbol, size] : flags.sizes) {
+  std::set<std::string> given;
+  for (const auto& [symbol, size] : flags.sizes) given.insert(symbol);
+  for (const auto& [symbol, range] : flags.ranges) given.insert(symbol);
+  for (const std::string& symbol : given) {
     if (symbols.count(symbol) != 0) continue;
     std::vector<std::string> known = SweepFlagNames();
     known.insert(known.end(), symbols.begin(), symbols.end());
@@ -174,12 +195,13 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
         "; its symbols are ", symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
   }
   RETURN_IF_ERROR(AddPreset(flags));
-  if (symbols.count("N") != 0) flags.sizes.emplace("N", kDefaultN);
+  if (symbols.count("N") != 0 && !flags.ranges.contains("N")) flags.sizes.emplace("N", kDefaultN);
   for (const std::string& symbol : symbols) {
-    if (flags.sizes.count(symbol) != 0) continue;
+    if (flags.sizes.count(symbol) != 0 || flags.ranges.contains(symbol)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
   }
+  if (!flags.ranges.empty()) RETURN_IF_ERROR(CompleteRanges(flags));
   return program;
 }
 

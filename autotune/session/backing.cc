@@ -265,7 +265,7 @@ absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& prog
     if (b.in_place && b.serial == 0 && program.lowered->plan.buffers[i].symmetric)
       shared.push_back(b.binding->name);
   }
-  message.Text(buffers).Int(static_cast<int64_t>(matcher.copied().size()));
+  message.Text(program.sizes).Text(buffers).Int(static_cast<int64_t>(matcher.copied().size()));
   for (const auto& [name, why] : matcher.copied()) message.Text(name).Text(why);
   message.Int(static_cast<int64_t>(shared.size()));
   for (const std::string& name : shared) message.Text(name);
@@ -278,7 +278,11 @@ absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& prog
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);
     RETURN_IF_ERROR(WithContext(UnpackStatus(in), absl::StrCat("rank ", r)));
-    const std::string theirs = in.Text();
+    const std::string sizes = in.Text(), theirs = in.Text();
+    if (sizes != program.sizes)
+      return absl::InvalidArgumentError(
+          absl::StrCat("Bind: want a program of the same sizes on all ranks; rank ", program.rank,
+                       " has ", program.sizes, ", rank ", r, " has ", sizes));
     for (int64_t left = in.Int(); left > 0; --left) {
       std::string& why = copied[in.Text()];
       const std::string theirs_why = in.Text();

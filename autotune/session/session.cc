@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/session/load/program_loader.h"
 #include "autotune/session/session_state.h"
+#include "autotune/session/sizes/family.h"
+#include "autotune/session/sizes/tune_sizes.h"
 #include "autotune/session/step_trace.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
@@ -186,14 +188,34 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
                                               const Sizes& sizes) {
   ENTER_JOINT_CALL(*state_, "Compile", "Compile");
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
-  ASSIGN_OR_RETURN(
-      LoadedProgram loaded,
-      FindOrTune(state_, std::move(bound), state_->options.budget_s, state_->options.typical_rows));
+  LoadTerms terms = {.typical_rows = state_->options.typical_rows};
+  if (HasFamily(sizes)) terms.family = MemberOf(*program, sizes);
+  ASSIGN_OR_RETURN(LoadedProgram loaded, FindOrTune(state_, std::move(bound),
+                                                    state_->options.budget_s, std::move(terms)));
   TunedProgram tuned;
   tuned.record_ = std::make_shared<const TuningRecord>(std::move(loaded.record));
   tuned.from_cache_ = loaded.from_cache;
   tuned.compiled_ = std::move(loaded.compiled);
   return tuned;
+}
+
+absl::StatusOr<TunedSizes> Session::CompileRange(const absl::StatusOr<Graph>& program,
+                                                 const SizeRanges& ranges) {
+  ENTER_JOINT_CALL(*state_, "CompileRange", "CompileRange");
+  Sizes lowest, greatest;
+  for (const auto& [symbol, range] : ranges) {
+    lowest.emplace(symbol, range.lo);
+    greatest.emplace(symbol, range.hi);
+  }
+  absl::Status valid = program.status();
+  if (valid.ok()) valid = Validate(ranges);
+  if (valid.ok()) valid = BindSizes(*program, greatest).status();
+  RETURN_IF_ERROR(AgreeOnProgram(state_->rank, state_->options,
+                                 valid.ok() ? program : WithContext(valid, "CompileRange"), lowest)
+                      .status());
+  RETURN_IF_ERROR(CheckSame(state_->rank, "ranges of sizes on all ranks;", Text(ranges)));
+  ASSIGN_OR_RETURN(std::shared_ptr<TunedSizesRep> rep, FindOrTuneRange(state_, *program, ranges));
+  return TunedSizes(std::move(rep));
 }
 
 absl::StatusOr<std::string> Session::Explain(const absl::StatusOr<Graph>& program,

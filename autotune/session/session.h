@@ -17,6 +17,7 @@
 #include "autotune/search/choice.h"
 #include "autotune/search/strategy.h"
 #include "autotune/search/variants.h"
+#include "autotune/session/sizes/tuned_sizes.h"
 #include "autotune/session/tuned_program.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/numerics.h"
@@ -151,13 +152,21 @@ class Session {
   /// On rank 0, after the first Compile: the file that keeps records; "" when none does.
   std::string cache_file() const;
 
-  /// Collective. Returns the tuned program for these sizes, from the cache or measured now. All
+  /// Collective. Returns the tuned program for these sizes, from the cache or measured now. Sizes
+  /// without a record that lie in a range which CompileRange has tuned run the variant of that. All
   /// ranks pass the same program and sizes; else InvalidArgument on all ranks. With a list of
   /// sizes, {{"N", {1024, 4096}}}, the program runs on a list of tensors "p.0", "p.1", ...
   /// (coconet/ir/lists.h).
   absl::StatusOr<TunedProgram> Compile(const Graph& program, const Sizes& sizes = {});
   absl::StatusOr<TunedProgram> Compile(const absl::StatusOr<Graph>& program,
                                        const Sizes& sizes = {});
+
+  /// Collective. Tunes the program over ranges of its sizes, or takes them from the cache: a few
+  /// sizes from all variants, the others from those that are fast next to them. All symbols have a
+  /// range, which may be one size. The budget is for all of them. Then TunedSizes::At, and Compile
+  /// with sizes in the ranges, bind at once. All ranks pass the same; else InvalidArgument.
+  absl::StatusOr<TunedSizes> CompileRange(const absl::StatusOr<Graph>& program,
+                                          const SizeRanges& ranges);
 
   /// Collective. The tuning cache's record for the program, as TunedProgram::Explain says it;
   /// without a record, which one is nearest and in which fields of the key it differs. Compiles and

@@ -133,10 +133,11 @@ struct CompiledProgram {
   Schedule schedule;
   std::shared_ptr<const Lowered> lowered;
   std::vector<PlacedTensor> tensors;
-  std::unique_ptr<Module> module;
+  std::shared_ptr<const Module> module;
   std::vector<VariantResult> variants;
   PhaseSeconds seconds{};  // of tuning, on this rank
-  std::string missed;      // if nothing was tuned: what the tuning cache missed
+  std::string missed;      // if nothing was tuned for it: why it runs this, in words
+  std::string sizes;       // in words, if ranks have not yet compared them (TunedSizes::At)
   Mesh mesh;
   int rank = 0;
 };

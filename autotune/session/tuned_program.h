@@ -50,7 +50,7 @@ class TunedProgram {
 
   /// Explains in lines, for people, why the program runs as it does: the schedule, its fusions and
   /// overlaps, its time, its gain over the plain schedule, and why each other schedule lost or was
-  /// refused. If nothing was tuned: what the tuning cache missed. Not collective, and not for the
+  /// refused. If nothing was tuned for it: why it runs this. Not collective, and not for the
   /// path of a step: after a cache hit, rank 0 reads the file for the other schedules; other ranks
   /// have no cache, and say so.
   std::string Explain() const;
@@ -68,6 +68,7 @@ class TunedProgram {
 
  private:
   friend class Session;
+  friend class TunedSizes;
   std::shared_ptr<const TuningRecord> record_;
   bool from_cache_ = false;
   std::shared_ptr<const CompiledProgram> compiled_;

@@ -38,6 +38,8 @@ namespace fs = std::filesystem;
 /// history        what each run has measured of a key (struct Measured)
 /// last_use       when a job last took the record of a key, to the day
 /// pin            the variant that the user wants for a key, instead of the best
+/// family         programs that differ in sizes alone: a key's text with symbols instead of sizes
+/// bucket         the variant of a family for a range of sizes (struct SizeBucket)
 constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE env(
@@ -176,14 +178,44 @@ CREATE TABLE history(
 ) STRICT;
 CREATE INDEX history_key ON history(key);
 )sql",
+    R"sql(
+CREATE TABLE family(
+  key TEXT PRIMARY KEY CHECK(length(key) = 64),
+  key_text TEXT NOT NULL,
+  created_s INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE bucket(
+  id INTEGER PRIMARY KEY,
+  family TEXT NOT NULL REFERENCES family(key) ON DELETE CASCADE,
+  sizes TEXT NOT NULL,
+  key TEXT NOT NULL CHECK(length(key) = 64),
+  trace TEXT NOT NULL,
+  config TEXT NOT NULL,
+  schedule TEXT NOT NULL,
+  first_size INTEGER NOT NULL CHECK(first_size > 0),
+  first_us REAL NOT NULL CHECK(first_us > 0),
+  first_baseline_us REAL NOT NULL CHECK(first_baseline_us > 0),
+  last_size INTEGER NOT NULL CHECK(last_size >= first_size),
+  last_us REAL NOT NULL CHECK(last_us > 0),
+  last_baseline_us REAL NOT NULL CHECK(last_baseline_us > 0),
+  bracket REAL NOT NULL CHECK(bracket >= 1),
+  code TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  checks TEXT NOT NULL
+) STRICT;
+CREATE INDEX bucket_family ON bucket(family);
+)sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);
 
 /// The tables and indexes of kMigrations. A file that has others was not made by this library.
 constexpr absl::string_view kObjects[] = {
-    "calibration",      "decision", "decision_baseline", "decision_best", "decision_env",
-    "decision_program", "env",      "history",           "history_key",   "in_flight",
-    "last_use",         "pin",      "prediction",        "program",       "trust",
+    "bucket",       "bucket_family",     "calibration",
+    "decision",     "decision_baseline", "decision_best",
+    "decision_env", "decision_program",  "env",
+    "family",       "history",           "history_key",
+    "in_flight",    "last_use",          "pin",
+    "prediction",   "program",           "trust",
     "variant",
 };
 

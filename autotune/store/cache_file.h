@@ -13,7 +13,7 @@
 namespace coconet {
 
 inline constexpr int64_t kCacheApplicationId = 0x436F636F;  // "Coco"
-inline constexpr int64_t kCacheSchemaVersion = 8;
+inline constexpr int64_t kCacheSchemaVersion = 9;
 
 /// Checks a database without writing to it: OK if it is empty, or a tuning cache of at most this
 /// version. FailedPrecondition for another application's, for a newer version, and for one with

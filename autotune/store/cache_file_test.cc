@@ -109,7 +109,8 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
   const TuningRecord record = Record("adam", fast_, slow_);
   Open()->Store(record, {slow_, fast_});
   Tamper(
-      "DROP TABLE history; ALTER TABLE decision DROP COLUMN speed_up; ALTER TABLE decision DROP "
+      "DROP TABLE bucket; DROP TABLE family; DROP TABLE history; ALTER TABLE decision DROP COLUMN "
+      "speed_up; ALTER TABLE decision DROP "
       "COLUMN speed_up_low; ALTER TABLE decision DROP COLUMN speed_up_high; ALTER TABLE decision "
       "DROP COLUMN speed_up_rounds; ALTER TABLE decision DROP COLUMN meeting_us; "
       "DROP TABLE last_use; DROP TABLE pin; ALTER TABLE decision DROP COLUMN imported; "

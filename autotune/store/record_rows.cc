@@ -306,7 +306,9 @@ absl::Status ForgetTrust(Database& db, absl::string_view key) {
   ASSIGN_OR_RETURN(Statement forget,
                    db.Prepare("DELETE FROM trust WHERE variant IN (SELECT id FROM variant WHERE "
                               "key = ?)"));
-  return forget.Bind(key).Run();
+  RETURN_IF_ERROR(forget.Bind(key).Run());
+  ASSIGN_OR_RETURN(Statement buckets, db.Prepare("UPDATE bucket SET code = '' WHERE key = ?"));
+  return buckets.Bind(key).Run();
 }
 
 absl::Status MarkIncomplete(Database& db, absl::string_view key) {
@@ -343,10 +345,11 @@ absl::StatusOr<size_t> DeleteKeys(Database& db, absl::Span<const std::string> ke
     for (const char* sql :
          {"DELETE FROM decision WHERE key = ?", "DELETE FROM variant WHERE key = ?",
           "DELETE FROM last_use WHERE key = ?", "DELETE FROM history WHERE key = ?",
-          "DELETE FROM pin WHERE key = ?"}) {
+          "DELETE FROM pin WHERE key = ?", "DELETE FROM bucket WHERE key = ?"}) {
       ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
       RETURN_IF_ERROR(statement.Bind(key).Run());
     }
+    RETURN_IF_ERROR(db.Execute("DELETE FROM family WHERE key NOT IN (SELECT family FROM bucket)"));
     ++deleted;
     if (!has_texts) continue;
     for (const auto& [sql, id] : {std::pair("DELETE FROM env WHERE id = ?1 AND NOT EXISTS "

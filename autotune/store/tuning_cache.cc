@@ -381,6 +381,33 @@ void TuningCache::Forgive(const std::string& key) {
   ToFile([&](Database& db) { return ForgetFailures(db, key); });
 }
 
+std::vector<SizeBucket> TuningCache::FindBuckets(const std::string& family_text) {
+  if (rep_ == nullptr) return {};
+  absl::StatusOr<std::vector<SizeBucket>> buckets = FromFile([&](Database& db) {
+    return ReadBuckets(db, family_text, [&](const absl::Status& why) {
+      warn_(absl::StrCat("tuning cache ", file_, ": a bucket of sizes makes no sense (",
+                         why.message(), ") and is ignored"));
+    });
+  });
+  if (!buckets.ok()) {
+    GiveUp(buckets.status());
+    return {};
+  }
+  for (const SizeBucket& bucket : *buckets) {
+    if (IsReady()) NoteUse(rep_->file.db, bucket.key).IgnoreError();
+  }
+  return *std::move(buckets);
+}
+
+void TuningCache::StoreBuckets(const std::string& family_text,
+                               absl::Span<const SizeBucket> buckets) {
+  ToFile([&](Database& db) { return WriteBuckets(db, family_text, buckets); });
+}
+
+void TuningCache::ForgetBucket(const std::string& family_text, const SizeRanges& box) {
+  ToFile([&](Database& db) { return DeleteBucket(db, family_text, box); });
+}
+
 std::optional<Calibration> TuningCache::FindCalibration(const std::string& key_text) {
   if (rep_ == nullptr) return std::nullopt;
   absl::StatusOr<std::optional<Calibration>> found =

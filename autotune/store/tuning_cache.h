@@ -13,6 +13,7 @@
 #include "autotune/store/cache_file.h"
 #include "autotune/store/calibration_rows.h"
 #include "autotune/store/database.h"
+#include "autotune/store/families/bucket_rows.h"
 #include "autotune/store/history/speed_up.h"
 #include "autotune/store/layers/foreign_cache.h"
 #include "autotune/store/layers/layers.h"
@@ -123,6 +124,12 @@ class TuningCache final : public TuningJournal {
   /// The database of the user's file; null if it is not open.
   Database* db();
   const std::vector<std::unique_ptr<ForeignCache>>& foreign() const { return foreign_; }
+
+  /// The buckets that jobs here have found for a family of programs, by the order of their making;
+  /// notes a use of their records. An invalid row is left out, with a warning.
+  std::vector<SizeBucket> FindBuckets(const std::string& family_text);
+  void StoreBuckets(const std::string& family_text, absl::Span<const SizeBucket> buckets);
+  void ForgetBucket(const std::string& family_text, const SizeRanges& box);
 
   /// The rates of this key text; none if there are none, or if they cannot be read.
   std::optional<Calibration> FindCalibration(const std::string& key_text);

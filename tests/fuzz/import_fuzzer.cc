@@ -8,6 +8,7 @@
 
 #include "autotune/store/cache_file.h"
 #include "autotune/store/database.h"
+#include "autotune/store/families/bucket_rows.h"
 #include "autotune/store/record_rows.h"
 #include "autotune/store/transfer/transfer.h"
 #include "autotune/store/variant_rows.h"
@@ -58,10 +59,19 @@ void CheckStored(Database& db) {
     for (const VariantResult& v : *variants)
       Expect(Validate(v).ok() && !FailsForGood(v.verdict), "an invalid variant was imported");
     if (!record.imported) return;
-    const absl::StatusOr<ExportedRecord> again = ParseRecordLine(RecordLine({record, *variants}));
-    Expect(again.ok() && again->variants == *variants, "a record that cannot be exported again");
+    absl::StatusOr<std::vector<FamilyBucket>> buckets = ReadBucketsOfKey(db, record.key);
+    Expect(buckets.ok(), buckets.status().ToString());
+    for (const FamilyBucket& of : *buckets)
+      Expect(Validate(of.bucket).ok() && of.bucket.code.empty(), "a bucket that is believed");
+    const absl::StatusOr<ExportedRecord> again =
+        ParseRecordLine(RecordLine({record, *variants, {}, *buckets}));
+    Expect(again.ok() && again->variants == *variants && again->buckets == *buckets,
+           "a record that cannot be exported again");
   });
   Expect(read.ok(), read.ToString());
+  Expect(db.QueryInt("SELECT count(*) FROM bucket WHERE key NOT IN (SELECT key FROM decision)")
+                 .value() == 0,
+         "a bucket without its record");
   Expect(has_mine, "a record that was measured here is gone");
 }
 
@@ -98,5 +108,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   });
   Expect(read.ok(), read.ToString());
   for (const std::string& key : others) Expect(DeleteKey(db, key).ok(), "it cannot be deleted");
+  Expect(db.QueryInt("SELECT count(*) FROM family").value() == 0, "a family without a record");
   return 0;
 }

@@ -175,6 +175,18 @@ void WriteExports(Folder folder) {
     record.variants = 3;
     record.complete = i % 2 == 0;
     record.created_s = 1700000000;
+    for (int64_t lo : {1, 1024}) {
+      FamilyBucket& of = exported.buckets.emplace_back();
+      of.family_text = absl::StrCat(kHostKey, "program: N", i, "\n");
+      of.bucket = {.box = {{"K", {8, 8}}, {"N", {lo, 1000 * lo}}},
+                   .key = record.key,
+                   .trace = record.best.trace,
+                   .schedule = "fuse(C)",
+                   .config = record.best.config,
+                   .first = {lo, 12.5, 13},
+                   .last = {1000 * lo, 100, 120},
+                   .bracket = 1.19};
+    }
     folder.Add(absl::StrCat(HeaderLine(), "\n", RecordLine(exported), "\n"));
     absl::StrAppend(&all, RecordLine(exported), "\n");
   }

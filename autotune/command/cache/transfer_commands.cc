@@ -75,6 +75,7 @@ void Print(const ImportSummary& summary, const CacheFlags& flags) {
                             .Set("replaced", summary.replaced)
                             .Set("kept", summary.kept)
                             .Set("kept_certified", summary.kept_certified)
+                            .Set("buckets", summary.buckets)
                             .Set("rejected", JsonList(rejected))
                             .Text()
                             .text.c_str());
@@ -87,6 +88,9 @@ void Print(const ImportSummary& summary, const CacheFlags& flags) {
       flags.dry_run ? "would be added" : "added", static_cast<int>(summary.replaced),
       static_cast<int>(summary.kept), static_cast<int>(summary.kept_certified),
       static_cast<int>(summary.rejected.size()));
+  if (summary.buckets > 0)
+    std::printf("%d ranges of sizes %s\n", static_cast<int>(summary.buckets),
+                flags.dry_run ? "would be added" : "added");
 }
 
 JsonValue Number(const std::optional<double>& number) {
@@ -98,7 +102,8 @@ std::string PercentText(const std::optional<double>& share) {
 double Speedup(const TuningRecord& r) {
   return r.best.timing.median_us > 0 ? r.baseline.timing.median_us / r.best.timing.median_us : 0;
 }
-std::string VariantText(const VariantResult& v) {
+template <class Variant>  // VariantResult, SizeBucket
+std::string VariantText(const Variant& v) {
   return absl::StrCat(v.schedule, " / ", Text(v.config));
 }
 
@@ -125,10 +130,21 @@ JsonText Json(const CacheDiff& diff) {
       objects->push_back(
           JsonObject().Set("key", r.key).Set("program", ProgramText(r.key_text)).Text());
   }
+  std::vector<JsonText> sizes;
+  for (const BucketPair& pair : diff.sizes) {
+    sizes.push_back(JsonObject()
+                        .Set("program", ProgramText(pair.family_text))
+                        .Set("sizes", Text(pair.box))
+                        .Set("same_variant", pair.same_variant)
+                        .Set("a", VariantText(pair.a))
+                        .Set("b", VariantText(pair.b))
+                        .Text());
+  }
   return JsonObject()
       .Set("both", JsonList(both))
       .Set("only_a", JsonList(only_a))
       .Set("only_b", JsonList(only_b))
+      .Set("sizes", JsonList(sizes))
       .Text();
 }
 
@@ -156,6 +172,11 @@ void Print(const CacheDiff& diff) {
   std::printf("%d keys in both, %d with the same winner; %d only in A, %d only in B\n",
               static_cast<int>(diff.both.size()), same, static_cast<int>(diff.only_a.size()),
               static_cast<int>(diff.only_b.size()));
+  for (const BucketPair& pair : diff.sizes) {
+    if (pair.same_variant) continue;
+    std::printf("%s, sizes %s: A runs %s, B runs %s\n", ProgramText(pair.family_text).c_str(),
+                Text(pair.box).c_str(), VariantText(pair.a).c_str(), VariantText(pair.b).c_str());
+  }
 }
 
 /// Writes the export to `file`, a part of which is never left there.

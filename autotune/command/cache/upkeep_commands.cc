@@ -84,6 +84,8 @@ JsonText Json(const LayerStatistics& layer) {
       .Set("verifications", n.trusts)
       .Set("calibrations", n.calibrations)
       .Set("predictions", n.predictions)
+      .Set("families", n.families)
+      .Set("buckets", n.buckets)
       .Set("bytes", n.bytes)
       .Set("unused_bytes", n.unused_bytes)
       .Set("oldest_s", n.oldest_s)
@@ -132,8 +134,9 @@ int PrintStatistics(TuningCache& cache, const CacheFlags& flags) {
     layers.push_back(Json(layer));
     rows.push_back({std::string(Name(layer.of.layer)), absl::StrCat(n.records),
                     absl::StrCat(n.complete), absl::StrCat(n.imported), absl::StrCat(n.pinned),
-                    absl::StrCat(n.variants), absl::StrCat(n.failures), BytesText(n.bytes),
-                    absl::StrCat(n.schema), n.records == 0 ? "" : AgeText(now - n.oldest_s),
+                    absl::StrCat(n.variants), absl::StrCat(n.failures), absl::StrCat(n.buckets),
+                    BytesText(n.bytes), absl::StrCat(n.schema),
+                    n.records == 0 ? "" : AgeText(now - n.oldest_s),
                     n.records == 0 ? "" : AgeText(now - n.newest_s), layer.of.file});
   }
   if (flags.json) {
@@ -145,10 +148,11 @@ int PrintStatistics(TuningCache& cache, const CacheFlags& flags) {
                             .text.c_str());
     return 0;
   }
-  const TableColumn columns[] = {{"layer"},          {"records", true}, {"complete", true},
-                                 {"imported", true}, {"pinned", true},  {"variants", true},
-                                 {"failed", true},   {"size", true},    {"schema", true},
-                                 {"oldest"},         {"newest"},        {"file"}};
+  const TableColumn columns[] = {
+      {"layer"},        {"records", true},  {"complete", true}, {"imported", true},
+      {"pinned", true}, {"variants", true}, {"failed", true},   {"ranges", true},
+      {"size", true},   {"schema", true},   {"oldest"},         {"newest"},
+      {"file"}};
   std::fputs(TextTable(columns, rows).c_str(), stdout);
   if (all->size() > 1)
     std::printf("\nlayers have different winners of %d keys\n", static_cast<int>(flips));

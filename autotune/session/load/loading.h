@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,9 +20,19 @@
 #include "autotune/store/record.h"
 #include "coconet/ir/graph.h"
 #include "jit/config/config.h"
+#include "jit/lower/lower.h"
 #include "runtime/rank.h"
 
 namespace coconet {
+
+/// Variants that a tuning starts from: the fastest at neighbouring sizes. It tries these, the plain
+/// schedule, and a few that are expected to be fast, so its record is incomplete.
+struct Start {
+  std::vector<VariantResult> variants;  // traces and configs
+  int promising = 0;                    // how many of the others, by their expected times
+  int samples = 8;                      // of each that may be the fastest, at least
+  bool anew = false;                    // they are timed, even if the cache has their times
+};
 
 /// A program on its way from its graph to its best variant: the state shared by looking it up,
 /// verifying it and tuning it. One per call of FindOrTune and rank.
@@ -36,7 +48,10 @@ struct Loading {
   /// The cache keys without, and with, the memory limit; equal unless the limit leaves out
   /// variants.
   std::string plain_text, limited_text;
-  TypicalRows typical_rows;  // of timed steps; may be empty
+  TypicalRows typical_rows;    // of timed steps; may be empty
+  std::optional<Start> start;  // none: from all variants
+  /// Variants that are tried first, as they were the fastest at the nearest sizes.
+  std::vector<VariantResult> favourites;
   const std::shared_ptr<Phases> phases = std::make_shared<Phases>();  // of this rank's time
 
   Rank& rank() const { return state->rank; }
@@ -51,6 +66,9 @@ struct Loading {
   /// Not collective. The variants to try. `go_on`, `few` and `planned` as of EnumerateVariants.
   absl::StatusOr<VariantSet> Variants(const std::function<bool()>& go_on, bool few = false,
                                       absl::Span<const Schedule> planned = {}) const;
+  /// The variant of that trace, or text of a combination, and config; an error if it does not hold
+  /// for the program.
+  absl::StatusOr<Variant> VariantNamed(const std::string& trace, const Config& config) const;
   bool first() const { return state->rank.rank() == 0; }
 
   /// Reports progress to the user, and how much time is left.
@@ -61,6 +79,11 @@ struct Loading {
   /// spent.
   Preparation PreparationOf(absl::string_view doing, double share) const;
 };
+
+/// Whether sessions of the policy tune, and keep what they find.
+bool MayKeep(Policy policy);
+/// Whether the session may tune: as its policy and COCONET_ASSERT_CACHED say.
+bool MayTune(const SessionState& state);
 
 /// A monotonic clock.
 double Seconds();
@@ -75,5 +98,12 @@ struct Winner {
   Variant variant;
   std::unique_ptr<Module> module = nullptr;  // null: not loaded yet
 };
+
+/// The variant, which was lowered, as a program of the session, without a module.
+std::shared_ptr<CompiledProgram> CompiledOf(const Loading& loading, Variant variant);
+
+/// A record of a variant under the program's key that is in no cache and has no times.
+TuningRecord RecordWithoutTimes(const Loading& loading, const Variant& variant,
+                                const Lowered& lowered);
 
 }  // namespace coconet

@@ -39,20 +39,12 @@ absl::StatusOr<Winner> PlainSchedule(const Loading& loading) {
   absl::StatusOr<Winner> winner = LowerBaseline(loading);
   RETURN_IF_ERROR(WithContext(loading.exchange().Agree(winner.status()), context));
   const Lowered& lowered = *winner->variant.lowered;
-  TuningRecord& record = winner->record;
-  record.key = loading.key;
-  record.key_text = loading.key_text;
-  record.best = Describe(winner->variant);
-  record.best.protocol = lowered.protocol;
-  record.best.bytes = lowered.plan.bytes_per_rank * loading.rank().size();
-  record.baseline = record.best;
-  record.variants = 1;
-  record.soft = loading.state->soft;
+  winner->record = RecordWithoutTimes(loading, winner->variant, lowered);
   const absl::StatusOr<std::optional<Failure>> failure = VerifyAndLoad(loading, *winner);
   if (!failure.ok()) return WithContext(failure.status(), context);
   if (failure->has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(context, ", ", Words(record.best), ", fails here: ", (*failure)->reason));
+    return absl::FailedPreconditionError(absl::StrCat(context, ", ", Words(winner->record.best),
+                                                      ", fails here: ", (*failure)->reason));
   }
   return winner;
 }

@@ -12,14 +12,17 @@
 #include "absl/types/span.h"
 #include "autotune/runner/binaries.h"
 #include "autotune/runner/rank_runner.h"
-#include "autotune/search/parts.h"
+#include "autotune/search/time_budget.h"
 #include "autotune/search/variants.h"
 #include "autotune/session/explanation.h"
 #include "autotune/session/key.h"
+#include "autotune/session/load/bucket_winner.h"
 #include "autotune/session/load/loading.h"
 #include "autotune/session/load/plain_schedule.h"
 #include "autotune/session/load/program_search.h"
 #include "autotune/session/load/winner_check.h"
+#include "autotune/session/sizes/family.h"
+#include "autotune/session/sizes/size_buckets.h"
 #include "autotune/store/layers/layers.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
@@ -35,16 +38,17 @@ CacheLayers CacheLayersOf(const SessionOptions& options) {
   return LayersOf(GetEnv(), some ? ":none:" : options.cache_file);
 }
 
-/// Whether sessions of the policy tune, and keep what they find.
-bool MayKeep(Policy policy) { return policy == Policy::kTune || policy == Policy::kImprove; }
-
 /// State of one FindOrTune.
 class Loader {
  public:
   Loader(const std::shared_ptr<SessionState>& state, Graph program, double budget_s,
-         TypicalRows typical_rows, bool is_part)
-      : loading_(state, std::move(program), budget_s), is_part_(is_part) {
-    loading_.typical_rows = std::move(typical_rows);
+         LoadTerms terms)
+      : loading_(state, std::move(program), budget_s),
+        is_part_(terms.is_part),
+        family_(std::move(terms.family)),
+        bucket_(std::move(terms.bucket)) {
+    loading_.typical_rows = std::move(terms.typical_rows);
+    loading_.start = std::move(terms.start);
   }
 
   absl::StatusOr<LoadedProgram> Load() {
@@ -54,11 +58,20 @@ class Loader {
                              loading_.state->options.sum_order);
     RETURN_IF_ERROR(AskCache());
     ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
-    const bool may_tune = MayTune();
+    const bool may_tune = MayTune(*loading_.state);
     const bool retune = may_tune && loading_.state->options.retune;
+    if (!retune && !(known.has_value() && known->record.complete)) {
+      ASSIGN_OR_RETURN(std::optional<Winner> bound, TakeBucket());
+      if (bound.has_value()) return Assemble(*std::move(bound), true, {});
+    }
     std::string unfit;  // why the stored winner is not used
-    const bool improves = may_tune && loading_.state->options.policy == Policy::kImprove;
-    if (known.has_value() && !retune && (known->record.complete || !improves)) {
+    bool goes_on = may_tune && loading_.state->options.policy == Policy::kImprove &&
+                   known.has_value() && !known->record.complete;
+    if (may_tune && known.has_value() && loading_.start.has_value()) {
+      ASSIGN_OR_RETURN(const bool has_times, HasTimesOf(*loading_.start, known->record));
+      goes_on = loading_.start->anew || !has_times;
+    }
+    if (known.has_value() && !retune && !goes_on) {
       ASSIGN_OR_RETURN(const bool trusted, IsTrusted(loading_, *known));
       if (!trusted) {
         ASSIGN_OR_RETURN(unfit, WhyUnfit(loading_, *known));
@@ -89,6 +102,26 @@ class Loader {
     return absl::FailedPreconditionError(
         absl::StrCat("Compile ", NameForMessages(loading_.program), ": ", missed,
                      ", and COCONET_ASSERT_CACHED forbids tuning"));
+  }
+
+  /// Collective.
+  absl::StatusOr<KnownFamily> Family() {
+    RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(AskForProducts());
+    KnownFamily known{.text = FamilyText(), .buckets = {}};
+    Packer message;
+    if (loading_.first()) {
+      const std::vector<SizeBucket> buckets = loading_.state->cache->FindBuckets(known.text);
+      message.Int(static_cast<int64_t>(buckets.size()));
+      for (const SizeBucket& bucket : buckets) message.Text(Encode(bucket));
+    }
+    ASSIGN_OR_RETURN(const std::string from_first, loading_.exchange().Broadcast(message.bytes()));
+    Unpacker in(from_first);
+    for (int64_t left = in.Int(); left > 0; --left) {
+      ASSIGN_OR_RETURN(known.buckets.emplace_back(), DecodeBucket(in.Text()));
+    }
+    RETURN_IF_ERROR(in.Done());
+    return known;
   }
 
   /// Collective. What the cache has for the program, in words.
@@ -124,8 +157,69 @@ class Loader {
     missed_ = missed;
     return Assemble(std::move(plain), false, {});
   }
-  bool MayTune() const {
-    return MayKeep(loading_.state->options.policy) && !GetEnv().assert_cached;
+  /// The text of the program's family; "" if it has none.
+  std::string FamilyText() const {
+    if (!family_.has_value()) return "";
+    KeyInputs inputs = KeyInputsOf(family_->symbolic);
+    inputs.memory_limit = loading_.state->options.memory_limit;
+    return KeyText(inputs);
+  }
+  KeyInputs KeyInputsOf(const Graph& program) const {
+    return {.program = &program,
+            .sum_order = loading_.state->options.sum_order,
+            .numerics = loading_.state->options.numerics(),
+            .mesh = loading_.rank().mesh(),
+            .topologies = loading_.state->topologies,
+            .compilers = loading_.state->binaries->compilers(),
+            .products = multiplies_ ? loading_.state->products : std::vector<std::string>()};
+  }
+
+  /// Collective. The variant of the bucket that has the program's sizes, if the cache knows one;
+  /// else the nearest bucket's variant becomes a favourite.
+  absl::StatusOr<std::optional<Winner>> TakeBucket() {
+    if (!family_.has_value()) return std::nullopt;
+    const std::string family = FamilyText();
+    Packer message;
+    if (loading_.first() && bucket_.has_value()) {
+      message.Int(1).Text(Encode(*bucket_));
+    } else if (loading_.first()) {
+      const std::vector<SizeBucket> buckets = loading_.state->cache->FindBuckets(family);
+      const int at = BucketOf(buckets, family_->sizes);
+      const int near = at >= 0 ? at : NearestBucket(buckets, family_->sizes);
+      message.Int(at >= 0 ? 1 : 0).Text(near >= 0 ? Encode(buckets[near]) : "");
+    }
+    ASSIGN_OR_RETURN(const std::string from_first, loading_.exchange().Broadcast(message.bytes()));
+    Unpacker in(from_first);
+    const bool has = in.Int() != 0;
+    const std::string text = in.Text();
+    RETURN_IF_ERROR(in.Done());
+    if (text.empty()) return std::nullopt;
+    ASSIGN_OR_RETURN(SizeBucket bucket, DecodeBucket(text));
+    if (!has) {
+      loading_.favourites.push_back({.trace = bucket.trace, .config = bucket.config});
+      return std::nullopt;
+    }
+    ASSIGN_OR_RETURN(std::optional<Winner> winner, BucketWinner(loading_, family, bucket));
+    if (!winner.has_value()) return std::nullopt;
+    missed_ = BucketText(family_->sizes, bucket);
+    if (loading_.first() && loading_.state->options.progress && !bucket_.has_value())
+      loading_.state->options.progress(missed_);
+    return winner;
+  }
+
+  /// Collective. Whether all variants of the start have a time under the record's key.
+  absl::StatusOr<bool> HasTimesOf(const Start& start, const TuningRecord& record) const {
+    int has = 1;
+    if (loading_.first()) {
+      const std::vector<VariantResult> known = loading_.state->cache->Variants(record.key);
+      has = absl::c_all_of(start.variants, [&](const VariantResult& wanted) {
+        return absl::c_any_of(known, [&](const VariantResult& v) {
+          return SameVariant(v, wanted) && v.timing.samples > 0;
+        });
+      });
+    }
+    ASSIGN_OR_RETURN(has, FromRank0(loading_.exchange(), has));
+    return has != 0;
   }
 
   void Tell(const std::string& text) {
@@ -215,15 +309,7 @@ class Loader {
   absl::Status AskCache() {
     Packer message;
     if (loading_.first()) {
-      const std::vector<std::string> products =
-          multiplies_ ? loading_.state->products : std::vector<std::string>();
-      KeyInputs inputs{.program = &loading_.program,
-                       .sum_order = loading_.state->options.sum_order,
-                       .numerics = loading_.state->options.numerics(),
-                       .mesh = loading_.rank().mesh(),
-                       .topologies = loading_.state->topologies,
-                       .compilers = loading_.state->binaries->compilers(),
-                       .products = products};
+      KeyInputs inputs = KeyInputsOf(loading_.program);
       const std::string plain = KeyText(inputs);
       inputs.memory_limit = loading_.state->options.memory_limit;
       const std::string limited = KeyText(inputs);
@@ -235,7 +321,7 @@ class Loader {
       };
       const bool found = pass_record(limited), also = limited != plain && pass_record(plain);
       message.Text(
-          found || also || MayTune()
+          found || also || MayTune(*loading_.state)
               ? ""
               : absl::StrCat(": ", NearestText(limited, loading_.state->cache->KeyTexts())));
     }
@@ -260,18 +346,8 @@ class Loader {
     RETURN_IF_ERROR(Validate(record));
     if (record.key_text != loading_.key_text) return absl::DataLossError("its key is another one");
     Winner winner;
+    ASSIGN_OR_RETURN(winner.variant, loading_.VariantNamed(record.best.trace, record.best.config));
     Variant& variant = winner.variant;
-    variant.config = record.best.config;
-    if (IsCombination(record.best.trace)) {
-      const auto parts = std::make_shared<const Parts>(SplitIntoParts(loading_.program));
-      ASSIGN_OR_RETURN(Combination apart,
-                       ParseCombination(record.best.trace, parts, loading_.space));
-      variant = VariantOf(std::move(apart));
-    } else {
-      ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
-      ASSIGN_OR_RETURN(variant.schedule, Replay(loading_.program, trace));
-      RETURN_IF_ERROR(Validate(variant.config, variant.schedule, loading_.space));
-    }
     ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(variant, loading_.target()));
     variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
     winner.record = std::move(record);
@@ -316,17 +392,8 @@ class Loader {
 
   absl::StatusOr<LoadedProgram> Assemble(Winner winner, bool from_cache,
                                          std::vector<VariantResult> variants) {
-    auto compiled = std::make_shared<CompiledProgram>();
-    compiled->session = loading_.state;
-    compiled->program = Expand(loading_.program);
-    compiled->mesh = loading_.rank().mesh();
-    compiled->rank = loading_.rank().rank();
-    compiled->schedule = std::move(winner.variant.schedule);
-    compiled->lowered = std::move(winner.variant.lowered);
-    compiled->tensors =
-        PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
+    std::shared_ptr<CompiledProgram> compiled = CompiledOf(loading_, std::move(winner.variant));
     compiled->variants = std::move(variants);
-    compiled->seconds = loading_.phases->Seconds();
     compiled->missed = missed_;
     compiled->module = std::move(winner.module);
     if (compiled->module == nullptr) {
@@ -368,22 +435,29 @@ class Loader {
 
   Loading loading_;
   const bool is_part_;
-  bool multiplies_ = false;          // matrices
-  std::string missed_;               // what the plain schedule runs instead of
-  std::string nearest_;              // where nothing is known and nothing may be tuned: why
-  std::vector<TuningRecord> known_;  // that of the limit first
+  const std::optional<FamilyMember> family_;
+  const std::optional<SizeBucket> bucket_;  // that has the program's sizes, if the caller knows it
+  bool multiplies_ = false;                 // matrices
+  std::string missed_;                      // why it runs what was not tuned for it
+  std::string nearest_;                     // where nothing is known and nothing may be tuned: why
+  std::vector<TuningRecord> known_;         // that of the limit first
 };
 
 }  // namespace
 
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program,
-                                         double budget_s, TypicalRows typical_rows, bool is_part) {
-  return Loader(state, std::move(program), budget_s, std::move(typical_rows), is_part).Load();
+                                         double budget_s, LoadTerms terms) {
+  return Loader(state, std::move(program), budget_s, std::move(terms)).Load();
+}
+
+absl::StatusOr<KnownFamily> FindFamily(const std::shared_ptr<SessionState>& state, Graph program,
+                                       FamilyMember family) {
+  return Loader(state, std::move(program), /*budget_s=*/0, {.family = std::move(family)}).Family();
 }
 
 absl::StatusOr<std::string> ExplainStored(const std::shared_ptr<SessionState>& state,
                                           Graph program) {
-  return Loader(state, std::move(program), /*budget_s=*/0, nullptr, /*is_part=*/false).Explain();
+  return Loader(state, std::move(program), /*budget_s=*/0, {}).Explain();
 }
 
 }  // namespace coconet

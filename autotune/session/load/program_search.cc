@@ -1,6 +1,7 @@
 #include "autotune/session/load/program_search.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -45,6 +46,13 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
   if (!options.settles) options.race.most_lost = 1;
   if (user.optimize == Optimize::kFast)
     options.race.settled = options.race.samples = options.race.most_samples = options.pairs = 2;
+  if (loading.start.has_value()) {
+    options.settles = false;
+    options.job_steps = 0;  // few variants are tried, which are to be compared well
+    options.race.settled = std::min(options.race.settled, loading.start->samples);
+    options.race.samples = std::min(options.race.samples, loading.start->samples);
+    options.race.most_samples = std::min(options.race.most_samples, 3 * loading.start->samples);
+  }
   if (!loading.first()) return options;
   options.seconds = Seconds;
   options.start_s = loading.start_s;
@@ -101,7 +109,7 @@ bool IsOfPart(const absl::Status& status) {
 /// larger half, unless the cache has it. Kinds that are left when the budget ends are not tuned; no
 /// kind is if only some schedules are admitted.
 absl::StatusOr<Apart> TuneParts(const Loading& loading) {
-  if (loading.TriesSome()) return Apart{};
+  if (loading.TriesSome() || loading.start.has_value()) return Apart{};
   const auto parts = std::make_shared<const Parts>(SplitIntoParts(loading.program));
   if (parts->parts.size() == 1) return Apart{};
   Combination combination{parts, {}};
@@ -115,7 +123,7 @@ absl::StatusOr<Apart> TuneParts(const Loading& loading) {
     const absl::StatusOr<LoadedProgram> loaded =
         FindOrTune(loading.state, kind,
                    kPartsShare * loading.budget_s / static_cast<double>(parts->kinds.size()),
-                   /*typical_rows=*/nullptr, /*is_part=*/true);
+                   {.is_part = true});
     if (IsOfPart(loaded.status())) return Apart{};
     RETURN_IF_ERROR(loaded.status());
     apart.complete = apart.complete && loaded->record.complete;
@@ -192,19 +200,56 @@ std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& var
   return likeliest;
 }
 
+/// Those in `always`, and the `most` others that are expected to be fastest, ascending.
+std::vector<int> WithPromising(const VariantSet& set, absl::Span<const int> always, int most) {
+  std::set<int> kept(always.begin(), always.end());
+  std::vector<std::pair<double, int>> others;
+  for (int v = 0; v < std::ssize(set.variants); ++v) {
+    if (!kept.contains(v)) others.emplace_back(set.variants[v].prior_us, v);
+  }
+  absl::c_sort(others);
+  for (int i = 0; i < std::min<int>(most, std::ssize(others)); ++i) kept.insert(others[i].second);
+  return {kept.begin(), kept.end()};
+}
+
+/// The numbers of variants that other sizes have shown to be fast, which are added to the set
+/// unless it has them. Those that do not hold for these sizes are left out.
+std::vector<int> AddSeen(const Loading& loading, VariantSet& set) {
+  std::vector<VariantResult> seen = loading.favourites;
+  if (loading.start.has_value()) absl::c_copy(loading.start->variants, std::back_inserter(seen));
+  std::vector<int> numbers;
+  if (loading.TriesSome()) return numbers;
+  for (const VariantResult& variant : seen) {
+    int number = NumberOf(variant, set.variants);
+    absl::StatusOr<Variant> made = loading.VariantNamed(variant.trace, variant.config);
+    if (!made.ok()) continue;
+    if (number < 0) {
+      number = static_cast<int>(set.variants.size());
+      made->group = set.variants.back().group + 1;
+      set.variants.push_back(*std::move(made));
+    }
+    if (!absl::c_linear_search(numbers, number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 /// Collective. Keeps the KeptVariants of rank 0, with the favourites and the incumbent, whose
 /// numbers follow. Keeps all in an exhaustive search, of what the user has chosen, and on simulated
 /// GPUs, which are to run all.
 absl::Status LeaveOut(const Loading& loading, VariantSet& set, TunerOptions& options) {
   const SessionOptions& user = loading.state->options;
-  if (user.search == SearchKind::kExhaustive || !user.choice.empty() || options.tries_all)
+  const bool starts = loading.start.has_value();
+  if (!starts &&
+      (user.search == SearchKind::kExhaustive || !user.choice.empty() || options.tries_all))
     return absl::OkStatus();
   std::vector<int> followed = options.favourites;
   followed.push_back(options.incumbent < 0 ? set.baseline : options.incumbent);
   std::vector<int> always = followed;
   always.push_back(set.baseline);
-  ASSIGN_OR_RETURN(const std::vector<int> kept,
-                   FromRank0(loading.exchange(), KeptVariants(loading.space, set, always)));
+  ASSIGN_OR_RETURN(
+      const std::vector<int> kept,
+      FromRank0(loading.exchange(), starts ? WithPromising(set, always, loading.start->promising)
+                                           : KeptVariants(loading.space, set, always)));
   set = OnlyKept(std::move(set), kept, followed);
   if (options.incumbent >= 0) options.incumbent = followed.back();
   followed.pop_back();
@@ -226,7 +271,9 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   Plans plans;
   {
     const Phases::Part part(loading.phases.get(), Phase::kPlan);
-    ASSIGN_OR_RETURN(plans, FindPlans(loading, seed));
+    if (!loading.start.has_value()) {
+      ASSIGN_OR_RETURN(plans, FindPlans(loading, seed));
+    }
   }
   std::vector<Schedule> planned = plans.OnlySchedules();
   if (known.has_value() && known->variant.apart == nullptr)
@@ -237,11 +284,13 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
       loading.PreparationOf("its schedules were derived", ShareSpent(done, kDeriveShare));
   ASSIGN_OR_RETURN(VariantSet set, Enumerate(loading, deriving, std::move(apart.variant), planned));
   TunerOptions options = OptionsOfTuner(loading, seed);
+  const int combined = static_cast<int>(set.variants.size()) - 1;
+  options.favourites = AddSeen(loading, set);
   {
     const Phases::Part part(loading.phases.get(), Phase::kEnumerate);
     ExpectTimes(loading.space, set);
   }
-  if (combines) options.favourites.push_back(static_cast<int>(set.variants.size()) - 1);
+  if (combines) options.favourites.push_back(combined);
   ASSIGN_OR_RETURN(const std::vector<int> likeliest,
                    FromRank0(loading.exchange(), LikeliestOf(plans, set.variants)));
   absl::c_copy(likeliest, std::back_inserter(options.favourites));
@@ -278,7 +327,8 @@ absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>
   options.key_text = limited ? loading.limited_text : loading.plain_text;
   options.key = Fingerprint(options.key_text);
   if (known.has_value() && known->record.key == options.key) options.earlier = known->record.search;
-  options.partial = deriving.ended() || lowering.ended() || !apart.complete;
+  options.partial =
+      deriving.ended() || lowering.ended() || !apart.complete || loading.start.has_value();
   ASSIGN_OR_RETURN(Tuned tuned, Tune((*runner)->Entrants(), set.baseline, **runner,
                                      loading.exchange(), options));
   KeepPredictions(loading, plans, tuned.variants);

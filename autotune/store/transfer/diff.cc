@@ -34,6 +34,23 @@ absl::StatusOr<std::optional<double>> CostOf(const VariantResult& pick, Database
   return std::nullopt;
 }
 
+absl::StatusOr<std::vector<BucketPair>> BucketPairsOf(Database& a, Database& b) {
+  ASSIGN_OR_RETURN(const std::vector<FamilyBucket> of_a, ReadAllBuckets(a));
+  ASSIGN_OR_RETURN(const std::vector<FamilyBucket> of_b, ReadAllBuckets(b));
+  std::vector<BucketPair> pairs;
+  for (const FamilyBucket& mine : of_a) {
+    for (const FamilyBucket& theirs : of_b) {
+      if (mine.family_text != theirs.family_text) continue;
+      std::optional<SizeRanges> common = CommonOf(mine.bucket.box, theirs.bucket.box);
+      if (!common.has_value()) continue;
+      pairs.push_back(
+          {mine.family_text, *std::move(common), mine.bucket, theirs.bucket,
+           mine.bucket.trace == theirs.bucket.trace && mine.bucket.config == theirs.bucket.config});
+    }
+  }
+  return pairs;
+}
+
 }  // namespace
 
 absl::StatusOr<CacheDiff> DiffOf(Database& a, Database& b) {
@@ -56,6 +73,7 @@ absl::StatusOr<CacheDiff> DiffOf(Database& a, Database& b) {
     diff.both.push_back(std::move(pair));
   }
   for (auto& [key, record] : of_b) diff.only_b.push_back(std::move(record));
+  ASSIGN_OR_RETURN(diff.sizes, BucketPairsOf(a, b));
   return diff;
 }
 

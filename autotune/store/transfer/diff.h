@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "autotune/store/database.h"
+#include "autotune/store/families/bucket_rows.h"
+#include "autotune/store/families/size_ranges.h"
 #include "autotune/store/record.h"
 
 namespace coconet {
@@ -19,9 +21,18 @@ struct RecordPair {
   std::optional<double> a_in_b, b_in_a;
 };
 
+/// Sizes of a family for which both caches have a bucket.
+struct BucketPair {
+  std::string family_text;
+  SizeRanges box;
+  SizeBucket a, b;
+  bool same_variant = false;
+};
+
 struct CacheDiff {
   std::vector<RecordPair> both;
   std::vector<TuningRecord> only_a, only_b;
+  std::vector<BucketPair> sizes;
 };
 
 /// Compares the records of two tuning caches, key by key. Invalid rows are left out.

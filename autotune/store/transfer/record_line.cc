@@ -22,6 +22,7 @@ namespace {
 
 constexpr absl::string_view kFormat = "coconet tuning records";
 constexpr size_t kMostVariants = 100'000;  // of a record
+constexpr size_t kMostBuckets = 10'000;    // of a record
 constexpr int64_t kDay = 24 * 3600;        // seconds
 
 /// A number with all its digits.
@@ -44,6 +45,9 @@ class Fields {
     if (status_.ok())
       status_ = absl::InvalidArgumentError(absl::StrCat("field ", name, ": want ", Kind<T>()));
     return T();
+  }
+  bool Has(absl::string_view name) const {
+    return absl::c_any_of(object_.fields(), [&](const auto& field) { return field.first == name; });
   }
   int TakeCount(absl::string_view name) {
     const auto count = Take<int64_t>(name);
@@ -201,6 +205,84 @@ absl::StatusOr<Measured> ParseMeasured(const JsonValue& value) {
   return m;
 }
 
+JsonText Json(const SizeBucket::End& end) {
+  return JsonObject()
+      .Set("size", end.size)
+      .Set("us", Exact(end.us))
+      .Set("baseline_us", Exact(end.baseline_us))
+      .Text();
+}
+
+absl::StatusOr<SizeBucket::End> ParseEnd(const JsonText& text) {
+  ASSIGN_OR_RETURN(const JsonObject object, ParseJsonObject(text.text));
+  Fields fields(object);
+  SizeBucket::End end;
+  end.size = fields.Take<int64_t>("size");
+  end.us = fields.Take<double>("us");
+  end.baseline_us = fields.Take<double>("baseline_us");
+  RETURN_IF_ERROR(fields.Done());
+  return end;
+}
+
+/// Without its key, which is the record's, and without what was verified.
+JsonText Json(const FamilyBucket& of) {
+  const SizeBucket& b = of.bucket;
+  return JsonObject()
+      .Set("family", of.family_text)
+      .Set("sizes", Text(b.box))
+      .Set("trace", b.trace)
+      .Set("config", Text(b.config))
+      .Set("schedule", b.schedule)
+      .Set("first", Json(b.first))
+      .Set("last", Json(b.last))
+      .Set("bracket", Exact(b.bracket))
+      .Text();
+}
+
+absl::StatusOr<FamilyBucket> ParseBucket(const JsonValue& value, const std::string& key) {
+  const JsonText* text = std::get_if<JsonText>(&value);
+  if (text == nullptr) return absl::InvalidArgumentError("buckets: want objects");
+  ASSIGN_OR_RETURN(const JsonObject object, ParseJsonObject(text->text));
+  Fields fields(object);
+  FamilyBucket of;
+  SizeBucket& b = of.bucket;
+  b.key = key;
+  of.family_text = fields.Take<std::string>("family");
+  const auto sizes = fields.Take<std::string>("sizes");
+  b.trace = fields.Take<std::string>("trace");
+  const auto config = fields.Take<std::string>("config");
+  b.schedule = fields.Take<std::string>("schedule");
+  const auto first = fields.Take<JsonText>("first"), last = fields.Take<JsonText>("last");
+  b.bracket = fields.Take<double>("bracket");
+  RETURN_IF_ERROR(fields.Done());
+  ASSIGN_OR_RETURN(b.box, ParseSizeRanges(sizes));
+  ASSIGN_OR_RETURN(b.config, ParseConfig(config));
+  ASSIGN_OR_RETURN(b.first, ParseEnd(first));
+  ASSIGN_OR_RETURN(b.last, ParseEnd(last));
+  return of;
+}
+
+absl::StatusOr<std::vector<FamilyBucket>> ParseBuckets(const JsonText& text,
+                                                       const std::string& key) {
+  ASSIGN_OR_RETURN(const std::vector<JsonValue> values, ParseJsonList(text.text));
+  if (values.size() > kMostBuckets)
+    return absl::InvalidArgumentError(absl::StrCat(values.size(), " buckets are too many"));
+  std::vector<FamilyBucket> buckets;
+  for (const JsonValue& value : values) {
+    ASSIGN_OR_RETURN(buckets.emplace_back(), ParseBucket(value, key));
+  }
+  return buckets;
+}
+
+absl::Status CheckBucket(FamilyBucket& of, const TraceCheck& check_trace) {
+  of.bucket.code.clear();
+  of.bucket.machine.clear();
+  of.bucket.checks.clear();
+  if (of.family_text.empty()) return absl::InvalidArgumentError("want the text of a family");
+  RETURN_IF_ERROR(Validate(of.bucket));
+  return check_trace ? check_trace(of.bucket.trace) : absl::OkStatus();
+}
+
 /// The place of a record's variant in the list; the list's size if it is not there.
 int64_t PlaceOf(const VariantResult& variant, const std::vector<VariantResult>& variants) {
   return absl::c_find_if(variants,
@@ -211,9 +293,10 @@ int64_t PlaceOf(const VariantResult& variant, const std::vector<VariantResult>& 
 }  // namespace
 
 absl::StatusOr<ExportedRecord> ReadExported(Database& db, const TuningRecord& record) {
-  ExportedRecord exported{record, {}, {}};
+  ExportedRecord exported{record, {}, {}, {}};
   ASSIGN_OR_RETURN(exported.variants, ReadVariants(db, record.key));
   ASSIGN_OR_RETURN(exported.history, ReadHistory(db, record.key));
+  ASSIGN_OR_RETURN(exported.buckets, ReadBucketsOfKey(db, record.key));
   return exported;
 }
 
@@ -221,6 +304,7 @@ absl::Status WriteImported(Database& db, const ExportedRecord& exported) {
   RETURN_IF_ERROR(ReplaceRecord(db, exported.record, exported.variants));
   for (auto m = exported.history.rbegin(); m != exported.history.rend(); ++m)
     RETURN_IF_ERROR(WriteHistory(db, exported.record.key, *m));
+  for (const FamilyBucket& of : exported.buckets) RETURN_IF_ERROR(AddBucket(db, of).status());
   return absl::OkStatus();
 }
 
@@ -244,6 +328,11 @@ absl::Status CheckImported(ExportedRecord& exported, const TraceCheck& check_tra
   for (const Measured& m : exported.history) {
     if (const absl::Status valid = Validate(m); !valid.ok())
       return absl::InvalidArgumentError(absl::StrCat("history: ", valid.message()));
+  }
+  for (FamilyBucket& of : exported.buckets) {
+    if (const absl::Status valid = CheckBucket(of, check_trace); !valid.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat("its bucket for sizes ", Text(of.bucket.box), ": ", valid.message()));
   }
   for (const VariantResult* v : {&record.best, &record.baseline}) {
     if (!absl::c_linear_search(exported.variants, *v))
@@ -279,11 +368,12 @@ absl::Status CheckHeaderLine(absl::string_view line) {
 
 std::string RecordLine(const ExportedRecord& exported) {
   const TuningRecord& r = exported.record;
-  std::vector<std::string> variants, history;
+  std::vector<std::string> variants, history, buckets;
   for (const VariantResult& v : exported.variants) variants.push_back(Json(v).text);
   for (const Measured& m : exported.history) history.push_back(Json(m).text);
-  return JsonObject()
-      .Set("key", r.key)
+  for (const FamilyBucket& of : exported.buckets) buckets.push_back(Json(of).text);
+  JsonObject line;
+  line.Set("key", r.key)
       .Set("key_text", r.key_text)
       .Set("best", PlaceOf(r.best, exported.variants))
       .Set("baseline", PlaceOf(r.baseline, exported.variants))
@@ -296,9 +386,10 @@ std::string RecordLine(const ExportedRecord& exported) {
       .Set("soft", r.soft)
       .Set("speed_up", Json(r.speed_up))
       .Set("variants", JsonText{absl::StrCat("[", absl::StrJoin(variants, ", "), "]")})
-      .Set("history", JsonText{absl::StrCat("[", absl::StrJoin(history, ", "), "]")})
-      .Text()
-      .text;
+      .Set("history", JsonText{absl::StrCat("[", absl::StrJoin(history, ", "), "]")});
+  if (!buckets.empty())
+    line.Set("buckets", JsonText{absl::StrCat("[", absl::StrJoin(buckets, ", "), "]")});
+  return line.Text().text;
 }
 
 absl::StatusOr<ExportedRecord> ParseRecordLine(absl::string_view line) {
@@ -318,9 +409,12 @@ absl::StatusOr<ExportedRecord> ParseRecordLine(absl::string_view line) {
   r.soft = fields.Take<std::string>("soft");
   const auto speed_up = fields.Take<JsonText>("speed_up");
   const auto list = fields.Take<JsonText>("variants"), past = fields.Take<JsonText>("history");
+  const auto sizes =
+      fields.Has("buckets") ? fields.Take<JsonText>("buckets") : JsonText{.text = "[]"};
   RETURN_IF_ERROR(fields.Done());
   ASSIGN_OR_RETURN(r.search, ParseSearch(search));
   ASSIGN_OR_RETURN(r.speed_up, ParseSpeedUp(speed_up));
+  ASSIGN_OR_RETURN(exported.buckets, ParseBuckets(sizes, r.key));
   ASSIGN_OR_RETURN(const std::vector<JsonValue> history, ParseJsonList(past.text));
   if (std::ssize(history) > kMostOfHistory)
     return absl::InvalidArgumentError(

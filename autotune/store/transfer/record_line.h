@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "autotune/store/database.h"
+#include "autotune/store/families/bucket_rows.h"
 #include "autotune/store/record.h"
 
 namespace coconet {
@@ -25,6 +26,7 @@ struct ExportedRecord {
   TuningRecord record;
   std::vector<VariantResult> variants;  // with the record's best and baseline
   std::vector<Measured> history;        // the newest first
+  std::vector<FamilyBucket> buckets;    // that run the record's winner
 };
 
 /// OK if a trace is one that could be replayed.
@@ -36,7 +38,8 @@ absl::StatusOr<ExportedRecord> ReadExported(Database& db, const TuningRecord& re
 absl::Status WriteImported(Database& db, const ExportedRecord& exported);
 
 /// Checks each field of a record from elsewhere; takes away what is not believed: verifications,
-/// and variants that failed there. InvalidArgument says what makes no sense.
+/// those of its buckets, too, and variants that failed there. InvalidArgument says what makes no
+/// sense.
 absl::Status CheckImported(ExportedRecord& exported, const TraceCheck& check_trace);
 
 /// The first line of an export, and whether a line is one that this version understands:
@@ -44,7 +47,8 @@ absl::Status CheckImported(ExportedRecord& exported, const TraceCheck& check_tra
 std::string HeaderLine();
 absl::Status CheckHeaderLine(absl::string_view line);
 
-/// A record as a line, without its verifications.
+/// A record as a line, without its verifications. A record without buckets has no such field, so
+/// that versions without buckets read it.
 std::string RecordLine(const ExportedRecord& exported);
 /// Reads such a line, from any source, without CheckImported. InvalidArgument names the field.
 absl::StatusOr<ExportedRecord> ParseRecordLine(absl::string_view line);

@@ -93,15 +93,15 @@ class Staging {
     // A stored row that makes no sense is replaced.
     if (!stored.ok() && !absl::IsInvalidArgument(stored.status())) return stored.status();
     const bool replaces = stored.ok() && stored->has_value();
-    if (replaces && !Displaces(record, **stored)) {
-      ++((*stored)->complete && !(*stored)->imported ? summary_.kept_certified : summary_.kept);
-      return absl::OkStatus();
-    }
     ASSIGN_OR_RETURN(ExportedRecord exported, ReadExported(*db_, record));
     ASSIGN_OR_RETURN(const std::vector<VariantResult> failed, ReadFailed(into, record.key));
     const auto has_failed = [&](const VariantResult& v) {
       return absl::c_any_of(failed, [&](const VariantResult& f) { return SameVariant(f, v); });
     };
+    if (replaces && !Displaces(record, **stored)) {
+      ++((*stored)->complete && !(*stored)->imported ? summary_.kept_certified : summary_.kept);
+      return AddBuckets(into, exported.buckets, has_failed);
+    }
     for (const VariantResult* v : {&record.best, &record.baseline}) {
       if (!has_failed(*v)) continue;
       Reject(lines_[record.key], absl::StrCat(Words(*v), " has failed here"));
@@ -109,8 +109,20 @@ class Staging {
     }
     std::vector<VariantResult>& variants = exported.variants;
     variants.erase(std::remove_if(variants.begin(), variants.end(), has_failed), variants.end());
+    const std::vector<FamilyBucket> buckets = std::exchange(exported.buckets, {});
     RETURN_IF_ERROR(WriteImported(into, exported));
     ++(replaces ? summary_.replaced : summary_.added);
+    return AddBuckets(into, buckets, has_failed);
+  }
+
+  /// Adds the buckets of a record that is in the cache.
+  absl::Status AddBuckets(Database& into, const std::vector<FamilyBucket>& buckets,
+                          absl::FunctionRef<bool(const VariantResult&)> has_failed) {
+    for (const FamilyBucket& of : buckets) {
+      if (has_failed({.trace = of.bucket.trace, .config = of.bucket.config})) continue;
+      ASSIGN_OR_RETURN(const bool added, AddBucket(into, of));
+      summary_.buckets += added ? 1 : 0;
+    }
     return absl::OkStatus();
   }
 

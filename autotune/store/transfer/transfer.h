@@ -25,6 +25,7 @@ struct ImportSummary {
   int64_t offered = 0, added = 0, replaced = 0;
   int64_t kept = 0;            // the stored record was as good
   int64_t kept_certified = 0;  // the stored record is complete and was measured here
+  int64_t buckets = 0;         // of sizes, added; none takes the place of a stored one
   struct Rejected {
     int64_t line = 0;  // of the text; of another cache: the number of the record, from 1 on
     std::string reason;

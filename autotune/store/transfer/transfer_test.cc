@@ -1,5 +1,6 @@
 #include "autotune/store/transfer/transfer.h"
 
+#include <array>
 #include <memory>
 #include <random>
 #include <set>
@@ -201,6 +202,89 @@ TEST_F(TransferTest, WhatIsNoExportIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(newer)) << newer;
   EXPECT_THAT(std::string(newer.message()), HasSubstr("version 2 of the format"));
   EXPECT_THAT(cache->List(), IsEmpty()) << "something was committed";
+}
+
+SizeBucket BucketOf(const TuningRecord& record, int64_t lo, int64_t hi) {
+  SizeBucket bucket;
+  bucket.box = {{"K", {8, 8}}, {"N", {lo, hi}}};
+  bucket.key = record.key;
+  bucket.trace = record.best.trace;
+  bucket.schedule = record.best.schedule;
+  bucket.config = record.best.config;
+  bucket.first = {lo, 1.0 / 3, 30};
+  bucket.last = {hi, 20, 25};
+  bucket.bracket = 1.19;
+  bucket.code = {std::string(64, 'a')};
+  bucket.machine = "there";
+  bucket.checks = "all";
+  return bucket;
+}
+
+TEST_F(TransferTest, BucketsOfSizesGoWithTheirRecordUnverified) {
+  const std::string family = "ranks: 2\nprogram: \"adam\" N\n";
+  const TuningRecord record = Record("adam", fast_, slow_);
+  const SizeBucket low = BucketOf(record, 1, 100), high = BucketOf(record, 101, 1000);
+  const std::unique_ptr<TuningCache> other = OpenOther(), cache = Open();
+  other->Store(record, {fast_, slow_});
+  other->StoreBuckets(family, {low, high});
+  const std::string text = ExportOf(*other);
+  EXPECT_EQ(Import(*cache, text)->buckets, 2);
+  SizeBucket expected[] = {low, high};
+  for (SizeBucket& bucket : expected) {
+    bucket.code.clear();
+    bucket.machine = bucket.checks = "";
+  }
+  EXPECT_THAT(cache->FindBuckets(family), ElementsAre(expected[0], expected[1]));
+  EXPECT_EQ(Import(*cache, text)->buckets, 0) << "those that are stored stay";
+  EXPECT_THAT(cache->FindBuckets(family), ElementsAre(expected[0], expected[1]));
+  EXPECT_EQ(ExportOf(*cache).substr(ExportOf(*cache).find('\n')), text.substr(text.find('\n')));
+  // A cache that has the record, but no buckets, gets those whose variant has not failed there.
+  cache->ForgetBucket(family, low.box);
+  EXPECT_EQ(Import(*cache, text)->buckets, 1);
+  absl::StatusOr<Database> from = OpenUnchanged(other->file(), /*foreign=*/true);
+  cache->Forget(record.key);
+  EXPECT_EQ(MergeFrom(*cache->db(), *from, {false, CheckNoX})->buckets, 2);
+  cache->PruneNow({.bytes = 0}).IgnoreError();
+  EXPECT_EQ(cache->db()->QueryInt("SELECT count(*) FROM family").value(), 0);
+}
+
+TEST_F(TransferTest, BadBucketsAreRejectedWithTheirRecord) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  const std::unique_ptr<TuningCache> other = OpenOther(), cache = Open();
+  other->Store(record, {fast_, slow_});
+  other->StoreBuckets("family", {BucketOf(record, 1, 100)});
+  const std::string good = ExportOf(*other);
+  for (const auto& [from, to, reason] : std::vector<std::array<std::string, 3>>{
+           {"\"family\": \"family\"", "\"family\": \"\"", "want the text of a family"},
+           {"N=1..100", "N=7..3", "the smaller first"},
+           {"N=1..100", "N", "want SYMBOL=SIZE"},
+           {"\"bracket\": 1.19", "\"bracket\": 0.5", "its bracket makes no sense"},
+           {"\"bracket\": 1.19", "\"bracket\": null", "field bracket: want a number"},
+           {"\"baseline_us\": 25", "\"baseline_us\": -1", "its time makes no sense"},
+           {"\"size\": 100", "\"size\": 0", "its tuned size makes no sense"},
+           {"\"buckets\": [{", "\"buckets\": [7, {", "buckets: want objects"}}) {
+    const std::string bad = absl::StrReplaceAll(good, {{from, to}});
+    ASSERT_NE(bad, good) << from;
+    const ImportSummary summary = Import(*cache, bad).value();
+    ASSERT_EQ(summary.rejected.size(), 1u) << to;
+    EXPECT_THAT(summary.rejected[0].reason, HasSubstr(reason));
+  }
+  EXPECT_THAT(cache->List(), IsEmpty());
+}
+
+TEST_F(TransferTest, ADiffSaysWhichSizesRunOtherVariants) {
+  const std::unique_ptr<TuningCache> a = Open(), b = OpenOther();
+  const TuningRecord fast = Record("adam", fast_, slow_), slow = Record("adam", slow_, slow_);
+  a->Store(fast, {fast_, slow_});
+  b->Store(slow, {fast_, slow_});
+  a->StoreBuckets("family", {BucketOf(fast, 1, 100), BucketOf(slow, 101, 1000)});
+  b->StoreBuckets("family", {BucketOf(slow, 1, 1000)});
+  b->StoreBuckets("another", {BucketOf(slow, 1, 1000)});
+  const CacheDiff diff = DiffOf(*a->db(), *b->db()).value();
+  ASSERT_EQ(diff.sizes.size(), 2u);
+  EXPECT_EQ(Text(diff.sizes[0].box), "K=8 N=1..100");
+  EXPECT_FALSE(diff.sizes[0].same_variant);
+  EXPECT_TRUE(diff.sizes[1].same_variant);
 }
 
 TEST_F(TransferTest, ADryRunChangesNothing) {

@@ -42,6 +42,8 @@ absl::StatusOr<CacheStatistics> ReadStatistics(Database& db) {
       {&s.predictions, 5, "SELECT count(*) FROM prediction"},
       {&s.imported, 7, "SELECT count(*) FROM decision WHERE imported"},
       {&s.pinned, 7, "SELECT count(*) FROM pin"},
+      {&s.families, 9, "SELECT count(*) FROM family"},
+      {&s.buckets, 9, "SELECT count(*) FROM bucket"},
   };
   for (const auto& [number, since, sql] : kNumbers) {
     if (s.schema < since) continue;
