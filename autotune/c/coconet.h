@@ -32,7 +32,7 @@
 #include "dlpack/dlpack.h"
 
 #define COCONET_VERSION_MAJOR 1
-#define COCONET_VERSION_MINOR 2
+#define COCONET_VERSION_MINOR 3
 
 #define COCONET_API __attribute__((visibility("default")))
 
@@ -75,6 +75,10 @@ enum {
   COCONET_TUNE = 0,             /* measure every variant, keep the best */
   COCONET_CACHE_ONLY = 1,       /* a miss is COCONET_NOT_FOUND */
   COCONET_BASELINE_ON_MISS = 2, /* run the plain schedule at once, with a warning; keep nothing */
+  /* Since version 1.3. Explore variants while steps run, at most 5 % of the time of any 100 steps,
+   * keep what was learned; budget_s bounds what coconet_compile takes to prepare variants. On
+   * hosts; COCONET_UNIMPLEMENTED with GPUs. */
+  COCONET_ONLINE = 3,
 };
 /* The hardware that ranks run on. */
 enum { COCONET_HOST = 0, COCONET_CUDA = 1, COCONET_SIMT = 2 };
@@ -105,7 +109,7 @@ typedef struct coconet_options {
   int retune;             /* not 0: tunes programs that are in the cache, too */
   int64_t memory_limit;   /* bytes that a program may have on a rank; 0: none */
   /* Called on rank 0 with a line of text, within a call of this library. */
-  void (*progress)(void* context, const char* line); /* while tuning; NULL: a line on stderr */
+  void (*progress)(void* context, const char* line); /* tuning, exploring; NULL: stderr */
   void (*warn)(void* context, const char* line);     /* warnings, once each */
   /* Not 0 ends tuning, which keeps what it measured; from any thread. */
   int (*interrupted)(void* context);

@@ -41,7 +41,8 @@ absl::Status CheckOptions(const coconet_options& o) {
   RETURN_IF_ERROR(CheckValue("policy", o.policy,
                              {{COCONET_TUNE, "COCONET_TUNE"},
                               {COCONET_CACHE_ONLY, "COCONET_CACHE_ONLY"},
-                              {COCONET_BASELINE_ON_MISS, "COCONET_BASELINE_ON_MISS"}}));
+                              {COCONET_BASELINE_ON_MISS, "COCONET_BASELINE_ON_MISS"},
+                              {COCONET_ONLINE, "COCONET_ONLINE"}}));
   RETURN_IF_ERROR(CheckValue("backend", o.backend,
                              {{COCONET_HOST, "COCONET_HOST"},
                               {COCONET_CUDA, "COCONET_CUDA"},

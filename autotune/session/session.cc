@@ -37,6 +37,8 @@ absl::string_view Name(Policy policy) {
       return "baseline on miss";
     case Policy::kImprove:
       return "improve";
+    case Policy::kOnline:
+      return "online";
   }
   CC_CHECK(false);
   return "";

@@ -20,6 +20,7 @@
 #include "autotune/session/load/plain_schedule.h"
 #include "autotune/session/load/program_search.h"
 #include "autotune/session/load/winner_check.h"
+#include "autotune/session/online/candidates.h"
 #include "autotune/store/layers/layers.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
@@ -35,8 +36,11 @@ CacheLayers CacheLayersOf(const SessionOptions& options) {
   return LayersOf(GetEnv(), some ? ":none:" : options.cache_file);
 }
 
-/// Whether sessions of the policy tune, and keep what they find.
-bool MayKeep(Policy policy) { return policy == Policy::kTune || policy == Policy::kImprove; }
+/// Whether Compile tunes by the policy.
+bool Tunes(Policy policy) { return policy == Policy::kTune || policy == Policy::kImprove; }
+
+/// Whether what a job learns by the policy goes into the tuning cache.
+bool Keeps(Policy policy) { return Tunes(policy) || policy == Policy::kOnline; }
 
 /// State of one FindOrTune.
 class Loader {
@@ -49,12 +53,14 @@ class Loader {
 
   absl::StatusOr<LoadedProgram> Load() {
     RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(CheckExplores());
     RETURN_IF_ERROR(AskForProducts());
     loading_.space = SpaceOf(loading_.state->topologies, loading_.rank().mesh(),
                              loading_.state->options.sum_order);
     RETURN_IF_ERROR(AskCache());
     ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
     const bool may_tune = MayTune();
+    const bool explores = loading_.state->options.policy == Policy::kOnline;
     const bool retune = may_tune && loading_.state->options.retune;
     std::string unfit;  // why the stored winner is not used
     const bool improves = may_tune && loading_.state->options.policy == Policy::kImprove;
@@ -65,6 +71,7 @@ class Loader {
       }
       if (unfit.empty()) {
         CheckSoft(known->record, may_tune);
+        if (explores) return Explore(*std::move(known), true);
         TellOfIncomplete(known->record);
         return Assemble(*std::move(known), true, {});
       }
@@ -82,6 +89,11 @@ class Loader {
       case Policy::kCacheOnly:
         return absl::NotFoundError(
             absl::StrCat("Compile ", NameForMessages(loading_.program), ": ", missed));
+      case Policy::kOnline: {
+        ASSIGN_OR_RETURN(Winner plain, PlainSchedule(loading_));
+        missed_ = missed;
+        return Explore(std::move(plain), false);
+      }
       case Policy::kTune:
       case Policy::kImprove:
         break;
@@ -124,8 +136,30 @@ class Loader {
     missed_ = missed;
     return Assemble(std::move(plain), false, {});
   }
+
+  /// Whether the policy can be heeded here.
+  absl::Status CheckExplores() const {
+    const bool on_gpus = absl::c_any_of(loading_.state->topologies, [](const Topology& topology) {
+      return topology.multiprocessors > 0;
+    });
+    if (loading_.state->options.policy != Policy::kOnline || !on_gpus) return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        "Compile ", NameForMessages(loading_.program),
+        ": SessionOptions::policy kOnline explores steps on hosts: those of GPUs are enqueued, and "
+        "end when no rank looks; want kTune, kCacheOnly or kBaselineOnMiss"));
+  }
+
+  /// Collective. The winner, with what steps explore beside it.
+  absl::StatusOr<LoadedProgram> Explore(Winner winner, bool from_cache) {
+    const VariantResult before = winner.record.best;
+    ASSIGN_OR_RETURN(exploration_, PrepareExploration(loading_, winner));
+    const VariantResult& now = winner.record.best;
+    const bool same = now.trace == before.trace && now.config == before.config;
+    return Assemble(std::move(winner), from_cache && same, {});
+  }
+
   bool MayTune() const {
-    return MayKeep(loading_.state->options.policy) && !GetEnv().assert_cached;
+    return Tunes(loading_.state->options.policy) && !GetEnv().assert_cached;
   }
 
   void Tell(const std::string& text) {
@@ -179,8 +213,8 @@ class Loader {
           [state = loading_.state.get()](absl::string_view text) {
             state->Warn(std::string(text));
           },
-          MayKeep(loading_.state->options.policy) ? TuningCache::Use::kKeep
-                                                  : TuningCache::Use::kRead);
+          Keeps(loading_.state->options.policy) ? TuningCache::Use::kKeep
+                                                : TuningCache::Use::kRead);
     }
     Packer mine;
     mine.Text(Encode(loading_.rank().topology())).Text(gnu_get_libc_version());
@@ -235,7 +269,7 @@ class Loader {
       };
       const bool found = pass_record(limited), also = limited != plain && pass_record(plain);
       message.Text(
-          found || also || MayTune()
+          found || also || Keeps(loading_.state->options.policy)
               ? ""
               : absl::StrCat(": ", NearestText(limited, loading_.state->cache->KeyTexts())));
     }
@@ -328,6 +362,7 @@ class Loader {
     compiled->variants = std::move(variants);
     compiled->seconds = loading_.phases->Seconds();
     compiled->missed = missed_;
+    compiled->exploration = std::move(exploration_);
     compiled->module = std::move(winner.module);
     if (compiled->module == nullptr) {
       ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->kernels));
@@ -368,8 +403,9 @@ class Loader {
 
   Loading loading_;
   const bool is_part_;
-  bool multiplies_ = false;          // matrices
-  std::string missed_;               // what the plain schedule runs instead of
+  bool multiplies_ = false;                         // matrices
+  std::shared_ptr<const Exploration> exploration_;  // null: there is none
+  std::string missed_;                              // what the plain schedule runs instead of
   std::string nearest_;              // where nothing is known and nothing may be tuned: why
   std::vector<TuningRecord> known_;  // that of the limit first
 };

@@ -27,6 +27,7 @@ constexpr double kMargin = 1.25, kLeastExcess = 0.04;
 /// Readings on both sides of a trial that differ by this factor are of a machine that changes.
 constexpr double kUnsteady = 1.5;
 constexpr size_t kLatest = 24;            // calls by which a variant's excess is estimated
+constexpr size_t kAgreements = 5;         // of which the median counts
 constexpr size_t kIncumbentTimes = 1000;  // readings that are kept
 
 uint64_t Draw(uint64_t& state) {  // splitmix64
@@ -49,15 +50,15 @@ Explorer::Explorer(std::vector<double> expected_us, double agreement_us,
       random_(options.seed),
       variants_(expected_us.size()),
       incumbent_us_(expected_us[0]),
-      agreement_us_(agreement_us) {
+      agreements_us_({agreement_us}) {
   variants_[0].state = State::kIncumbent;
   for (size_t v = 1; v < variants_.size(); ++v) {
     variants_[v].expected = expected_us[v] / expected_us[0];
     if (!(variants_[v].expected <= options_.most_ratio)) variants_[v].state = State::kTooSlow;
   }
-  if (kMargin * agreement_us_ / incumbent_us_ > kPlanned * allowance()) {
+  if (AgreesTooSlowly()) {
     refusal_ = absl::StrFormat("a step takes %s, and the ranks need %s to agree",
-                               TimeText(incumbent_us_), TimeText(agreement_us_));
+                               TimeText(incumbent_us_), TimeText(agreement_us));
     return;
   }
   Plan();
@@ -67,6 +68,12 @@ Explorer::Call Explorer::Planned() {
   const Event& event = plan_[at_++];
   explored_ += event.variant != incumbent_;
   return {event.variant, true, at_ == plan_.size()};
+}
+
+double Explorer::agreement_us() const { return Median(agreements_us_); }
+
+bool Explorer::AgreesTooSlowly() const {
+  return kMargin * agreement_us() / incumbent_us_ > kPlanned * allowance();
 }
 
 double Explorer::MostOf(const Variant& variant) const {
@@ -171,7 +178,7 @@ void Explorer::Plan() {
     trials_ = std::min(2 * trials_, options_.most_trials_together);
   }
   if (plan_.empty()) return Plan();  // those that were open are too slow
-  const double agreement = kMargin * agreement_us_ / incumbent_us_;
+  const double agreement = kMargin * agreement_us() / incumbent_us_;
   const int64_t last = Place(from, {&agreement, 1});
   CC_CHECK(last != kNever);
   plan_.push_back({last, incumbent_, -1, Part::kAfter});
@@ -264,11 +271,12 @@ void Explorer::SwitchTo(int variant) {
 void Explorer::Agree(absl::Span<const double> us, double agreement_us) {
   CC_CHECK(us.size() == plan_.size() && at_ == plan_.size());
   Learn(us);
-  // The agreement that has just been made took about as long as the one before it.
-  agreement_us_ = agreement_us;
+  // One that took long may have done so because of other programs.
+  agreements_us_.push_back(agreement_us);
+  if (agreements_us_.size() > kAgreements) agreements_us_.erase(agreements_us_.begin());
   spent_.push_back({call_, agreement_us / incumbent_us_});
   Decide();
-  if (kMargin * agreement_us_ / incumbent_us_ > kPlanned * allowance()) {
+  if (AgreesTooSlowly()) {
     plan_.clear();
     at_ = 0;
     return;

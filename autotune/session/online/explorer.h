@@ -58,6 +58,8 @@ class Explorer {
   int64_t calls() const { return call_; }
   int64_t explored() const { return explored_; }  // calls of other variants
   int switches() const { return switches_; }
+  /// How long an agreement takes, as far as is known.
+  double agreement_us() const;
 
   enum class State : uint8_t {
     kOpen,       // not decided on
@@ -94,6 +96,7 @@ class Explorer {
   };
 
   Call Planned();
+  bool AgreesTooSlowly() const;
   double allowance() const { return options_.most_excess * options_.window; }
   /// The ratio that a variant's next call takes at most, in all likelihood.
   double MostOf(const Variant& variant) const;
@@ -116,7 +119,8 @@ class Explorer {
   std::vector<double> incumbent_times_us_;  // the latest readings
   std::string refusal_;
   int incumbent_ = 0;
-  double incumbent_us_ = 0, agreement_us_ = 0;
+  double incumbent_us_ = 0;
+  std::vector<double> agreements_us_;  // the latest
   int64_t call_ = 0, explored_ = 0;
   int switches_ = 0, trials_ = 4, trials_planned_ = 0;
   std::vector<Event> plan_;
