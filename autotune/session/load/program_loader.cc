@@ -158,9 +158,7 @@ class Loader {
     return Assemble(std::move(winner), from_cache && same, {});
   }
 
-  bool MayTune() const {
-    return Tunes(loading_.state->options.policy) && !GetEnv().assert_cached;
-  }
+  bool MayTune() const { return Tunes(loading_.state->options.policy) && !GetEnv().assert_cached; }
 
   void Tell(const std::string& text) {
     if (!is_part_) loading_.state->Tell(text);

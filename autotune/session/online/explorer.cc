@@ -1,7 +1,6 @@
 #include "autotune/session/online/explorer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -14,19 +13,31 @@
 namespace coconet {
 namespace {
 
-/// The share of the allowance that is planned with: the rest is for what takes longer than
-/// expected.
-constexpr double kPlanned = 0.9;
-/// The share of the planned allowance that a variant's first call may take.
-constexpr double kProbeShare = 0.7;
+/// The most that a variant's first call takes, in times of what is expected: its memory may be
+/// cold.
+constexpr double kMostOfFirst = 2;
+/// The most that its other calls take, in times of what they took so far.
+constexpr double kMostOfCall = 1.75;
+/// The most excess of the incumbent's first call after a trial, in its own steps.
+constexpr double kMostOfBack = 0.5;
+/// The most that an agreement takes, in times of what others took.
+constexpr double kMostOfAgreement = 1.5;
+/// Calls of a trial: a first one, which is not compared, and samples.
+constexpr int kMostCalls = 3, kLeastCalls = 2;
+/// Readings of the incumbent on each side of a trial.
+constexpr int kBeside = 2;
 /// Single calls of a variant, of which the fastest counts, before it is too slow.
 constexpr int kMostProbes = 3;
-/// What a call may take beyond what the variant's calls took so far, as a factor of their excess,
-/// and in steps of the incumbent.
-constexpr double kMargin = 1.25, kLeastExcess = 0.04;
+/// Trials after which a variant is dropped if each has shown it to be slower by this.
+constexpr int kClearTrials = 4;
+constexpr double kClearlySlower = 1.1;
+/// A variant is dropped after so many overruns more than so many times those that the incumbent
+/// would have had in as many calls. Before there are readings, one in 20 is expected of it.
+constexpr double kMostOverruns = 4, kMoreOften = 3;
+constexpr double kPriorOverruns = 1, kPriorCalls = 20;
 /// Readings on both sides of a trial that differ by this factor are of a machine that changes.
 constexpr double kUnsteady = 1.5;
-constexpr size_t kLatest = 24;            // calls by which a variant's excess is estimated
+constexpr size_t kLatest = 24;            // calls by which a variant's ratio is estimated
 constexpr size_t kAgreements = 5;         // of which the median counts
 constexpr size_t kIncumbentTimes = 1000;  // readings that are kept
 
@@ -37,9 +48,9 @@ uint64_t Draw(uint64_t& state) {  // splitmix64
   return z ^ (z >> 31);
 }
 
-double Quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+template <class T>
+void KeepLatest(size_t count, std::vector<T>& values) {
+  if (values.size() > count) values.erase(values.begin(), values.end() - count);
 }
 
 }  // namespace
@@ -50,7 +61,8 @@ Explorer::Explorer(std::vector<double> expected_us, double agreement_us,
       random_(options.seed),
       variants_(expected_us.size()),
       incumbent_us_(expected_us[0]),
-      agreements_us_({agreement_us}) {
+      agreements_us_({agreement_us}),
+      account_(options.window, options.most_excess * options.window) {
   variants_[0].state = State::kIncumbent;
   for (size_t v = 1; v < variants_.size(); ++v) {
     variants_[v].expected = expected_us[v] / expected_us[0];
@@ -72,20 +84,22 @@ Explorer::Call Explorer::Planned() {
 
 double Explorer::agreement_us() const { return Median(agreements_us_); }
 
-bool Explorer::AgreesTooSlowly() const {
-  return kMargin * agreement_us() / incumbent_us_ > kPlanned * allowance();
+double Explorer::MostOfAgreement() const {
+  return kMostOfAgreement * agreement_us() / incumbent_us_;
 }
 
-double Explorer::MostOf(const Variant& variant) const {
+bool Explorer::AgreesTooSlowly() const {
+  const double least = kLeastCalls * (kMostOfCall - 1) + kMostOfBack;
+  return !(least + MostOfAgreement() <= account_.allowance());
+}
+
+double Explorer::TypicalOf(const Variant& variant) const {
   if (variant.calls.empty()) return variant.expected;
-  const size_t calls = variant.calls.size();
-  if (calls >= 4) return Quantile(variant.calls, calls >= 8 ? 0.75 : 0.5);
-  // Calls that took longer than this were repeated: the machine was slow, not the variant.
-  double most = 0;
-  for (double ratio : variant.calls) {
-    if (ratio <= options_.most_ratio) most = std::max(most, ratio);
-  }
-  return most;
+  // The lower one of two in the middle: the machine slows calls down, but makes none faster.
+  std::vector<double> calls = variant.calls;
+  const auto middle = calls.begin() + (std::ssize(calls) - 1) / 2;
+  std::nth_element(calls.begin(), middle, calls.end());
+  return *middle;
 }
 
 bool Explorer::IsProbed(const Variant& variant) const {
@@ -93,133 +107,111 @@ bool Explorer::IsProbed(const Variant& variant) const {
          absl::c_any_of(variant.calls, [&](double ratio) { return ratio <= options_.most_ratio; });
 }
 
-int64_t Explorer::Place(int64_t from, absl::Span<const double> excess) const {
-  const double most = kPlanned * allowance();
-  double sum = 0;
-  for (double e : excess) sum += e;
-  if (sum > most) return kNever;
-  const auto count = static_cast<int64_t>(excess.size());
-  for (int64_t begin = from;;) {
-    int64_t next = begin;
-    double own = 0;
-    for (int64_t i = 0; i < count && next == begin; ++i) {
-      own += excess[i];
-      double window = own;
-      int64_t oldest = begin;
-      for (size_t s = spent_.size(); s-- > 0;) {
-        if (spent_[s].call <= begin + i - options_.window) break;
-        window += spent_[s].excess;
-        oldest = spent_[s].call;
-      }
-      // Later by so much, the oldest is outside of the window.
-      if (window > most) next = oldest + options_.window - i;
-    }
-    if (next == begin) return begin;
-    begin = std::max(next, begin + 1);
+std::vector<double> Explorer::MostOf(const Variant& variant) const {
+  const double room = account_.allowance() - kMostOfBack - MostOfAgreement();
+  if (!IsProbed(variant)) {
+    if (kMostOfFirst * variant.expected - 1 > room) return {};
+    return {room};
   }
+  const double most = std::max(kMostOfCall * TypicalOf(variant) - 1, kMostOfCall - 1);
+  const int calls = static_cast<int>(std::min<double>(kMostCalls, room / most));
+  return std::vector<double>(calls < kLeastCalls ? 0 : calls, most);
 }
 
-int64_t Explorer::AddTrial(int variant, int samples, double probe_excess, int64_t from) {
-  const double each = probe_excess > 0
-                          ? probe_excess
-                          : kLeastExcess + kMargin * std::max(MostOf(variants_[variant]) - 1, 0.0);
-  std::vector<double> excess(samples + 1, each);
-  excess.push_back(kLeastExcess);
-  constexpr int kBeside = 2;  // readings of the incumbent on each side
-  const int64_t begin = Place(from + kBeside, excess);
-  if (begin == kNever) return kNever;
-  const int trial = trials_planned_++;
-  int64_t call = begin - kBeside;
-  const auto add = [&](int count, int of, Part part) {
-    for (int i = 0; i < count; ++i) plan_.push_back({call++, of, trial, part});
-  };
-  add(kBeside, incumbent_, Part::kBefore);
-  add(1, variant, Part::kFirst);
-  add(samples, variant, Part::kSample);
-  add(1, incumbent_, Part::kBack);
-  add(kBeside, incumbent_, Part::kAfter);
-  for (size_t i = 0; i < excess.size(); ++i)
-    spent_.push_back({begin + static_cast<int64_t>(i), excess[i]});
-  return call;
+bool Explorer::AddTrial(int variant) {
+  const std::vector<double> calls = MostOf(variants_[variant]);
+  if (calls.empty()) return false;
+  std::vector<double> most = calls;
+  most.push_back(kMostOfBack);
+  most.resize(calls.size() + 1 + kBeside);
+  most.back() = MostOfAgreement();
+  const int64_t begin = account_.Place(call_ + 1 + kBeside, most);
+  CC_CHECK(begin != ExcessAccount::kNever);
+  for (int i = -kBeside; i < std::ssize(most); ++i) {
+    const int behind = i - static_cast<int>(calls.size());
+    const Part part = i < 0         ? Part::kBefore
+                      : i == 0      ? Part::kFirst
+                      : behind < 0  ? Part::kSample
+                      : behind == 0 ? Part::kBack
+                                    : Part::kAfter;
+    plan_.push_back(
+        {begin + i, i >= 0 && behind < 0 ? variant : incumbent_, part, i < 0 ? 0 : most[i]});
+    if (i >= 0) account_.Reserve(begin + i, most[i]);
+  }
+  return true;
+}
+
+int Explorer::NextInTurn() {
+  const auto is_open = [&](int v) { return variants_[v].state == State::kOpen; };
+  std::erase_if(turns_, [&](int v) { return !is_open(v); });
+  if (turns_.empty()) {
+    for (int v = 0; v < std::ssize(variants_); ++v) {
+      if (is_open(v)) turns_.push_back(v);
+    }
+    for (size_t i = turns_.size(); i > 1; --i) std::swap(turns_[i - 1], turns_[Draw(random_) % i]);
+  }
+  if (turns_.empty()) return -1;
+  const int next = turns_.back();
+  turns_.pop_back();
+  return next;
 }
 
 void Explorer::Plan() {
   plan_.clear();
   at_ = 0;
-  trials_planned_ = 0;
-  std::erase_if(spent_, [&](const Spent& s) { return s.call <= call_ - options_.window; });
-  int64_t from = call_ + 1;
-  std::vector<int> open, probed;
-  for (int v = 0; v < std::ssize(variants_); ++v) {
-    if (variants_[v].state != State::kOpen) continue;
-    open.push_back(v);
-    if (IsProbed(variants_[v])) probed.push_back(v);
+  account_.Forget(call_);
+  for (int variant = NextInTurn(); variant >= 0; variant = NextInTurn()) {
+    if (AddTrial(variant)) return;
+    variants_[variant].state = State::kTooSlow;
   }
-  if (open.empty()) return;
-  if (probed.size() < open.size()) {
-    for (int v : open) {
-      if (IsProbed(variants_[v])) continue;
-      from = AddTrial(v, 0, kProbeShare * kPlanned * allowance(), from);
-    }
-  } else {
-    std::vector<int> order;
-    for (int trial = 0; trial < std::max<int>(trials_, std::ssize(probed)); ++trial) {
-      if (order.empty()) {
-        order = probed;
-        for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[Draw(random_) % i]);
-      }
-      const int64_t behind = AddTrial(order.back(), 2, 0, from);
-      if (behind == kNever)
-        variants_[order.back()].state = State::kTooSlow;
-      else
-        from = behind;
-      order.pop_back();
-    }
-    trials_ = std::min(2 * trials_, options_.most_trials_together);
-  }
-  if (plan_.empty()) return Plan();  // those that were open are too slow
-  const double agreement = kMargin * agreement_us() / incumbent_us_;
-  const int64_t last = Place(from, {&agreement, 1});
-  CC_CHECK(last != kNever);
-  plan_.push_back({last, incumbent_, -1, Part::kAfter});
-  spent_.push_back({last, agreement});
 }
 
 void Explorer::Learn(absl::Span<const double> us) {
-  const int64_t begin = plan_.front().call;
-  std::erase_if(spent_, [&](const Spent& s) { return s.call >= begin; });
-  size_t i = 0;
-  for (int trial = 0; trial < trials_planned_; ++trial) {
-    std::vector<double> before, after, beside, samples;
-    const size_t first = i;
-    int variant = incumbent_;
-    for (; i < plan_.size() && plan_[i].trial == trial; ++i) {
-      if (plan_[i].part == Part::kBefore) before.push_back(us[i]);
-      if (plan_[i].part == Part::kAfter) after.push_back(us[i]);
-      if (plan_[i].part == Part::kFirst) variant = plan_[i].variant;
-      if (plan_[i].part == Part::kSample) samples.push_back(us[i]);
-    }
-    absl::c_copy(before, std::back_inserter(beside));
-    absl::c_copy(after, std::back_inserter(beside));
-    absl::c_copy(beside, std::back_inserter(incumbent_times_us_));
-    const double reference = Median(beside);
-    Variant& v = variants_[variant];
-    for (size_t e = first; e < i; ++e) {
-      const bool explored = plan_[e].variant != incumbent_;
-      if (explored) v.calls.push_back(us[e] / reference);
-      if (explored || plan_[e].part == Part::kBack)
-        spent_.push_back({plan_[e].call, std::max(us[e] / reference - 1, 0.0)});
-    }
-    if (v.calls.size() > kLatest) v.calls.erase(v.calls.begin(), v.calls.end() - kLatest);
-    if (samples.empty()) ++v.probes;
-    const double change = Median(before) / Median(after);
-    if (samples.empty() || change > kUnsteady || change < 1 / kUnsteady) continue;
-    v.ratios.push_back(std::accumulate(samples.begin(), samples.end(), 0.0) /
-                       static_cast<double>(samples.size()) / reference);
+  std::vector<double> before, after, samples;
+  int variant = incumbent_;
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    if (plan_[i].part == Part::kBefore) before.push_back(us[i]);
+    if (plan_[i].part == Part::kAfter) after.push_back(us[i]);
+    if (plan_[i].part == Part::kFirst) variant = plan_[i].variant;
+    if (plan_[i].part == Part::kSample) samples.push_back(us[i]);
   }
-  std::vector<double>& times = incumbent_times_us_;
-  if (times.size() > kIncumbentTimes) times.erase(times.begin(), times.end() - kIncumbentTimes);
-  incumbent_us_ = Median(times);
+  std::vector<double> beside = before;
+  absl::c_copy(after, std::back_inserter(beside));
+  absl::c_copy(beside, std::back_inserter(incumbent_times_us_));
+  KeepLatest(kIncumbentTimes, incumbent_times_us_);
+  const double reference = Median(beside);
+  Variant& v = variants_[variant];
+  const auto count = [](bool overrun, Overruns& of) {
+    ++of.calls;
+    of.overruns += overrun;
+  };
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    const Event& event = plan_[i];
+    const double excess = us[i] / reference - 1;
+    if (event.part == Part::kBefore || event.part == Part::kAfter) {
+      count(excess > kMostOfCall - 1, incumbent_overruns_);
+    } else {
+      // The last event's agreement is charged when it has been measured.
+      account_.Charge(event.call, std::max(excess, 0.0));
+      if (event.part == Part::kBack) continue;
+      v.calls.push_back(us[i] / reference);
+      count(excess > event.most, v.overruns);
+    }
+  }
+  KeepLatest(kLatest, v.calls);
+  if (samples.empty()) ++v.probes;
+  incumbent_us_ = Median(incumbent_times_us_);
+  const double change = Median(before) / Median(after);
+  if (samples.empty() || change > kUnsteady || change < 1 / kUnsteady) return;
+  v.ratios.push_back(std::accumulate(samples.begin(), samples.end(), 0.0) /
+                     static_cast<double>(samples.size()) / reference);
+}
+
+bool Explorer::IsDropped(const Variant& variant) const {
+  if (!IsProbed(variant)) return variant.probes >= kMostProbes;
+  const double share =
+      (kPriorOverruns + incumbent_overruns_.overruns) / (kPriorCalls + incumbent_overruns_.calls);
+  return variant.overruns.overruns >= kMostOverruns + kMoreOften * share * variant.overruns.calls;
 }
 
 void Explorer::Decide() {
@@ -228,9 +220,13 @@ void Explorer::Decide() {
   for (int v = 0; v < std::ssize(variants_); ++v) {
     Variant& variant = variants_[v];
     if (variant.state != State::kOpen) continue;
-    if (!IsProbed(variant) && variant.probes >= kMostProbes) {
+    if (IsDropped(variant)) {
       variant.state = State::kTooSlow;
       continue;
+    }
+    if (std::ssize(variant.ratios) >= kClearTrials &&
+        absl::c_all_of(variant.ratios, [](double ratio) { return ratio > kClearlySlower; })) {
+      variant.state = State::kSlower;
     }
     if (std::ssize(variant.ratios) < options_.least_trials) continue;
     const Timing ratio = Summarize(variant.ratios);
@@ -263,18 +259,19 @@ void Explorer::SwitchTo(int variant) {
   variants_[variant].ratios.clear();
   incumbent_times_us_.clear();
   incumbent_us_ *= ratio;
+  account_.Scale(1 / ratio);
   incumbent_ = variant;
-  trials_ = 4;
   ++switches_;
 }
 
 void Explorer::Agree(absl::Span<const double> us, double agreement_us) {
   CC_CHECK(us.size() == plan_.size() && at_ == plan_.size());
-  Learn(us);
+  if (agreed_call_ > 0) account_.Charge(agreed_call_, agreement_us / incumbent_us_);
+  agreed_call_ = call_;
   // One that took long may have done so because of other programs.
   agreements_us_.push_back(agreement_us);
-  if (agreements_us_.size() > kAgreements) agreements_us_.erase(agreements_us_.begin());
-  spent_.push_back({call_, agreement_us / incumbent_us_});
+  KeepLatest(kAgreements, agreements_us_);
+  Learn(us);
   Decide();
   if (AgreesTooSlowly()) {
     plan_.clear();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "autotune/session/online/excess_account.h"
 #include "autotune/store/record.h"
 
 namespace coconet {
@@ -17,7 +18,6 @@ struct ExplorerOptions {
   /// A variant replaces the incumbent if it is faster by more than this, with all of its interval.
   double tie = 0.01;
   int least_trials = 12, most_trials = 60;  // of a variant, before it is decided on
-  int most_trials_together = 32;            // between two agreements of the ranks
   /// Variants that are expected to take this many times as long as the incumbent are never run.
   double most_ratio = 2;
   uint64_t seed = 0;  // of the order of trials
@@ -28,10 +28,21 @@ struct ExplorerOptions {
 /// that it is given, so that ranks with the same readings switch at the same call. Variants are
 /// numbered; number 0 is the incumbent at first.
 ///
-/// A variant is first run in single calls, each alone in its window, so that the bound holds even
-/// where a step takes four times as long as the incumbent's. Then it is compared by trials: three
-/// calls of the variant between calls of the incumbent, as many as the bound admits by what its
-/// calls have taken so far. What takes the time of an agreement counts as if it were explored.
+/// A variant is explored in trials: up to three calls in a row between calls of the incumbent,
+/// after which the ranks agree on what they took. A trial begins only where the most that it may
+/// take fits in every window, beside what earlier trials were measured to take:
+///
+///   | call                 | may take at most                                               |
+///   | -------------------- | -------------------------------------------------------------- |
+///   | a variant's first    | all that a window admits, or it is not tried at all where this |
+///   |                      | is less than twice what the preparation expects                |
+///   | a variant's others   | 1.75 times what its calls took so far, in the median           |
+///   | an incumbent's after | 1.5 times its others                                           |
+///   | an agreement         | 1.5 times what agreements took so far, in the median           |
+///
+/// As long as no call takes more, the bound holds for any window. A call that takes more defers all
+/// trials until the window has room again, so that one trial at most is beyond the bound at a time.
+/// A variant that does so several times, and clearly more often than the incumbent, is dropped.
 class Explorer {
  public:
   /// `expected_us`: by variant, microseconds of a step as far as is known. `agreement_us`: how long
@@ -49,7 +60,8 @@ class Explorer {
     if (at_ == plan_.size() || plan_[at_].call != call_) return {incumbent_, false, false};
     return Planned();
   }
-  /// The readings that the ranks have agreed on, in the order of the calls, in microseconds.
+  /// The readings that the ranks have agreed on, in the order of the calls, and how long the
+  /// agreement before this one took, in microseconds.
   void Agree(absl::Span<const double> us, double agreement_us);
 
   int incumbent() const { return incumbent_; }
@@ -65,7 +77,7 @@ class Explorer {
     kOpen,       // not decided on
     kIncumbent,  // the variant that calls run
     kSlower,     // not faster than the incumbent by more than a tie
-    kTooSlow,    // takes so long that it is not compared
+    kTooSlow,    // takes so long, at least at times, that it is not compared
   };
   State state(int variant) const { return variants_[variant].state; }
   /// A variant's step in the job, by the incumbent's time and their ratio; no samples if it was not
@@ -79,8 +91,12 @@ class Explorer {
   struct Event {
     int64_t call = 0;
     int variant = 0;
-    int trial = 0;  // its number in the plan
     Part part{};
+    double most = 0;  // excess, in steps of the incumbent
+  };
+  /// How often calls took more than was reserved for them.
+  struct Overruns {
+    int calls = 0, overruns = 0;
   };
   struct Variant {
     State state = State::kOpen;
@@ -88,29 +104,26 @@ class Explorer {
     int probes = 0;              // single calls
     std::vector<double> calls;   // ratios of its latest calls
     std::vector<double> ratios;  // by trial
-  };
-  /// Excess at a call, in steps of the incumbent.
-  struct Spent {
-    int64_t call = 0;
-    double excess = 0;
+    Overruns overruns;
   };
 
   Call Planned();
   bool AgreesTooSlowly() const;
-  double allowance() const { return options_.most_excess * options_.window; }
-  /// The ratio that a variant's next call takes at most, in all likelihood.
-  double MostOf(const Variant& variant) const;
+  double MostOfAgreement() const;
+  /// The ratio that a variant's calls take, as far as is known.
+  double TypicalOf(const Variant& variant) const;
   bool IsProbed(const Variant& variant) const;
-  /// Plans calls until the next agreement; none if nothing is left.
+  /// Plans the next trial; none if nothing is left.
   void Plan();
-  /// The first call from `from` on at which calls that may take so much more keep the bound.
-  int64_t Place(int64_t from, absl::Span<const double> excess) const;
-  /// Plans a trial of `samples` calls after a first one, from that call on; returns the call behind
-  /// it. kNever if the bound does not admit it.
-  int64_t AddTrial(int variant, int samples, double probe_excess, int64_t from);
-  static constexpr int64_t kNever = -1;
+  /// The variant whose turn it is; -1 if all are decided on.
+  int NextInTurn();
+  /// Plans a trial of the variant; false if no window admits one.
+  bool AddTrial(int variant);
+  /// The most excess of the variant's calls in its next trial; none if no window admits one.
+  std::vector<double> MostOf(const Variant& variant) const;
   void Learn(absl::Span<const double> us);
   void Decide();
+  bool IsDropped(const Variant& variant) const;
   void SwitchTo(int variant);
 
   const ExplorerOptions options_;
@@ -120,12 +133,15 @@ class Explorer {
   std::string refusal_;
   int incumbent_ = 0;
   double incumbent_us_ = 0;
+  Overruns incumbent_overruns_;        // of the calls beside trials
   std::vector<double> agreements_us_;  // the latest
+  int64_t agreed_call_ = 0;            // of the latest agreement; 0: there was none
   int64_t call_ = 0, explored_ = 0;
-  int switches_ = 0, trials_ = 4, trials_planned_ = 0;
-  std::vector<Event> plan_;
-  size_t at_ = 0;             // the next event
-  std::vector<Spent> spent_;  // by call, ascending; what is planned included
+  int switches_ = 0;
+  std::vector<int> turns_;   // variants, of which the last one is tried next
+  std::vector<Event> plan_;  // the trial
+  size_t at_ = 0;            // the next event
+  ExcessAccount account_;
 };
 
 }  // namespace coconet
