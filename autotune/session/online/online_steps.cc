@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <variant>
 
 #include "absl/algorithm/container.h"
@@ -11,7 +10,6 @@
 #include "autotune/measure/arena.h"
 #include "autotune/measure/statistics.h"
 #include "autotune/session/step_trace.h"
-#include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -126,8 +124,8 @@ OnlineSteps::OnlineSteps(std::shared_ptr<const CompiledProgram> program,
       exploration_(*program_->exploration),
       variants_(std::move(variants)),
       explorer_(std::move(explorer)),
-      exchange_us_(explorer_.agreement_us()),
       stored_us_(MicrosNow()) {
+  readings_.exchange_us = explorer_.agreement_us();
   outlasts_ = !program_->lowered->plan.outlasting.empty();
   meets_ = MeetsPeers(program_->lowered->plan);
   for (size_t v = 1; v < variants_.size(); ++v) {
@@ -153,46 +151,20 @@ absl::Status OnlineSteps::TimedStep(const Explorer::Call& call,
   const double begin_us = MicrosNow();
   RETURN_IF_ERROR(run(*plan));
   RETURN_IF_ERROR(plan->Wait());
-  spans_.push_back({begin_us, MicrosNow()});
+  readings_.calls.push_back({begin_us, MicrosNow()});
   return call.agrees ? Agree(incumbent) : absl::OkStatus();
 }
 
 absl::Status OnlineSteps::Agree(std::unique_ptr<BoundPlan>& incumbent) {
   Rank& rank = program_->session->rank;
   const double begin_us = MicrosNow();
-  Packer mine;
-  mine.Real(exchange_us_).Real(work_us_);
-  for (const Span& span : spans_) mine.Real(span.begin_us).Real(span.end_us);
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(mine.bytes()));
+  // Clocks of different machines do not tell who came last.
+  ASSIGN_OR_RETURN(const AgreedReadings agreed,
+                   AgreeOn(rank.exchange(), readings_, rank.mesh().nodes == 1));
   const double met_us = MicrosNow();
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  std::vector<double> begin(spans_.size(), -kNone), end(spans_.size(), -kNone);
-  std::vector<double> longest(spans_.size(), 0);
-  // The rank that came last did not wait for others; all wait for the one that works longest.
-  double exchange_us = kNone, work_us = 0;
-  for (const std::string& theirs : all) {
-    Unpacker in(theirs);
-    exchange_us = std::min(exchange_us, in.Real());
-    work_us = std::max(work_us, in.Real());
-    for (size_t i = 0; i < spans_.size(); ++i) {
-      const double from = in.Real(), to = in.Real();
-      begin[i] = std::max(begin[i], from);
-      end[i] = std::max(end[i], to);
-      longest[i] = std::max(longest[i], to - from);
-    }
-    RETURN_IF_ERROR(in.Done());
-  }
-  std::vector<double> us(spans_.size());
-  for (size_t i = 0; i < us.size(); ++i) {
-    // Ranks that come early wait in a step for those that come late, which is not its time. Clocks
-    // of different machines do not tell.
-    const double since_last = end[i] - begin[i];
-    const bool one_clock = rank.mesh().nodes == 1 && since_last > 0 && since_last <= longest[i];
-    us[i] = one_clock ? since_last : longest[i];
-  }
-  spans_.clear();
+  readings_.calls.clear();
   const int before = explorer_.incumbent(), switches = explorer_.switches();
-  explorer_.Agree(us, exchange_us + work_us);
+  explorer_.Agree(agreed.call_us, agreed.agreement_us);
   const int now = explorer_.incumbent();
   if (now != before) {
     variants_[before].plan = std::move(incumbent);
@@ -219,8 +191,8 @@ absl::Status OnlineSteps::Agree(std::unique_ptr<BoundPlan>& incumbent) {
   if (writer_ != nullptr) {
     for (const std::string& warning : writer_->TakeWarnings()) program_->session->Warn(warning);
   }
-  exchange_us_ = met_us - begin_us;
-  work_us_ = MicrosNow() - met_us;
+  readings_.exchange_us = met_us - begin_us;
+  readings_.work_us = MicrosNow() - met_us;
   return absl::OkStatus();
 }
 

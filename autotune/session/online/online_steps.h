@@ -12,6 +12,7 @@
 #include "autotune/session/backing.h"
 #include "autotune/session/online/candidates.h"
 #include "autotune/session/online/explorer.h"
+#include "autotune/session/online/readings.h"
 #include "autotune/session/online/record_writer.h"
 #include "autotune/session/session_state.h"
 
@@ -56,11 +57,6 @@ class OnlineSteps {
   OnlineSteps(std::shared_ptr<const CompiledProgram> program, std::vector<Bound> variants,
               Explorer explorer);
 
-  /// When a call began and ended on this rank, in microseconds.
-  struct Span {
-    double begin_us = 0, end_us = 0;
-  };
-
   absl::Status TimedStep(const Explorer::Call& call, std::unique_ptr<BoundPlan>& incumbent,
                          absl::FunctionRef<absl::Status(BoundPlan&)> run);
   /// Collective. The times of the calls since the last one, as all ranks see them; and a decision.
@@ -76,9 +72,7 @@ class OnlineSteps {
   const Exploration& exploration_;
   std::vector<Bound> variants_;
   Explorer explorer_;
-  std::vector<Span> spans_;  // of timed calls since the last agreement
-  // Of the last agreement, on this rank: until the ranks had met, and after that.
-  double exchange_us_ = 0, work_us_ = 0;
+  Readings readings_;
   double stored_us_ = 0;  // when the record was stored, or none was made yet
   int decided_ = 0;       // variants, when the record was stored
   bool explored_ = false, outlasts_ = false, meets_ = false, told_end_ = false;
