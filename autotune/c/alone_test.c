@@ -188,6 +188,38 @@ static void FindsWhatWasTuned(void) {
   }
 }
 
+static void CountLine(void* context, const char* line) { *(int*)context += strlen(line) > 0; }
+
+/* Each policy compiles a program that no cache has, but COCONET_CACHE_ONLY. */
+static void TakesEachPolicy(void) {
+  const int policies[] = {COCONET_TUNE, COCONET_CACHE_ONLY, COCONET_BASELINE_ON_MISS,
+                          COCONET_IMPROVE, COCONET_ONLINE};
+  const size_t count = sizeof policies / sizeof policies[0];
+  for (size_t i = 0; i < count; ++i) {
+    int lines = 0;
+    coconet_options options = QuickOptions();
+    options.cache_file = ":none:";
+    options.policy = policies[i];
+    options.budget_s = 5;
+    options.progress = CountLine;
+    options.context = &lines;
+    const coconet_size size = {"N", &n, 1};
+    coconet_session* session = NULL;
+    coconet_program* program = NULL;
+    CHECK_OK(coconet_session_open(&options, &session));
+    const int compiled = coconet_compile(session,
+                                         "coconet 1\nprogram thrice\ninput x : f32[N] replicated\n"
+                                         "output y = x + x + x\n",
+                                         &size, 1, &program);
+    CHECK(compiled == (policies[i] == COCONET_CACHE_ONLY ? COCONET_NOT_FOUND : COCONET_OK));
+    const int tells = policies[i] == COCONET_TUNE || policies[i] == COCONET_IMPROVE ||
+                      policies[i] == COCONET_ONLINE;
+    CHECK((lines > 0) == tells);
+    coconet_program_free(program);
+    CHECK_OK(coconet_session_close(session));
+  }
+}
+
 /* Structs of a header with fewer fields, and with more. */
 static void AdmitsOtherHeaders(void) {
   coconet_options options = QuickOptions();
@@ -253,6 +285,7 @@ int main(void) {
   CHECK_OK(coconet_session_close(session));
   RunsInAnyMemory();
   FindsWhatWasTuned();
+  TakesEachPolicy();
   AdmitsOtherHeaders();
   return 0;
 }

@@ -32,7 +32,7 @@
 #include "dlpack/dlpack.h"
 
 #define COCONET_VERSION_MAJOR 1
-#define COCONET_VERSION_MINOR 2
+#define COCONET_VERSION_MINOR 3
 
 #define COCONET_API __attribute__((visibility("default")))
 
@@ -70,11 +70,18 @@ typedef struct coconet_session coconet_session;
 typedef struct coconet_program coconet_program;
 typedef struct coconet_binding coconet_binding;
 
-/* What to do when the tuning cache has no record for a program. */
+/* What to do when the tuning cache has no record for a program, or an incomplete one. */
 enum {
   COCONET_TUNE = 0,             /* measure every variant, keep the best */
   COCONET_CACHE_ONLY = 1,       /* a miss is COCONET_NOT_FOUND */
   COCONET_BASELINE_ON_MISS = 2, /* run the plain schedule at once, with a warning; keep nothing */
+  /* Since version 1.3. As COCONET_TUNE, but an incomplete record is tuned further first, where that
+   * runs its best at once. */
+  COCONET_IMPROVE = 3,
+  /* Since version 1.3. Explore variants while steps run, at most 5 % of the time of any 100 steps,
+   * keep what was learned; budget_s bounds what coconet_compile takes to prepare variants. On
+   * hosts; COCONET_UNIMPLEMENTED with GPUs. */
+  COCONET_ONLINE = 4,
 };
 /* The hardware that ranks run on. */
 enum { COCONET_HOST = 0, COCONET_CUDA = 1, COCONET_SIMT = 2 };
@@ -97,7 +104,7 @@ typedef struct coconet_options {
   int backend;            /* COCONET_HOST, ... */
   int sum_order;          /* COCONET_SUM_ANY, ... */
   int effort;             /* COCONET_FULL, ... */
-  double budget_s;        /* wall time of tuning one program; 0: 60 */
+  double budget_s;        /* the most wall time of tuning one program; 0: 60 */
   double timeout_s;       /* deadline of one wait for a peer; 0: COCONET_TIMEOUT or 60 */
   int stages;             /* pipeline stages; 0: 1 */
   int nodes;              /* 0: one per machine; more: machines are cut into virtual nodes */
@@ -105,7 +112,7 @@ typedef struct coconet_options {
   int retune;             /* not 0: tunes programs that are in the cache, too */
   int64_t memory_limit;   /* bytes that a program may have on a rank; 0: none */
   /* Called on rank 0 with a line of text, within a call of this library. */
-  void (*progress)(void* context, const char* line); /* while tuning; NULL: a line on stderr */
+  void (*progress)(void* context, const char* line); /* tuning, exploring; NULL: stderr */
   void (*warn)(void* context, const char* line);     /* warnings, once each */
   /* Not 0 ends tuning, which keeps what it measured; from any thread. */
   int (*interrupted)(void* context);

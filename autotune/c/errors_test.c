@@ -22,6 +22,7 @@ static void OfOptions(void) {
   REFUSED(size, sizeof(size_t), "coconet_options.size");
   REFUSED(size, SIZE_MAX, "coconet_options.size");
   REFUSED(policy, 7, "policy: want COCONET_TUNE (0) or COCONET_CACHE_ONLY (1) or");
+  REFUSED(policy, 5, "COCONET_IMPROVE (3) or COCONET_ONLINE (4), have 5");
   REFUSED(backend, -1, "backend: want COCONET_HOST (0) or");
   REFUSED(sum_rounding, 2,
           "sum_rounding: want COCONET_ROUND_ONCE (0) or COCONET_ROUND_EACH (1), have 2");

@@ -41,7 +41,9 @@ absl::Status CheckOptions(const coconet_options& o) {
   RETURN_IF_ERROR(CheckValue("policy", o.policy,
                              {{COCONET_TUNE, "COCONET_TUNE"},
                               {COCONET_CACHE_ONLY, "COCONET_CACHE_ONLY"},
-                              {COCONET_BASELINE_ON_MISS, "COCONET_BASELINE_ON_MISS"}}));
+                              {COCONET_BASELINE_ON_MISS, "COCONET_BASELINE_ON_MISS"},
+                              {COCONET_IMPROVE, "COCONET_IMPROVE"},
+                              {COCONET_ONLINE, "COCONET_ONLINE"}}));
   RETURN_IF_ERROR(CheckValue("backend", o.backend,
                              {{COCONET_HOST, "COCONET_HOST"},
                               {COCONET_CUDA, "COCONET_CUDA"},
@@ -63,6 +65,12 @@ absl::Status CheckOptions(const coconet_options& o) {
   RETURN_IF_ERROR(CheckNotNegative("nodes", o.nodes));
   return CheckNotNegative("memory_limit", o.memory_limit);
 }
+
+static_assert(COCONET_TUNE == static_cast<int>(Policy::kTune));
+static_assert(COCONET_CACHE_ONLY == static_cast<int>(Policy::kCacheOnly));
+static_assert(COCONET_BASELINE_ON_MISS == static_cast<int>(Policy::kBaselineOnMiss));
+static_assert(COCONET_IMPROVE == static_cast<int>(Policy::kImprove));
+static_assert(COCONET_ONLINE == static_cast<int>(Policy::kOnline));
 
 std::function<void(absl::string_view)> Lines(void (*function)(void*, const char*), void* context) {
   if (function == nullptr) return nullptr;

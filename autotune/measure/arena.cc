@@ -99,20 +99,6 @@ absl::StatusOr<bool> AgreeThatAll(Rank& rank, bool mine) {
   return absl::c_none_of(all, [](const std::string& theirs) { return theirs.empty(); });
 }
 
-/// Grows `need` until it suffices for `more`, too.
-void GrowNeed(MemoryNeed& need, const MemoryNeed& more) {
-  const size_t ranks = std::max(need.on_rank.size(), more.on_rank.size());
-  if (ranks > 0) {
-    need.on_rank.resize(ranks, need.on_rank.empty() ? need.bytes : 0);
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      int64_t& bytes = need.on_rank[rank];
-      bytes = std::max(bytes, more.on_rank.empty() ? more.bytes : more.on_rank[rank]);
-    }
-  }
-  need.bytes = std::max(need.bytes, more.bytes);
-  need.symmetric = need.symmetric || more.symmetric;
-}
-
 /// Names of areas of temporaries; no tensor's name begins with a blank.
 constexpr const char* kAreas[] = {" local", " symmetric"};
 
@@ -162,6 +148,19 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
                                                  needs[i].On(rank.stage_rank())));
   }
   return parts;
+}
+
+void GrowNeed(MemoryNeed& need, const MemoryNeed& more) {
+  const size_t ranks = std::max(need.on_rank.size(), more.on_rank.size());
+  if (ranks > 0) {
+    need.on_rank.resize(ranks, need.on_rank.empty() ? need.bytes : 0);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      int64_t& bytes = need.on_rank[rank];
+      bytes = std::max(bytes, more.on_rank.empty() ? more.bytes : more.on_rank[rank]);
+    }
+  }
+  need.bytes = std::max(need.bytes, more.bytes);
+  need.symmetric = need.symmetric || more.symmetric;
 }
 
 std::array<MemoryNeed, 2> AreasOf(const Plan& plan) {

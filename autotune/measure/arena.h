@@ -38,6 +38,8 @@ struct MemoryNeed {
   bool operator==(const MemoryNeed&) const = default;
 };
 MemoryNeed NeedOf(const Buffer& buffer);
+/// Grows `need` until it suffices for `more`, too.
+void GrowNeed(MemoryNeed& need, const MemoryNeed& more);
 
 /// Collective; the ranks pass equal needs. Returns memory for each need, cut from one allocation of
 /// local and one of symmetric memory, since an allocation is slow whatever its size.

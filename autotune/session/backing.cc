@@ -305,13 +305,15 @@ absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& prog
   return mine;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(
-    const CompiledProgram& program, const std::vector<Backing>& backing) {
+absl::StatusOr<BoundMemory> MemoryFor(const CompiledProgram& program,
+                                      const std::vector<Backing>& backing,
+                                      const SharedNeeds& others) {
   const Plan& plan = program.lowered->plan;
   Rank& rank = program.session->rank;
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> scalars,
                    ScalarsFor(rank, program, backing));
-  std::vector<std::shared_ptr<Memory>> memory;
+  BoundMemory bound;
+  std::vector<std::shared_ptr<Memory>>& memory = bound.buffers;
   std::vector<MemoryNeed> needs;
   std::vector<size_t> missing;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -319,20 +321,23 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(
     const BufferRole role = plan.buffers[i].role;
     if (memory[i] != nullptr || role == BufferRole::kSync || role == BufferRole::kTemp) continue;
     needs.push_back(NeedOf(plan.buffers[i]));
+    GrowNeed(needs.back(), others.tensors[i]);
     missing.push_back(i);
   }
-  for (const MemoryNeed& area : AreasOf(plan)) {
-    if (area.bytes > 0) needs.push_back(area);
+  std::array<MemoryNeed, 2> areas = AreasOf(plan);
+  for (size_t i = 0; i < areas.size(); ++i) {
+    GrowNeed(areas[i], others.areas[i]);
+    if (areas[i].bytes > 0) needs.push_back(areas[i]);
   }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> parts, AllocateTogether(rank, needs));
   for (size_t k = 0; k < missing.size(); ++k) memory[missing[k]] = std::move(parts[k]);
-  std::array<std::shared_ptr<Memory>, 2> areas;
-  for (size_t k = missing.size(); k < parts.size(); ++k) areas[needs[k].symmetric] = parts[k];
-  const std::vector<std::shared_ptr<Memory>> temporaries = TemporariesIn(rank, plan, areas);
+  for (size_t k = missing.size(); k < parts.size(); ++k)
+    bound.areas[needs[k].symmetric] = std::move(parts[k]);
+  const std::vector<std::shared_ptr<Memory>> temporaries = TemporariesIn(rank, plan, bound.areas);
   for (size_t i = 0; i < memory.size(); ++i) {
     if (temporaries[i] != nullptr) memory[i] = temporaries[i];
   }
-  return memory;
+  return bound;
 }
 
 }  // namespace coconet

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "autotune/measure/arena.h"
 #include "autotune/session/binding.h"
 #include "autotune/session/session_state.h"
 
@@ -26,8 +28,21 @@ struct Backing {
 absl::StatusOr<std::vector<Backing>> AgreeOnBackings(const CompiledProgram& program,
                                                      absl::Span<const Binding> bindings);
 
-/// Collective. The bound memory, and memory of the Session for everything else; by buffer.
-absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(const CompiledProgram& program,
-                                                               const std::vector<Backing>& backing);
+/// What other plans of a program need of the memory that they share with its own.
+struct SharedNeeds {
+  std::vector<MemoryNeed> tensors;       // by buffer of its own plan
+  std::array<MemoryNeed, 2> areas = {};  // of temporaries (AreasOf)
+};
+
+struct BoundMemory {
+  std::vector<std::shared_ptr<Memory>> buffers;  // of the plan; null for sync buffers
+  std::array<std::shared_ptr<Memory>, 2> areas;  // of temporaries; null: none need any
+};
+
+/// Collective. The bound memory, and memory of the Session for everything else, which suffices for
+/// `others`, too.
+absl::StatusOr<BoundMemory> MemoryFor(const CompiledProgram& program,
+                                      const std::vector<Backing>& backing,
+                                      const SharedNeeds& others);
 
 }  // namespace coconet

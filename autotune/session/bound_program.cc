@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/session/checkpoint.h"
+#include "autotune/session/online/online_steps.h"
 #include "autotune/session/session.h"
 #include "autotune/session/session_state.h"
 #include "autotune/session/step_trace.h"
@@ -184,7 +185,7 @@ absl::Status ReportIndices(const BoundRep& rep) {
   return absl::OkStatus();
 }
 
-absl::Status RunWithCopies(const BoundRep& rep) {
+absl::Status RunWithCopies(const BoundRep& rep, BoundPlan& plan) {
   for (const HostCopy& copy : rep.copies_in) {
     if (copy.strided.has_value()) copy.strided->Pack(static_cast<char*>(copy.host));
     Memory& storage = rep.Storage(*copy.tensor);
@@ -198,7 +199,7 @@ absl::Status RunWithCopies(const BoundRep& rep) {
   if (rep.index_check != nullptr) RETURN_IF_ERROR(ReportIndices(rep));
   // Peers write to this rank's buffers only after all ranks have copied: a step that communicates
   // waits for its peers before it stores to them.
-  RETURN_IF_ERROR(rep.plan->Run());
+  RETURN_IF_ERROR(plan.Run());
   for (const HostCopy& copy : rep.copies_out) {
     const Memory& storage = rep.Storage(*copy.tensor);
     RETURN_IF_ERROR(ForEachRun(
@@ -209,8 +210,20 @@ absl::Status RunWithCopies(const BoundRep& rep) {
   return absl::OkStatus();
 }
 
-absl::Status RunHere(const BoundRep& rep) {
-  return rep.plain ? rep.plan->Run() : RunWithCopies(rep);
+absl::Status RunHere(BoundRep& rep) {
+  return rep.Step(
+      [&](BoundPlan& plan) { return rep.plain ? plan.Run() : RunWithCopies(rep, plan); });
+}
+
+/// Variants take turns only where Advance is Run.
+absl::Status AdvanceHere(BoundRep& rep) {
+  if (!rep.plain) return RunHere(rep);
+  if (rep.online == nullptr) return rep.plan->Advance();
+  if (!rep.online->outlasts()) return rep.Step([](BoundPlan& plan) { return plan.Advance(); });
+  rep.session().Warn(absl::StrCat("online: ", rep.name,
+                                  ": nothing is explored in Advance and RunSteps, since "
+                                  "collectives continue beside the next step; call Run"));
+  return rep.plan->Advance();
 }
 
 absl::Status WaitFor(const BoundRep& rep) {
@@ -333,20 +346,22 @@ absl::Status BoundProgram::Advance() {
   ENTER_CALL(rep_->session().gate, "Advance");
   RETURN_IF_ERROR(rep_->session().poison);
   rep_->BeginStep();
-  return rep_->session().Watched(rep_->plain ? rep_->plan->Advance() : RunWithCopies(*rep_));
+  return rep_->session().Watched(AdvanceHere(*rep_));
 }
+
+bool BoundProgram::explored() const { return rep_->online != nullptr && rep_->online->explored(); }
 
 absl::Status BoundProgram::RunSteps(int64_t steps) {
   ENTER_CALL(rep_->session().gate, "RunSteps");
   RETURN_IF_ERROR(rep_->session().poison);
-  if (rep_->plain && (rep_->call == 0 || rep_->rank().stream() != nullptr)) {
+  if (rep_->plain && rep_->online == nullptr &&
+      (rep_->call == 0 || rep_->rank().stream() != nullptr)) {
     for (int64_t i = 0; i < steps && rep_->call != 0; ++i) rep_->BeginStep();
     return rep_->session().Watched(rep_->plan->RunSteps(steps));
   }
   for (int64_t i = 0; i < steps; ++i) {
     rep_->BeginStep();
-    RETURN_IF_ERROR(
-        rep_->session().Watched(rep_->plain ? rep_->plan->Advance() : RunWithCopies(*rep_)));
+    RETURN_IF_ERROR(rep_->session().Watched(AdvanceHere(*rep_)));
   }
   return rep_->plain ? rep_->session().Watched(rep_->plan->Wait()) : absl::OkStatus();
 }

@@ -64,7 +64,8 @@ class BoundProgram {
   }
 
   /// Local. Runs one step, and returns when this rank's part is done. Allocates nothing, looks
-  /// nothing up, takes no lock. After a timeout or the death of a peer, every call returns the
+  /// nothing up, takes no lock, except in the few calls in which ranks agree while the job explores
+  /// (Policy::kOnline). After a timeout or the death of a peer, every call returns the
   /// first error, and states are undefined.
   absl::Status Run();
   /// Runs one step, and returns when its outputs are complete. Collectives whose results only
@@ -73,6 +74,9 @@ class BoundProgram {
   /// are returned by the next call. The same as Run on GPUs, with tensors that are copied at every
   /// step, and with MPI that was initialised with less than MPI_THREAD_MULTIPLE.
   absl::Status Advance();
+  /// Whether the latest step ran another variant than the best so far, or let the ranks agree on
+  /// what they have seen (Policy::kOnline): its time says nothing of later ones.
+  bool explored() const;
   /// Runs `steps` steps, as Advance does, and waits; on GPUs a step is enqueued before the previous
   /// one has ended.
   absl::Status RunSteps(int64_t steps);

@@ -39,6 +39,8 @@ absl::string_view Name(Policy policy) {
       return "baseline on miss";
     case Policy::kImprove:
       return "improve";
+    case Policy::kOnline:
+      return "online";
   }
   CC_CHECK(false);
   return "";
@@ -72,11 +74,21 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "\nCOCONET_MULTICAST=", static_cast<int>(env.multicast));
 }
 
-absl::Status CheckMemoryLimit(const SessionOptions& options) {
+absl::Status CheckNumbers(const SessionOptions& options) {
   const int64_t limit = options.memory_limit.value_or(1);
-  if (limit > 0 && limit <= kMostMemory) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("SessionOptions::memory_limit: want 1 to ",
-                                                 kMostMemory, " bytes, have ", limit));
+  if (limit <= 0 || limit > kMostMemory) {
+    return absl::InvalidArgumentError(absl::StrCat("SessionOptions::memory_limit: want 1 to ",
+                                                   kMostMemory, " bytes, have ", limit));
+  }
+  if (!(options.budget_s >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SessionOptions::budget_s: want 0 seconds or more, have ", options.budget_s));
+  }
+  if (!(options.job_steps >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SessionOptions::job_steps: want 0 steps or more, have ", options.job_steps));
+  }
+  return absl::OkStatus();
 }
 
 /// Collective. OK if `mine`, which `what` names, is the same on all ranks.
@@ -95,7 +107,7 @@ absl::Status CheckSame(Rank& rank, absl::string_view what, const std::string& mi
 absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
                                      const absl::StatusOr<Graph>& program, const Sizes& sizes) {
   absl::StatusOr<Graph> mine = BindAndOrder(program, sizes, rank.mesh().stage_size());
-  if (const absl::Status limit = CheckMemoryLimit(options); mine.ok() && !limit.ok()) mine = limit;
+  if (const absl::Status good = CheckNumbers(options); mine.ok() && !good.ok()) mine = good;
   const absl::Status agreed = rank.exchange().Agree(mine.status());
   RETURN_IF_ERROR(mine.status());
   RETURN_IF_ERROR(agreed);

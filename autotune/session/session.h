@@ -41,6 +41,13 @@ enum class Policy : uint8_t {
   /// was missed, and how to tune it.
   kBaselineOnMiss,
   kImprove,  // like kTune, but an incomplete record is tuned further first
+  /// The job explores variants while its steps run (docs/online.md): Compile takes the record's
+  /// best, or the plain schedule on a miss, compiles and verifies other variants within
+  /// SessionOptions::budget_s, and times each briefly; Run then runs them in few of its calls, so
+  /// that these cost at most 5 % of any 100 calls, and all ranks go over to a faster one at one
+  /// call. What was learned goes into the tuning cache, where the next job goes on. On hosts;
+  /// Unimplemented with GPUs.
+  kOnline,
 };
 
 /// The greatest SessionOptions::memory_limit: more than a process can address.
@@ -63,7 +70,8 @@ struct SessionOptions {
   Nans nans = Nans::kPossible;
   /// The most wall time of tuning one program, with compiling and verifying. Tuning ends before
   /// where it has found enough (docs/tuning.md), or has taken longer than it may save in a job of
-  /// `job_steps` steps.
+  /// `job_steps` steps. With kOnline, the most that Compile takes to prepare variants; those that
+  /// are left are left to the next job.
   double budget_s = 60;
   double job_steps = 1e5;                 // 0: tuning goes on however little it may save
   SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
@@ -94,8 +102,8 @@ struct SessionOptions {
   std::string trace;
   Numerics numerics() const { return {sum_rounding, nans}; }
   /// Called on rank 0's thread with short lines while tuning ("at most 41 s left: compiled 3 of 8
-  /// kernel files"). If it is empty, a line on stderr says that a program is tuned, and for how
-  /// long at most.
+  /// kernel files"), and with kOnline in steps ("online: adam runs ... from call 512 on"). If it is
+  /// empty, a line on stderr says that a program is tuned, and for how long at most.
   std::function<void(absl::string_view)> progress;
   /// Polled on all ranks' threads, several times per second; true ends tuning, which keeps what it
   /// measured (Ctrl-C). Thread-safe; may be empty.

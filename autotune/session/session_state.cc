@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "autotune/measure/arena.h"
+#include "autotune/session/online/online_steps.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -72,6 +73,7 @@ void SessionState::Close() {
   ReleaseDiscarded();
   for (BoundRep* binding : bindings) {
     binding->plan = nullptr;
+    binding->online = nullptr;
     binding->memory.clear();
   }
   bindings.clear();
@@ -85,6 +87,11 @@ void SessionState::Close() {
   ReleaseDiscarded();
 }
 
+absl::Status BoundRep::Step(absl::FunctionRef<absl::Status(BoundPlan&)> run) {
+  return online == nullptr ? run(*plan) : online->Step(plan, run);
+}
+
+BoundRep::BoundRep(std::shared_ptr<const CompiledProgram> of) : compiled(std::move(of)) {}
 BoundRep::~BoundRep() {
   if (plan == nullptr) return;
   std::vector<BoundRep*>& all = session().bindings;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "autotune/measure/index_check.h"
@@ -29,6 +30,8 @@ namespace coconet {
 
 class StepTrace;
 struct BoundRep;
+struct Exploration;
+class OnlineSteps;
 
 /// Memory that the session handed out.
 struct HandedOut {
@@ -138,6 +141,7 @@ struct CompiledProgram {
   PhaseSeconds seconds{};  // of tuning, on this rank
   std::string missed;      // if nothing was tuned for it: why it runs this, in words
   std::string sizes;       // in words, if ranks have not yet compared them (TunedSizes::At)
+  std::shared_ptr<const Exploration> exploration;  // null: its steps explore nothing
   Mesh mesh;
   int rank = 0;
 };
@@ -153,12 +157,14 @@ struct HostCopy {
 };
 
 struct BoundRep {
-  explicit BoundRep(std::shared_ptr<const CompiledProgram> of) : compiled(std::move(of)) {}
+  explicit BoundRep(std::shared_ptr<const CompiledProgram> of);
   ~BoundRep();
 
   std::shared_ptr<const CompiledProgram> compiled;
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
-  std::unique_ptr<BoundPlan> plan;  // destroyed before its memory; null when the session is closed
+  std::unique_ptr<OnlineSteps> online;          // null: it explores nothing
+  /// Destroyed before its memory, which may be `online`'s; null when the session is closed.
+  std::unique_ptr<BoundPlan> plan;
   std::vector<HostCopy> copies_in, copies_out;
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
       scalars;                    // set by users, if the host does not reach the plan's memory
@@ -172,6 +178,8 @@ struct BoundRep {
   void BeginStep() const {
     if (call != 0) session().calls->Begin(call);
   }
+  /// Runs the next step, by the plan whose turn it is while it explores.
+  absl::Status Step(absl::FunctionRef<absl::Status(BoundPlan&)> run);
   Rank& rank() const { return compiled->session->rank; }
   Memory& Storage(const PlacedTensor& tensor) const { return *memory[tensor.buffer]; }
   Part PartHere(const PlacedTensor& tensor) const {
@@ -181,6 +189,9 @@ struct BoundRep {
   absl::StatusOr<const PlacedTensor*> Find(absl::string_view operation,
                                            absl::string_view name) const;
 };
+
+/// Whether ranks need each other in a step.
+bool MeetsPeers(const Plan& plan);
 
 /// Returns the tensor of that name. NotFound names `operation` and the program's tensors.
 absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program,

@@ -9,6 +9,7 @@
 #include "autotune/measure/arena.h"
 #include "autotune/session/backing.h"
 #include "autotune/session/explanation.h"
+#include "autotune/session/online/online_steps.h"
 #include "autotune/session/session_state.h"
 #include "autotune/session/step_trace.h"
 #include "coconet/base/env.h"
@@ -29,17 +30,12 @@ absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program,
                                           absl::StrJoin(names, ", ")));
 }
 
-namespace {
-
-/// Whether ranks need each other in a step.
-bool Meets(const Plan& plan) {
+bool MeetsPeers(const Plan& plan) {
   return absl::c_any_of(plan.buffers, [](const Buffer& buffer) { return buffer.symmetric; }) ||
          absl::c_any_of(plan.steps, [](const Step& step) {
            return std::holds_alternative<CollectiveStep>(step);
          });
 }
-
-}  // namespace
 
 const Graph& TunedProgram::program() const { return compiled_->program; }
 PlanMemory TunedProgram::memory() const { return MemoryOf(compiled_->lowered->plan); }
@@ -105,7 +101,9 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
   ASSIGN_OR_RETURN(const std::vector<Backing> backing, AgreeOnBackings(*compiled_, bindings));
 
   auto rep = std::make_unique<BoundRep>(compiled_);
-  ASSIGN_OR_RETURN(rep->memory, MemoryFor(*compiled_, backing));
+  ASSIGN_OR_RETURN(BoundMemory memory,
+                   MemoryFor(*compiled_, backing, NeedsOfCandidates(*compiled_)));
+  rep->memory = memory.buffers;
   for (const PlacedTensor& tensor : compiled_->tensors) {
     const Backing& b = backing[tensor.buffer];
     if (b.binding == nullptr || b.in_place) continue;
@@ -141,8 +139,13 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     rep->plan = TraceRuns(session.trace, compiled_->program.name, compiled_->lowered->plan,
                           std::move(rep->plan));
   }
+  if (compiled_->exploration != nullptr) {
+    ASSIGN_OR_RETURN(rep->online, OnlineSteps::Bind(compiled_, memory));
+  }
   rep->name = absl::StrCat(NameForMessages(compiled_->program), " (binding ", ++session.binds, ")");
-  if (session.calls != nullptr && (rep->compare_replicas || Meets(compiled_->lowered->plan)))
+  const bool meets = rep->compare_replicas || MeetsPeers(compiled_->lowered->plan) ||
+                     (rep->online != nullptr && rep->online->meets());
+  if (session.calls != nullptr && meets)
     rep->call = session.calls->Name(absl::StrCat("Run of ", rep->name));
   session.bindings.push_back(rep.get());
   return BoundProgram(std::move(rep));

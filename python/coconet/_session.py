@@ -26,7 +26,7 @@ from coconet._tuned import Ended, TunedProgram
 from coconet.program import Program
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_POLICIES = {"tune": 0, "cache_only": 1, "baseline_on_miss": 2}
+_POLICIES = {"tune": 0, "cache_only": 1, "baseline_on_miss": 2, "improve": 3, "online": 4}
 _BACKENDS = {"host": 0, "cuda": 1, "simt": 2}
 _SUM_ORDERS = {"any": 0, "rank": 1}
 _SUM_ROUNDINGS = {"once": 0, "each": 1}
@@ -62,7 +62,10 @@ class Session(OfThisProcess):
 
     cache_file    the tuning cache; None: tuning.db in the cache folder; ":none:": none
     policy        of a program that is not in it: "tune" (measure every variant), "cache_only"
-                  (NotFound), or "baseline_on_miss" (the plain schedule at once, with a warning)
+                  (NotFound), "baseline_on_miss" (the plain schedule at once, with a warning),
+                  "improve" (as "tune", and tune an incomplete record further first), or "online"
+                  (on hosts: variants take turns with the best one in the job's steps, at most 5 %
+                  of the time of any 100 steps, and the cache keeps what was learned)
     backend       "host", "cuda" or "simt"
     sum_order     of sums over ranks: "any", or "rank": 0 + 1 + ... + (n-1)
     sum_rounding  of sums of f16 and bf16 over ranks: "once", at the end, or "each" addition, which
@@ -70,7 +73,8 @@ class Session(OfThisProcess):
     nans          "possible", or "none": no operand of a minimum or maximum over ranks is NaN, which
                   admits NCCL for those of floats; what a NaN gives is then not defined
     effort        "full", or "fast" for tests, where only answers matter
-    budget        seconds that tuning one program may take; None: 60
+    budget        the most seconds that tuning one program may take, or, with policy "online", that
+                  compile() may take to prepare variants; None: 60
     timeout       seconds of one wait for a peer; None: COCONET_TIMEOUT, or what the process group
                   of torch.distributed waits (30 minutes, unless it was made with another), or 60
     stages        pipeline stages
@@ -78,8 +82,8 @@ class Session(OfThisProcess):
     pinned        whether the thread that makes a session stays on a core of its own
     retune        whether programs that are in the cache are tuned, too
     memory_limit  bytes that a program may have on a rank
-    progress      called on rank 0 with lines of text while tuning; None: a line on stderr says that
-                  a program is tuned, and for how long at most
+    progress      called on rank 0 with lines of text while tuning, and exploring; None: a line on
+                  stderr says that a program is tuned, and for how long at most
     warn          called on rank 0 with warnings; None: warnings.warn
 
     A session is a context manager, or is closed by `close()`, which is collective. Sessions that
@@ -91,8 +95,8 @@ class Session(OfThisProcess):
     def __init__(self, group: Any = None, *,
                  cache_file: Union[str, "os.PathLike[str]", None] = None,
                  policy: str = "tune", backend: str = "host", sum_order: str = "any",
-                 sum_rounding: str = "once", nans: str = "possible", effort: str = "full", budget: Optional[float] = None,
-                 timeout: Optional[float] = None, stages: int = 1, nodes: int = 0,
+                 sum_rounding: str = "once", nans: str = "possible", effort: str = "full",
+                 budget: Optional[float] = None, timeout: Optional[float] = None, stages: int = 1, nodes: int = 0,
                  pinned: bool = False, retune: bool = False, memory_limit: Optional[int] = None,
                  progress: Optional[Callable[[str], None]] = None,
                  warn: Optional[Callable[[str], None]] = None) -> None:

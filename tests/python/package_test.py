@@ -4,6 +4,7 @@ import decimal
 import fractions
 import gc
 import gzip
+import inspect
 import math
 import os
 import pathlib
@@ -61,6 +62,31 @@ class SessionTest(unittest.TestCase):
                              nans="none") as session:
             with self.assertRaisesRegex(LookupError, "sum rounding|no record"):
                 session.compile(MOMENTUM, N=33)
+
+    def test_each_policy_is_taken(self):
+        for policy in ("tune", "cache_only", "baseline_on_miss", "improve", "online"):
+            lines, warned = [], []
+            with coconet.Session(cache_file=":none:", effort="fast", policy=policy, budget=5,
+                                 progress=lines.append, warn=warned.append) as session:
+                if policy == "cache_only":
+                    with self.assertRaises(coconet.NotFound):
+                        session.compile(MOMENTUM, N=34)
+                else:
+                    bound, g, p = momentum(session, 34)
+                    g[:] = 1
+                    bound.set(lr=1)
+                    bound.run_steps(300)
+                    np.testing.assert_array_equal(bound.read("m")[:3], bound.read("m")[0])
+            with self.subTest(policy=policy):
+                self.assertEqual(bool(lines), policy in ("tune", "improve", "online"))
+                if policy != "online":  # which says what it cannot explore
+                    self.assertEqual(bool(warned), policy == "baseline_on_miss")
+
+    def test_how_to_tune_is_in_the_signature(self):
+        arguments = inspect.signature(coconet.Session).parameters
+        for name in ("policy", "budget", "progress"):
+            self.assertEqual(arguments[name].kind, inspect.Parameter.KEYWORD_ONLY)
+            self.assertIn(f"    {name} ", coconet.Session.__doc__)
 
     def test_threads_are_ranks(self):
         def body(group):
@@ -297,8 +323,13 @@ class ArrayTest(unittest.TestCase):
             coconet.Session(backend="cudaa")
         with self.assertRaisesRegex(ValueError, r"did you mean 'f32'\?"):
             self.session.allocate("f31", 4)
-        with self.assertRaisesRegex(ValueError, "'tune', 'cache_only'"):
+        with self.assertRaisesRegex(ValueError, "policy='never': want one of 'tune', 'cache_only', "
+                                    "'baseline_on_miss', 'improve', 'online'"):
             coconet.Session(policy="never")
+        with self.assertRaisesRegex(ValueError, r"did you mean 'online'\?"):
+            coconet.Session(policy="onlin")
+        with self.assertRaisesRegex(ValueError, "budget"):
+            coconet.Session(budget=-1)
         with self.assertRaisesRegex(ValueError, "sum_rounding='twice': want one of 'once', 'each'"):
             coconet.Session(sum_rounding="twice")
         with self.assertRaisesRegex(ValueError, "nans='some': want one of 'possible', 'none'"):

@@ -11,7 +11,12 @@ except ImportError as absent:
     sys.exit(0)
 
 import inspect
+import os
+import tempfile
+import unittest.mock
+import warnings
 
+import coconet
 import coconet.torch as fused
 from coconet.torch import _options
 from coconet.torch._agreement import Batches
@@ -297,6 +302,62 @@ class OptionsTest(torch_models.SessionTest):
         self.assertEqual(p.tolist(), [0, 0])
         for wrong in (0, -1, float("inf"), "static"):
             self.fails("loss_scale", lambda: self.ours(loss_scale=wrong))
+
+
+class TuningTest(unittest.TestCase):
+    """Optimizers that make their session."""
+
+    def test_how_to_tune_is_in_the_signatures(self):
+        for optimizer in (fused.FusedSGD, fused.FusedAdam, fused.FusedAdamW, fused.FusedLAMB):
+            arguments = inspect.signature(optimizer).parameters
+            for name in ("group", "session", "max_grad_norm", "loss_scale", "policy", "budget",
+                         "progress"):
+                with self.subTest(optimizer=optimizer.__name__, argument=name):
+                    self.assertEqual(arguments[name].kind, inspect.Parameter.KEYWORD_ONLY)
+                    self.assertIn(name, fused.__doc__)
+
+    def test_they_are_those_of_the_session(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.dict(os.environ, COCONET_CACHE_DIR=folder):
+                made = []
+
+                def session(group, **options):
+                    made.append(options)
+                    return real(group, **options)
+
+                real, lines = coconet.Session, []
+                with unittest.mock.patch.object(coconet, "Session", session):
+                    parameters = [torch.nn.Parameter(torch.ones(3)) for _ in range(3)]
+                    alike = {"lr": 0.5, "policy": "baseline_on_miss", "budget": 2,
+                             "progress": lines.append}
+                    with warnings.catch_warnings():  # of what was missed
+                        warnings.simplefilter("ignore")
+                        optimizers = [fused.FusedSGD([p], **{**alike, **more}) for p, more in
+                                      zip(parameters, ({}, {}, {"budget": 3}))]
+                        for p, optimizer in zip(parameters, optimizers):
+                            p.grad = torch.ones(3)
+                            optimizer.step()
+                            self.assertEqual(p[0].item(), 0.5)
+        self.assertEqual([options["budget"] for options in made], [2, 3], "alike ones share one")
+        self.assertEqual({options["policy"] for options in made}, {"baseline_on_miss"})
+        for optimizer in optimizers:
+            optimizer._session.close()
+
+    def test_a_session_has_its_own(self):
+        with coconet.Session(cache_file=":none:", effort="fast") as session:
+            for name, value in (("policy", "tune"), ("budget", 3), ("progress", print)):
+                with self.assertRaisesRegex(ValueError, f"{name}=.* and a session: want one"):
+                    fused.FusedLAMB([torch.nn.Parameter(torch.ones(2))], session=session,
+                                    **{name: value})
+
+    def test_bad_ones_are_refused(self):
+        p = torch.nn.Parameter(torch.ones(2))
+        with self.assertRaisesRegex(ValueError, "policy='onlin'.*did you mean 'online'"):
+            fused.FusedSGD([p], policy="onlin")
+        with self.assertRaisesRegex(ValueError, "budget"):
+            fused.FusedAdam([p], budget=-2)
+        with self.assertRaisesRegex(TypeError, "polcy"):
+            fused.FusedLAMB([p], polcy="tune")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What an installation consists of: the shared library, the archive for C++, their headers, and files that find them."""
 
-VERSION = "1.2"  # of autotune/c/coconet.h
+VERSION = "1.3"  # of autotune/c/coconet.h
 MAJOR = VERSION.split(".")[0]
 
 def _linker_inputs(deps):

@@ -16,6 +16,11 @@
 #include "coconet/ir/lists.h"
 
 namespace coconet {
+namespace {
+
+bool Tunes(Policy policy) { return policy == Policy::kTune || policy == Policy::kImprove; }
+
+}  // namespace
 
 Loading::Loading(std::shared_ptr<SessionState> state, Graph program, double budget_s)
     : state(std::move(state)),
@@ -100,10 +105,10 @@ TuningRecord RecordWithoutTimes(const Loading& loading, const Variant& variant,
   return record;
 }
 
-bool MayKeep(Policy policy) { return policy == Policy::kTune || policy == Policy::kImprove; }
+bool MayKeep(Policy policy) { return Tunes(policy) || policy == Policy::kOnline; }
 
 bool MayTune(const SessionState& state) {
-  return MayKeep(state.options.policy) && !GetEnv().assert_cached;
+  return Tunes(state.options.policy) && !GetEnv().assert_cached;
 }
 
 double Seconds() {

@@ -80,9 +80,9 @@ struct Loading {
   Preparation PreparationOf(absl::string_view doing, double share) const;
 };
 
-/// Whether sessions of the policy tune, and keep what they find.
+/// Whether what a job learns by the policy goes into the tuning cache.
 bool MayKeep(Policy policy);
-/// Whether the session may tune: as its policy and COCONET_ASSERT_CACHED say.
+/// Whether Compile tunes: as the session's policy and COCONET_ASSERT_CACHED say.
 bool MayTune(const SessionState& state);
 
 /// A monotonic clock.

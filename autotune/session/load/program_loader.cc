@@ -21,6 +21,7 @@
 #include "autotune/session/load/plain_schedule.h"
 #include "autotune/session/load/program_search.h"
 #include "autotune/session/load/winner_check.h"
+#include "autotune/session/online/candidates.h"
 #include "autotune/session/sizes/family.h"
 #include "autotune/session/sizes/size_buckets.h"
 #include "autotune/store/layers/layers.h"
@@ -53,15 +54,18 @@ class Loader {
 
   absl::StatusOr<LoadedProgram> Load() {
     RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(CheckExplores());
     RETURN_IF_ERROR(AskForProducts());
     loading_.space = SpaceOf(loading_.state->topologies, loading_.rank().mesh(),
                              loading_.state->options.sum_order);
     RETURN_IF_ERROR(AskCache());
     ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
     const bool may_tune = MayTune(*loading_.state);
+    const bool explores = loading_.state->options.policy == Policy::kOnline;
     const bool retune = may_tune && loading_.state->options.retune;
     if (!retune && !(known.has_value() && known->record.complete)) {
       ASSIGN_OR_RETURN(std::optional<Winner> bound, TakeBucket());
+      if (bound.has_value() && explores) return Explore(*std::move(bound), true);
       if (bound.has_value()) return Assemble(*std::move(bound), true, {});
     }
     std::string unfit;  // why the stored winner is not used
@@ -78,6 +82,7 @@ class Loader {
       }
       if (unfit.empty()) {
         CheckSoft(known->record, may_tune);
+        if (explores) return Explore(*std::move(known), true);
         TellOfIncomplete(known->record);
         return Assemble(*std::move(known), true, {});
       }
@@ -95,6 +100,11 @@ class Loader {
       case Policy::kCacheOnly:
         return absl::NotFoundError(
             absl::StrCat("Compile ", NameForMessages(loading_.program), ": ", missed));
+      case Policy::kOnline: {
+        ASSIGN_OR_RETURN(Winner plain, PlainSchedule(loading_));
+        missed_ = missed;
+        return Explore(std::move(plain), false);
+      }
       case Policy::kTune:
       case Policy::kImprove:
         break;
@@ -222,6 +232,27 @@ class Loader {
     return has != 0;
   }
 
+  /// Whether the policy can be heeded here.
+  absl::Status CheckExplores() const {
+    const bool on_gpus = absl::c_any_of(loading_.state->topologies, [](const Topology& topology) {
+      return topology.multiprocessors > 0;
+    });
+    if (loading_.state->options.policy != Policy::kOnline || !on_gpus) return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        "Compile ", NameForMessages(loading_.program),
+        ": SessionOptions::policy kOnline explores steps on hosts: those of GPUs are enqueued, and "
+        "end when no rank looks; want kTune, kCacheOnly or kBaselineOnMiss"));
+  }
+
+  /// Collective. The winner, with what steps explore beside it.
+  absl::StatusOr<LoadedProgram> Explore(Winner winner, bool from_cache) {
+    const VariantResult before = winner.record.best;
+    ASSIGN_OR_RETURN(exploration_, PrepareExploration(loading_, winner));
+    const VariantResult& now = winner.record.best;
+    const bool same = now.trace == before.trace && now.config == before.config;
+    return Assemble(std::move(winner), from_cache && same, {});
+  }
+
   void Tell(const std::string& text) {
     if (!is_part_) loading_.state->Tell(text);
   }
@@ -321,7 +352,7 @@ class Loader {
       };
       const bool found = pass_record(limited), also = limited != plain && pass_record(plain);
       message.Text(
-          found || also || MayTune(*loading_.state)
+          found || also || MayKeep(loading_.state->options.policy)
               ? ""
               : absl::StrCat(": ", NearestText(limited, loading_.state->cache->KeyTexts())));
     }
@@ -395,6 +426,7 @@ class Loader {
     std::shared_ptr<CompiledProgram> compiled = CompiledOf(loading_, std::move(winner.variant));
     compiled->variants = std::move(variants);
     compiled->missed = missed_;
+    compiled->exploration = std::move(exploration_);
     compiled->module = std::move(winner.module);
     if (compiled->module == nullptr) {
       ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->kernels));
@@ -438,9 +470,10 @@ class Loader {
   const std::optional<FamilyMember> family_;
   const std::optional<SizeBucket> bucket_;  // that has the program's sizes, if the caller knows it
   bool multiplies_ = false;                 // matrices
-  std::string missed_;                      // why it runs what was not tuned for it
-  std::string nearest_;                     // where nothing is known and nothing may be tuned: why
-  std::vector<TuningRecord> known_;         // that of the limit first
+  std::shared_ptr<const Exploration> exploration_;  // null: there is none
+  std::string missed_;                              // why it runs what was not tuned for it
+  std::string nearest_;              // where nothing is known and nothing may be tuned: why
+  std::vector<TuningRecord> known_;  // that of the limit first
 };
 
 }  // namespace

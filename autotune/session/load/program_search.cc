@@ -63,26 +63,6 @@ TunerOptions OptionsOfTuner(const Loading& loading, uint64_t seed) {
   return options;
 }
 
-/// Collective. The variants to try, the same on all ranks.
-absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving,
-                                     std::optional<Variant> apart,
-                                     absl::Span<const Schedule> planned) {
-  const Phases::Part part(loading.phases.get(), Phase::kEnumerate);
-  absl::StatusOr<VariantSet> set =
-      loading.Variants([&] { return deriving.GoOn(); }, /*few=*/apart.has_value(), planned);
-  RETURN_IF_ERROR(deriving.status());
-  if (set.ok() && apart.has_value()) {
-    apart->group = set->variants.back().group + 1;
-    set->variants.push_back(*std::move(apart));
-  }
-  ASSIGN_OR_RETURN(const std::optional<Exchange::Difference> differs,
-                   loading.exchange().FindDifference(set.ok() ? DigestOf(*set) : "none"));
-  if (set.ok() && differs.has_value())
-    return absl::InternalError(
-        absl::StrCat("tune: ranks 0 and ", differs->rank, " derived different variants"));
-  return set;
-}
-
 CompileWatch WatchOfCompiler(const Loading& loading) {
   CompileWatch watch;
   if (!loading.first()) return watch;
@@ -131,14 +111,6 @@ absl::StatusOr<Apart> TuneParts(const Loading& loading) {
   }
   apart.variant = VariantOf(std::move(combination));
   return apart;
-}
-
-/// The variant's number; -1: it is not among them.
-int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
-  const auto at = absl::c_find_if(variants, [&](const Variant& v) {
-    return v.config == variant.config && TraceOf(v) == variant.trace;
-  });
-  return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
 }
 
 std::vector<int> WithBaseline(int baseline, const std::vector<int>& favourites) {
@@ -259,6 +231,32 @@ absl::Status LeaveOut(const Loading& loading, VariantSet& set, TunerOptions& opt
 }
 
 }  // namespace
+
+absl::StatusOr<VariantSet> Enumerate(const Loading& loading, Preparation& deriving,
+                                     std::optional<Variant> apart,
+                                     absl::Span<const Schedule> planned) {
+  const Phases::Part part(loading.phases.get(), Phase::kEnumerate);
+  absl::StatusOr<VariantSet> set =
+      loading.Variants([&] { return deriving.GoOn(); }, /*few=*/apart.has_value(), planned);
+  RETURN_IF_ERROR(deriving.status());
+  if (set.ok() && apart.has_value()) {
+    apart->group = set->variants.back().group + 1;
+    set->variants.push_back(*std::move(apart));
+  }
+  ASSIGN_OR_RETURN(const std::optional<Exchange::Difference> differs,
+                   loading.exchange().FindDifference(set.ok() ? DigestOf(*set) : "none"));
+  if (set.ok() && differs.has_value())
+    return absl::InternalError(
+        absl::StrCat("tune: ranks 0 and ", differs->rank, " derived different variants"));
+  return set;
+}
+
+int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
+  const auto at = absl::c_find_if(variants, [&](const Variant& v) {
+    return v.config == variant.config && TraceOf(v) == variant.trace;
+  });
+  return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
+}
 
 absl::StatusOr<Found> Search(const Loading& loading, const std::optional<Winner>& known) {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed(loading));

@@ -13,6 +13,9 @@ arguments they take; the model is not wrapped. Besides:
 group          a process group of torch.distributed (None: the default group, or one rank where
                there is none), or what `coconet.Session` takes
 session        an open `coconet.Session` instead, with options of its own
+policy, budget, progress
+               of the session that is made without one, as `coconet.Session` takes them; alike on
+               all ranks. Optimizers of one group and the same three share a session
 max_grad_norm  clips by the norm of all averaged gradients, as torch.nn.utils.clip_grad_norm_ does;
                `optimizer.grad_norm` is the norm of the last step
 loss_scale     a number or "dynamic": `(loss * optimizer.loss_scale).backward()`. A step changes

@@ -103,7 +103,8 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
 
     def __init__(self, params: Any, defaults: Dict[str, Any], *, group: Any = None,
                  session: Optional[coconet.Session] = None, max_grad_norm: Optional[float] = None,
-                 loss_scale: Union[float, str, None] = None,
+                 loss_scale: Union[float, str, None] = None, policy: Optional[str] = None,
+                 budget: Optional[float] = None, progress: Optional[Callable[[str], None]] = None,
                  fixed: Optional[Dict[str, Any]] = None) -> None:
         self._ready = False
         self._fixed = fixed or {}
@@ -116,7 +117,7 @@ class FusedOptimizer(ScaledByTorch, torch.optim.Optimizer):
             self._loss_scale = 1.0 if loss_scale is None else _scale_of(loss_scale)
         self._good_steps = 0
         self._grad_norm = float("nan")
-        self._group, self._session = meeting_of(group, session)
+        self._group, self._session = meeting_of(group, session, (policy, budget, progress))
         if isinstance(params, (set, frozenset)) and self._session.ranks > 1:
             raise TypeError(f"{type(self).__name__}: parameters in a set have another order on each "
                             "rank; want a list, or model.parameters()")

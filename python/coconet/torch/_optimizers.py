@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import Any, Dict, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence, Union
 
 import torch
 
+import coconet
 from coconet.torch._optimizer import FusedOptimizer
 from coconet.torch._options import OPTIONS, Group, check_choice
-
-_OURS = ("group", "session", "max_grad_norm", "loss_scale")
 
 
 def _defaults_of(optimizer: Any, arguments: Dict[str, Any]) -> Dict[str, Any]:
@@ -35,8 +34,11 @@ class _FusedLikeTorch(FusedOptimizer):
     _torch: Any = None
     _newer: Dict[str, Any] = {}  # options that older versions of torch lack, with their defaults
 
-    def __init__(self, params: Any, *arguments: Any, **named: Any) -> None:
-        ours = {name: named.pop(name) for name in _OURS if name in named}
+    def __init__(self, params: Any, *arguments: Any, group: Any = None,
+                 session: Optional[coconet.Session] = None, max_grad_norm: Optional[float] = None,
+                 loss_scale: Union[float, str, None] = None, policy: Optional[str] = None,
+                 budget: Optional[float] = None, progress: Optional[Callable[[str], None]] = None,
+                 **named: Any) -> None:
         names = ("lr", "betas", "eps", "weight_decay", "amsgrad")
         if self._kind == "sgd":
             names = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
@@ -55,7 +57,9 @@ class _FusedLikeTorch(FusedOptimizer):
         defaults = _defaults_of(self._torch, named)
         for name, value in self._newer.items():
             defaults.setdefault(name, newer.get(name, value))
-        super().__init__(params, defaults, fixed=_unknown(self._torch, defaults), **ours)
+        super().__init__(params, defaults, group=group, session=session,
+                         max_grad_norm=max_grad_norm, loss_scale=loss_scale, policy=policy,
+                         budget=budget, progress=progress, fixed=_unknown(self._torch, defaults))
 
 
 class FusedSGD(_FusedLikeTorch):
@@ -131,16 +135,19 @@ class FusedLAMB(_FusedAdaptive):
     _kind = "lamb"
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-6,
-                 weight_decay: float = 0.01, *, maximize: bool = False, **ours: Any) -> None:
-        unknown = set(ours) - set(_OURS)
-        if unknown:
-            raise TypeError(f"FusedLAMB: no argument {', '.join(sorted(unknown))}")
+                 weight_decay: float = 0.01, *, maximize: bool = False, group: Any = None,
+                 session: Optional[coconet.Session] = None, max_grad_norm: Optional[float] = None,
+                 loss_scale: Union[float, str, None] = None, policy: Optional[str] = None,
+                 budget: Optional[float] = None,
+                 progress: Optional[Callable[[str], None]] = None) -> None:
         defaults = _defaults_of(torch.optim.AdamW, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
             "maximize": maximize})
         defaults["decoupled_weight_decay"] = True
-        FusedOptimizer.__init__(self, params, defaults, **ours, fixed={
-            **_unknown(torch.optim.AdamW, defaults), "decoupled_weight_decay": True})
+        FusedOptimizer.__init__(
+            self, params, defaults, group=group, session=session, max_grad_norm=max_grad_norm,
+            loss_scale=loss_scale, policy=policy, budget=budget, progress=progress,
+            fixed={**_unknown(torch.optim.AdamW, defaults), "decoupled_weight_decay": True})
 
     def _program_kind(self, groups: Sequence[Group]) -> str:
         return self._kind

@@ -6,7 +6,7 @@ import hashlib
 import json
 import weakref
 import zlib
-from typing import Any, Counter, Dict, List, Tuple
+from typing import Any, Callable, Counter, Dict, List, Optional, Tuple
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,11 @@ import coconet
 from coconet._groups import is_torch_group
 from coconet.torch._buffers import distinct
 
-_sessions: Dict[int, Tuple[Any, coconet.Session]] = {}  # by the group's id; keeps the group
+# How a session tunes: its policy, budget and progress; None: as it does by default.
+Tuning = Tuple[Optional[str], Optional[float], Optional[Callable[[str], None]]]
+_NO_TUNING: Tuning = (None, None, None)
+# By the group's id and how they tune; keeps the group.
+_sessions: Dict[Tuple[int, Tuning], Tuple[Any, coconet.Session]] = {}
 
 
 def group_of(group: Any) -> Any:
@@ -25,11 +29,16 @@ def group_of(group: Any) -> Any:
     return group
 
 
-def meeting_of(group: Any, session: Any) -> Tuple[Any, coconet.Session]:
+def meeting_of(group: Any, session: Any,
+               tuning: Tuning = _NO_TUNING) -> Tuple[Any, coconet.Session]:
     """How the ranks meet that a caller means by a group, a session, both or neither."""
     if session is not None:
+        for name, value in zip(("policy", "budget", "progress"), tuning):
+            if value is not None:
+                raise ValueError(f"{name}={value!r} and a session: want one of them, since a "
+                                 f"session has a {name} of its own")
         return session._process_group if group is None else group, session
-    return group_of(group), session_of(group_of(group))
+    return group_of(group), session_of(group_of(group), tuning)
 
 
 _counts: "weakref.WeakKeyDictionary[coconet.Session, Counter[str]]" = weakref.WeakKeyDictionary()
@@ -43,11 +52,15 @@ def number_in(session: coconet.Session, kind: str) -> int:
     return counts[kind]
 
 
-def session_of(group: Any) -> coconet.Session:
-    """One session per group, for all optimizers of the process."""
-    found = _sessions.get(id(group))
+def session_of(group: Any, tuning: Tuning = _NO_TUNING) -> coconet.Session:
+    """One session per group and way of tuning, for all optimizers of the process."""
+    key = (id(group), tuning)
+    found = _sessions.get(key)
     if found is None or found[1]._handle is None:
-        found = _sessions[id(group)] = (group, coconet.Session(group))
+        policy, budget, progress = tuning
+        session = coconet.Session(group, policy="tune" if policy is None else policy,
+                                  budget=budget, progress=progress)
+        found = _sessions[key] = (group, session)
     return found[1]
 
 
