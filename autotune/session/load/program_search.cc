@@ -172,7 +172,7 @@ std::vector<int> LikeliestOf(const Plans& plans, const std::vector<Variant>& var
   return likeliest;
 }
 
-/// Those in `always`, and the `most` others that are expected to be fastest, ascending.
+/// Returns those in `always`, and the `most` others expected to be fastest, ascending.
 std::vector<int> WithPromising(const VariantSet& set, absl::Span<const int> always, int most) {
   std::set<int> kept(always.begin(), always.end());
   std::vector<std::pair<double, int>> others;

@@ -44,7 +44,7 @@ struct Tuned {
   TuningRecord record;
   std::string code;                  // FamilyCode of the winner
   std::map<std::string, double> us;  // by variant
-  bool decided = true;               // all variants that it was to start from were tried
+  bool decided = true;  // several variants, and all that it was to start from, were tried
 };
 
 /// The sizes of a box where each range is one size.
@@ -101,7 +101,7 @@ class RangeTuner {
     const std::vector<Line> lines = LinesOf(ranges_, main_);
     const std::vector<int64_t> grid = GridOf(ranges_.at(main_), kGridFactor);
     for (const Line& line : lines) RETURN_IF_ERROR(RunLine(line, grid, &line == &lines.front()));
-    return TunedRange{main_, std::move(buckets_), std::move(points_)};
+    return TunedRange{main_, std::move(buckets_), std::move(points_), decided_};
   }
 
  private:
@@ -116,7 +116,8 @@ class RangeTuner {
       for (int64_t size : full) {
         const double budget_s =
             kShareInFull * state_->options.budget_s / static_cast<double>(full.size());
-        ASSIGN_OR_RETURN(tuned[size], TuneAt(line, size, std::nullopt, budget_s));
+        ASSIGN_OR_RETURN(Tuned point, TuneAt(line, size, std::nullopt, budget_s));
+        if (point.decided) tuned[size] = std::move(point);
       }
     }
     // From the sizes that are tuned outwards, so that each has a neighbour. A size at which there
@@ -128,12 +129,18 @@ class RangeTuner {
       left.erase(size);
       ASSIGN_OR_RETURN(Tuned point,
                        TuneAt(line, size, StartOf(tuned, size, kPromising), BudgetOfPoint()));
-      if (point.decided || tuned.empty())
+      if (point.decided) {
         tuned[size] = std::move(point);
-      else
-        Say(absl::StrCat("sizes ", Words(point.sizes),
-                         ": the budget has ended; they run what is "
-                         "the fastest at the next ones"));
+        continue;
+      }
+      Say(absl::StrCat("sizes ", Words(point.sizes),
+                       ": the budget has ended; they run what is "
+                       "the fastest at the next ones"));
+    }
+    if (tuned.empty()) {
+      decided_ = false;
+      ASSIGN_OR_RETURN(tuned[grid.front()],
+                       TuneAt(line, grid.front(), std::nullopt, kLeastBudget_s));
     }
     for (const auto& [size, point] : tuned) {
       points_.push_back({point.sizes, point.record});
@@ -220,6 +227,7 @@ class RangeTuner {
           absl::c_any_of(start, [&](const VariantResult& of) { return SameVariant(of, v); });
       decided = decided && (!wanted || fails || v.timing.samples > 0);
     }
+    decided = decided && (timed.size() > 1 || known.size() <= 1);
     if (timed.empty()) timed = {loaded.record.best, loaded.record.baseline};
     mine.Int(decided ? 1 : 0).Int(static_cast<int64_t>(timed.size()));
     for (const VariantResult& v : timed)
@@ -286,11 +294,11 @@ class RangeTuner {
       }
     }
     ASSIGN_OR_RETURN(const std::vector<int> chosen, ConfirmedChanges(line, points, winners, us));
-    Crossover begin{.at = ranges_.at(main_).lo, .bracket = 1};
+    Changeover begin{.at = ranges_.at(main_).lo, .bracket = 1};
     for (size_t from = 0, to = 0; from < points.size(); from = to + 1) {
       to = from;
       while (to + 1 < points.size() && chosen[to + 1] == chosen[from]) ++to;
-      Crossover end{.at = ranges_.at(main_).hi + 1, .bracket = 1};
+      Changeover end{.at = ranges_.at(main_).hi + 1, .bracket = 1};
       if (to + 1 < points.size()) {
         ASSIGN_OR_RETURN(end, CrossoverOf(line, *points[to], *points[to + 1], winners[chosen[to]],
                                           winners[chosen[to + 1]]));
@@ -342,13 +350,13 @@ class RangeTuner {
     return low->second / high->second;
   }
 
-  absl::StatusOr<Crossover> CrossoverOf(const Line& line, const Tuned& below, const Tuned& above,
-                                        const std::string& lower, const std::string& upper) {
+  absl::StatusOr<Changeover> CrossoverOf(const Line& line, const Tuned& below, const Tuned& above,
+                                         const std::string& lower, const std::string& upper) {
     return FindCrossover(below.size, above.size,
                          [&](int64_t size) { return RatioAt(line, size, lower, upper); });
   }
 
-  absl::Status AddBucket(const Line& line, const Crossover& begin, const Crossover& end,
+  absl::Status AddBucket(const Line& line, const Changeover& begin, const Changeover& end,
                          const std::vector<const Tuned*>& points, size_t from, size_t to,
                          const std::string& winner, const std::vector<std::vector<double>>& us,
                          int chosen) {
@@ -383,6 +391,7 @@ class RangeTuner {
   const SizeRanges& ranges_;
   const std::string main_;
   const double start_s_;
+  bool decided_ = true;
   std::string machine_;
   std::map<std::string, VariantResult> variants_;  // by name: trace, config, words
   std::vector<Tuned> lines_before_;

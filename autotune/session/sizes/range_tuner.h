@@ -18,6 +18,7 @@ struct TunedRange {
   std::string main_symbol;
   std::vector<SizeBucket> buckets;
   std::vector<TunedSizes::Point> points;
+  bool decided = true;  // else the budget ended before anything was compared
 };
 
 /// Collective, with the same result on all ranks. Tunes a program at sizes of the ranges, which are

@@ -96,18 +96,18 @@ int64_t MiddleOf(int64_t lo, int64_t hi) {
   return lo;
 }
 
-absl::StatusOr<Crossover> FindCrossover(int64_t lo, int64_t hi,
-                                        absl::FunctionRef<absl::StatusOr<double>(int64_t)> ratio) {
+absl::StatusOr<Changeover> FindCrossover(int64_t lo, int64_t hi,
+                                         absl::FunctionRef<absl::StatusOr<double>(int64_t)> ratio) {
   CC_CHECK(1 <= lo && lo < hi);
   const auto factor = [&] { return static_cast<double>(hi) / static_cast<double>(lo); };
   while (factor() >= kNarrow) {
     const int64_t middle = MiddleOf(lo, hi);
     if (middle == lo) break;
     ASSIGN_OR_RETURN(const double of, ratio(middle));
-    if (of < kAlike && of > 1 / kAlike) return Crossover{middle, factor()};
+    if (of < kAlike && of > 1 / kAlike) return Changeover{middle, factor()};
     (of > 1 ? hi : lo) = middle;
   }
-  return Crossover{std::max(MiddleOf(lo, hi), lo + 1), factor()};
+  return Changeover{std::max(MiddleOf(lo, hi), lo + 1), factor()};
 }
 
 std::vector<int> FewestChanges(absl::Span<const std::vector<double>> us, double tie) {

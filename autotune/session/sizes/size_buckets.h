@@ -25,7 +25,7 @@ std::vector<int64_t> GridOf(const SizeRange& range, double factor);
 int64_t MiddleOf(int64_t lo, int64_t hi);
 
 /// The boundary of two buckets.
-struct Crossover {
+struct Changeover {
   int64_t at = 1;      // the first size of the upper one
   double bracket = 1;  // the factor within which it is known
 };
@@ -33,8 +33,8 @@ struct Crossover {
 /// Finds where the variant that is faster at `hi` begins to be faster than the one that is faster
 /// at `lo`. `ratio(size)` is the lower variant's time over the upper one's. Ends where the bracket
 /// is below a factor of 1.2, or at a size at which the two differ by less than 3 %.
-absl::StatusOr<Crossover> FindCrossover(int64_t lo, int64_t hi,
-                                        absl::FunctionRef<absl::StatusOr<double>(int64_t)> ratio);
+absl::StatusOr<Changeover> FindCrossover(int64_t lo, int64_t hi,
+                                         absl::FunctionRef<absl::StatusOr<double>(int64_t)> ratio);
 
 /// A variant for each of successive points, so that the variant changes as seldom as possible, and
 /// takes at most `tie` times as long as the fastest of its point. `us[point][variant]`: 0 if it was

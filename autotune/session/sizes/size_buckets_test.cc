@@ -56,7 +56,7 @@ TEST(FindCrossover, FindsWhereTimesCross) {
     ++timed;
     return (10 + static_cast<double>(n) / 100) / (50 + static_cast<double>(n) / 400);
   };
-  const Crossover found = FindCrossover(1024, 65536, ratio).value();
+  const Changeover found = FindCrossover(1024, 65536, ratio).value();
   EXPECT_GE(found.at, 5333 / 1.2);
   EXPECT_LE(found.at, 5333 * 1.2);
   EXPECT_LE(timed, 6);
@@ -64,10 +64,10 @@ TEST(FindCrossover, FindsWhereTimesCross) {
 
 TEST(FindCrossover, EndsWhereTheTwoTakeAsLong) {
   int timed = 0;
-  const Crossover found = FindCrossover(1024, 16384, [&](int64_t) -> absl::StatusOr<double> {
-                            ++timed;
-                            return 1.01;
-                          }).value();
+  const Changeover found = FindCrossover(1024, 16384, [&](int64_t) -> absl::StatusOr<double> {
+                             ++timed;
+                             return 1.01;
+                           }).value();
   EXPECT_EQ(found.at, 4096);
   EXPECT_EQ(found.bracket, 16);
   EXPECT_EQ(timed, 1);
@@ -80,11 +80,11 @@ TEST(FindCrossover, IsWithinTheBracketWhateverIsTimed) {
   for (int i = 0; i < 2000; ++i) {
     const auto lo = 1 + static_cast<int64_t>(random() % 100000);
     const int64_t hi = lo + 1 + static_cast<int64_t>(random() % 100000);
-    const Crossover found = FindCrossover(lo, hi, [&](int64_t n) -> absl::StatusOr<double> {
-                              EXPECT_GT(n, lo);
-                              EXPECT_LT(n, hi);
-                              return std::exp2(static_cast<double>(random() % 200) / 100 - 1);
-                            }).value();
+    const Changeover found = FindCrossover(lo, hi, [&](int64_t n) -> absl::StatusOr<double> {
+                               EXPECT_GT(n, lo);
+                               EXPECT_LT(n, hi);
+                               return std::exp2(static_cast<double>(random() % 200) / 100 - 1);
+                             }).value();
     EXPECT_GT(found.at, lo);
     EXPECT_LE(found.at, hi);
     EXPECT_GE(found.bracket, 1);

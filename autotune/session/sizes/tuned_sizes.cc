@@ -180,7 +180,12 @@ absl::StatusOr<std::shared_ptr<TunedSizesRep>> FindOrTuneRange(
   } else {
     if (state->cache != nullptr) state->cache->CheckWhole();
     ASSIGN_OR_RETURN(rep->tuned, TuneRange(state, rep->symbolic, ranges));
-    if (state->cache != nullptr && state->cache->stores())
+    if (!rep->tuned.decided)
+      state->Warn(absl::StrCat("CompileRange ", NameForMessages(program), ": the budget, ",
+                               state->options.budget_s,
+                               " s, ended before variants were compared: sizes run the plain "
+                               "schedule, and the tuning cache keeps no range"));
+    else if (state->cache != nullptr && state->cache->stores())
       state->cache->StoreBuckets(rep->family_text, rep->tuned.buckets);
   }
   RETURN_IF_ERROR(LoadBuckets(*rep));
