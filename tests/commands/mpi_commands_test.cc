@@ -74,7 +74,7 @@ TEST(MpiFolders, OfOneRankThatAreNoneAreSaidOnceBeforeACompile) {
     const Ended ended = RunCommand(argv);
     EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
     const std::string note = absl::StrCat("rank 1: cache directory ", bad, ": ");
-    const size_t said = ended.err.find(note), begun = ended.err.find("variants to check");
+    const size_t said = ended.err.find(note), begun = ended.err.find("tuning sgd");
     EXPECT_NE(said, std::string::npos) << ended.err;
     EXPECT_NE(begun, std::string::npos) << ended.err;
     EXPECT_LT(said, begun) << ended.err;
