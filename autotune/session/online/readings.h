@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/exchange.h"
+#include "runtime/rank.h"
 
 namespace coconet {
 
@@ -13,7 +13,7 @@ struct Readings {
     double begin_us = 0, end_us = 0;  // by the machine's clock
   };
   std::vector<Span> calls;  // the timed ones
-  // Of the last agreement: until the ranks had met, and after that.
+  // The last agreement took so long until the ranks had met, and after that.
   double exchange_us = 0, work_us = 0;
 };
 
