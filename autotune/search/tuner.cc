@@ -365,7 +365,8 @@ class Tuning {
       if (r.verdict == Verdict::kPruned && r.reason.empty())
         r.reason = Slowness(r.timing.median_us / trials_.BestUs());
       if (r.verdict != Verdict::kNotMeasured) continue;
-      if (!stopped && trials_.race().running(v)) {
+      const bool enough = !stopped || trials_.race().timing(v).samples >= options_.race.samples;
+      if (enough && trials_.race().running(v)) {
         r.verdict = Verdict::kMeasured;
       } else if (stopped) {
         r.reason = budget_.Reason();

@@ -222,6 +222,10 @@ absl::StatusOr<TunedSizes> Session::CompileRange(const absl::StatusOr<Graph>& pr
   absl::Status valid = program.status();
   if (valid.ok()) valid = Validate(ranges);
   if (valid.ok()) valid = BindSizes(*program, greatest).status();
+  if (valid.ok() && (state_->options.admits || !state_->options.choice.empty()))
+    valid = absl::InvalidArgumentError(
+        "want no SessionOptions::admits or choice: variants are compared that are the fastest at "
+        "other sizes");
   RETURN_IF_ERROR(AgreeOnProgram(state_->rank, state_->options,
                                  valid.ok() ? program : WithContext(valid, "CompileRange"), lowest)
                       .status());

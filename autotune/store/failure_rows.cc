@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "autotune/store/cache_file.h"
+#include "autotune/store/families/bucket_rows.h"
 #include "autotune/store/process_identity.h"
 #include "autotune/store/variant_rows.h"
 #include "coconet/base/status.h"
@@ -144,6 +145,7 @@ absl::Status WriteFailure(Database& db, absl::string_view key, const VariantResu
   if (FailsForGood(variant.verdict)) {
     RETURN_IF_ERROR(RunOn(db, "DELETE FROM decision WHERE ?1 IN (best, baseline)", id));
     RETURN_IF_ERROR(RunOn(db, "DELETE FROM trust WHERE variant = ?", id));
+    RETURN_IF_ERROR(DoubtBuckets(db, key, variant.trace, Text(variant.config)));
   }
   RETURN_IF_ERROR(
       RunOn(db, absl::StrCat("UPDATE variant SET failed_runs = failed_runs + 1", kUnlessRecorded),

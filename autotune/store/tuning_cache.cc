@@ -404,8 +404,12 @@ void TuningCache::StoreBuckets(const std::string& family_text,
   ToFile([&](Database& db) { return WriteBuckets(db, family_text, buckets); });
 }
 
-void TuningCache::ForgetBucket(const std::string& family_text, const SizeRanges& box) {
-  ToFile([&](Database& db) { return DeleteBucket(db, family_text, box); });
+void TuningCache::ConfirmBucket(const std::string& family_text, const SizeBucket& bucket) {
+  ToFile([&](Database& db) { return ConfirmBuckets(db, family_text, bucket); });
+}
+
+void TuningCache::ForgetBucket(const std::string& family_text, const SizeBucket& bucket) {
+  ToFile([&](Database& db) { return DeleteBuckets(db, family_text, bucket); });
 }
 
 std::optional<Calibration> TuningCache::FindCalibration(const std::string& key_text) {

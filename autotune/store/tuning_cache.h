@@ -129,7 +129,9 @@ class TuningCache final : public TuningJournal {
   /// notes a use of their records. An invalid row is left out, with a warning.
   std::vector<SizeBucket> FindBuckets(const std::string& family_text);
   void StoreBuckets(const std::string& family_text, absl::Span<const SizeBucket> buckets);
-  void ForgetBucket(const std::string& family_text, const SizeRanges& box);
+  /// ConfirmBuckets, and DeleteBuckets (families/bucket_rows.h).
+  void ConfirmBucket(const std::string& family_text, const SizeBucket& bucket);
+  void ForgetBucket(const std::string& family_text, const SizeBucket& bucket);
 
   /// The rates of this key text; none if there are none, or if they cannot be read.
   std::optional<Calibration> FindCalibration(const std::string& key_text);

@@ -96,6 +96,7 @@ TEST_F(TunerTest, ASearchEndsWhereItTookLongerThanItMaySave) {
   EXPECT_TRUE(tuned->record.complete);
   EXPECT_GE(tuned->record.search.tried, 9) << "the baseline and a batch";
   EXPECT_LT(tuned->record.search.tried, 40);
+  EXPECT_EQ(tuned->record.best.verdict, Verdict::kMeasured) << tuned->record.best.reason;
   EXPECT_THAT(SearchText(tuned->record), HasSubstr("would take longer than it can save"));
   EXPECT_THAT(tuned->variants,
               Contains(::testing::Field(&VariantResult::reason,

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/search/time_budget.h"
 #include "autotune/session/load/winner_check.h"
 #include "autotune/session/sizes/family.h"
 #include "autotune/store/process_identity.h"
@@ -40,6 +41,14 @@ absl::StatusOr<std::optional<Winner>> BucketWinner(const Loading& loading,
   absl::StatusOr<Winner> winner = LowerBucket(loading, bucket);
   if (const absl::Status valid = loading.exchange().Agree(winner.status()); !valid.ok())
     return refuse(valid.message());
+  const auto has_failed = [&] {
+    return absl::c_any_of(loading.state->cache->Failures(loading.key), [&](const VariantResult& v) {
+      return v.trace == bucket.trace && v.config == bucket.config;
+    });
+  };
+  ASSIGN_OR_RETURN(const int failed,
+                   FromRank0(loading.exchange(), loading.first() && has_failed()));
+  if (failed != 0) return refuse("it has failed at these sizes in an earlier run");
   ASSIGN_OR_RETURN(const std::string machine, loading.exchange().Broadcast(MachineDigest()));
   const std::string code = FamilyCode(bucket.trace, bucket.config, *winner->variant.lowered);
   if (bucket.machine == machine && absl::c_linear_search(bucket.code, code) && !GetEnv().verify)
@@ -47,7 +56,7 @@ absl::StatusOr<std::optional<Winner>> BucketWinner(const Loading& loading,
   ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAndLoad(loading, *winner));
   if (failure.has_value()) {
     if (loading.first() && FailsForGood(failure->verdict))
-      loading.state->cache->ForgetBucket(family_text, bucket.box);
+      loading.state->cache->ForgetBucket(family_text, bucket);
     return refuse(failure->reason);
   }
   if (bucket.machine != machine) bucket.code.clear();
@@ -55,7 +64,7 @@ absl::StatusOr<std::optional<Winner>> BucketWinner(const Loading& loading,
   if (!absl::c_linear_search(bucket.code, code)) bucket.code.push_back(code);
   bucket.checks = winner->record.trust[0].checks;
   if (loading.first() && loading.state->cache->stores())
-    loading.state->cache->StoreBuckets(family_text, {&bucket, 1});
+    loading.state->cache->ConfirmBucket(family_text, bucket);
   return std::optional<Winner>(*std::move(winner));
 }
 

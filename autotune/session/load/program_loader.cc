@@ -63,14 +63,18 @@ class Loader {
     const bool may_tune = MayTune(*loading_.state);
     const bool explores = loading_.state->options.policy == Policy::kOnline;
     const bool retune = may_tune && loading_.state->options.retune;
-    if (!retune && !(known.has_value() && known->record.complete)) {
+    // `coconet cache retune` has asked for it.
+    const bool asked = may_tune && known.has_value() && !known->record.complete &&
+                       known->record.search.runs == 0 && known->record.search.tried == 0;
+    const bool is_settled = retune || asked || (known.has_value() && known->record.complete);
+    if (bucket_.has_value() || !is_settled) {
       ASSIGN_OR_RETURN(std::optional<Winner> bound, TakeBucket());
       if (bound.has_value() && explores) return Explore(*std::move(bound), true);
       if (bound.has_value()) return Assemble(*std::move(bound), true, {});
     }
     std::string unfit;  // why the stored winner is not used
-    bool goes_on = may_tune && loading_.state->options.policy == Policy::kImprove &&
-                   known.has_value() && !known->record.complete;
+    bool goes_on = asked || (may_tune && loading_.state->options.policy == Policy::kImprove &&
+                             known.has_value() && !known->record.complete);
     if (may_tune && known.has_value() && loading_.start.has_value()) {
       ASSIGN_OR_RETURN(const bool has_times, HasTimesOf(*loading_.start, known->record));
       goes_on = loading_.start->anew || !has_times;

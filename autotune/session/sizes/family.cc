@@ -1,5 +1,6 @@
 #include "autotune/session/sizes/family.h"
 
+#include <map>
 #include <variant>
 
 #include "absl/algorithm/container.h"
@@ -60,6 +61,24 @@ std::optional<Graph> WithSizesOf(const Graph& bound, const Graph& symbolic, cons
     }
   }
   return graph;
+}
+
+bool HasSamePattern(const TypedGraph& a, const TypedGraph& b) {
+  if (a.size() != b.size()) return false;
+  std::map<int64_t, int64_t> to_b, to_a;
+  const auto is_alike = [&](int64_t of_a, int64_t of_b) {
+    if ((of_a <= 1 || of_b <= 1) && of_a != of_b) return false;
+    return to_b.try_emplace(of_a, of_b).first->second == of_b &&
+           to_a.try_emplace(of_b, of_a).first->second == of_a;
+  };
+  for (NodeId id = 0; id < a.size(); ++id) {
+    const Shape &of_a = a.type(id).shape, &of_b = b.type(id).shape;
+    if (of_a.size() != of_b.size()) return false;
+    for (size_t d = 0; d < of_a.size(); ++d) {
+      if (!is_alike(of_a[d].size, of_b[d].size)) return false;
+    }
+  }
+  return true;
 }
 
 std::string Words(const Sizes& sizes) {

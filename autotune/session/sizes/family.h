@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "autotune/store/families/bucket_rows.h"
 #include "coconet/ir/graph.h"
+#include "coconet/ir/typed_graph.h"
 #include "coconet/ir/types.h"
 #include "jit/config/config.h"
 #include "jit/lower/lower.h"
@@ -31,6 +32,10 @@ std::string BucketText(const Sizes& sizes, const SizeBucket& bucket);
 /// `bound`, a program of the family or what a schedule made of it, with the shapes that its inputs
 /// and states have in the symbolic program at these sizes. None if other operations have shapes.
 std::optional<Graph> WithSizesOf(const Graph& bound, const Graph& symbolic, const Sizes& sizes);
+
+/// Whether the values of two programs of the same operations have equal extents in the same places,
+/// and extents 0 and 1: transformations that hold for one may need those of the other.
+bool HasSamePattern(const TypedGraph& a, const TypedGraph& b);
 
 /// Digest of what a lowered variant runs apart from sizes: the variant, the text of its kernels,
 /// and its steps, in order, with the buffers that they use. Sizes are arguments of kernels and of

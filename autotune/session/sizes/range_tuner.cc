@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/search/time_budget.h"
 #include "autotune/session/load/loading.h"
 #include "autotune/session/load/program_loader.h"
 #include "autotune/session/sizes/family.h"
@@ -125,6 +126,12 @@ class RangeTuner {
     std::set<int64_t> left(grid.begin(), grid.end());
     for (const auto& [size, point] : tuned) left.erase(size);
     while (!left.empty()) {
+      ASSIGN_OR_RETURN(const bool is_over, IsOver());
+      if (is_over) {
+        Say(absl::StrCat("the budget has ended before ", left.size(), " of ", grid.size(),
+                         " sizes were compared: they run what is the fastest at the next ones"));
+        break;
+      }
       const int64_t size = NextOf(left, grid, tuned);
       left.erase(size);
       ASSIGN_OR_RETURN(Tuned point,
@@ -137,6 +144,10 @@ class RangeTuner {
                        ": the budget has ended; they run what is "
                        "the fastest at the next ones"));
     }
+    if (tuned.empty() && !buckets_.empty()) {
+      RepeatLine(line);
+      return absl::OkStatus();
+    }
     if (tuned.empty()) {
       decided_ = false;
       ASSIGN_OR_RETURN(tuned[grid.front()],
@@ -146,7 +157,22 @@ class RangeTuner {
       points_.push_back({point.sizes, point.record});
       lines_before_.push_back(point);
     }
+    line_begin_ = buckets_.size();
     return MakeBuckets(line, tuned);
+  }
+
+  /// The line has the variants of the one before, of which nothing is known to be right here.
+  void RepeatLine(const Line& line) {
+    const std::vector<SizeBucket> before(buckets_.begin() + static_cast<int64_t>(line_begin_),
+                                         buckets_.end());
+    line_begin_ = buckets_.size();
+    for (SizeBucket bucket : before) {
+      const SizeRange main = bucket.box.at(main_);
+      bucket.box = line.box;
+      bucket.box[main_] = main;
+      bucket.code.clear();
+      buckets_.push_back(std::move(bucket));
+    }
   }
 
   /// The size that is left and nearest to a tuned one.
@@ -165,6 +191,14 @@ class RangeTuner {
       }
     }
     return next;
+  }
+
+  /// Collective. Whether the budget has ended, by rank 0's clock.
+  absl::StatusOr<bool> IsOver() const {
+    ASSIGN_OR_RETURN(const int over,
+                     FromRank0(state_->rank.exchange(),
+                               Seconds() - start_s_ >= state_->options.budget_s ? 1 : 0));
+    return over != 0;
   }
 
   /// A ceiling: with few variants, a size mostly takes less.
@@ -334,9 +368,11 @@ class RangeTuner {
     }
   }
 
-  /// The lower variant's time over the upper one's.
+  /// The lower variant's time over the upper one's; 1 if the budget has ended.
   absl::StatusOr<double> RatioAt(const Line& line, int64_t size, const std::string& lower,
                                  const std::string& upper) {
+    ASSIGN_OR_RETURN(const bool is_over, IsOver());
+    if (is_over) return 1.0;
     Start both{.variants = {variants_.at(lower), variants_.at(upper)},
                .promising = 0,
                .samples = 2 * kSamplesOfShort,
@@ -396,6 +432,7 @@ class RangeTuner {
   std::map<std::string, VariantResult> variants_;  // by name: trace, config, words
   std::vector<Tuned> lines_before_;
   std::vector<SizeBucket> buckets_;
+  size_t line_begin_ = 0;  // the first bucket of the latest line
   std::vector<TunedSizes::Point> points_;
 };
 

@@ -41,28 +41,6 @@ int ReachOf(absl::Span<const std::vector<double>> us, double tie, int from, int 
   return at - 1;
 }
 
-/// Appends boxes that together have the sizes of `box` without those of `hole`.
-void CutOut(const SizeRanges& hole, SizeRanges box, std::vector<SizeRanges>& rest) {
-  const std::optional<SizeRanges> common = CommonOf(hole, box);
-  if (!common.has_value()) {
-    rest.push_back(std::move(box));
-    return;
-  }
-  for (const auto& [symbol, range] : *common) {
-    SizeRange& side = box.at(symbol);
-    const SizeRange whole = side;
-    if (whole.lo < range.lo) {
-      side = {whole.lo, range.lo - 1};
-      rest.push_back(box);
-    }
-    if (range.hi < whole.hi) {
-      side = {range.hi + 1, whole.hi};
-      rest.push_back(box);
-    }
-    side = range;
-  }
-}
-
 /// The lowest sizes of a box, that of `last` as the last.
 std::vector<int64_t> CornerOf(const SizeRanges& box, const std::string& last) {
   std::vector<int64_t> corner;

@@ -19,6 +19,7 @@
 #include "autotune/session/sizes/size_buckets.h"
 #include "autotune/session/sizes/tune_sizes.h"
 #include "coconet/base/status.h"
+#include "runtime/plan_memory.h"
 
 namespace coconet {
 
@@ -69,7 +70,7 @@ std::optional<TunedSizesRep::Template> TemplateAt(const TunedSizesRep& rep, int 
   std::optional<Graph> graph = WithSizesOf(of->schedule.graph(), rep.symbolic, sizes);
   if (!program.has_value() || !graph.has_value()) return std::nullopt;
   absl::StatusOr<TypedGraph> typed = TypedGraph::Of(*std::move(graph));
-  if (!typed.ok()) return std::nullopt;
+  if (!typed.ok() || !HasSamePattern(*typed, of->schedule.program())) return std::nullopt;
   return TunedSizesRep::Template{*std::move(program), of->schedule.Resized(*std::move(typed))};
 }
 
@@ -100,6 +101,8 @@ absl::StatusOr<LoadedProgram> LoadAt(TunedSizesRep& rep, int bucket, const Sizes
       KeepTemplate(rep, bucket, sizes, rep.modules[bucket].empty(), *loaded.compiled);
     rep.modules[bucket].emplace(FamilyCode(of.trace, of.config, *loaded.compiled->lowered),
                                 loaded.compiled->module);
+  } else {
+    rep.templates[bucket].reset();
   }
   return loaded;
 }
@@ -124,10 +127,12 @@ absl::Status LoadBuckets(TunedSizesRep& rep) {
   return absl::OkStatus();
 }
 
-/// The bucket's variant at these sizes, by kernels that are loaded; null: there are none.
+/// The bucket's variant at these sizes, by kernels that are loaded; null: there are none, or the
+/// variant does not hold for these sizes.
 absl::StatusOr<std::shared_ptr<CompiledProgram>> FromLoaded(const TunedSizesRep& rep, int bucket,
                                                             const Sizes& sizes) {
   const SizeBucket& of = rep.tuned.buckets[bucket];
+  const std::shared_ptr<CompiledProgram> none;
   std::optional<TunedSizesRep::Template> made = TemplateAt(rep, bucket, sizes);
   Graph bound;
   if (made.has_value()) {
@@ -142,12 +147,17 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> FromLoaded(const TunedSizesRep&
     variant.schedule = std::move(made->schedule);
     variant.config = of.config;
   } else {
-    ASSIGN_OR_RETURN(variant, loading.VariantNamed(of.trace, of.config));
+    absl::StatusOr<Variant> named = loading.VariantNamed(of.trace, of.config);
+    if (!named.ok()) return none;
+    variant = *std::move(named);
   }
-  ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(variant, loading.target()));
-  const auto module = rep.modules[bucket].find(FamilyCode(of.trace, of.config, lowered));
-  if (module == rep.modules[bucket].end()) return std::shared_ptr<CompiledProgram>();
-  variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
+  absl::StatusOr<Lowered> lowered = LowerVariant(variant, loading.target());
+  if (!lowered.ok()) return none;
+  const int64_t need = MemoryOf(lowered->plan).Total();
+  if (need > rep.session->options.memory_limit.value_or(need)) return none;
+  const auto module = rep.modules[bucket].find(FamilyCode(of.trace, of.config, *lowered));
+  if (module == rep.modules[bucket].end()) return none;
+  variant.lowered = std::make_shared<const Lowered>(*std::move(lowered));
   std::shared_ptr<CompiledProgram> compiled = CompiledOf(loading, std::move(variant));
   compiled->module = module->second;
   return compiled;

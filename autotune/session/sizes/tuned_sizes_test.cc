@@ -37,7 +37,7 @@ class TunedSizesTest : public SessionTest {
   }
   SessionOptions Quick() {
     SessionOptions options = Options();
-    options.budget_s = 10;
+    options.budget_s = 20;
     return options;
   }
   const SizeRanges ranges_ = {{"N", {100, 20000}}};

@@ -102,27 +102,53 @@ absl::StatusOr<std::vector<FamilyBucket>> ReadWhere(Database& db, absl::string_v
   }
 }
 
-/// Deletes the family's buckets that overlap one of these, that make no sense, or whose record is
-/// gone.
+/// Takes the sizes of `buckets` out of the family's, and deletes those that make no sense, or whose
+/// record is gone.
 absl::Status Clear(Database& db, absl::string_view family, absl::Span<const SizeBucket> buckets) {
-  ASSIGN_OR_RETURN(Statement find, db.Prepare("SELECT id, sizes, key IN (SELECT key FROM decision) "
-                                              "FROM bucket WHERE family = ?"));
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT ", kColumns,
+                                           ", id, key IN (SELECT key FROM decision) FROM bucket "
+                                           "WHERE family = ? ORDER BY id")));
   find.Bind(family);
   std::vector<int64_t> going;
+  std::vector<SizeBucket> parts;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, find.Step());
     if (!row) break;
-    const absl::StatusOr<SizeRanges> box = ParseSizeRanges(find.Text(1));
-    if (find.Int(2) == 0 || !box.ok() || absl::c_any_of(buckets, [&](const SizeBucket& bucket) {
-          return Overlaps(*box, bucket.box);
-        }))
-      going.push_back(find.Int(0));
+    const int64_t id = find.Int(kColumnCount);
+    absl::StatusOr<SizeBucket> stored = BucketAt(find);
+    if (find.Int(kColumnCount + 1) == 0 || !stored.ok()) {
+      going.push_back(id);
+      continue;
+    }
+    std::vector<SizeRanges> left = {stored->box};
+    for (const SizeBucket& bucket : buckets) {
+      if (!Overlaps(bucket.box, stored->box)) continue;
+      std::vector<SizeRanges> rest;
+      for (const SizeRanges& box : left) CutOut(bucket.box, box, rest);
+      left = std::move(rest);
+    }
+    if (left == std::vector<SizeRanges>{stored->box}) continue;
+    going.push_back(id);
+    for (SizeRanges& box : left) {
+      SizeBucket& part = parts.emplace_back(*stored);
+      part.box = std::move(box);
+    }
   }
   for (int64_t id : going) {
     ASSIGN_OR_RETURN(Statement drop, db.Prepare("DELETE FROM bucket WHERE id = ?"));
     RETURN_IF_ERROR(drop.Bind(id).Run());
   }
+  for (const SizeBucket& part : parts) RETURN_IF_ERROR(Insert(db, family, part));
   return absl::OkStatus();
+}
+
+constexpr absl::string_view kOfVariant =
+    " WHERE family = ? AND key = ? AND trace = ? AND config = ?";
+Statement& BindVariant(Statement& statement, absl::string_view family_text,
+                       const SizeBucket& bucket) {
+  statement.Bind(Fingerprint(family_text)).Bind(bucket.key).Bind(bucket.trace);
+  return statement.Bind(Text(bucket.config));
 }
 
 }  // namespace
@@ -158,9 +184,47 @@ absl::Status WriteBuckets(Database& db, absl::string_view family_text,
   return transaction.Commit();
 }
 
-absl::Status DeleteBucket(Database& db, absl::string_view family_text, const SizeRanges& box) {
-  ASSIGN_OR_RETURN(Statement drop, db.Prepare("DELETE FROM bucket WHERE family = ? AND sizes = ?"));
-  return drop.Bind(Fingerprint(family_text)).Bind(Text(box)).Run();
+absl::Status ConfirmBuckets(Database& db, absl::string_view family_text, const SizeBucket& bucket) {
+  RETURN_IF_ERROR(Validate(bucket));
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT id, code, machine FROM bucket", kOfVariant)));
+  BindVariant(find, family_text, bucket);
+  std::vector<std::pair<int64_t, std::string>> codes;  // by id
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) break;
+    std::vector<std::string> code = bucket.code;
+    const std::string known = find.Text(1);
+    if (find.Text(2) == bucket.machine) {
+      for (absl::string_view digest : absl::StrSplit(known, ' ', absl::SkipEmpty())) {
+        if (!absl::c_linear_search(code, digest)) code.emplace_back(digest);
+      }
+    }
+    codes.emplace_back(find.Int(0), absl::StrJoin(code, " "));
+  }
+  for (const auto& [id, code] : codes) {
+    ASSIGN_OR_RETURN(
+        Statement confirm,
+        db.Prepare("UPDATE bucket SET code = ?, machine = ?, checks = ? WHERE id = ?"));
+    RETURN_IF_ERROR(confirm.Bind(code).Bind(bucket.machine).Bind(bucket.checks).Bind(id).Run());
+  }
+  return transaction.Commit();
+}
+
+absl::Status DeleteBuckets(Database& db, absl::string_view family_text, const SizeBucket& bucket) {
+  ASSIGN_OR_RETURN(Statement drop, db.Prepare(absl::StrCat("DELETE FROM bucket", kOfVariant)));
+  return BindVariant(drop, family_text, bucket).Run();
+}
+
+absl::Status DoubtBuckets(Database& db, absl::string_view key, absl::string_view trace,
+                          absl::string_view config) {
+  ASSIGN_OR_RETURN(Statement drop, db.Prepare("DELETE FROM bucket WHERE key = ? AND trace = ? AND "
+                                              "config = ?"));
+  RETURN_IF_ERROR(drop.Bind(key).Bind(trace).Bind(config).Run());
+  ASSIGN_OR_RETURN(Statement doubt,
+                   db.Prepare("UPDATE bucket SET code = '' WHERE trace = ? AND config = ?"));
+  return doubt.Bind(trace).Bind(config).Run();
 }
 
 absl::StatusOr<std::vector<SizeBucket>> ReadBuckets(

@@ -47,13 +47,23 @@ struct SizeBucket {
 /// Checks each field on its own; whether trace and config fit the program, replaying them shows.
 absl::Status Validate(const SizeBucket& bucket);
 
-/// Replaces the family's buckets that overlap one of these, in a transaction. InvalidArgument if
-/// one makes no sense.
+/// Adds buckets, in a transaction. The family's buckets that overlap one of these keep their other
+/// sizes. InvalidArgument if one makes no sense.
 absl::Status WriteBuckets(Database& db, absl::string_view family_text,
                           absl::Span<const SizeBucket> buckets);
 
-/// Deletes the family's buckets with these sizes.
-absl::Status DeleteBucket(Database& db, absl::string_view family_text, const SizeRanges& box);
+/// Adds what was verified of a bucket's variant, in a transaction, to the family's buckets with the
+/// same record and variant. What was verified on another machine goes.
+absl::Status ConfirmBuckets(Database& db, absl::string_view family_text, const SizeBucket& bucket);
+
+/// Deletes the family's buckets with the same record and variant.
+absl::Status DeleteBuckets(Database& db, absl::string_view family_text, const SizeBucket& bucket);
+
+/// A variant has failed for good at a size, whose record has this key: the buckets with the record
+/// go, and nothing is known to be right of others with the variant. A part of the caller's
+/// transaction.
+absl::Status DoubtBuckets(Database& db, absl::string_view key, absl::string_view trace,
+                          absl::string_view config);
 
 /// The buckets of a family whose records are in the file, by the order of their making. Rows that
 /// make no sense are left out, and `ignore` is called with why. A file of an earlier version has

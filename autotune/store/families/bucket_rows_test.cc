@@ -47,17 +47,49 @@ TEST_F(BucketRowsTest, AreStoredAndFound) {
   EXPECT_THAT(cache->FindBuckets(family_), ElementsAre(low, high));
   EXPECT_THAT(cache->FindBuckets("another"), IsEmpty());
   EXPECT_EQ(DecodeBucket(Encode(low)).value(), low);
-  cache->ForgetBucket(family_, low.box);
-  EXPECT_THAT(cache->FindBuckets(family_), ElementsAre(high));
+  cache->ForgetBucket("another", low);
+  EXPECT_EQ(cache->FindBuckets(family_).size(), 2u);
+  cache->ForgetBucket(family_, low);
+  EXPECT_THAT(cache->FindBuckets(family_), IsEmpty()) << "both are of one variant";
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(BucketRowsTest, ReplaceThoseThatOverlap) {
+TEST_F(BucketRowsTest, WhatIsVerifiedIsAdded) {
+  const std::unique_ptr<TuningCache> cache = WithRecord();
+  cache->StoreBuckets(family_, {Bucket(1, 100)});
+  SizeBucket narrow = Bucket(10, 20);  // as a job over fewer sizes has it
+  narrow.code = {std::string(64, 'd')};
+  cache->ConfirmBucket(family_, narrow);
+  SizeBucket both = Bucket(1, 100);
+  both.code.insert(both.code.begin(), std::string(64, 'd'));
+  EXPECT_THAT(cache->FindBuckets(family_), ElementsAre(both));
+  narrow.machine = std::string(16, 'e');
+  cache->ConfirmBucket(family_, narrow);
+  EXPECT_EQ(cache->FindBuckets(family_)[0].code, narrow.code) << "on another machine";
+}
+
+TEST_F(BucketRowsTest, AVariantThatFailedIsTrustedAtNoSize) {
+  const std::unique_ptr<TuningCache> cache = WithRecord();
+  cache->StoreBuckets(family_, {Bucket(1, 100)});
+  VariantResult wrong = fast_;
+  wrong.config = Bucket(1, 100).config;
+  wrong.verdict = Verdict::kWrongAnswer;
+  cache->Fail(std::string(64, '9'), wrong);  // of a size without a bucket of its own
+  ASSERT_EQ(cache->FindBuckets(family_).size(), 1u);
+  EXPECT_THAT(cache->FindBuckets(family_)[0].code, IsEmpty());
+  cache->Fail(record_.key, wrong);
+  cache->Store(record_, {slow_, fast_});
+  EXPECT_THAT(cache->FindBuckets(family_), IsEmpty());
+}
+
+TEST_F(BucketRowsTest, OthersKeepTheSizesThatANewOneDoesNotHave) {
   const std::unique_ptr<TuningCache> cache = WithRecord();
   const SizeBucket low = Bucket(1, 100), high = Bucket(101, 1000), middle = Bucket(90, 100);
   cache->StoreBuckets(family_, {low, high});
   cache->StoreBuckets(family_, {middle});
-  EXPECT_THAT(cache->FindBuckets(family_), ElementsAre(high, middle));
+  SizeBucket rest = low;
+  rest.box["N"] = {1, 89};
+  EXPECT_THAT(cache->FindBuckets(family_), ElementsAre(high, rest, middle));
 }
 
 TEST_F(BucketRowsTest, GoWithTheirRecord) {

@@ -36,6 +36,27 @@ std::optional<SizeRanges> CommonOf(const SizeRanges& a, const SizeRanges& b) {
   return common;
 }
 
+void CutOut(const SizeRanges& hole, SizeRanges box, std::vector<SizeRanges>& rest) {
+  const std::optional<SizeRanges> common = CommonOf(hole, box);
+  if (!common.has_value()) {
+    rest.push_back(std::move(box));
+    return;
+  }
+  for (const auto& [symbol, range] : *common) {
+    SizeRange& side = box.at(symbol);
+    const SizeRange whole = side;
+    if (whole.lo < range.lo) {
+      side = {whole.lo, range.lo - 1};
+      rest.push_back(box);
+    }
+    if (range.hi < whole.hi) {
+      side = {range.hi + 1, whole.hi};
+      rest.push_back(box);
+    }
+    side = range;
+  }
+}
+
 std::string Text(const SizeRanges& ranges) {
   return absl::StrJoin(ranges, " ", [](std::string* out, const auto& of) {
     absl::StrAppend(out, of.first, "=", of.second.lo);

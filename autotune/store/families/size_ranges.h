@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,9 @@ absl::Status Validate(const SizeRanges& ranges);
 
 /// The sizes that both boxes have; none if there are none, or if their symbols differ.
 std::optional<SizeRanges> CommonOf(const SizeRanges& a, const SizeRanges& b);
+
+/// Appends boxes that together have the sizes of `box` without those of `hole`.
+void CutOut(const SizeRanges& hole, SizeRanges box, std::vector<SizeRanges>& rest);
 
 /// "K=8 N=1024..65536"
 std::string Text(const SizeRanges& ranges);
