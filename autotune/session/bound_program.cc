@@ -215,15 +215,9 @@ absl::Status RunHere(BoundRep& rep) {
       [&](BoundPlan& plan) { return rep.plain ? plan.Run() : RunWithCopies(rep, plan); });
 }
 
-/// Variants take turns only where Advance is Run.
 absl::Status AdvanceHere(BoundRep& rep) {
   if (!rep.plain) return RunHere(rep);
-  if (rep.online == nullptr) return rep.plan->Advance();
-  if (!rep.online->outlasts()) return rep.Step([](BoundPlan& plan) { return plan.Advance(); });
-  rep.session().Warn(absl::StrCat("online: ", rep.name,
-                                  ": nothing is explored in Advance and RunSteps, since "
-                                  "collectives continue beside the next step; call Run"));
-  return rep.plan->Advance();
+  return rep.Step([](BoundPlan& plan) { return plan.Advance(); });
 }
 
 absl::Status WaitFor(const BoundRep& rep) {
@@ -392,8 +386,11 @@ absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
   ENTER_CALL(rep_->session().gate, "Trace");
   RETURN_IF_ERROR(CheckPlain(*rep_, "Trace"));
   rep_->BeginStep();
-  absl::StatusOr<std::vector<StepSpan>> spans = rep_->plan->Trace();
-  RETURN_IF_ERROR(rep_->session().Watched(spans.status()));
+  absl::StatusOr<std::vector<StepSpan>> spans;
+  RETURN_IF_ERROR(rep_->session().Watched(rep_->Step([&](BoundPlan& plan) {
+    spans = plan.Trace();
+    return spans.status();
+  })));
   return spans;
 }
 
@@ -408,7 +405,8 @@ absl::Status BoundProgram::RunTraced() {
   const double begin_us = session.trace->NowUs();
   std::vector<StepSpan> spans;
   bool ran = false;
-  if (adds && rep_->plain) {
+  // A step that may explore is counted by Step, on all ranks.
+  if (adds && rep_->plain && rep_->online == nullptr) {
     absl::StatusOr<std::vector<StepSpan>> traced = rep_->plan->Trace();
     // Refused before anything ran.
     ran = !absl::IsUnimplemented(traced.status()) && !absl::IsFailedPrecondition(traced.status());

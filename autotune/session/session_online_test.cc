@@ -52,7 +52,7 @@ class SessionOnlineTest : public SessionTest {
     return options;
   }
 
-  enum class How : uint8_t { kRun, kAdvance, kRunSteps, kCopied };
+  enum class How : uint8_t { kRun, kAdvance, kRunSteps, kCopied, kTracedByOne };
 
   /// Runs `steps` steps; returns rank 0's p and m after them. On each rank they are as the
   /// interpreter has them.
@@ -91,6 +91,8 @@ class SessionOnlineTest : public SessionTest {
               RETURN_IF_ERROR(bound.RunSteps(together));
             else if (how == How::kAdvance)
               RETURN_IF_ERROR(bound.Advance());
+            else if (how == How::kTracedByOne && session.rank() == 0 && step % 3 == 0)
+              RETURN_IF_ERROR(bound.Trace().status());
             else
               RETURN_IF_ERROR(bound.Run());
             if (bound.explored()) explored.push_back(step);
@@ -163,11 +165,47 @@ TEST_F(SessionOnlineTest, StepsThatExploreGiveTheSameResults) {
 }
 
 TEST_F(SessionOnlineTest, EveryKindOfStepMayExplore) {
-  for (const How how : {How::kAdvance, How::kRunSteps, How::kCopied}) {
+  for (const How how : {How::kAdvance, How::kRunSteps, How::kCopied, How::kTracedByOne}) {
     lines_.clear();
     Job(2, kSteps, Online(), how);
     EXPECT_TRUE(Told("online: sums")) << static_cast<int>(how);
+    EXPECT_EQ(explored_[1], explored_[0]) << static_cast<int>(how);
   }
+}
+
+TEST_F(SessionOnlineTest, StepsThatNeedNoPeersExploreNothing) {
+  program_ = Parse(R"(coconet 1
+program own
+input g : f32[N] local
+state p : f32[N] local
+state m : f32[N] local
+m1 = update(m, m + g)
+update(p, p - m1)
+)");
+  const absl::Status status = RunRanks(
+      2,
+      [&](Session& session) -> absl::Status {
+        ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", kSize}}));
+        ASSIGN_OR_RETURN(const DeviceBuffer g, session.Allocate(DType::kF32, kSize));
+        ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({Binding("g", g)}));
+        // Ranks run as many of them as they like.
+        for (int step = 0; step < 500 * (1 + session.rank()); ++step) {
+          RETURN_IF_ERROR(bound.Run());
+          EXPECT_FALSE(bound.explored());
+        }
+        std::vector<float> p(kSize);
+        return bound.Read("p", p.data(), kSize);
+      },
+      Online());
+  EXPECT_TRUE(status.ok()) << status;
+  // Where the others take more than twice as long, there is nothing to explore.
+  EXPECT_TRUE(Told("exploring 0 variants") ||
+              absl::c_any_of(warnings_,
+                             [](const std::string& warning) {
+                               return absl::StrContains(warning,
+                                                        "ranks need not run its steps together");
+                             }))
+      << absl::StrJoin(warnings_, "\n") << absl::StrJoin(lines_, "\n");
 }
 
 TEST_F(SessionOnlineTest, TheNextJobGoesOn) {

@@ -61,7 +61,7 @@ class Loader {
     RETURN_IF_ERROR(AskCache());
     ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
     const bool may_tune = MayTune(*loading_.state);
-    const bool explores = loading_.state->options.policy == Policy::kOnline;
+    const bool explores = loading_.state->options.policy == Policy::kOnline && !bucket_.has_value();
     const bool retune = may_tune && loading_.state->options.retune;
     // `coconet cache retune` has asked for it.
     const bool asked = may_tune && known.has_value() && !known->record.complete &&

@@ -286,6 +286,7 @@ class Preparer {
     absl::c_stable_sort(faster, [&](int a, int b) { return RatioOf(a) < RatioOf(b); });
     const auto start = static_cast<int>(start_at_);
     for (int v : faster) {
+      if (!preparing_.GoOn()) break;
       ASSIGN_OR_RETURN(const std::optional<Failure> failure, TimeTurns(v, start, kConfirmingTurns));
       if (!failure.has_value() && IsClearlyFaster(v)) return v;
       if (failure.has_value()) {

@@ -245,7 +245,9 @@ void Explorer::Decide() {
 void Explorer::SwitchTo(int variant) {
   const double ratio = Median(variants_[variant].ratios);
   for (Variant& v : variants_) {
-    if (v.state == State::kOpen) v.ratios.clear();  // they are relative to the old incumbent
+    // They are relative to the old incumbent: trials of open variants begin anew.
+    if (v.state == State::kOpen) v.ratios.clear();
+    for (double& of : v.ratios) of /= ratio;
     for (double& call : v.calls) call /= ratio;
     v.expected /= ratio;
   }

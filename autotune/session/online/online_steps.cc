@@ -65,6 +65,19 @@ absl::StatusOr<double> MeasureAgreement(Exchange& exchange) {
   return -less;
 }
 
+/// Why the program's steps may not explore; "" if they may.
+std::string WhyNot(const CompiledProgram& program) {
+  std::vector<const Plan*> plans = {&program.lowered->plan};
+  for (const Candidate& candidate : program.exploration->candidates)
+    plans.push_back(&candidate.lowered->plan);
+  if (program.session->rank.size() > 1 &&
+      absl::c_none_of(plans, [](const Plan* plan) { return MeetsPeers(*plan); }))
+    return "ranks need not run its steps together";
+  if (absl::c_any_of(plans, [](const Plan* plan) { return !plan->outlasting.empty(); }))
+    return "collectives continue beside the next step";
+  return "";
+}
+
 }  // namespace
 
 SharedNeeds NeedsOfCandidates(const CompiledProgram& program) {
@@ -87,6 +100,11 @@ absl::StatusOr<std::unique_ptr<OnlineSteps>> OnlineSteps::Bind(
   SessionState& session = *program->session;
   Rank& rank = session.rank;
   const Exploration& exploration = *program->exploration;
+  if (const std::string why = WhyNot(*program); !why.empty()) {
+    session.Warn(absl::StrCat("online: ", NameForMessages(program->program),
+                              ": nothing is explored: ", why));
+    return nullptr;
+  }
   std::vector<Bound> variants(1);
   std::vector<double> expected_us = {exploration.incumbent_us};
   for (int c = 0; c < std::ssize(exploration.candidates); ++c) {
@@ -126,11 +144,9 @@ OnlineSteps::OnlineSteps(std::shared_ptr<const CompiledProgram> program,
       explorer_(std::move(explorer)),
       stored_us_(MicrosNow()) {
   readings_.exchange_us = explorer_.agreement_us();
-  outlasts_ = !program_->lowered->plan.outlasting.empty();
   meets_ = MeetsPeers(program_->lowered->plan);
   for (size_t v = 1; v < variants_.size(); ++v) {
     const Plan& plan = exploration_.candidates[variants_[v].candidate].lowered->plan;
-    outlasts_ = outlasts_ || !plan.outlasting.empty();
     meets_ = meets_ || MeetsPeers(plan);
   }
   const SessionState& session = *program_->session;
@@ -139,7 +155,7 @@ OnlineSteps::OnlineSteps(std::shared_ptr<const CompiledProgram> program,
 }
 
 OnlineSteps::~OnlineSteps() {
-  if (explorer_.explored() > 0) Store();
+  if (news_ && explorer_.explored() > 0) Store();
 }
 
 absl::Status OnlineSteps::TimedStep(const Explorer::Call& call,
@@ -159,8 +175,8 @@ absl::Status OnlineSteps::Agree(std::unique_ptr<BoundPlan>& incumbent) {
   Rank& rank = program_->session->rank;
   const double begin_us = MicrosNow();
   // Clocks of different machines do not tell who came last.
-  ASSIGN_OR_RETURN(const AgreedReadings agreed,
-                   AgreeOn(rank.exchange(), readings_, rank.mesh().nodes == 1));
+  const bool one_machine = rank.mesh().nodes == 1 && !rank.mesh().stages_apart;
+  ASSIGN_OR_RETURN(const AgreedReadings agreed, AgreeOn(rank.exchange(), readings_, one_machine));
   const double met_us = MicrosNow();
   readings_.calls.clear();
   const int before = explorer_.incumbent(), switches = explorer_.switches();
@@ -173,6 +189,7 @@ absl::Status OnlineSteps::Agree(std::unique_ptr<BoundPlan>& incumbent) {
   int decided = explorer_.switches();
   for (int v = 0; v < std::ssize(variants_); ++v)
     decided += explorer_.state(v) != Explorer::State::kOpen;
+  news_ = true;
   if (decided != decided_ || MicrosNow() - stored_us_ > kStoreEveryUs) Store();
   decided_ = decided;
   if (explorer_.switches() != switches) {
@@ -229,6 +246,7 @@ VariantResult OnlineSteps::ResultOf(int variant, double level) const {
 void OnlineSteps::Store() {
   if (writer_ == nullptr) return;
   stored_us_ = MicrosNow();
+  news_ = false;
   // Times of the preparation, which are of other memory, are brought to the level of the job's.
   const Timing first = explorer_.timing(0);
   const double level = first.samples > 0 ? first.median_us / exploration_.incumbent_us : 1;

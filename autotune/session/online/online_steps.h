@@ -26,7 +26,9 @@ SharedNeeds NeedsOfCandidates(const CompiledProgram& program);
 class OnlineSteps {
  public:
   /// Collective. Binds each candidate that finds the memory it needs on all ranks. `memory`: of
-  /// MemoryFor with NeedsOfCandidates.
+  /// MemoryFor with NeedsOfCandidates. Null, with a warning, if ranks need not run the program's
+  /// steps together, or if collectives outlast a step: calls that count the steps are then no calls
+  /// of all ranks alike.
   static absl::StatusOr<std::unique_ptr<OnlineSteps>> Bind(
       std::shared_ptr<const CompiledProgram> program, const BoundMemory& memory);
   ~OnlineSteps();
@@ -41,8 +43,6 @@ class OnlineSteps {
   }
   /// Whether the latest step ran a candidate, or let the ranks agree.
   bool explored() const { return explored_; }
-  /// Whether Advance may leave a plan's last collectives running.
-  bool outlasts() const { return outlasts_; }
   /// Whether some plan needs peers in a step.
   bool meets() const { return meets_; }
 
@@ -75,7 +75,8 @@ class OnlineSteps {
   Readings readings_;
   double stored_us_ = 0;  // when the record was stored, or none was made yet
   int decided_ = 0;       // variants, when the record was stored
-  bool explored_ = false, outlasts_ = false, meets_ = false, told_end_ = false;
+  bool news_ = false;     // since then
+  bool explored_ = false, meets_ = false, told_end_ = false;
   std::unique_ptr<RecordWriter> writer_;  // on rank 0, if its cache stores
 };
 
