@@ -9,7 +9,6 @@
 #include "autotune/session/load/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/session/sizes/family.h"
-#include "autotune/session/sizes/tune_sizes.h"
 #include "autotune/session/step_trace.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
@@ -230,8 +229,7 @@ absl::StatusOr<TunedSizes> Session::CompileRange(const absl::StatusOr<Graph>& pr
                                  valid.ok() ? program : WithContext(valid, "CompileRange"), lowest)
                       .status());
   RETURN_IF_ERROR(CheckSame(state_->rank, "ranges of sizes on all ranks;", Text(ranges)));
-  ASSIGN_OR_RETURN(std::shared_ptr<TunedSizesRep> rep, FindOrTuneRange(state_, *program, ranges));
-  return TunedSizes(std::move(rep));
+  return TunedSizes::FindOrTune(state_, *program, ranges);
 }
 
 absl::StatusOr<std::string> Session::Explain(const absl::StatusOr<Graph>& program,

@@ -178,7 +178,7 @@ struct BoundRep {
   void BeginStep() const {
     if (call != 0) session().calls->Begin(call);
   }
-  /// Runs the next step, by the plan whose turn it is while it explores.
+  /// Runs the next step; while the binding explores, by the incumbent's plan or a candidate's.
   absl::Status Step(absl::FunctionRef<absl::Status(BoundPlan&)> run);
   Rank& rank() const { return compiled->session->rank; }
   Memory& Storage(const PlacedTensor& tensor) const { return *memory[tensor.buffer]; }

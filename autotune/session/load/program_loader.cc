@@ -252,8 +252,7 @@ class Loader {
   absl::StatusOr<LoadedProgram> Explore(Winner winner, bool from_cache) {
     const VariantResult before = winner.record.best;
     ASSIGN_OR_RETURN(exploration_, PrepareExploration(loading_, winner));
-    const VariantResult& now = winner.record.best;
-    const bool same = now.trace == before.trace && now.config == before.config;
+    const bool same = SameVariant(winner.record.best, before);
     return Assemble(std::move(winner), from_cache && same, {});
   }
 

@@ -41,13 +41,6 @@ constexpr size_t kLatest = 24;            // calls by which a variant's ratio is
 constexpr size_t kAgreements = 5;         // of which the median counts
 constexpr size_t kIncumbentTimes = 1000;  // readings that are kept
 
-uint64_t Draw(uint64_t& state) {  // splitmix64
-  uint64_t z = state += 0x9E3779B97F4A7C15;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
 template <class T>
 void KeepLatest(size_t count, std::vector<T>& values) {
   if (values.size() > count) values.erase(values.begin(), values.end() - count);
@@ -148,7 +141,7 @@ int Explorer::NextInTurn() {
     for (int v = 0; v < std::ssize(variants_); ++v) {
       if (is_open(v)) turns_.push_back(v);
     }
-    for (size_t i = turns_.size(); i > 1; --i) std::swap(turns_[i - 1], turns_[Draw(random_) % i]);
+    for (size_t i = turns_.size(); i > 1; --i) std::swap(turns_[i - 1], turns_[random_() % i]);
   }
   if (turns_.empty()) return -1;
   const int next = turns_.back();

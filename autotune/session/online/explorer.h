@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -115,7 +116,7 @@ class Explorer {
   bool IsProbed(const Variant& variant) const;
   /// Plans the next trial; none if nothing is left.
   void Plan();
-  /// The variant whose turn it is; -1 if all are decided on.
+  /// The variant of the next trial; -1 if all are decided on.
   int NextInTurn();
   /// Plans a trial of the variant; false if no window admits one.
   bool AddTrial(int variant);
@@ -127,7 +128,7 @@ class Explorer {
   void SwitchTo(int variant);
 
   const ExplorerOptions options_;
-  uint64_t random_;
+  std::mt19937_64 random_;  // alike on all ranks
   std::vector<Variant> variants_;
   std::vector<double> incumbent_times_us_;  // the latest readings
   std::string refusal_;

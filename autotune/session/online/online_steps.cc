@@ -262,7 +262,7 @@ void OnlineSteps::Store() {
   }
   for (VariantResult* own : {&record.best, &record.baseline}) {
     for (const VariantResult& result : results) {
-      if (result.trace == own->trace && result.config == own->config) own->timing = result.timing;
+      if (SameVariant(result, *own)) own->timing = result.timing;
     }
     PutResult(*own, results);
   }

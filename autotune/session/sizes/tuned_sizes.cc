@@ -16,8 +16,8 @@
 #include "autotune/session/load/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/session/sizes/family.h"
+#include "autotune/session/sizes/range_tuner.h"
 #include "autotune/session/sizes/size_buckets.h"
-#include "autotune/session/sizes/tune_sizes.h"
 #include "coconet/base/status.h"
 #include "runtime/plan_memory.h"
 
@@ -165,41 +165,41 @@ absl::StatusOr<std::shared_ptr<CompiledProgram>> FromLoaded(const TunedSizesRep&
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<TunedSizesRep>> FindOrTuneRange(
-    const std::shared_ptr<SessionState>& state, const Graph& program, const SizeRanges& ranges) {
+absl::StatusOr<TunedSizes> TunedSizes::FindOrTune(const std::shared_ptr<SessionState>& session,
+                                                  const Graph& program, const SizeRanges& ranges) {
   auto rep = std::make_shared<TunedSizesRep>();
-  rep->session = state;
+  rep->session = session;
   rep->ranges = ranges;
   Sizes lowest;
   for (const auto& [symbol, range] : ranges) lowest.emplace(symbol, range.lo);
   FamilyMember member = MemberOf(program, lowest);
   rep->symbolic = member.symbolic;
   ASSIGN_OR_RETURN(Graph bound, Bound(*rep, lowest));
-  ASSIGN_OR_RETURN(KnownFamily known, FindFamily(state, std::move(bound), std::move(member)));
+  ASSIGN_OR_RETURN(KnownFamily known, FindFamily(session, std::move(bound), std::move(member)));
   rep->family_text = known.text;
-  rep->space = SpaceOf(state->topologies, state->rank.mesh(), state->options.sum_order);
+  rep->space = SpaceOf(session->topologies, session->rank.mesh(), session->options.sum_order);
   std::vector<SizeBucket> within = BucketsWithin(known.buckets, ranges);
   const std::optional<SizeRanges> missing = FirstUncovered(ranges, within);
-  const bool retune = state->options.retune && MayTune(*state);
+  const bool retune = session->options.retune && MayTune(*session);
   if (!missing.has_value() && !retune) {
     rep->tuned = {MainSymbolOf(ranges), std::move(within), {}};
-  } else if (!MayTune(*state)) {
+  } else if (!MayTune(*session)) {
     return absl::NotFoundError(absl::StrCat(
         "CompileRange ", NameForMessages(program), ": the tuning cache knows no variant for ",
         Text(*missing), "; tune the range once with Policy::kTune, or by sweep"));
   } else {
-    if (state->cache != nullptr) state->cache->CheckWhole();
-    ASSIGN_OR_RETURN(rep->tuned, TuneRange(state, rep->symbolic, ranges));
+    if (session->cache != nullptr) session->cache->CheckWhole();
+    ASSIGN_OR_RETURN(rep->tuned, TuneRange(session, rep->symbolic, ranges));
     if (!rep->tuned.decided)
-      state->Warn(absl::StrCat("CompileRange ", NameForMessages(program), ": the budget, ",
-                               state->options.budget_s,
-                               " s, ended before variants were compared: sizes run the plain "
-                               "schedule, and the tuning cache keeps no range"));
-    else if (state->cache != nullptr && state->cache->stores())
-      state->cache->StoreBuckets(rep->family_text, rep->tuned.buckets);
+      session->Warn(absl::StrCat("CompileRange ", NameForMessages(program), ": the budget, ",
+                                 session->options.budget_s,
+                                 " s, ended before variants were compared: sizes run the plain "
+                                 "schedule, and the tuning cache keeps no range"));
+    else if (session->cache != nullptr && session->cache->stores())
+      session->cache->StoreBuckets(rep->family_text, rep->tuned.buckets);
   }
   RETURN_IF_ERROR(LoadBuckets(*rep));
-  return rep;
+  return TunedSizes(std::move(rep));
 }
 
 const SizeRanges& TunedSizes::ranges() const { return rep_->ranges; }

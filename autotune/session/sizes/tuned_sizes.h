@@ -10,10 +10,12 @@
 #include "autotune/store/families/bucket_rows.h"
 #include "autotune/store/families/size_ranges.h"
 #include "autotune/store/record.h"
+#include "coconet/ir/graph.h"
 #include "coconet/ir/types.h"
 
 namespace coconet {
 
+struct SessionState;
 struct TunedSizesRep;
 
 /// A program tuned over ranges of its sizes, from Session::CompileRange. Cheap to copy; used as the
@@ -45,6 +47,11 @@ class TunedSizes {
 
  private:
   friend class Session;
+  /// Collective. The program over these ranges, from the tuning cache or tuned now (TuneRange).
+  /// `program` has symbols, and it and the valid `ranges` are equal on all ranks. NotFound if the
+  /// policy forbids tuning and the cache does not know the whole range.
+  static absl::StatusOr<TunedSizes> FindOrTune(const std::shared_ptr<SessionState>& session,
+                                               const Graph& program, const SizeRanges& ranges);
   explicit TunedSizes(std::shared_ptr<TunedSizesRep> rep) : rep_(std::move(rep)) {}
   std::shared_ptr<TunedSizesRep> rep_;
 };

@@ -28,14 +28,6 @@ bool IsDigest(absl::string_view text) {
          });
 }
 
-bool Overlaps(const SizeRanges& a, const SizeRanges& b) {
-  return absl::c_all_of(a, [&](const auto& of) {
-    const auto other = b.find(of.first);
-    return other == b.end() ||
-           (of.second.lo <= other->second.hi && other->second.lo <= of.second.hi);
-  });
-}
-
 /// The bucket in the current row of kColumns.
 constexpr absl::string_view kColumns =
     "sizes, key, trace, config, schedule, first_size, first_us, first_baseline_us, last_size, "
@@ -123,7 +115,6 @@ absl::Status Clear(Database& db, absl::string_view family, absl::Span<const Size
     }
     std::vector<SizeRanges> left = {stored->box};
     for (const SizeBucket& bucket : buckets) {
-      if (!Overlaps(bucket.box, stored->box)) continue;
       std::vector<SizeRanges> rest;
       for (const SizeRanges& box : left) CutOut(bucket.box, box, rest);
       left = std::move(rest);
@@ -262,7 +253,7 @@ absl::StatusOr<bool> AddBucket(Database& db, const FamilyBucket& added) {
   const std::string family = Fingerprint(added.family_text);
   ASSIGN_OR_RETURN(const std::vector<FamilyBucket> stored, ReadWhere(db, "family = ?", family));
   for (const FamilyBucket& other : stored) {
-    if (Overlaps(other.bucket.box, added.bucket.box)) return false;
+    if (CommonOf(other.bucket.box, added.bucket.box).has_value()) return false;
   }
   RETURN_IF_ERROR(InsertFamily(db, added.family_text));
   RETURN_IF_ERROR(Insert(db, family, added.bucket));
