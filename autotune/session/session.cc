@@ -73,7 +73,7 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "\nCOCONET_MULTICAST=", static_cast<int>(env.multicast));
 }
 
-absl::Status CheckNumbers(const SessionOptions& options) {
+absl::Status CheckOptions(const SessionOptions& options) {
   const int64_t limit = options.memory_limit.value_or(1);
   if (limit <= 0 || limit > kMostMemory) {
     return absl::InvalidArgumentError(absl::StrCat("SessionOptions::memory_limit: want 1 to ",
@@ -86,6 +86,11 @@ absl::Status CheckNumbers(const SessionOptions& options) {
   if (!(options.job_steps >= 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("SessionOptions::job_steps: want 0 steps or more, have ", options.job_steps));
+  }
+  if (options.retune && options.policy != Policy::kTune && options.policy != Policy::kImprove) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SessionOptions::retune: want a policy that tunes, ", Name(Policy::kTune),
+                     " or ", Name(Policy::kImprove), ", have ", Name(options.policy)));
   }
   return absl::OkStatus();
 }
@@ -106,7 +111,7 @@ absl::Status CheckSame(Rank& rank, absl::string_view what, const std::string& mi
 absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
                                      const absl::StatusOr<Graph>& program, const Sizes& sizes) {
   absl::StatusOr<Graph> mine = BindAndOrder(program, sizes, rank.mesh().stage_size());
-  if (const absl::Status good = CheckNumbers(options); mine.ok() && !good.ok()) mine = good;
+  if (const absl::Status good = CheckOptions(options); mine.ok() && !good.ok()) mine = good;
   const absl::Status agreed = rank.exchange().Agree(mine.status());
   RETURN_IF_ERROR(mine.status());
   RETURN_IF_ERROR(agreed);

@@ -75,7 +75,9 @@ struct SessionOptions {
   double budget_s = 60;
   double job_steps = 1e5;                 // 0: tuning goes on however little it may save
   SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
-  bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
+  /// Tunes programs that are in the cache, too, with their best among the rest. InvalidArgument
+  /// with a policy that does not tune.
+  bool retune = false;
   /// Whether a schedule is tried with a config, with the same answer on all ranks; empty: all are.
   /// With it, records are neither looked up nor kept, since the best of some variants need not be
   /// the program's best.

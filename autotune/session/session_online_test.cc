@@ -321,6 +321,13 @@ TEST_F(SessionOnlineTest, BadBudgetsAndPoliciesAreRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("budget_s"));
   }
+  SessionOptions options = Online();
+  options.retune = true;
+  const absl::Status status = RunRanks(
+      2, [&](Session& session) { return session.Compile(program_, {{"N", 64}}).status(); },
+      options);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("retune: want a policy that tunes"));
 }
 
 TEST_F(SessionOnlineTest, WithoutABudgetItRunsThePlainSchedule) {

@@ -251,6 +251,8 @@ class Loader {
   /// Collective. The winner, with what steps explore beside it.
   absl::StatusOr<LoadedProgram> Explore(Winner winner, bool from_cache) {
     const VariantResult before = winner.record.best;
+    Tell(absl::StrCat("preparing variants of ", ProgramOnRanks(),
+                      " that its steps explore, for about ", loading_.budget_s, " s at most"));
     ASSIGN_OR_RETURN(exploration_, PrepareExploration(loading_, winner));
     const bool same = SameVariant(winner.record.best, before);
     return Assemble(std::move(winner), from_cache && same, {});

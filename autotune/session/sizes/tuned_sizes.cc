@@ -198,6 +198,9 @@ absl::StatusOr<TunedSizes> TunedSizes::FindOrTune(const std::shared_ptr<SessionS
     else if (session->cache != nullptr && session->cache->stores())
       session->cache->StoreBuckets(rep->family_text, rep->tuned.buckets);
   }
+  if (session->options.policy == Policy::kOnline)
+    session->Warn(absl::StrCat("online: CompileRange ", NameForMessages(program),
+                               ": nothing is explored: steps run the variants of the tuned range"));
   RETURN_IF_ERROR(LoadBuckets(*rep));
   return TunedSizes(std::move(rep));
 }
